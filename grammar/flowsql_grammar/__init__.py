@@ -1,0 +1,1 @@
+"""The sentences of FlowSQL: SQL text to syntax tree and back."""
