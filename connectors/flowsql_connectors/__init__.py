@@ -1,0 +1,1 @@
+"""Sources, sinks and formats. Floor 2 sees only ``spi`` and ``registry``."""

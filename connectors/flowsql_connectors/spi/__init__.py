@@ -1,0 +1,1 @@
+"""The connector interfaces: what a connector may offer, what planner and runtime may ask."""

@@ -1,0 +1,115 @@
+"""Sink side: writers write, prepare committables, a committer makes them visible exactly once.
+
+Source: Flink FLIP-143 / FLIP-191; engine contract, section 6.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.clock import Clock
+from flowsql_core.graph.specs import SinkSpec, TableSpec
+from flowsql_core.row import ChangelogMode
+
+if TYPE_CHECKING:
+    from flowsql_connectors.options import OptionSet
+
+
+@dataclass(frozen=True, slots=True)
+class Committable:
+    """Something written but not yet visible: opaque bytes that any process can commit, any number of times."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WriterContext:
+    """What the runtime gives to a writer. ``print_line`` writes one line to the program's standard output."""
+
+    job_name: str
+    subtask: int
+    parallelism: int
+    clock: Clock
+    configuration: Mapping[str, str]
+    count: Callable[[str, int], None]
+    submit: Callable[[Callable[[], None]], None]
+
+
+class SinkWriter(ABC):
+    """Writes one subtask's rows."""
+
+    @abstractmethod
+    def write(self, batch: ChangelogBatch) -> None:
+        """All rows of a batch; the batch's watermark track may drive partition commits."""
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        """Event time after the last written row."""
+
+    def flush(self, end_of_input: bool) -> None:
+        """Everything written so far reaches the outside world's buffers."""
+
+    def prepare_commit(self) -> list[Committable]:
+        """Close what shall become visible with the next commit."""
+        return []
+
+    def snapshot(self) -> bytes:
+        """Writer state for a checkpoint."""
+        return b""
+
+    def restore(self, states: list[bytes]) -> None:
+        """Take over the states of former writers."""
+
+    def close(self) -> None:
+        """Release; after a failure nothing that was not prepared may stay visible."""
+
+
+class Committer(ABC):
+    """Makes committables visible; idempotent."""
+
+    @abstractmethod
+    def commit(self, committables: list[Committable], end_of_input: bool) -> None:
+        """Commit all; called on checkpoint completion and at the end of input."""
+
+    def abort(self, committables: list[Committable]) -> None:
+        """The job failed before completion: remove what was prepared."""
+
+
+class TableSink(ABC):
+    """A sink for one INSERT."""
+
+    @abstractmethod
+    def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
+        """The changelog that the sink takes when the query produces ``wanted``.
+
+        INSERT_ONLY for append sinks; UPSERT for keyed ones; ALL_CHANGES for print and blackhole. The planner compares.
+        """
+
+    @abstractmethod
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """A writer for one subtask."""
+
+    def create_committer(self) -> Committer | None:
+        """The job-wide committer, if committables are made."""
+        return None
+
+    def parallelism(self) -> int | None:
+        """``sink.parallelism``, if set."""
+        return None
+
+
+class SinkFactory(ABC):
+    """Makes sinks of one connector."""
+
+    identifier: ClassVar[str]
+
+    @abstractmethod
+    def options(self, table: TableSpec) -> OptionSet:
+        """Required and optional WITH options for this table (format options included)."""
+
+    @abstractmethod
+    def create_sink(self, sink: SinkSpec, configuration: Mapping[str, str]) -> TableSink:
+        """A sink; raises BindError / ConnectorError for what does not fit."""

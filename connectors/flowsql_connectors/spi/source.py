@@ -1,0 +1,165 @@
+"""Source side: a factory makes a ``TableSource`` from a table; the planner asks its abilities, the runtime its splits.
+
+Readers never block: blocking I/O lives in a fetcher thread behind ``SourceReader``. Source: Flink FLIP-27; engine
+contract, section 6.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.clock import Clock
+from flowsql_core.expr import Expr
+from flowsql_core.graph.specs import ScanSpec, TableSpec
+from flowsql_core.row import INSERT_ONLY, ChangelogMode
+from flowsql_core.types.logical import LogicalType
+
+if TYPE_CHECKING:
+    from flowsql_connectors.options import OptionSet
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of the input that one reader reads alone: opaque bytes, named for messages.
+
+    For files: path, byte range (newline-aligned by the reader) or row groups, and the rows already read.
+    """
+
+    id: str
+    data: bytes
+
+
+class ReadStatus(enum.Enum):
+    """What ``poll`` answers when it has no batch."""
+
+    NOTHING_NOW = "nothing-now"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitBatch:
+    """Rows of one split, so that each split keeps its own watermark. ``finished``: the split has no more."""
+
+    split_id: str
+    batch: ChangelogBatch
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderContext:
+    """What the runtime gives to a reader."""
+
+    subtask: int
+    parallelism: int
+    batch_rows: int
+    clock: Clock
+    configuration: Mapping[str, str]
+    #: Counter hooks, e.g. ``count("numRecordsInErrors", 3)`` for skipped rows.
+    count: Callable[[str, int], None]
+
+
+class SourceReader(ABC):
+    """Reads splits given to one subtask."""
+
+    @abstractmethod
+    def add_splits(self, splits: list[Split]) -> None:
+        """Take over splits, in the order in which they shall be read."""
+
+    @abstractmethod
+    def no_more_splits(self) -> None:
+        """After the current ones: END."""
+
+    @abstractmethod
+    def poll(self, max_rows: int) -> SplitBatch | ReadStatus:
+        """At most ``max_rows`` rows of one split, in the split's order. Never blocks."""
+
+    @abstractmethod
+    def wake_when_available(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` once (any thread) when ``poll`` may have something."""
+
+    @abstractmethod
+    def snapshot(self) -> list[Split]:
+        """Unfinished splits with their positions (counted to the last polled row): handing them to ``add_splits`` of
+        a new reader goes on exactly behind the last row that was polled."""
+
+    def close(self) -> None:
+        """Release files, threads, connections."""
+
+
+class SplitEnumerator(ABC):
+    """Finds splits and deals them out; one per job, its state in the snapshot."""
+
+    @abstractmethod
+    def initial_splits(self, parallelism: int) -> list[list[Split]]:
+        """For a bounded source: all splits, one list per subtask. Deterministic for the same input and parallelism."""
+
+    def redistribute(self, splits: list[Split], parallelism: int) -> list[list[Split]]:
+        """Deal restored splits out to another parallelism."""
+        dealt: list[list[Split]] = [[] for _ in range(parallelism)]
+        for index, split in enumerate(sorted(splits, key=lambda split: split.id)):
+            dealt[index % parallelism].append(split)
+        return dealt
+
+
+class TableSource(ABC):
+    """A scan that can still be changed by pushing work into it. Immutable: ``apply_*`` lives in the ScanSpec.
+
+    The runtime builds it again from the final :class:`ScanSpec`; it must then honour everything in it.
+    """
+
+    bounded: ClassVar[bool] = True
+
+    @property
+    def changelog_mode(self) -> ChangelogMode:
+        """What the source emits."""
+        return INSERT_ONLY
+
+    def supports_projection(self) -> bool:
+        """Whether unread columns need not be read."""
+        return False
+
+    def supports_filters(self, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
+        """For each filter (over the table's physical columns): fully handled by the source? The planner keeps the rest.
+
+        Flink's filesystem source shows pushed filters in the plan and still keeps them: see ``shows_filters``.
+        """
+        return (False,) * len(filters)
+
+    def shows_filters(self) -> bool:
+        """Whether EXPLAIN shows ``filter=[...]`` in the scan although the planner keeps the filter above."""
+        return False
+
+    def supports_limit(self) -> bool:
+        """Whether ``ScanSpec.limit`` may cut reading short (a hint; the planner keeps the Limit)."""
+        return False
+
+    def metadata_columns(self) -> Mapping[str, LogicalType]:
+        """Readable metadata keys with their types."""
+        return {}
+
+    @abstractmethod
+    def create_enumerator(self) -> SplitEnumerator:
+        """Splits of this scan."""
+
+    @abstractmethod
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """A reader for one subtask."""
+
+
+class SourceFactory(ABC):
+    """Makes sources of one connector. Validates options at CREATE and at plan time."""
+
+    identifier: ClassVar[str]
+
+    @abstractmethod
+    def options(self, table: TableSpec) -> OptionSet:
+        """Required and optional WITH options for this table (format options included), for checking and hints."""
+
+    @abstractmethod
+    def create_source(self, scan: ScanSpec, configuration: Mapping[str, str]) -> TableSource:
+        """A source for a scan; raises BindError / ConnectorError for what does not fit."""

@@ -1,0 +1,300 @@
+"""``ChangelogBatch``: the unit that flows between operators, and the watermark track inside it.
+
+Contract: columns of one length, change kinds (or None when insert-only), row times of DataStream records (or None),
+and the *watermark track*: the watermarks that Flink would have emitted between the rows. A batch and its arrays are
+never written after they left the operator that made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_core.element import MIN_WATERMARK
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+Kinds = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class PyObjectColumn:
+    """A column of Python objects (``dtype=object``, shape (n,)). It never travels in an Arrow frame."""
+
+    values: npt.NDArray[np.object_]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: npt.NDArray[Any]) -> PyObjectColumn:
+        """Rows by position."""
+        return PyObjectColumn(self.values[rows])
+
+    def slice(self, start: int, length: int) -> PyObjectColumn:
+        """A view of rows ``start .. start + length``."""
+        return PyObjectColumn(self.values[start : start + length])
+
+
+#: An Arrow array, or Python objects (pyarrow ships no types, hence Any).
+ColumnData: TypeAlias = Any
+
+
+@dataclass(frozen=True, eq=False)
+class RowTimes:
+    """Timestamps of DataStream records: ``values_ms`` int64 (n,), ``valid`` bool (n,) or None when all have one."""
+
+    values_ms: Int64s
+    valid: Bools | None = None
+
+    def take(self, rows: npt.NDArray[Any]) -> RowTimes:
+        """Rows by position or mask."""
+        return RowTimes(self.values_ms[rows], None if self.valid is None else self.valid[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class WatermarkTrack:
+    """Watermarks inside a batch: before row ``offsets[i]`` the watermark becomes ``wm_ms[i]``; offset n is after the last row.
+
+    ``offsets`` int32 (m,), not falling; ``wm_ms`` int64 (m,), strictly rising. Both read-only by convention.
+    """
+
+    offsets: Int32s
+    wm_ms: Int64s
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def remap_mask(self, mask: Bools) -> WatermarkTrack:
+        """The track of ``batch.filter(mask)``: offsets count the kept rows before them."""
+        kept = np.zeros(len(mask) + 1, dtype=np.int32)
+        np.cumsum(mask, out=kept[1:])
+        return WatermarkTrack(kept[self.offsets], self.wm_ms)
+
+    def remap_sorted(self, rows: npt.NDArray[Any]) -> WatermarkTrack:
+        """The track of ``batch.take(rows)`` for rising ``rows``."""
+        return WatermarkTrack(np.searchsorted(rows, self.offsets).astype(np.int32), self.wm_ms)
+
+    def cut(self, start: int, stop: int, last: bool) -> WatermarkTrack | None:
+        """The part for rows [start, stop); an entry at ``stop`` belongs here only if this is the last part."""
+        lo = int(np.searchsorted(self.offsets, start, side="left"))
+        hi = int(np.searchsorted(self.offsets, stop, side="right" if last else "left"))
+        if lo == hi:
+            return None
+        return WatermarkTrack(self.offsets[lo:hi] - np.int32(start), self.wm_ms[lo:hi])
+
+    def at_least(self, floor_ms: int) -> WatermarkTrack | None:
+        """Only the entries above ``floor_ms`` (what is new to a receiver that already stands there)."""
+        lo = int(np.searchsorted(self.wm_ms, floor_ms, side="right"))
+        if lo == 0:
+            return self
+        return WatermarkTrack(self.offsets[lo:], self.wm_ms[lo:]) if lo < len(self.wm_ms) else None
+
+    def capped(self, ceiling_ms: int, floor_ms: int) -> WatermarkTrack | None:
+        """Minimum with another channel's watermark, entries that do not lift ``floor_ms`` dropped."""
+        if not len(self) or ceiling_ms <= floor_ms:
+            return None
+        hi = int(np.searchsorted(self.wm_ms, ceiling_ms, side="left"))
+        track = self
+        if hi < len(self):
+            wm_ms = self.wm_ms[: hi + 1].copy()
+            wm_ms[hi] = ceiling_ms
+            track = WatermarkTrack(self.offsets[: hi + 1], wm_ms)
+        return track.at_least(floor_ms)
+
+    @property
+    def last_ms(self) -> int:
+        """The watermark after the whole batch."""
+        return int(self.wm_ms[-1])
+
+
+def single_watermark(offset: int, wm_ms: int) -> WatermarkTrack:
+    """A track of one entry."""
+    return WatermarkTrack(np.array([offset], dtype=np.int32), np.array([wm_ms], dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class ChangelogBatch:
+    """Columns + change kinds + row times + watermark track. See the module docstring.
+
+    Args:
+        columns: one per field, all of ``num_rows`` rows.
+        num_rows: kept apart because a batch may have no column (``COUNT(*)`` needs none).
+        kinds: RowKind bytes, uint8 (n,), or None when every row is ``+I``.
+    """
+
+    columns: tuple[ColumnData, ...]
+    num_rows: int
+    kinds: Kinds | None = None
+    row_times: RowTimes | None = None
+    track: WatermarkTrack | None = None
+
+    @staticmethod
+    def of(
+        columns: Sequence[ColumnData],
+        kinds: Kinds | None = None,
+        track: WatermarkTrack | None = None,
+        num_rows: int | None = None,
+    ) -> ChangelogBatch:
+        """A batch of columns; ``num_rows`` only where there is no column."""
+        n = len(columns[0]) if columns else num_rows
+        if n is None:
+            raise ValueError("a batch without columns needs num_rows")
+        return ChangelogBatch(tuple(columns), n, kinds, None, track)
+
+    @staticmethod
+    def from_record_batch(data: pa.RecordBatch) -> ChangelogBatch:
+        """Insert-only rows, no watermarks."""
+        return ChangelogBatch(tuple(data.columns), data.num_rows)
+
+    def to_record_batch(self, names: Sequence[str]) -> pa.RecordBatch:
+        """Arrow columns under names; kinds and track stay behind."""
+        return pa.RecordBatch.from_arrays(list(self.columns), names=list(names))
+
+    def with_columns(self, columns: Sequence[ColumnData]) -> ChangelogBatch:
+        """The same rows, other columns."""
+        return ChangelogBatch(tuple(columns), self.num_rows, self.kinds, self.row_times, self.track)
+
+    def with_kinds(self, kinds: Kinds | None) -> ChangelogBatch:
+        """The same rows, other change kinds."""
+        return ChangelogBatch(self.columns, self.num_rows, kinds, self.row_times, self.track)
+
+    def with_track(self, track: WatermarkTrack | None) -> ChangelogBatch:
+        """The same rows, other watermarks."""
+        return ChangelogBatch(self.columns, self.num_rows, self.kinds, self.row_times, track)
+
+    def filter(self, mask: Bools) -> ChangelogBatch:
+        """Rows where ``mask`` (bool, shape (n,)); offsets of the track move along."""
+        if mask.all():
+            return self
+        rows = np.flatnonzero(mask)
+        track = None if self.track is None else self.track.remap_mask(mask)
+        return self._taken(rows, track)
+
+    def take(self, rows: npt.NDArray[Any]) -> ChangelogBatch:
+        """Rows at rising positions (a hash split); the whole track comes along with its own offsets."""
+        return self._taken(rows, None if self.track is None else self.track.remap_sorted(rows))
+
+    def _taken(self, rows: npt.NDArray[Any], track: WatermarkTrack | None) -> ChangelogBatch:
+        index = pa.array(rows)
+        columns = tuple(
+            column.take(rows) if isinstance(column, PyObjectColumn) else pc.take(column, index, boundscheck=False)
+            for column in self.columns
+        )
+        kinds = None if self.kinds is None else self.kinds[rows]
+        times = None if self.row_times is None else self.row_times.take(rows)
+        return ChangelogBatch(columns, len(rows), kinds, times, track)
+
+    def slice(self, start: int, stop: int) -> ChangelogBatch:
+        """Rows [start, stop) as views; the parts of a cut carry together what the whole carried."""
+        if start == 0 and stop == self.num_rows:
+            return self
+        columns = tuple(column.slice(start, stop - start) for column in self.columns)
+        kinds = None if self.kinds is None else self.kinds[start:stop]
+        times = None if self.row_times is None else self.row_times.take(np.arange(start, stop))
+        track = None if self.track is None else self.track.cut(start, stop, stop == self.num_rows)
+        return ChangelogBatch(columns, stop - start, kinds, times, track)
+
+    def watermark_per_row(self, before_ms: int = MIN_WATERMARK) -> Int64s:
+        """The watermark that stands when each row is processed, int64 (n,); ``before_ms`` stood before the batch."""
+        return watermark_per_row(self.num_rows, self.track, before_ms)
+
+    def segments_at(self, boundaries: Int64s) -> list[tuple[int, int, int | None]]:
+        """Cut where the watermark first reaches each of the operator's timer times.
+
+        Args:
+            boundaries: rising epoch ms, e.g. the operator's pending timers.
+
+        Returns:
+            ``(start, stop, watermark)``: rows [start, stop), after which the watermark stands at ``watermark`` and
+            reached at least one boundary; the last part has None if nothing was reached after its rows.
+        """
+        if self.track is None or not len(boundaries):
+            return [(0, self.num_rows, None)]
+        hits = np.unique(np.searchsorted(self.track.wm_ms, boundaries, side="left"))
+        parts: list[tuple[int, int, int | None]] = []
+        start = 0
+        for hit in hits[hits < len(self.track)]:
+            stop = int(self.track.offsets[hit])
+            parts.append((start, stop, int(self.track.wm_ms[hit])))
+            start = stop
+        if start < self.num_rows or not parts:
+            parts.append((start, self.num_rows, None))
+        return parts
+
+    @cached_property
+    def retracting(self) -> Bools | None:
+        """True where the row takes something back (``-U``, ``-D``), shape (n,); None when insert-only."""
+        return None if self.kinds is None else (self.kinds & 1).astype(np.bool_)
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate size of the referenced rows in bytes."""
+        total = 0 if self.kinds is None else self.num_rows
+        for column in self.columns:
+            total += 64 * self.num_rows if isinstance(column, PyObjectColumn) else column.get_total_buffer_size()
+        return total
+
+
+def watermark_per_row(num_rows: int, track: WatermarkTrack | None, before_ms: int) -> Int64s:
+    """The watermark that stands when each of ``num_rows`` rows is processed, int64 (n,)."""
+    if track is None or not len(track):
+        return np.full(num_rows, before_ms, dtype=np.int64)
+    levels = np.concatenate((np.array([before_ms], dtype=np.int64), track.wm_ms))
+    return levels[np.searchsorted(track.offsets, np.arange(num_rows, dtype=np.int32), side="right")]
+
+
+def concat_batches(batches: Iterable[ChangelogBatch]) -> ChangelogBatch:
+    """One batch of several in order; tracks are joined with shifted offsets."""
+    parts = [batch for batch in batches]
+    if len(parts) == 1:
+        return parts[0]
+    n = sum(part.num_rows for part in parts)
+    columns: list[ColumnData] = []
+    for index, column in enumerate(parts[0].columns):
+        if isinstance(column, PyObjectColumn):
+            columns.append(PyObjectColumn(np.concatenate([part.columns[index].values for part in parts])))
+        else:
+            columns.append(pa.concat_arrays([part.columns[index] for part in parts]))
+    kinds = None
+    if any(part.kinds is not None for part in parts):
+        kinds = np.concatenate(
+            [np.zeros(part.num_rows, dtype=np.uint8) if part.kinds is None else part.kinds for part in parts]
+        )
+    times = None
+    if all(part.row_times is not None for part in parts):
+        times = _concat_times([part.row_times for part in parts if part.row_times is not None])
+    return ChangelogBatch(tuple(columns), n, kinds, times, _concat_tracks(parts))
+
+
+def _concat_times(times: list[RowTimes]) -> RowTimes:
+    valid = None
+    if any(part.valid is not None for part in times):
+        valid = np.concatenate(
+            [np.ones(len(part.values_ms), dtype=np.bool_) if part.valid is None else part.valid for part in times]
+        )
+    return RowTimes(np.concatenate([part.values_ms for part in times]), valid)
+
+
+def _concat_tracks(parts: list[ChangelogBatch]) -> WatermarkTrack | None:
+    offsets, levels, base = [], [], 0
+    for part in parts:
+        if part.track is not None:
+            offsets.append(part.track.offsets + np.int32(base))
+            levels.append(part.track.wm_ms)
+        base += part.num_rows
+    if not offsets:
+        return None
+    wm_ms = np.concatenate(levels)
+    at = np.concatenate(offsets)
+    rising = np.ones(len(wm_ms), dtype=np.bool_)
+    # Parts may come from senders that repeat a level; only what lifts the watermark stays.
+    rising[1:] = wm_ms[1:] > np.maximum.accumulate(wm_ms)[:-1]
+    return WatermarkTrack(at[rising], wm_ms[rising])

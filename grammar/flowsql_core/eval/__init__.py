@@ -1,0 +1,1 @@
+"""Expression IR to vectorised callables."""

@@ -1,0 +1,190 @@
+"""Typed expression IR: what the binder makes, rules rewrite, ``eval.compile`` turns into kernels and EXPLAIN prints.
+
+Nodes are frozen and compare by structure (the span does not count), so that a rule finds equal expressions by ``==``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
+
+from flowsql_core.span import Span
+from flowsql_core.types.logical import BooleanType, LogicalType
+
+
+@dataclass(frozen=True, slots=True)
+class InputRef:
+    """Column ``index`` of the input row."""
+
+    index: int
+    type: LogicalType
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant.
+
+    ``value`` is None for NULL, else: bool, int (integers), ``decimal.Decimal``, float, str, bytes,
+    ``int`` days (DATE), ``int`` ms of day (TIME), ``int`` nanoseconds since the epoch (TIMESTAMP, TIMESTAMP_LTZ),
+    ``int`` months or ms (INTERVALs).
+    """
+
+    value: Any
+    type: LogicalType
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of the registry applied to operands.
+
+    ``function`` is the registry name, upper case; operators are functions too: ``+ - * / % = <> < <= > >= AND OR NOT
+    IS NULL ...``. ``options`` are the non-expression parts of a special syntax, e.g. ``(("unit", "DAY"),)``.
+    """
+
+    function: str
+    args: tuple[Expr, ...]
+    type: LogicalType
+    options: tuple[tuple[str, Any], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def option(self, name: str, default: Any = None) -> Any:
+        """One option by name."""
+        return dict(self.options).get(name, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """CAST, TRY_CAST (``safe``), or a cast that the binder inserted (``implicit``)."""
+
+    operand: Expr
+    type: LogicalType
+    safe: bool = False
+    implicit: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Searched CASE: the first true condition wins; ``otherwise`` is always there (a NULL literal if not written)."""
+
+    conditions: tuple[Expr, ...]
+    results: tuple[Expr, ...]
+    otherwise: Expr
+    type: LogicalType
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Expr = InputRef | Literal | Call | Cast | Case
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate over columns of the input (arguments are always input refs; a Calc below computes them).
+
+    ``function`` is the registry name (``COUNT``, ``SUM`` ...); COUNT(*) has no argument. ``filter_index`` is a BOOLEAN
+    NOT NULL or nullable column. ``name`` is the output column's name. ``order_by``: (index, descending) within the
+    group for ordered aggregates.
+    """
+
+    function: str
+    args: tuple[InputRef, ...]
+    type: LogicalType
+    name: str
+    distinct: bool = False
+    filter_index: int | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+    order_by: tuple[tuple[int, bool], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Direct operands in order."""
+    match expr:
+        case InputRef() | Literal():
+            return ()
+        case Call(args=args):
+            return args
+        case Cast(operand=operand):
+            return (operand,)
+        case Case(conditions=conditions, results=results, otherwise=otherwise):
+            return (*conditions, *results, otherwise)
+        case _:
+            assert_never(expr)
+
+
+def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
+    """The same node over other operands (as many, same order as :func:`children`)."""
+    match expr:
+        case InputRef() | Literal():
+            return expr
+        case Call():
+            return replace(expr, args=new)
+        case Cast():
+            return replace(expr, operand=new[0])
+        case Case():
+            n = len(expr.conditions)
+            return replace(expr, conditions=new[:n], results=new[n : 2 * n], otherwise=new[2 * n])
+        case _:
+            assert_never(expr)
+
+
+def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Rewrite bottom-up: ``change`` sees each node after its operands were rewritten."""
+    old = children(expr)
+    if old:
+        new = tuple(transform(child, change) for child in old)
+        if any(a is not b for a, b in zip(old, new, strict=True)):
+            expr = with_children(expr, new)
+    return change(expr)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The node and all below it, top-down."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def input_refs(expr: Expr) -> frozenset[int]:
+    """Indexes of the input columns that the expression reads."""
+    return frozenset(node.index for node in walk(expr) if isinstance(node, InputRef))
+
+
+def remap_inputs(expr: Expr, new_index: Callable[[int], int]) -> Expr:
+    """The expression over an input whose columns stand elsewhere."""
+
+    def change(node: Expr) -> Expr:
+        return replace(node, index=new_index(node.index)) if isinstance(node, InputRef) else node
+
+    return transform(expr, change)
+
+
+def substitute(expr: Expr, replacements: tuple[Expr, ...]) -> Expr:
+    """Each input ref replaced by the expression at its index (merging two projections)."""
+
+    def change(node: Expr) -> Expr:
+        return replacements[node.index] if isinstance(node, InputRef) else node
+
+    return transform(expr, change)
+
+
+def conjuncts(expr: Expr | None) -> tuple[Expr, ...]:
+    """The operands of nested ANDs, left to right; of None, none."""
+    if expr is None:
+        return ()
+    if isinstance(expr, Call) and expr.function == "AND":
+        return tuple(part for arg in expr.args for part in conjuncts(arg))
+    return (expr,)
+
+
+def conjunction(parts: tuple[Expr, ...]) -> Expr | None:
+    """AND of all; None for none. A single one comes back as it is."""
+    if not parts:
+        return None
+    if len(parts) == 1:
+        return parts[0]
+    nullable = any(part.type.nullable for part in parts)
+    return Call("AND", parts, BooleanType(nullable=nullable))

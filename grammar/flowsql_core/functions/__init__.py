@@ -1,0 +1,1 @@
+"""SQL functions: what they are called, what they take, what they compute."""

@@ -1,0 +1,1 @@
+"""The plan as data: what the planner writes and the runtime reads."""

@@ -1,0 +1,354 @@
+"""``OperatorSpec``: one frozen dataclass per runtime operator. Plan data only; behaviour stands in the runtime.
+
+Column indexes count within the input batch of the operator (for joins: within the side named).
+All times are milliseconds, epoch times are of the attribute's own kind (engine contract, "Time").
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+from flowsql_core.expr import AggregateCall, Expr, Literal
+from flowsql_core.row import ChangelogMode
+from flowsql_core.types.logical import Schema
+
+Options = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A catalog table as connectors see it.
+
+    ``columns``: physical columns in the order of the DDL (computed columns are not here).
+    ``partition_keys``, ``primary_key``: names of physical columns.
+    """
+
+    path: tuple[str, str, str]
+    columns: Schema
+    options: Options
+    partition_keys: tuple[str, ...] = ()
+    primary_key: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """``catalog.database.table``, as messages print it."""
+        return ".".join(self.path)
+
+    def option(self, key: str) -> str | None:
+        """One WITH option."""
+        return dict(self.options).get(key)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSpec:
+    """Base of all specs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSpec(OperatorSpec):
+    """Read a table.
+
+    Output: the physical columns at ``projection`` in that order, then the ``metadata`` columns ``(key, name, type)``.
+    ``filters`` were pushed as a hint only when the source said so: the planner keeps what it did not accept.
+    ``limit``: rows that suffice, per job; None for all.
+    """
+
+    table: TableSpec
+    projection: tuple[int, ...]
+    output: Schema
+    metadata: tuple[str, ...] = ()
+    filters: tuple[Expr, ...] = ()
+    limit: int | None = None
+    changelog_mode: ChangelogMode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesSpec(OperatorSpec):
+    """Rows written in the query. One subtask emits them in order."""
+
+    rows: tuple[tuple[Literal, ...], ...]
+    output: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class CalcSpec(OperatorSpec):
+    """Filter, then project. ``condition`` None keeps all; only TRUE passes."""
+
+    projections: tuple[Expr, ...]
+    condition: Expr | None = None
+
+
+class WatermarkEmit(enum.Enum):
+    """When watermarks leave the assigner (``scan.watermark.emit.strategy``)."""
+
+    ON_PERIODIC = "on-periodic"
+    ON_EVENT = "on-event"
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkAssignerSpec(OperatorSpec):
+    """Make the watermark track from ``expression`` over the row; a NULL in ``rowtime_index`` is a run-time error.
+
+    ``interval_ms``: ``pipeline.auto-watermark-interval``; a row that lifts the watermark by more than this emits it.
+    ``idle_timeout_ms``: 0 never declares idleness.
+    """
+
+    rowtime_index: int
+    rowtime_name: str
+    expression: Expr
+    interval_ms: int = 200
+    idle_timeout_ms: int = 0
+    emit: WatermarkEmit = WatermarkEmit.ON_PERIODIC
+
+
+@dataclass(frozen=True, slots=True)
+class MiniBatchAssignerSpec(OperatorSpec):
+    """Processing-time mini-batch marks every ``interval_ms`` (``table.exec.mini-batch.allow-latency``)."""
+
+    interval_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnionSpec(OperatorSpec):
+    """All rows of all inputs; watermarks are merged by minimum."""
+
+    inputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandSpec(OperatorSpec):
+    """Each row once per projection list (grouping sets): the i-th output row of a row uses ``projections[i]``."""
+
+    projections: tuple[tuple[Expr, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MiniBatch:
+    """``table.exec.mini-batch.*`` when enabled."""
+
+    size_rows: int
+    latency_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAggregateSpec(OperatorSpec):
+    """Unbounded aggregation by ``grouping`` (empty: one global group).
+
+    Output: grouping columns, then one column per call, in order.
+    ``input_retracts``: -U/-D may arrive. ``emit_update_before``: downstream needs -U.
+    ``mini_batch`` None: Flink's changelog change by change; else one net change per key and mini-batch.
+    ``consolidate``: the planner allows net changes per batch although mini-batch is off (``needs_every_change`` false).
+    ``state_ttl_ms`` 0: state never expires.
+    """
+
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    input: Schema
+    output: Schema
+    input_retracts: bool
+    emit_update_before: bool
+    mini_batch: MiniBatch | None = None
+    consolidate: bool = False
+    state_ttl_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGroupAggregateSpec(OperatorSpec):
+    """Stateless pre-aggregation per batch before an exchange; only where every call is mergeable.
+
+    Output: grouping columns, then the accumulator columns of each call in the order of its declaration.
+    """
+
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    input: Schema
+    output: Schema
+    input_retracts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalGroupAggregateSpec(OperatorSpec):
+    """Merge accumulators of :class:`LocalGroupAggregateSpec`; else as :class:`GroupAggregateSpec`.
+
+    ``local``: the spec whose output arrives here. Grouping columns come first in the input.
+    """
+
+    local: LocalGroupAggregateSpec
+    output: Schema
+    emit_update_before: bool
+    mini_batch: MiniBatch | None = None
+    consolidate: bool = False
+    state_ttl_ms: int = 0
+
+
+class WindowKind(enum.Enum):
+    """Window table-valued functions."""
+
+    TUMBLE = "TUMBLE"
+    HOP = "HOP"
+    CUMULATE = "CUMULATE"
+    SESSION = "SESSION"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """How rows fall into windows.
+
+    ``size_ms`` the (largest) window; ``step_ms`` HOP's slide or CUMULATE's step, equal to the size for TUMBLE;
+    ``offset_ms`` shifts the grid. ``time_index``: the time attribute's column, or None when the window is attached
+    (``start_index``/``end_index`` of a cascaded window aggregation). ``zone`` is set for TIMESTAMP_LTZ row times.
+    """
+
+    kind: WindowKind
+    size_ms: int
+    step_ms: int
+    offset_ms: int = 0
+    time_index: int | None = None
+    processing_time: bool = False
+    start_index: int | None = None
+    end_index: int | None = None
+    zone: str | None = None
+
+
+class WindowProperty(enum.Enum):
+    """Columns that a window adds."""
+
+    START = "start"
+    END = "end"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregateSpec(OperatorSpec):
+    """Aggregate per key and window, emitted once when the watermark passes the window's end (or the clock does).
+
+    Output: grouping columns, one column per call, then ``properties`` in order.
+    """
+
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    window: WindowSpec
+    properties: tuple[WindowProperty, ...]
+    input: Schema
+    output: Schema
+    input_retracts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTableFunctionSpec(OperatorSpec):
+    """Append window_start, window_end, window_time to each row; HOP and CUMULATE repeat the row per window."""
+
+    window: WindowSpec
+    input: Schema
+    output: Schema
+
+
+class JoinKind(enum.Enum):
+    """Join types; the values are what EXPLAIN prints."""
+
+    INNER = "InnerJoin"
+    LEFT = "LeftOuterJoin"
+    RIGHT = "RightOuterJoin"
+    FULL = "FullOuterJoin"
+    SEMI = "LeftSemiJoin"
+    ANTI = "LeftAntiJoin"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSpec(OperatorSpec):
+    """Regular join with both sides in state.
+
+    ``condition`` is over the concatenated row (left columns, then right) and holds what the keys do not say.
+    ``null_safe[i]``: key i matches NULL with NULL (IS NOT DISTINCT FROM).
+    ``left_unique``/``right_unique``: columns of that side that are unique within it (an upsert key), or None.
+    ``left_unique_is_key``: that unique key is contained in the join key.
+    """
+
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    condition: Expr | None
+    left: Schema
+    right: Schema
+    left_retracts: bool
+    right_retracts: bool
+    output: Schema
+    emit_update_before: bool
+    left_unique: tuple[int, ...] | None = None
+    right_unique: tuple[int, ...] | None = None
+    consolidate: bool = False
+    left_ttl_ms: int = 0
+    right_ttl_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WindowJoinSpec(OperatorSpec):
+    """Join rows of the same window and key; emitted when the watermark passes the window's end.
+
+    ``left_end``/``right_end``: index of window_end on each side. ``keys`` do not hold the window columns.
+    """
+
+    kind: JoinKind
+    left_end: int
+    right_end: int
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    condition: Expr | None
+    left: Schema
+    right: Schema
+    output: Schema
+    zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSpec(OperatorSpec):
+    """First ``fetch`` rows after ``offset`` by arrival (LIMIT without ORDER BY on an append-only input)."""
+
+    offset: int
+    fetch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DropUpdateBeforeSpec(OperatorSpec):
+    """Drop -U rows where upserts suffice."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSpec(OperatorSpec):
+    """Write a table. The input's columns are the table's physical columns, types already cast.
+
+    ``changelog_mode``: what arrives. ``not_null``: indexes whose NULLs ``not_null_enforcer`` judges (``ERROR`` or
+    ``DROP``). ``upsert_key``: columns that identify a row for an upsert sink. ``static_partition``: of INSERT ...
+    PARTITION.
+    """
+
+    table: TableSpec
+    input: Schema
+    changelog_mode: ChangelogMode
+    overwrite: bool = False
+    static_partition: Options = ()
+    not_null: tuple[int, ...] = ()
+    not_null_enforcer: str = "ERROR"
+    upsert_key: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CollectSinkSpec(OperatorSpec):
+    """Hand batches to the program that asked: the resource is an object with ``accept(batch)`` and ``finish()``."""
+
+    resource: str
+    input: Schema
+    changelog_mode: ChangelogMode
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionSpec(OperatorSpec):
+    """An operator of a program (DataStream functions): the resource table holds the Python object."""
+
+    kind: str
+    resource: str
+    parameters: tuple[tuple[str, Any], ...] = ()

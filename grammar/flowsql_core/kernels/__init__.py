@@ -1,0 +1,1 @@
+"""Numba kernels of scalars: pure functions over NumPy arrays, nothing else."""

@@ -1,0 +1,1 @@
+"""Relational algebra: nodes, walking and rewriting them."""

@@ -1,0 +1,209 @@
+"""Logical relational nodes: frozen, typed, valid once built. The binder makes them, optimizer rules rewrite them.
+
+Every node knows its output ``schema``; expressions refer to input columns by index (``InputRef``). For joins the index
+runs over the left columns, then the right ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from flowsql_core.expr import AggregateCall, Expr, Literal
+from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind
+from flowsql_core.span import Span
+from flowsql_core.types.logical import Column, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Read physical columns (``projection``, indexes into ``table.columns``) and then metadata columns of a table.
+
+    ``filters``: predicates that were pushed, over the table's physical columns (the plan shows them).
+    """
+
+    table: TableSpec
+    projection: tuple[int, ...]
+    schema: Schema
+    metadata: tuple[str, ...] = ()
+    filters: tuple[Expr, ...] = ()
+    limit: int | None = None
+    hints: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Literal rows."""
+
+    rows: tuple[tuple[Literal, ...], ...]
+    schema: Schema
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One expression per output column."""
+
+    input: Rel
+    exprs: tuple[Expr, ...]
+    names: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """Names with the types of the expressions."""
+        return tuple(Column(name, expr.type) for name, expr in zip(self.names, self.exprs, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows for which ``condition`` is TRUE."""
+
+    input: Rel
+    condition: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The input's."""
+        return self.input.schema
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkAssigner:
+    """Column ``rowtime_index`` becomes an event-time attribute with the watermark ``expression`` over the row.
+
+    ``options``: ``scan.watermark.*`` of the table.
+    """
+
+    input: Rel
+    rowtime_index: int
+    expression: Expr
+    schema: Schema
+    options: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Grouping columns, then aggregate calls.
+
+    ``grouping``: input columns. ``grouping_sets``: None for a plain GROUP BY, else subsets of ``grouping``; columns
+    outside a set are NULL in its rows. GROUPING / GROUPING_ID are calls of that name without accumulators: their args
+    are grouping columns.
+    """
+
+    input: Rel
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    schema: Schema
+    grouping_sets: tuple[tuple[int, ...], ...] | None = None
+    hints: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTableFunction:
+    """TUMBLE/HOP/CUMULATE/SESSION over a time attribute; appends window_start, window_end, window_time.
+
+    Milliseconds. ``step_ms`` equals the size for TUMBLE; ``size_ms`` is SESSION's gap. ``partition``: SESSION's keys.
+    """
+
+    input: Rel
+    kind: WindowKind
+    time_index: int
+    size_ms: int
+    step_ms: int
+    offset_ms: int
+    schema: Schema
+    partition: tuple[int, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Regular join; window and interval joins are recognised later from the condition."""
+
+    left: Rel
+    right: Rel
+    kind: JoinKind
+    condition: Expr | None
+    schema: Schema
+    hints: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """UNION ALL; types are already equal column by column. (UNION is an Aggregate above it.)"""
+
+    inputs: tuple[Rel, ...]
+    schema: Schema
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column with its direction; NULLs stand lowest unless said."""
+
+    index: int
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """ORDER BY and/or OFFSET/FETCH."""
+
+    input: Rel
+    keys: tuple[SortKey, ...]
+    offset: int = 0
+    fetch: int | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The input's."""
+        return self.input.schema
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """INSERT INTO a table; the input's columns are cast to the table's physical columns already.
+
+    ``table`` None: the collected result of a SELECT (``name`` is then ``*anonymous_collect$n*``).
+    """
+
+    input: Rel
+    table: TableSpec | None
+    name: str
+    overwrite: bool = False
+    static_partition: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The input's."""
+        return self.input.schema
+
+
+Rel = (
+    Scan | Values | Project | Filter | WatermarkAssigner | Aggregate | WindowTableFunction | Join | Union | Sort | Sink
+)
+
+
+def inputs(rel: Rel) -> tuple[Rel, ...]:
+    """Direct inputs in order."""
+    match rel:
+        case Scan() | Values():
+            return ()
+        case Join(left=left, right=right):
+            return (left, right)
+        case Union(inputs=all_inputs):
+            return all_inputs
+        case Project() | Filter() | WatermarkAssigner() | Aggregate() | WindowTableFunction() | Sort() | Sink():
+            return (rel.input,)
+        case _:
+            assert_never(rel)

@@ -1,0 +1,1 @@
+"""Operators: one class per spec of ``flowsql_core.graph.specs``."""
