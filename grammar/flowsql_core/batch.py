@@ -61,7 +61,7 @@ class RowTimes:
 
 @dataclass(frozen=True, eq=False)
 class WatermarkTrack:
-    """Watermarks inside a batch: before row ``offsets[i]`` the watermark becomes ``wm_ms[i]``; offset n is after the last row.
+    """Watermarks inside a batch: before row ``offsets[i]`` the watermark becomes ``wm_ms[i]``; offset n: after all rows.
 
     ``offsets`` int32 (m,), not falling; ``wm_ms`` int64 (m,), strictly rising. Both read-only by convention.
     """
@@ -253,7 +253,7 @@ def watermark_per_row(num_rows: int, track: WatermarkTrack | None, before_ms: in
 
 def concat_batches(batches: Iterable[ChangelogBatch]) -> ChangelogBatch:
     """One batch of several in order; tracks are joined with shifted offsets."""
-    parts = [batch for batch in batches]
+    parts = list(batches)
     if len(parts) == 1:
         return parts[0]
     n = sum(part.num_rows for part in parts)

@@ -11,7 +11,7 @@ MAX_WATERMARK: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """No row with a row time <= ``timestamp_ms`` follows. Stand-alone form: idle sources, end of input, processing time."""
+    """No row with a row time <= ``timestamp_ms`` follows. Stand-alone form: idle sources, end of input."""
 
     timestamp_ms: int
 

@@ -1,4 +1,4 @@
-"""The error family: the user's errors, the outside world's, ours. Each has a stable code and, where SQL is to blame, a place.
+"""The error family: the user's, the outside world's, ours. Each has a stable code and, where SQL is to blame, a place.
 
 Nothing else is raised across a package border. A message says what is wrong; the hint says what would be right.
 """

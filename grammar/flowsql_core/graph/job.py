@@ -30,7 +30,7 @@ class ShipStrategy(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """A ship strategy with its key columns (HASH) or resource (CUSTOM: a callable ``(batch, channels) -> int32 (n,)``)."""
+    """A ship strategy with its key columns (HASH) or resource (CUSTOM: ``(batch, channels) -> int32 (n,)``)."""
 
     strategy: ShipStrategy
     keys: tuple[int, ...] = ()

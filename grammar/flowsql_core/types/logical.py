@@ -1,4 +1,4 @@
-"""Flink's logical types as data. Printing is Flink's ``asSummaryString``; coercion stands in ``coerce``, Arrow in ``arrow``.
+"""Flink's logical types as data. They print as Flink prints them; coercion stands in ``coerce``, Arrow in ``arrow``.
 
 Source: Flink manual, "Data Types"; FLIP-37.
 """
