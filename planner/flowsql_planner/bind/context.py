@@ -1,0 +1,40 @@
+"""What binding a statement needs to know: catalogs, configuration, and the text it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from flowsql_core.catalog import ObjectPath
+from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.span import Source, Span
+from flowsql_planner.catalog.manager import CatalogManager
+
+
+@dataclass(slots=True)
+class BindContext:
+    """One per statement.
+
+    ``source``: the statement's text, which spans point into; None when a program built the tree. ``expanding``: views
+    being expanded, outermost first. ``anonymous_sinks``: counter behind ``*anonymous_collect$n*``.
+    """
+
+    catalogs: CatalogManager
+    config: Configuration
+    source: Source | None = None
+    expanding: tuple[ObjectPath, ...] = field(default=())
+    anonymous_sinks: int = 1
+
+    @property
+    def streaming(self) -> bool:
+        """Whether ``execution.runtime-mode`` is not batch."""
+        return self.config.get(RUNTIME_MODE) is not RuntimeMode.BATCH
+
+    def text_of(self, span: Span | None) -> str | None:
+        """The SQL between two positions, white space collapsed; None when there is no text."""
+        if self.source is None or span is None or span.end <= span.start:
+            return None
+        return " ".join(self.source.text[span.start : span.end].split()) or None
+
+    def inside(self, path: ObjectPath) -> BindContext:
+        """The context of a view's query: no spans of this text, a level deeper."""
+        return BindContext(self.catalogs, self.config, None, (*self.expanding, path))

@@ -1,0 +1,265 @@
+"""What a bound statement asks for: one frozen dataclass per kind, executed by the roof.
+
+``bind_statement`` (``bind/statement.py``) makes them. Those that change the catalog are carried out by
+``flowsql_planner.catalog.apply.apply_ddl``; queries and inserts go to the planner; the rest is the session's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from flowsql_core.catalog import CatalogDatabase, CatalogTable, CatalogView, ObjectPath
+from flowsql_core.span import Span
+from flowsql_core.types.logical import Schema
+from flowsql_planner.logical.nodes import Rel, Sink
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A SELECT, WITH or VALUES whose rows go to the caller."""
+
+    rel: Rel
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """Names and types of the answer, time attributes marked."""
+        return self.rel.schema
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO or OVERWRITE one table."""
+
+    rel: Sink
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSet:
+    """Several INSERTs that run as one job."""
+
+    inserts: tuple[Insert, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeginStatementSet:
+    """``BEGIN STATEMENT SET`` typed into a shell: collect INSERTs until END."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndStatementSet:
+    """``END`` of a collected statement set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN of a query, an INSERT or a statement set. ``details``: Flink's names, e.g. ``CHANGELOG_MODE``."""
+
+    operation: Query | Insert | StatementSet
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE [OR REPLACE] [TEMPORARY] TABLE; names, types and expressions are resolved."""
+
+    path: ObjectPath
+    table: CatalogTable
+    temporary: bool = False
+    if_not_exists: bool = False
+    replace: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """CREATE TABLE ... AS SELECT: create the table, then run ``insert`` (skip both if the table exists and may)."""
+
+    create: CreateTable
+    insert: Insert
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE [TEMPORARY] VIEW."""
+
+    path: ObjectPath
+    view: CatalogView
+    temporary: bool = False
+    if_not_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterObject:
+    """ALTER TABLE or VIEW in the catalog: ``value`` replaces what stands at ``path``; None if only the name changes."""
+
+    path: ObjectPath
+    value: CatalogTable | CatalogView | None
+    new_name: str | None = None
+    temporary: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """DROP [TEMPORARY] TABLE."""
+
+    path: ObjectPath
+    temporary: bool = False
+    if_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    """DROP [TEMPORARY] VIEW."""
+
+    path: ObjectPath
+    temporary: bool = False
+    if_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    """CREATE DATABASE."""
+
+    catalog: str
+    name: str
+    database: CatalogDatabase
+    if_not_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDatabase:
+    """ALTER DATABASE ... SET: ``database`` replaces the old one."""
+
+    catalog: str
+    name: str
+    database: CatalogDatabase
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    """DROP DATABASE; ``cascade`` drops its objects too."""
+
+    catalog: str
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateCatalog:
+    """CREATE CATALOG of type ``generic_in_memory``."""
+
+    name: str
+    options: tuple[tuple[str, str], ...]
+    comment: str | None = None
+    if_not_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DropCatalog:
+    """DROP CATALOG."""
+
+    name: str
+    if_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UseCatalog:
+    """USE CATALOG."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UseDatabase:
+    """USE [catalog.]database."""
+
+    catalog: str
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """An answer that is known already: SHOW and DESCRIBE. ``rows`` hold Python values of ``schema``'s types."""
+
+    schema: Schema
+    rows: tuple[tuple[str | bool | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """``SET 'k' = 'v'``."""
+
+    key: str
+    value: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOptions:
+    """The bare ``SET``: list what is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResetOption:
+    """``RESET 'k'``, or RESET of everything (``key`` None)."""
+
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCommand:
+    """``QUIT``, ``CLEAR`` or ``HELP``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoOperation:
+    """Nothing is left to do, e.g. ALTER ... IF EXISTS of a missing object."""
+
+
+DdlOperation = (
+    CreateTable
+    | CreateView
+    | AlterObject
+    | DropTable
+    | DropView
+    | CreateDatabase
+    | AlterDatabase
+    | DropDatabase
+    | CreateCatalog
+    | DropCatalog
+    | UseCatalog
+    | UseDatabase
+)
+
+Operation = (
+    Query
+    | Insert
+    | StatementSet
+    | BeginStatementSet
+    | EndStatementSet
+    | Explain
+    | CreateTableAs
+    | Rows
+    | SetOption
+    | ShowOptions
+    | ResetOption
+    | ClientCommand
+    | NoOperation
+    | DdlOperation
+)

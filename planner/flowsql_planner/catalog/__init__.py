@@ -1,0 +1,1 @@
+"""Catalogs: the in-memory one, and the manager that resolves names over all of them."""
