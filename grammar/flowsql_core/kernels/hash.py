@@ -1,6 +1,7 @@
 """XXH64 over canonical key bytes, one row at a time inside one compiled pass.
 
-The bytes of a row are laid out by ``flowsql_core.keys``. Source: the xxHash specification, XXH64, seed 0 (tests hold vectors).
+The bytes of a row are laid out by ``flowsql_core.keys``.
+Source: the xxHash specification, XXH64, seed 0.
 """
 
 from __future__ import annotations

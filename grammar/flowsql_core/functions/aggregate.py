@@ -1,0 +1,445 @@
+"""Aggregate functions as declarations: names, types, accumulators and traits. The runtime says how accumulators fold.
+
+The binder asks :func:`resolve_aggregate`, the planner the traits and :func:`local_columns`, the runtime accumulators.
+Source: Flink manual, "Built-in functions", aggregate functions; result types are Flink's: SUM(INT) is INT, AVG(DECIMAL)
+is DECIMAL(38, max(6, s)).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.expr import AggregateCall
+from flowsql_core.span import Span
+from flowsql_core.types.logical import (
+    BIGINT,
+    DOUBLE,
+    MAX_PRECISION,
+    STRING,
+    ApproximateType,
+    ArrayType,
+    BooleanType,
+    CharacterType,
+    Column,
+    DateTimeType,
+    DayTimeIntervalType,
+    DecimalType,
+    FloatType,
+    IntegerType,
+    LogicalType,
+    MapType,
+    MultisetType,
+    NullType,
+    NumericType,
+    RawType,
+    RowType,
+    Schema,
+    YearMonthIntervalType,
+    is_time_attribute,
+    without_attribute,
+)
+
+
+class Fold(enum.Enum):
+    """How one accumulator takes a value in.
+
+    ``retractable`` folds undo a value exactly; the others need every value (``values``) once rows may be taken back.
+    """
+
+    COUNT = "count"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    FIRST = "first"
+    LAST = "last"
+    SINGLE = "single"
+    MEAN = "mean"
+    SQUARES = "squares"
+    VALUES = "values"
+
+    @property
+    def retractable(self) -> bool:
+        """Whether a value can be taken back from the accumulator alone."""
+        return self in (Fold.COUNT, Fold.SUM, Fold.MEAN, Fold.SQUARES)
+
+
+@dataclass(frozen=True, slots=True)
+class AccumulatorColumn:
+    """One typed column of a call's state; NULL where it has seen no value."""
+
+    name: str
+    fold: Fold
+    type: LogicalType
+
+
+class Needs(enum.Enum):
+    """What a function keeps beside fixed-width accumulators when rows may be taken back."""
+
+    NOTHING = "nothing"
+    SORTED_VALUES = "sorted values"
+    ORDERED_VALUES = "values in arrival order"
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFunction:
+    """A built-in aggregate.
+
+    ``mergeable``: partial accumulators of an insert-only input combine in any order (two-phase plans, shared slices).
+    ``order_sensitive``: the answer depends on the order of rows.
+    ``needs``: what a retracting input (for LISTAGG, COLLECT, ARRAY_AGG any input) makes it keep.
+    """
+
+    name: str
+    forms: tuple[str, ...]
+    accepts: Callable[[Sequence[LogicalType]], bool]
+    result: Callable[[Sequence[LogicalType]], LogicalType]
+    accumulators: Callable[[Sequence[LogicalType]], tuple[AccumulatorColumn, ...]]
+    mergeable: bool = True
+    order_sensitive: bool = False
+    needs: Needs = Needs.NOTHING
+    #: The result stays NOT NULL over NOT NULL arguments in a grouped, unfiltered call.
+    keeps_not_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedAggregate:
+    """What the binder puts into an ``AggregateCall``: canonical name, argument and result types."""
+
+    name: str
+    arg_types: tuple[LogicalType, ...]
+    result_type: LogicalType
+
+
+def _summary(type_: LogicalType) -> str:
+    text = type_.as_nullable().text()
+    return "VARCHAR(2147483647)" if text == "STRING" else {"INT": "INTEGER"}.get(text, text)
+
+
+def _numeric(types: Sequence[LogicalType]) -> bool:
+    return len(types) == 1 and isinstance(types[0], NumericType | NullType)
+
+
+def _comparable(types: Sequence[LogicalType]) -> bool:
+    return len(types) == 1 and not isinstance(types[0], MapType | MultisetType | RawType)
+
+
+def _one(types: Sequence[LogicalType]) -> bool:
+    return len(types) == 1
+
+
+def _any(types: Sequence[LogicalType]) -> bool:
+    return True
+
+
+def _list_agg(types: Sequence[LogicalType]) -> bool:
+    return len(types) in (1, 2) and all(isinstance(type_, CharacterType | NullType) for type_ in types)
+
+
+def _argument(types: Sequence[LogicalType]) -> LogicalType:
+    return types[0]
+
+
+def _sum_type(types: Sequence[LogicalType]) -> LogicalType:
+    if isinstance(types[0], DecimalType):
+        return DecimalType(precision=MAX_PRECISION, scale=types[0].scale, nullable=types[0].nullable)
+    return types[0]
+
+
+def _average_type(types: Sequence[LogicalType]) -> LogicalType:
+    if isinstance(types[0], DecimalType):
+        return DecimalType(precision=MAX_PRECISION, scale=max(6, types[0].scale), nullable=types[0].nullable)
+    return types[0]
+
+
+def _sum_state(type_: LogicalType) -> LogicalType:
+    match type_:
+        case DecimalType(scale=scale):
+            return DecimalType(precision=MAX_PRECISION, scale=scale)
+        case IntegerType():
+            return BIGINT
+        case _:
+            return type_.as_nullable()
+
+
+def _count(name: str = "count") -> AccumulatorColumn:
+    return AccumulatorColumn(name, Fold.COUNT, BIGINT.as_nullable(False))
+
+
+def _sum_accumulators(types: Sequence[LogicalType]) -> tuple[AccumulatorColumn, ...]:
+    return AccumulatorColumn("sum", Fold.SUM, _sum_state(types[0])), _count()
+
+
+def _average_accumulators(types: Sequence[LogicalType]) -> tuple[AccumulatorColumn, ...]:
+    # Flink sums FLOAT in DOUBLE for AVG, but in FLOAT for SUM.
+    state = DOUBLE if isinstance(types[0], FloatType) else _sum_state(types[0])
+    return AccumulatorColumn("sum", Fold.SUM, state), _count()
+
+
+def _moments(types: Sequence[LogicalType]) -> tuple[AccumulatorColumn, ...]:
+    zero = DOUBLE.as_nullable(False)
+    return _count(), AccumulatorColumn("mean", Fold.MEAN, zero), AccumulatorColumn("squares", Fold.SQUARES, zero)
+
+
+def _fold_one(fold: Fold) -> Callable[[Sequence[LogicalType]], tuple[AccumulatorColumn, ...]]:
+    def accumulators(types: Sequence[LogicalType]) -> tuple[AccumulatorColumn, ...]:
+        type_ = types[0].as_nullable()
+        if is_time_attribute(type_):
+            type_ = without_attribute(type_)
+        return (AccumulatorColumn(fold.value, fold, type_),)
+
+    return accumulators
+
+
+def _count_accumulators(types: Sequence[LogicalType]) -> tuple[AccumulatorColumn, ...]:
+    return (_count(),)
+
+
+def _string_result(types: Sequence[LogicalType]) -> LogicalType:
+    return STRING
+
+
+def _moment_function(name: str, samples: bool) -> AggregateFunction:
+    return AggregateFunction(
+        name, (f"{name}(<NUMERIC>)",), _numeric, _average_type, _moments, keeps_not_null=name != "STDDEV_SAMP"
+    )
+
+
+_ALL: Final = (
+    AggregateFunction(
+        "COUNT",
+        ("COUNT(*)", "COUNT(<ANY>...)"),
+        _any,
+        lambda types: BIGINT.as_nullable(False),
+        _count_accumulators,
+    ),
+    AggregateFunction("SUM", ("SUM(<NUMERIC>)",), _numeric, _sum_type, _sum_accumulators),
+    # SUM0 is SUM with 0 for no rows; the planner makes it, nobody writes it.
+    AggregateFunction(
+        "$SUM0", ("$SUM0(<NUMERIC>)",), _numeric, lambda types: _sum_type(types).as_nullable(False), _sum_accumulators
+    ),
+    AggregateFunction("AVG", ("AVG(<NUMERIC>)",), _numeric, _average_type, _average_accumulators),
+    AggregateFunction(
+        "MIN",
+        ("MIN(<COMPARABLE_TYPE>)",),
+        _comparable,
+        _argument,
+        _fold_one(Fold.MIN),
+        needs=Needs.SORTED_VALUES,
+    ),
+    AggregateFunction(
+        "MAX",
+        ("MAX(<COMPARABLE_TYPE>)",),
+        _comparable,
+        _argument,
+        _fold_one(Fold.MAX),
+        needs=Needs.SORTED_VALUES,
+    ),
+    AggregateFunction(
+        "FIRST_VALUE",
+        ("FIRST_VALUE(<ANY>)",),
+        _one,
+        _argument,
+        _fold_one(Fold.FIRST),
+        mergeable=False,
+        order_sensitive=True,
+        needs=Needs.ORDERED_VALUES,
+    ),
+    AggregateFunction(
+        "LAST_VALUE",
+        ("LAST_VALUE(<ANY>)",),
+        _one,
+        _argument,
+        _fold_one(Fold.LAST),
+        mergeable=False,
+        order_sensitive=True,
+        needs=Needs.ORDERED_VALUES,
+    ),
+    AggregateFunction(
+        "SINGLE_VALUE",
+        ("SINGLE_VALUE(<ANY>)",),
+        _one,
+        _argument,
+        _fold_one(Fold.SINGLE),
+        mergeable=False,
+        order_sensitive=True,
+        needs=Needs.ORDERED_VALUES,
+        keeps_not_null=False,
+    ),
+    AggregateFunction(
+        "LISTAGG",
+        ("LISTAGG(<CHARACTER>)", "LISTAGG(<CHARACTER>, <CHARACTER_LITERAL>)"),
+        _list_agg,
+        _string_result,
+        _fold_one(Fold.VALUES),
+        mergeable=False,
+        order_sensitive=True,
+        needs=Needs.ORDERED_VALUES,
+        keeps_not_null=False,
+    ),
+    AggregateFunction(
+        "COLLECT",
+        ("COLLECT(<ANY>)",),
+        _one,
+        lambda types: MultisetType(element=types[0], nullable=False),
+        _fold_one(Fold.VALUES),
+        mergeable=False,
+        needs=Needs.ORDERED_VALUES,
+    ),
+    AggregateFunction(
+        "ARRAY_AGG",
+        ("ARRAY_AGG(<ANY>)",),
+        _one,
+        lambda types: ArrayType(element=types[0]),
+        _fold_one(Fold.VALUES),
+        mergeable=False,
+        order_sensitive=True,
+        needs=Needs.ORDERED_VALUES,
+        keeps_not_null=False,
+    ),
+    *(_moment_function(name, name.endswith("SAMP")) for name in ("STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP")),
+)
+
+_BY_NAME: Final = {function.name: function for function in _ALL}
+_ALIASES: Final = {"STDDEV": "STDDEV_SAMP", "VARIANCE": "VAR_SAMP"}
+#: Flink's other aggregates: known to the binder, refused with a name instead of "no match found".
+_NOT_YET: Final = frozenset(
+    {
+        "JSON_OBJECTAGG", "JSON_ARRAYAGG", "PERCENTILE", "CUME_DIST", "RANK", "DENSE_RANK", "PERCENT_RANK", "NTILE",
+        "LEAD", "LAG", "ROW_NUMBER", "INTERSECTION", "FUSION", "APPROX_COUNT_DISTINCT", "BITMAP_BUILD_AGG",
+    }
+)  # fmt: skip
+
+
+def aggregate_names() -> frozenset[str]:
+    """Every name that calls an aggregate, upper case, those included that are refused as not supported yet."""
+    return frozenset(_BY_NAME) | frozenset(_ALIASES) | _NOT_YET
+
+
+def aggregate_function(name: str) -> AggregateFunction:
+    """The declaration of a name or alias.
+
+    Raises:
+        NotSupportedYetError: a Flink aggregate that has no declaration.
+        BindError: no aggregate of that name.
+    """
+    upper = name.upper()
+    found = _BY_NAME.get(_ALIASES.get(upper, upper))
+    if found is not None:
+        return found
+    if upper in _NOT_YET:
+        raise NotSupportedYetError(f"aggregate function {upper}")
+    raise BindError(
+        "function-not-found", f"No match found for function signature {name}", hint=did_you_mean(name, _BY_NAME)
+    )
+
+
+def resolve_aggregate(
+    name: str,
+    arg_types: tuple[LogicalType, ...],
+    distinct: bool,
+    span: Span | None,
+    *,
+    grouped: bool = True,
+    filtered: bool = False,
+) -> ResolvedAggregate:
+    """Types of a call.
+
+    Args:
+        name: as written, any case.
+        arg_types: () for COUNT(*).
+        grouped: the query has group keys; without any, or with FILTER, a result may be NULL over NOT NULL arguments.
+
+    Raises:
+        BindError: the arguments do not fit (Flink's words).
+        NotSupportedYetError: a function or argument type that FlowSQL does not aggregate yet.
+    """
+    try:
+        function = aggregate_function(name)
+    except (BindError, NotSupportedYetError) as error:
+        error.at = error.at or span
+        raise
+    arity = len(arg_types)
+    if (not arity and function.name != "COUNT") or not function.accepts(arg_types):
+        shown = ", ".join(f"<{_summary(type_)}>" for type_ in arg_types)
+        forms = ", ".join(f"'{form}'" for form in function.forms)
+        display = name.upper()
+        if arity == 0 or (arity > 1 and function.name != "LISTAGG"):
+            raise BindError(
+                "invalid-function-call",
+                f"Invalid number of arguments to function '{display}'. Was expecting 1 arguments",
+                at=span,
+            )
+        raise BindError(
+            "invalid-function-call",
+            f"Cannot apply '{display}' to arguments of type '{display}({shown})'. Supported form(s): {forms}",
+            at=span,
+        )
+    for type_ in arg_types:
+        if function.name != "COUNT" and isinstance(type_, NullType):
+            raise BindError("invalid-function-call", f"Illegal use of 'NULL' in '{name.upper()}'", at=span)
+        if isinstance(type_, ArrayType | MapType | MultisetType | RowType | RawType) and (
+            function.name != "COUNT" or distinct
+        ):
+            raise NotSupportedYetError(f"{name.upper()} of {type_.as_nullable()}", at=span)
+    result = function.result(arg_types)
+    if function.name == "COUNT":
+        result = result.as_nullable(False)
+    elif function.name not in ("COLLECT", "$SUM0") and (not function.keeps_not_null or not grouped or filtered):
+        result = result.as_nullable()
+    return ResolvedAggregate(function.name, arg_types, result)
+
+
+def needs_values(call: AggregateCall, input_retracts: bool) -> bool:
+    """Whether a call keeps its values (sorted or in order) in state: no two-phase plan, no shared slices."""
+    function = aggregate_function(call.function)
+    if any(column.fold is Fold.VALUES for column in function.accumulators(_types(call))):
+        return True
+    return input_retracts and function.needs is not Needs.NOTHING
+
+
+def is_mergeable(call: AggregateCall, input_retracts: bool) -> bool:
+    """Whether partial accumulators of the call combine: what Local/Global plans and shared window slices need."""
+    return aggregate_function(call.function).mergeable and not call.distinct and not needs_values(call, input_retracts)
+
+
+def is_order_sensitive(call: AggregateCall) -> bool:
+    """Whether the answer depends on the order of rows."""
+    return aggregate_function(call.function).order_sensitive
+
+
+def _types(call: AggregateCall) -> tuple[LogicalType, ...]:
+    return tuple(arg.type for arg in call.args) or (BooleanType(),)
+
+
+def accumulator_columns(call: AggregateCall) -> tuple[AccumulatorColumn, ...]:
+    """The declared accumulators of a call, in order."""
+    return aggregate_function(call.function).accumulators(_types(call))
+
+
+def local_columns(grouping: Schema, calls: Sequence[AggregateCall], input_retracts: bool) -> Schema:
+    """Output of a LocalGroupAggregate: grouping columns, accumulators of each call, and ``count1$`` if rows retract.
+
+    Raises:
+        NotSupportedYetError: a call that does not merge.
+    """
+    columns = list(grouping)
+    for index, call in enumerate(calls):
+        if not is_mergeable(call, input_retracts):
+            raise NotSupportedYetError(f"two-phase {call.function}", at=call.span)
+        columns.extend(Column(f"{part.name}${index}", part.type) for part in accumulator_columns(call))
+    if input_retracts:
+        columns.append(Column("count1$", BIGINT.as_nullable(False)))
+    return tuple(columns)
+
+
+#: Types whose values fit fixed-width words; the rest are bytes.
+FIXED_TYPES: Final = (NumericType, BooleanType, DateTimeType, DayTimeIntervalType, YearMonthIntervalType)
+
+
+def is_float(type_: LogicalType) -> bool:
+    """FLOAT or DOUBLE."""
+    return isinstance(type_, ApproximateType)
