@@ -1,0 +1,57 @@
+# Everything starts here: `make demo` to see it run, `make test` before a change is sent.
+# Needs Python 3.11 or newer and make; the rest is installed into .venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEMO_DATA := build/demo-data
+# Workers of the test run: one per core.
+WORKERS ?= auto
+
+.PHONY: help demo test check bench fuzz clean
+
+help:
+	@echo "make demo   one SQL script over 336,776 real flights"
+	@echo "make test   the whole test suite"
+	@echo "make check  formatting, lint, types, layers, tests"
+	@echo "make bench  cold start, micro benchmarks, Nexmark"
+	@echo "make fuzz   property tests with many more examples"
+	@echo "make clean  remove what make made"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "FlowSQL needs Python 3.11 or newer (PYTHON=python3.12 make ...)")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	@touch $@
+
+$(VENV)/test.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,test]'
+	@touch $@
+
+$(DEMO_DATA)/flights.csv: examples/prepare_flights.py $(VENV)/demo.installed
+	$(BIN)/python examples/prepare_flights.py $(DEMO_DATA)
+
+demo: $(VENV)/demo.installed $(DEMO_DATA)/flights.csv
+	$(BIN)/flowsql -f examples/quickstart.sql
+
+test: $(VENV)/test.installed $(DEMO_DATA)/flights.csv
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+check: $(VENV)/test.installed $(DEMO_DATA)/flights.csv
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+bench: $(VENV)/test.installed
+	$(BIN)/python benchmarks/cold_start.py
+	$(BIN)/python benchmarks/nexmark.py
+
+fuzz: $(VENV)/test.installed
+	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -k "property or fuzz"
+
+clean:
+	rm -rf $(VENV) build dist

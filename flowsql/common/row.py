@@ -1,0 +1,115 @@
+"""``Row``: one row as user code sees it, with the kind of change that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from flowsql_core.row import RowKind
+
+
+class Row:
+    """Values in order, with names where they are known, and a :class:`RowKind` (``INSERT`` unless told).
+
+    >>> Row(1, "a")
+    Row(1, 'a')
+    >>> row = Row(name="ann", age=11)
+    >>> row.name, row["age"], row[0]
+    ('ann', 11, 'ann')
+    """
+
+    __slots__ = ("_kind", "_names", "_values")
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        if values and named:
+            raise ValueError("a Row has positional values or named ones, not both")
+        self._values: list[Any] = list(values) if values else list(named.values())
+        self._names: tuple[str, ...] | None = tuple(named) if named else None
+        self._kind = RowKind.INSERT
+
+    @staticmethod
+    def of_kind(kind: RowKind, *values: Any, **named: Any) -> Row:
+        """A row with a kind of change."""
+        row = Row(*values, **named)
+        row._kind = kind
+        return row
+
+    @staticmethod
+    def of_names(names: Sequence[str] | None, values: Sequence[Any], kind: RowKind = RowKind.INSERT) -> Row:
+        """A row whose names need not be Python identifiers, nor distinct."""
+        row = Row(*values)
+        row._names = None if names is None else tuple(names)
+        row._kind = kind
+        return row
+
+    def get_row_kind(self) -> RowKind:
+        """What the row does to the table."""
+        return self._kind
+
+    def set_row_kind(self, kind: RowKind) -> None:
+        """Change what the row does to the table."""
+        self._kind = kind
+
+    def set_field_names(self, names: Sequence[str]) -> None:
+        """Name the values."""
+        self._names = tuple(names)
+
+    def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
+        """Values under names, in the order asked."""
+        return [self[name] for name in names]
+
+    def as_dict(self, recursive: bool = False) -> dict[str, Any]:
+        """Values by name; with ``recursive`` nested rows too. TypeError when the row has no names."""
+        if self._names is None:
+            raise TypeError("this Row has no field names")
+        values = [v.as_dict(True) if recursive and isinstance(v, Row) else v for v in self._values]
+        return dict(zip(self._names, values, strict=True))
+
+    def _index(self, key: int | str) -> int:
+        if isinstance(key, str):
+            if self._names is None or key not in self._names:
+                raise KeyError(key)
+            return self._names.index(key)
+        return key
+
+    def __getitem__(self, key: int | str) -> Any:
+        return self._values[self._index(key)]
+
+    def __setitem__(self, key: int | str, value: Any) -> None:
+        self._values[self._index(key)] = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"this Row has no field '{name}'") from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Row.of_names, (self._names, tuple(self._values), self._kind)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._values
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Row):
+            return NotImplemented
+        return self._kind == other._kind and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash((self._kind, tuple(self._values)))
+
+    def __repr__(self) -> str:
+        if self._names is None:
+            return f"Row({', '.join(map(repr, self._values))})"
+        return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self._names, self._values, strict=True))})"
+
+    def __str__(self) -> str:
+        return f"{self._kind.short_string()}[{', '.join(map(str, self._values))}]"
