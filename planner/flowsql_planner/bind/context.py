@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from flowsql_core.catalog import ObjectPath
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.span import Source, Span
+from flowsql_planner.bind.expand import Expansions
 from flowsql_planner.catalog.manager import CatalogManager
 
 
@@ -15,14 +16,14 @@ class BindContext:
     """One per statement.
 
     ``source``: the statement's text, which spans point into; None when a program built the tree. ``expanding``: views
-    being expanded, outermost first. ``anonymous_sinks``: counter behind ``*anonymous_collect$n*``.
+    being expanded, outermost first. ``expansions``: while a view is created, what each name of its query stands for.
     """
 
     catalogs: CatalogManager
     config: Configuration
     source: Source | None = None
     expanding: tuple[ObjectPath, ...] = field(default=())
-    anonymous_sinks: int = 1
+    expansions: Expansions | None = None
 
     @property
     def streaming(self) -> bool:
@@ -36,5 +37,5 @@ class BindContext:
         return " ".join(self.source.text[span.start : span.end].split()) or None
 
     def inside(self, path: ObjectPath) -> BindContext:
-        """The context of a view's query: no spans of this text, a level deeper."""
-        return BindContext(self.catalogs, self.config, None, (*self.expanding, path))
+        """The context of a view's query, a level deeper."""
+        return BindContext(self.catalogs, self.config, self.source, (*self.expanding, path))

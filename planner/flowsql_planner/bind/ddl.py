@@ -1,0 +1,433 @@
+"""CREATE TABLE and CREATE VIEW: columns, keys, watermarks and LIKE resolved into catalog objects; Flink's checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from flowsql_core.catalog import CatalogTable, CatalogView, ColumnKind, TableColumn, WatermarkDefinition
+from flowsql_core.errors import BindError, did_you_mean
+from flowsql_core.expr import Expr, Literal
+from flowsql_core.span import Span
+from flowsql_core.types import logical as t
+from flowsql_core.types.coerce import implicit_cast_allowed
+from flowsql_grammar import ast
+from flowsql_planner.bind import operations as op
+from flowsql_planner.bind.context import BindContext
+from flowsql_planner.bind.expand import Expansions, expand
+from flowsql_planner.bind.expression import ExpressionBinder
+from flowsql_planner.bind.insert import sink_of
+from flowsql_planner.bind.like import LikeRules
+from flowsql_planner.bind.query import bind_query
+from flowsql_planner.bind.scope import scope_of
+from flowsql_planner.bind.types import bind_type
+from flowsql_planner.bind.unparse import unparse_expression, unparse_query
+from flowsql_planner.bind.values import row_refs
+from flowsql_planner.catalog.schema import Options, as_rowtime
+from flowsql_planner.logical.nodes import Project, Rel
+
+_ENFORCED = (
+    "Flink doesn't support ENFORCED mode for PRIMARY KEY constraint. ENFORCED/NOT ENFORCED controls if the constraint "
+    "checks are performed on the incoming/outgoing data. Flink does not own the data therefore the only supported mode "
+    "is the NOT ENFORCED mode"
+)
+
+
+def bind_create_table(context: BindContext, node: ast.CreateTable) -> op.CreateTable | op.CreateTableAs:
+    """The table that a CREATE TABLE describes; with AS SELECT, the INSERT that fills it too."""
+    path = context.catalogs.qualify(node.name.texts)
+    rel = None if node.query is None else bind_query(context, node.query)
+    builder = _TableBuilder(context, node)
+    if rel is not None:
+        builder.take_query_columns(rel)
+    table = builder.build()
+    create = op.CreateTable(path, table, node.temporary, node.if_not_exists, node.replace, node.span)
+    if rel is None:
+        return create
+    arranged = _arrange(rel, table, node)
+    return op.CreateTableAs(create, op.Insert(sink_of(arranged, path, table, span=node.span), node.span))
+
+
+def bind_create_view(context: BindContext, node: ast.CreateView) -> op.CreateView:
+    """The view: its query bound now, kept as text with every name expanded."""
+    path = context.catalogs.qualify(node.name.texts)
+    return op.CreateView(path, make_view(context, node), node.temporary, node.if_not_exists, node.span)
+
+
+def make_view(context: BindContext, node: ast.CreateView) -> CatalogView:
+    """The catalog object of a view."""
+    expansions: Expansions = {}
+    rel = bind_query(replace(context, expansions=expansions), node.query)
+    names = tuple(column.name for column in rel.schema)
+    if node.columns:
+        if len(node.columns) != len(names):
+            raise BindError(
+                "view-columns",
+                "VIEW definition and input fields not match:\n"
+                f"\tDef fields: [{', '.join(name.text for name in node.columns)}].\n\tInput fields: "
+                f"[{', '.join(names)}].",
+                node.name.span,
+            )
+        names = tuple(name.text for name in node.columns)
+    _refuse_duplicates(names, node.columns, node.name.span)
+    columns = tuple(TableColumn(name, column.type) for name, column in zip(names, rel.schema, strict=True))
+    expanded = unparse_query(expand(node.query, expansions))
+    original = context.text_of(node.query.span) or expanded
+    return CatalogView(original, expanded, columns, node.comment)
+
+
+def _refuse_duplicates(names: Sequence[str], nodes: Sequence[ast.Name], span: Span) -> None:
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            at = nodes[i].span if nodes else span
+            raise BindError("duplicate-column", f"A column named '{name}' already exists in the view.", at)
+
+
+@dataclass(slots=True)
+class _TableBuilder:
+    """Gathers the parts of a CREATE TABLE in the order in which they depend on each other."""
+
+    context: BindContext
+    node: ast.CreateTable
+    columns: list[TableColumn] = field(default_factory=list)
+    watermark: WatermarkDefinition | None = None
+    primary_key: tuple[str, ...] = ()
+    primary_key_name: str | None = None
+    partition_keys: tuple[str, ...] = ()
+    options: Options = ()
+    distribution: str | None = None
+    query_columns: t.Schema = ()
+
+    def take_query_columns(self, rel: Rel) -> None:
+        """CREATE TABLE AS: the columns of the query."""
+        self.query_columns = tuple(t.Column(c.name, t.without_attribute(c.type)) for c in rel.schema)
+
+    def build(self) -> CatalogTable:
+        """The checked table."""
+        rules = self._inherit()
+        constraint = self._primary_key_constraint()
+        self._add_stored_columns()
+        if self.node.query is not None:
+            self._merge_query_columns()
+        if constraint is not None:
+            self._set_primary_key(constraint)
+        self._add_computed_columns()
+        self._order_columns(rules)
+        self._set_watermark(rules)
+        self._set_partition_keys(rules)
+        options = {**dict(self.options), **{option.key: option.value for option in self.node.options}}
+        if self.node.distribution is not None:
+            self.distribution = distribution_text(self.node.distribution)
+        return CatalogTable(
+            tuple(self.columns),
+            tuple(options.items()),
+            self.watermark,
+            self.primary_key,
+            self.primary_key_name,
+            self.partition_keys,
+            self.node.comment,
+            self.distribution,
+        )
+
+    def _inherit(self) -> LikeRules | None:
+        """LIKE: what the source table hands on."""
+        like = self.node.like
+        if like is None:
+            return None
+        path = self.context.catalogs.qualify(like.source.texts)
+        found = self.context.catalogs.lookup(path)
+        if found is None:
+            hint = did_you_mean(path.name, self.context.catalogs.object_names(path.catalog, path.database))
+            raise BindError(
+                "table-not-found", f"Source table '{path}' of the LIKE clause not found in the catalog", like.span, hint
+            )
+        if not isinstance(found.value, CatalogTable):
+            raise BindError(
+                "like-of-view", f"Source table '{path}' of the LIKE clause can not be a VIEW", like.source.span
+            )
+        rules = LikeRules.of(like)
+        source = found.value
+        self.columns = list(rules.columns(source))
+        self.options = rules.options(source, {option.key: option for option in self.node.options})
+        if rules.includes(ast.LikeFeature.CONSTRAINTS):
+            self.primary_key, self.primary_key_name = source.primary_key, source.primary_key_name
+        if rules.includes(ast.LikeFeature.PARTITIONS):
+            self.partition_keys = source.partition_keys
+        if rules.includes(ast.LikeFeature.WATERMARKS):
+            self.watermark = source.watermark
+        if rules.includes(ast.LikeFeature.DISTRIBUTION):
+            self.distribution = source.distribution
+        return rules
+
+    # Columns
+
+    def _add_stored_columns(self) -> None:
+        """Physical and metadata columns; computed ones need their types first."""
+        for column in self.node.columns:
+            if len(column.name.parts) > 1:
+                raise BindError("nested-column", f"'{column.name}' is no column name", column.name.span)
+            match column:
+                case ast.PhysicalColumn(name, type_, _, comment):
+                    made = TableColumn(name.last.text, bind_type(type_), comment=comment)
+                case ast.MetadataColumn(name, type_, key, virtual, comment):
+                    made = TableColumn(
+                        name.last.text,
+                        bind_type(type_),
+                        ColumnKind.METADATA,
+                        metadata_key=key,
+                        virtual=virtual,
+                        comment=comment,
+                    )
+                case ast.ComputedColumn():
+                    continue
+            self._add(made, column.name.span)
+
+    def _add(self, made: TableColumn, span: Span) -> None:
+        for i, known in enumerate(self.columns):
+            if known.name == made.name:
+                if self.node.like is not None and known.kind is made.kind and made.kind is not ColumnKind.PHYSICAL:
+                    rules = LikeRules.of(self.node.like)
+                    feature = (
+                        ast.LikeFeature.GENERATED if made.kind is ColumnKind.COMPUTED else ast.LikeFeature.METADATA
+                    )
+                    if rules.overwrites(feature):
+                        self.columns[i] = made
+                        return
+                raise BindError("duplicate-column", f"A column named '{made.name}' already exists in the table.", span)
+        self.columns.append(made)
+
+    def _merge_query_columns(self) -> None:
+        """Columns only the DDL names come first, then the query's, in types that the DDL may override."""
+        if self.node.column_names:
+            self._reorder_query_columns()
+        declared = {column.name: column for column in self.columns}
+        merged = [column for column in self.columns if column.name not in {c.name for c in self.query_columns}]
+        for column in self.query_columns:
+            override = declared.get(column.name)
+            if override is None:
+                merged.append(TableColumn(column.name, column.type))
+                continue
+            if override.kind is not ColumnKind.PHYSICAL or not implicit_cast_allowed(
+                column.type.as_nullable(), override.type.as_nullable()
+            ):
+                raise BindError(
+                    "incompatible-column",
+                    f"Incompatible types for sink column '{column.name}'. The source column has type "
+                    f"'{column.type}', while the target column has type '{override.type}'.",
+                    self.node.span,
+                )
+            merged.append(override)
+        self.columns = merged
+
+    def _reorder_query_columns(self) -> None:
+        names = [name.text for name in self.node.column_names]
+        known = {column.name: column for column in self.query_columns}
+        for name in self.node.column_names:
+            if name.text not in known:
+                raise BindError(
+                    "column-not-found",
+                    f"Column '{name.text}' not found in the source schema.",
+                    name.span,
+                    did_you_mean(name.text, known),
+                )
+        if len(names) != len(known):
+            raise BindError(
+                "ctas-columns",
+                "The number of columns in the column list must match the number of columns in the source schema.",
+                self.node.span,
+            )
+        self.query_columns = tuple(known[name] for name in names)
+
+    def _add_computed_columns(self) -> None:
+        """Computed columns see physical and metadata columns, not each other."""
+        stored = [column for column in self.columns if column.kind is not ColumnKind.COMPUTED]
+        schema = tuple(t.Column(column.name, column.type) for column in stored)
+        for column in self.node.columns:
+            if isinstance(column, ast.ComputedColumn):
+                bound = self._bind(column.expression, schema)
+                text = unparse_expression(column.expression)
+                made = TableColumn(column.name.last.text, bound.type, ColumnKind.COMPUTED, text, comment=column.comment)
+                self._add(made, column.name.span)
+
+    def _bind(self, expression: ast.Expression, schema: t.Schema) -> Expr:
+        return ExpressionBinder(self.context, scope_of(schema), "computed column").bind(expression)
+
+    def _order_columns(self, rules: LikeRules | None) -> None:
+        """The DDL's order: inherited columns first (in the source's order), then those written here."""
+        written = [column.name.last.text for column in self.node.columns]
+        own = {column.name: column for column in self.columns}
+        if self.node.query is not None:
+            computed = [name for name in written if own[name].kind is ColumnKind.COMPUTED]
+            rest = [column for column in self.columns if column.name not in computed]
+            self.columns = [*(own[name] for name in computed), *rest]
+            return
+        inherited = [column.name for column in self.columns if column.name not in written] if rules else []
+        overwritten = [name for name in written if rules is not None and name in inherited]
+        order = [*inherited, *(name for name in written if name not in overwritten)]
+        self.columns = [own[name] for name in order]
+
+    # Keys, watermark, partitions
+
+    def _primary_key_constraint(self) -> tuple[ast.Constraint, tuple[ast.Name, ...]] | None:
+        found: list[tuple[ast.Constraint, tuple[ast.Name, ...]]] = [(c, c.columns) for c in self.node.constraints]
+        for column in self.node.columns:
+            if isinstance(column, ast.PhysicalColumn) and column.constraint is not None:
+                found.append((column.constraint, (column.name.last,)))
+        for constraint, _ in found:
+            if constraint.kind is ast.ConstraintKind.UNIQUE:
+                raise BindError("unique-constraint", "UNIQUE constraint is not supported yet", constraint.span)
+            if constraint.enforced is not False:
+                raise BindError("enforced-primary-key", _ENFORCED, constraint.span, "add NOT ENFORCED")
+        if len(found) > 1:
+            raise BindError("duplicate-primary-key", "Duplicate primary key definition", found[1][0].span)
+        return found[0] if found else None
+
+    def _set_primary_key(self, given: tuple[ast.Constraint, tuple[ast.Name, ...]]) -> None:
+        constraint, names = given
+        if self.primary_key:
+            raise BindError(
+                "duplicate-primary-key",
+                "The base table already has a primary key. You might want to specify EXCLUDING CONSTRAINTS.",
+                constraint.span,
+            )
+        known = {column.name: i for i, column in enumerate(self.columns)}
+        computed = {c.name.last.text for c in self.node.columns if isinstance(c, ast.ComputedColumn)}
+        for name in names:
+            if name.text in computed or (
+                name.text in known and self.columns[known[name.text]].kind is not ColumnKind.PHYSICAL
+            ):
+                raise BindError(
+                    "primary-key-column",
+                    f"Could not create a PRIMARY KEY with column '{name.text}'.\n"
+                    "A PRIMARY KEY constraint must be declared on physical columns.",
+                    name.span,
+                )
+            if name.text not in known:
+                raise BindError(
+                    "column-not-found",
+                    f"Primary key column '{name.text}' is not defined in the schema",
+                    name.span,
+                    did_you_mean(name.text, known),
+                )
+            column = self.columns[known[name.text]]
+            self.columns[known[name.text]] = replace(column, type=column.type.as_nullable(False))
+        self.primary_key = tuple(name.text for name in names)
+        if len(set(self.primary_key)) != len(self.primary_key):
+            raise BindError("duplicate-column", "A primary key must not contain duplicate columns.", constraint.span)
+        default = "PK_" + "_".join(self.primary_key)
+        self.primary_key_name = default if constraint.name is None else constraint.name.text
+
+    def _set_watermark(self, rules: LikeRules | None) -> None:
+        if not self.node.watermarks:
+            return
+        if len(self.node.watermarks) > 1:
+            raise BindError(
+                "multiple-watermarks",
+                "Multiple WATERMARK declarations are not supported yet.",
+                self.node.watermarks[1].span,
+            )
+        mark = self.node.watermarks[0]
+        inherited = self.watermark
+        if inherited is not None and rules is not None and not rules.overwrites(ast.LikeFeature.WATERMARKS):
+            raise BindError(
+                "duplicate-watermark",
+                f"There already exists a watermark spec for column '{inherited.rowtime}' in the base table. You might "
+                "want to specify EXCLUDING WATERMARKS or OVERWRITING WATERMARKS.",
+                mark.span,
+            )
+        self.watermark = self._bind_watermark(mark)
+
+    def _bind_watermark(self, mark: ast.Watermark) -> WatermarkDefinition:
+        names = [column.name for column in self.columns]
+        name = mark.column.last.text
+        if len(mark.column.parts) > 1 or name not in names:
+            raise BindError(
+                "column-not-found",
+                f"The rowtime attribute field '{mark.column}' is not defined in the table schema.\n"
+                f"Available fields: [{', '.join(repr(known) for known in names)}]",
+                mark.column.span,
+                did_you_mean(name, names),
+            )
+        type_ = self.columns[names.index(name)].type
+        if t.is_proctime(type_):
+            raise BindError(
+                "watermark-type", "A watermark can not be defined for a processing-time attribute.", mark.column.span
+            )
+        if not _is_row_time(type_):
+            raise BindError(
+                "watermark-type",
+                "Invalid data type of time field for watermark definition. The field must be of type TIMESTAMP(p) or "
+                f"TIMESTAMP_LTZ(p), the supported precision 'p' is from 0 to 3, but the time field type is {type_}",
+                mark.column.span,
+                f"cast it: {name} AS CAST(... AS TIMESTAMP(3))",
+            )
+        schema = tuple(t.Column(column.name, column.type) for column in self.columns)
+        bound = ExpressionBinder(self.context, scope_of(schema), "WATERMARK").bind(mark.expression)
+        if not _is_row_time(bound.type):
+            raise BindError(
+                "watermark-type",
+                "Invalid data type of expression for watermark definition. The field must be of type TIMESTAMP(p) or "
+                "TIMESTAMP_LTZ(p), the supported precision 'p' is from 0 to 3, but the watermark expression type is "
+                f"{bound.type}",
+                mark.expression.span,
+            )
+        if bound.type.root != type_.root:
+            raise BindError(
+                "watermark-type",
+                f"The watermark output type {bound.type} is different from input time filed type {type_}.",
+                mark.expression.span,
+            )
+        return WatermarkDefinition(name, unparse_expression(mark.expression), as_rowtime(type_))
+
+    def _set_partition_keys(self, rules: LikeRules | None) -> None:
+        written = self.node.partitioned_by
+        if not written:
+            return
+        if self.partition_keys and rules is not None:
+            raise BindError(
+                "duplicate-partitions",
+                "The base table already has partitions defined. You might want to specify EXCLUDING PARTITIONS.",
+                written[0].span,
+            )
+        physical = [column.name for column in self.columns if column.kind is ColumnKind.PHYSICAL]
+        for name in written:
+            if name.text not in physical:
+                raise BindError(
+                    "column-not-found",
+                    f"Partition column '{name.text}' not defined in the table schema. Available columns: "
+                    f"[{', '.join(repr(known) for known in physical)}]",
+                    name.span,
+                    did_you_mean(name.text, physical),
+                )
+        self.partition_keys = tuple(name.text for name in written)
+
+
+def _is_row_time(type_: t.LogicalType) -> bool:
+    return isinstance(type_, t.TimestampType | t.TimestampLtzType) and type_.precision <= 3
+
+
+def distribution_text(node: ast.Distribution) -> str:
+    """``DISTRIBUTED BY HASH(a) INTO 3 BUCKETS`` as SHOW CREATE TABLE prints it."""
+    text = "DISTRIBUTED"
+    if node.columns:
+        kind = "" if node.kind is None else node.kind.value
+        text += f" BY {kind}({', '.join(t.quote_identifier(name.text) for name in node.columns)})"
+    return text if node.buckets is None else f"{text} INTO {node.buckets} BUCKETS"
+
+
+def _arrange(rel: Rel, table: CatalogTable, node: ast.CreateTable) -> Rel:
+    """CREATE TABLE AS: the query's columns at their places in the new table, NULL in those it does not fill."""
+    refs = dict(zip((column.name for column in rel.schema), row_refs(rel), strict=True))
+    physical = [column for column in table.columns if column.kind is ColumnKind.PHYSICAL]
+    if [column.name for column in physical] == [column.name for column in rel.schema]:
+        return rel
+    exprs: list[Expr] = []
+    for column in physical:
+        if column.name not in refs and not column.type.nullable:
+            raise BindError(
+                "missing-not-null-column",
+                f"Column '{column.name}' has no default value and does not allow NULLs",
+                node.span,
+            )
+        exprs.append(refs.get(column.name) or Literal(None, column.type, node.span))
+    return Project(rel, tuple(exprs), tuple(column.name for column in physical), node.span)

@@ -1,0 +1,370 @@
+"""Expressions: names resolved in a scope, functions and types by the registry, literals typed; AST -> typed IR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.expr import Call, Expr, InputRef, Literal
+from flowsql_core.functions.registry import is_aggregate, resolve_call, resolve_case, resolve_cast
+from flowsql_core.span import Span
+from flowsql_core.types import logical as t
+from flowsql_grammar import ast
+from flowsql_planner.bind.aggregate_calls import AggregateCollector, PendingAggregate, has_mark
+from flowsql_planner.bind.context import BindContext
+from flowsql_planner.bind.expand import path_of
+from flowsql_planner.bind.literal import bind_literal, unit_interval
+from flowsql_planner.bind.scope import Scope
+from flowsql_planner.bind.syntax import Options, as_call, json_options
+from flowsql_planner.bind.types import bind_type
+
+_GROUPING_FUNCTIONS = frozenset({"GROUPING", "GROUPING_ID", "GROUP_ID"})
+_GROUP_WINDOWS = frozenset({"TUMBLE", "HOP", "SESSION"})
+_GROUP_WINDOW_PROPERTIES = frozenset(
+    f"{window}_{part}" for window in _GROUP_WINDOWS for part in ("START", "END", "ROWTIME", "PROCTIME")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionBinder:
+    """Binds expressions of one clause.
+
+    ``clause``: the clause's name for messages (``WHERE``). ``aggregates``: where aggregate calls are collected; None
+    where they are not allowed.
+    """
+
+    context: BindContext
+    scope: Scope
+    clause: str = "SELECT"
+    aggregates: AggregateCollector | None = None
+
+    def bind(self, node: ast.Expression | ast.Argument) -> Expr:
+        """The typed expression of a written one.
+
+        Raises:
+            BindError: a name is unknown or types do not fit.
+            NotSupportedYetError: valid Flink SQL that is not executed yet.
+        """
+        match node:
+            case ast.ColumnRef():
+                return self._column(node)
+            case (
+                ast.NumberLiteral()
+                | ast.StringLiteral()
+                | ast.BinaryLiteral()
+                | ast.BooleanLiteral()
+                | ast.NullLiteral()
+                | ast.DateLiteral()
+                | ast.TimeLiteral()
+                | ast.TimestampLiteral()
+                | ast.IntervalLiteral()
+            ):
+                return bind_literal(node)
+            case ast.BinaryOp():
+                return self._binary(node)
+            case ast.UnaryOp(ast.UnaryOperator.MINUS | ast.UnaryOperator.PLUS, operand):
+                return self._signed(node, operand)
+            case ast.FunctionCall():
+                return self._function(node)
+            case ast.Cast(operand, type_spec, safe):
+                return resolve_cast(self.bind(operand), bind_type(type_spec), safe, node.span)
+            case ast.Case():
+                return self._case(node)
+            case ast.Between():
+                return self._between(node)
+            case ast.FieldAccess(operand, name):
+                return self.field(self.bind(operand), name.text, name.span)
+            case ast.IntervalExpression(amount, qualifier, negative):
+                made = self.call("*", (self.bind(amount), unit_interval(qualifier, node.span)), (), node.span)
+                return self.call("-", (made,), (), node.span) if negative else made
+            case ast.JsonObjectAgg() | ast.JsonArrayAgg():
+                return self._json_aggregate(node)
+        form = as_call(node)
+        if form is not None:
+            made = self.call(form.name, [self.bind(operand) for operand in form.operands], form.options, node.span)
+            return self.call("NOT", (made,), (), node.span) if form.negated else made
+        raise self._refusal(node)
+
+    def condition(self, node: ast.Expression) -> Expr:
+        """A predicate, or BindError in Flink's words (``WHERE clause must be a condition``)."""
+        bound = self.bind(node)
+        if isinstance(bound.type, t.NullType):
+            return Literal(None, t.BOOLEAN, node.span)
+        if not isinstance(bound.type, t.BooleanType):
+            raise BindError(
+                "not-a-condition",
+                f"{self.clause} clause must be a condition",
+                node.span,
+                f"this is {bound.type.as_nullable()}, not BOOLEAN",
+            )
+        return bound
+
+    def call(self, name: str, args: Sequence[Expr], options: Options, span: Span | None) -> Expr:
+        """A function of the registry over bound operands."""
+        return resolve_call(name, tuple(args), options, span)
+
+    def field(self, operand: Expr, name: str, span: Span) -> Expr:
+        """A field of a ROW by name; NULL where the row is NULL."""
+        if not isinstance(operand.type, t.RowType):
+            raise BindError(
+                "not-a-row", f"Column '{name}' not found in any table", span, f"{operand.type} has no fields"
+            )
+        for index, field in enumerate(operand.type.fields):
+            if field.name == name:
+                type_ = field.type.as_nullable() if operand.type.nullable else field.type
+                whole = operand.span.to(span) if operand.span is not None else span
+                return Call("FIELD", (operand,), type_, (("index", index), ("name", name)), whole)
+        hint = did_you_mean(name, [field.name for field in operand.type.fields])
+        raise BindError("column-not-found", f"Column '{name}' not found in any table", span, hint)
+
+    # Names
+
+    def _column(self, node: ast.ColumnRef) -> Expr:
+        path = node.path
+        found, used = self.scope.resolve_path(path.texts, [part.span for part in path.parts])
+        if self.context.expansions is not None and isinstance(found, InputRef):
+            namespace = self.scope.namespace_at(found.index)
+            if namespace is not None and namespace.alias is not None:
+                names = (namespace.alias, namespace.columns[found.index - namespace.start].name, *path.texts[used:])
+                self.context.expansions[id(node)] = (ast.ColumnRef(path_of(names, node), span=node.span),)
+        for part in path.parts[used:]:
+            found = self.field(found, part.text, part.span)
+        return found
+
+    # Operators
+
+    def _binary(self, node: ast.BinaryOp) -> Expr:
+        """Chains lean to the left and may be long: walk down the left spine without recursion."""
+        spine = [node]
+        while isinstance(spine[-1].left, ast.BinaryOp):
+            spine.append(spine[-1].left)
+        made = self.bind(spine[-1].left)
+        pending: list[Expr] = []
+        for position, part in enumerate(reversed(spine)):
+            right = self.bind(part.right)
+            operator = part.operator
+            if operator in (ast.BinaryOperator.AND, ast.BinaryOperator.OR):
+                # a AND b AND c is one call of three operands, as Calcite flattens it.
+                pending = pending or [made]
+                pending.append(right)
+                above = spine[len(spine) - 2 - position] if position + 1 < len(spine) else None
+                if above is None or above.operator is not operator:
+                    made, pending = self.call(operator.value, pending, (), part.span), []
+            else:
+                made = self.call(operator.value, (made, right), (), part.span)
+        return made
+
+    def _signed(self, node: ast.UnaryOp, operand: ast.Expression) -> Expr:
+        bound = self.bind(operand)
+        if isinstance(bound, Literal) and bound.value is not None and isinstance(bound.type, t.NumericType):
+            return _signed_number(bound, node)
+        if isinstance(bound, Literal) and bound.value is not None and _is_interval(bound.type):
+            sign = -1 if node.operator is ast.UnaryOperator.MINUS else 1
+            return Literal(sign * bound.value, bound.type, node.span)
+        return self.call(node.operator.value, (bound,), (), node.span)
+
+    def _between(self, node: ast.Between) -> Expr:
+        operand, low, high = self.bind(node.operand), self.bind(node.low), self.bind(node.high)
+        inside = self._within(operand, low, high, node.span)
+        if node.symmetric:
+            inside = self.call("OR", (inside, self._within(operand, high, low, node.span)), (), node.span)
+        return self.call("NOT", (inside,), (), node.span) if node.negated else inside
+
+    def _within(self, operand: Expr, low: Expr, high: Expr, span: Span) -> Expr:
+        above = self.call(">=", (operand, low), (), span)
+        below = self.call("<=", (operand, high), (), span)
+        return self.call("AND", (above, below), (), span)
+
+    def _case(self, node: ast.Case) -> Expr:
+        operand = None if node.operand is None else self.bind(node.operand)
+        conditions, results = [], []
+        for branch in node.branches:
+            tests = [self.bind(condition) for condition in branch.conditions]
+            if operand is not None:
+                tests = [self.call("=", (operand, test), (), branch.span) for test in tests]
+            conditions.append(tests[0] if len(tests) == 1 else self.call("OR", tests, (), branch.span))
+            results.append(self.bind(branch.result))
+        otherwise = Literal(None, t.NULL, node.span) if node.otherwise is None else self.bind(node.otherwise)
+        return resolve_case(tuple(conditions), tuple(results), otherwise, node.span)
+
+    # Calls
+
+    def _function(self, node: ast.FunctionCall) -> Expr:
+        name = node.name.last.text.upper()
+        if node.over is not None:
+            raise NotSupportedYetError(f"{name}(...) OVER (...)", node.span)
+        if node.match_scope is not None or node.null_treatment is not None or node.within_distinct:
+            raise NotSupportedYetError(f"what stands around the call of {name}", node.span)
+        if len(node.name.parts) > 1:
+            raise BindError(
+                "function-not-found", f"No match found for function signature {node.name}(...)", node.name.span
+            )
+        if name in _GROUPING_FUNCTIONS:
+            return self._grouping(name, node)
+        if name in _GROUP_WINDOW_PROPERTIES or (name in _GROUP_WINDOWS and len(node.args) >= 2):
+            raise NotSupportedYetError(
+                f"the group window function {name}",
+                node.span,
+                "use the window table function: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL ...))",
+            )
+        if is_aggregate(name):
+            return self._aggregate(name, node)
+        if node.filter is not None or node.within_group or node.order_by:
+            raise BindError("not-an-aggregate", f"'{name}' is not an aggregate function", node.span)
+        if node.quantifier is not None:
+            raise BindError("not-an-aggregate", f"DISTINCT/ALL not allowed with {name} function", node.span)
+        return self.call(name, self._arguments(node), (), node.span)
+
+    def _arguments(self, node: ast.FunctionCall) -> list[Expr]:
+        bound = []
+        for argument in node.args:
+            match argument:
+                case ast.NamedArgument(name):
+                    raise NotSupportedYetError(f"the named argument {name.text} => of {node.name}", argument.span)
+                case ast.Star():
+                    raise BindError("star-argument", f"'*' is no argument of {node.name}", argument.span)
+            bound.append(self.bind(argument))
+        return bound
+
+    def _aggregate(self, name: str, node: ast.FunctionCall) -> Expr:
+        collector = self._collector(name, node.span)
+        inner = replace(self, aggregates=None, clause=f"{name}(...)")
+        if len(node.args) == 1 and isinstance(node.args[0], ast.Star):
+            args: list[Expr] = []
+            if name != "COUNT":
+                raise BindError("star-argument", f"'*' is no argument of {name}", node.args[0].span)
+        else:
+            args = inner._arguments(node)
+            if not args and name == "COUNT":
+                raise BindError(
+                    "argument-count",
+                    "Invalid number of arguments to function 'COUNT'. Was expecting 1 arguments",
+                    node.span,
+                    "COUNT(*) counts rows",
+                )
+        items = node.within_group or node.order_by
+        order = tuple((inner.bind(item.expression), item.descending) for item in items)
+        condition = None if node.filter is None else replace(inner, clause="FILTER").condition(node.filter)
+        distinct = node.quantifier is ast.SetQuantifier.DISTINCT
+        return self._collect(collector, name, args, distinct, condition, order, (), node.span)
+
+    def _json_aggregate(self, node: ast.JsonObjectAgg | ast.JsonArrayAgg) -> Expr:
+        name = "JSON_OBJECTAGG" if isinstance(node, ast.JsonObjectAgg) else "JSON_ARRAYAGG"
+        if node.over is not None:
+            raise NotSupportedYetError(f"{name}(...) OVER (...)", node.span)
+        collector = self._collector(name, node.span)
+        inner = replace(self, aggregates=None, clause=f"{name}(...)")
+        condition = None if node.filter is None else replace(inner, clause="FILTER").condition(node.filter)
+        if isinstance(node, ast.JsonObjectAgg):
+            args = [inner.bind(node.entry.key), inner.bind(node.entry.value)]
+            options = json_options(node.null_clause, (node.entry.format_json,))
+            order: tuple[tuple[Expr, bool], ...] = ()
+        else:
+            args = [inner.bind(node.element.value)]
+            options = json_options(node.null_clause, (node.element.format_json,))
+            order = tuple((inner.bind(item.expression), item.descending) for item in node.order_by)
+        return self._collect(collector, name, args, False, condition, order, options, node.span)
+
+    def _collect(
+        self,
+        collector: AggregateCollector,
+        name: str,
+        args: list[Expr],
+        distinct: bool,
+        condition: Expr | None,
+        order: tuple[tuple[Expr, bool], ...],
+        options: Options,
+        span: Span,
+    ) -> Expr:
+        # Imported here: the declarations of aggregates take time to load, and most expressions need none.
+        from flowsql_core.functions.aggregate import resolve_aggregate
+
+        resolved = resolve_aggregate(
+            name,
+            tuple(arg.type for arg in args),
+            distinct,
+            span,
+            grouped=collector.grouped,
+            filtered=condition is not None,
+        )
+        args = [_cast_if_needed(arg, wanted) for arg, wanted in zip(args, resolved.arg_types, strict=True)]
+        made = PendingAggregate(
+            resolved.name, tuple(args), resolved.result_type, distinct, condition, order, options, span
+        )
+        return collector.add(made)
+
+    def _collector(self, name: str, span: Span) -> AggregateCollector:
+        if self.aggregates is not None:
+            return self.aggregates
+        if self.clause.endswith("(...)"):
+            raise BindError("nested-aggregate", "Aggregate expressions cannot be nested", span)
+        raise BindError(
+            "aggregate-not-allowed",
+            f"Aggregate expression is illegal in {self.clause} clause",
+            span,
+            "HAVING filters groups" if self.clause == "WHERE" else None,
+        )
+
+    def _grouping(self, name: str, node: ast.FunctionCall) -> Expr:
+        collector = self._collector(name, node.span)
+        args = replace(self, aggregates=None, clause=f"{name}(...)")._arguments(node)
+        if name != "GROUP_ID" and not args:
+            raise BindError(
+                "argument-count",
+                f"Invalid number of arguments to function '{name}'. Was expecting 1 arguments",
+                node.span,
+            )
+        return collector.add(PendingAggregate(name, tuple(args), t.BigIntType(nullable=False), span=node.span))
+
+    # What is valid Flink SQL, and not executed yet
+
+    def _refusal(self, node: ast.Expression | ast.Argument) -> Exception:
+        match node:
+            case ast.InSubquery():
+                return NotSupportedYetError("IN (subquery)", node.span, "write a JOIN")
+            case ast.Exists():
+                return NotSupportedYetError("EXISTS (subquery)", node.span, "write a JOIN")
+            case ast.Unique():
+                return NotSupportedYetError("UNIQUE (subquery)", node.span)
+            case ast.Subquery():
+                return NotSupportedYetError("a scalar subquery", node.span, "write a JOIN")
+            case ast.QuantifiedComparison(operator, _, quantifier):
+                return NotSupportedYetError(f"{operator.value} {quantifier.value} (...)", node.span)
+            case ast.CollectionQuery(kind):
+                return NotSupportedYetError(f"{kind.value}(subquery)", node.span)
+            case ast.Parameter():
+                return NotSupportedYetError("a parameter '?'", node.span)
+            case ast.Star():
+                return BindError("star-in-expression", "'*' is no expression", node.span)
+            case ast.DefaultValue():
+                return BindError("default-value", "DEFAULT is not allowed here", node.span)
+        return BindError("bad-expression", "this is no value", node.span)
+
+
+def _signed_number(bound: Literal, node: ast.UnaryOp) -> Literal:
+    """A sign in front of a number makes another number, whose type its value decides."""
+    value = bound.value if node.operator is ast.UnaryOperator.PLUS else -bound.value
+    type_ = bound.type
+    if isinstance(type_, t.IntegerType):
+        if value not in range(-(2**63), 2**63):
+            raise BindError("literal-out-of-range", f"Numeric literal '{value}' out of range", node.span)
+        fits = value in range(-(2**31), 2**31)
+        type_ = t.IntType(nullable=False) if fits else t.BigIntType(nullable=False)
+    return Literal(value, type_, node.span)
+
+
+def _is_interval(type_: t.LogicalType) -> bool:
+    return isinstance(type_, t.YearMonthIntervalType | t.DayTimeIntervalType)
+
+
+def _cast_if_needed(arg: Expr, wanted: t.LogicalType) -> Expr:
+    if t.without_attribute(arg.type).same(t.without_attribute(wanted)):
+        return arg
+    return resolve_cast(arg, wanted.as_nullable(arg.type.nullable), False, arg.span)
+
+
+def refuse_aggregate(bound: Expr, clause: str, span: Span | None) -> None:
+    """BindError if an aggregate stands in an expression of a clause that forbids them."""
+    if has_mark(bound):
+        raise BindError("aggregate-not-allowed", f"Aggregate expression is illegal in {clause} clause", span)

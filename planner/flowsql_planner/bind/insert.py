@@ -1,0 +1,217 @@
+"""INSERT: query columns matched to the sink's columns by position, casts, NULLs for what is not listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath
+from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.expr import Cast, Expr, InputRef, Literal
+from flowsql_core.functions.registry import resolve_cast
+from flowsql_core.span import Span
+from flowsql_core.types import logical as t
+from flowsql_core.types.coerce import implicit_cast_allowed
+from flowsql_grammar import ast
+from flowsql_planner.bind import operations as op
+from flowsql_planner.bind.context import BindContext
+from flowsql_planner.bind.expression import ExpressionBinder
+from flowsql_planner.bind.query import bind_query
+from flowsql_planner.bind.scope import Scope
+from flowsql_planner.bind.table import hinted_options
+from flowsql_planner.bind.values import row_refs
+from flowsql_planner.catalog.manager import quoted
+from flowsql_planner.catalog.schema import Options, physical_columns, table_spec
+from flowsql_planner.logical.nodes import Project, Rel, Sink
+
+
+def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
+    """INSERT INTO or OVERWRITE a table of the catalogs.
+
+    Raises:
+        BindError: no such table or column, or types that do not fit (Flink's words).
+    """
+    if node.on_conflict is not None:
+        raise NotSupportedYetError(f"ON CONFLICT DO {node.on_conflict.value}", node.span)
+    path, table = _find_sink(context, node.target)
+    rel = bind_query(context, node.query)
+    constants = _static_partition(context, node, table)
+    options = hinted_options(context, node.hints)
+    if constants or node.columns:
+        rel = _spread(rel, node, table, constants)
+    partition = tuple((entry.name.text, _partition_text(context, entry)) for entry in _static_entries(node))
+    return op.Insert(sink_of(rel, path, table, node.overwrite, partition, options, node.span), node.span)
+
+
+def sink_of(
+    rel: Rel,
+    path: ObjectPath,
+    table: CatalogTable,
+    overwrite: bool = False,
+    static_partition: Options = (),
+    options: Options = (),
+    span: Span | None = None,
+) -> Sink:
+    """The sink node over a query whose columns stand in the sink's order: checked, and cast where types differ."""
+    persisted = [c for c in table.columns if c.kind is ColumnKind.METADATA and not c.virtual]
+    if persisted:
+        raise NotSupportedYetError(f"writing the metadata column {persisted[0].name} of {path}", span)
+    target = physical_columns(table)
+    fitted = _fit(rel, target, path, span)
+    return Sink(fitted, table_spec(path, table, options), str(path), overwrite, static_partition, options, span)
+
+
+def _find_sink(context: BindContext, name: ast.Identifier) -> tuple[ObjectPath, CatalogTable]:
+    path = context.catalogs.qualify(name.texts)
+    found = context.catalogs.lookup(path)
+    if found is None:
+        candidates = context.catalogs.object_names(path.catalog, path.database)
+        raise BindError(
+            "table-not-found",
+            f"Cannot find table '{quoted(path)}' in any of the catalogs "
+            f"[{', '.join(context.catalogs.catalog_names())}], nor as a temporary table.",
+            name.span,
+            did_you_mean(path.name, candidates),
+        )
+    if not isinstance(found.value, CatalogTable):
+        raise BindError("insert-into-view", f"'{path}' is a view: INSERT needs a table", name.span)
+    return path, found.value
+
+
+def _fit(rel: Rel, target: t.Schema, path: ObjectPath, span: Span | None) -> Rel:
+    """The query cast to the sink's types. NOT NULL is judged at run time, as in Flink."""
+    schema = rel.schema
+    if len(schema) != len(target):
+        raise _mismatch("Different number of columns.", schema, target, path, span)
+    exprs: list[Expr] = []
+    for position, (ref, column) in enumerate(zip(row_refs(rel), target, strict=True)):
+        have, wanted = t.without_attribute(ref.type).as_nullable(), column.type.as_nullable()
+        if avoids_cast(have, wanted):
+            exprs.append(ref)
+            continue
+        if not implicit_cast_allowed(have, wanted):
+            cause = f"Incompatible types for sink column '{column.name}' at position {position}."
+            raise _mismatch(cause, schema, target, path, span)
+        exprs.append(_implicit(ref, column.type, span))
+    if all(isinstance(expr, InputRef) for expr in exprs):
+        return rel
+    return Project(rel, tuple(exprs), tuple(column.name for column in schema), span)
+
+
+def _implicit(ref: Expr, wanted: t.LogicalType, span: Span | None) -> Expr:
+    made = resolve_cast(ref, wanted.as_nullable(ref.type.nullable), False, span)
+    return Cast(made.operand, made.type, made.safe, True, made.span) if isinstance(made, Cast) else made
+
+
+def avoids_cast(have: t.LogicalType, wanted: t.LogicalType) -> bool:
+    """Whether values of one type are values of the other as they are (Flink's ``supportsAvoidingCast``)."""
+    match have, wanted:
+        case (t.CharType(length=n) | t.VarCharType(length=n), t.VarCharType(length=m)) | (
+            t.BinaryType(length=n) | t.VarBinaryType(length=n),
+            t.VarBinaryType(length=m),
+        ):
+            return n <= m
+        case (t.ArrayType(element=a), t.ArrayType(element=b)) | (t.MultisetType(element=a), t.MultisetType(element=b)):
+            return avoids_cast(a, b)
+        case t.MapType(key=key, value=value), t.MapType(key=wanted_key, value=wanted_value):
+            return avoids_cast(key, wanted_key) and avoids_cast(value, wanted_value)
+        case t.RowType(fields=fields), t.RowType(fields=wanted_fields):
+            return len(fields) == len(wanted_fields) and all(
+                avoids_cast(a.type, b.type) for a, b in zip(fields, wanted_fields, strict=True)
+            )
+    return t.without_attribute(have).same(t.without_attribute(wanted))
+
+
+def _mismatch(cause: str, schema: t.Schema, target: t.Schema, path: ObjectPath, span: Span | None) -> BindError:
+    return BindError(
+        "sink-schema-mismatch",
+        f"Column types of query result and sink for '{path}' do not match.\nCause: {cause}\n\n"
+        f"Query schema: {_shown(schema)}\nSink schema:  {_shown(target)}",
+        span,
+    )
+
+
+def _shown(schema: t.Schema) -> str:
+    return "[" + ", ".join(f"{column.name}: {column.type}" for column in schema) + "]"
+
+
+# Column lists and static partitions
+
+
+def _static_entries(node: ast.Insert) -> list[ast.PartitionEntry]:
+    return [] if node.partition is None else [entry for entry in node.partition.entries if entry.value is not None]
+
+
+def _static_partition(context: BindContext, node: ast.Insert, table: CatalogTable) -> dict[str, Expr]:
+    """Constant columns of ``PARTITION (dt = '2020-01-01')`` by name."""
+    if node.partition is None:
+        return {}
+    for entry in node.partition.entries:
+        if entry.name.text not in table.partition_keys:
+            raise BindError(
+                "unknown-partition-column",
+                f"Table '{node.target}' has no partition column '{entry.name.text}'",
+                entry.span,
+                did_you_mean(entry.name.text, table.partition_keys),
+            )
+    binder = ExpressionBinder(context, Scope(), "PARTITION")
+    return {entry.name.text: binder.bind(entry.value) for entry in _static_entries(node) if entry.value is not None}
+
+
+def _partition_text(context: BindContext, entry: ast.PartitionEntry) -> str:
+    assert entry.value is not None
+    bound = ExpressionBinder(context, Scope(), "PARTITION").bind(entry.value)
+    if not isinstance(bound, Literal):
+        raise BindError("static-partition", "A static partition needs a constant", entry.span)
+    return str(bound.value)
+
+
+def _spread(rel: Rel, node: ast.Insert, table: CatalogTable, constants: dict[str, Expr]) -> Rel:
+    """The query's columns at their places in the sink's row; constants of the partition and NULLs around them."""
+    target = physical_columns(table)
+    names = [column.name for column in target]
+    listed = _listed(node, table, names) if node.columns else [name for name in names if name not in constants]
+    if len(listed) != len(rel.schema):
+        raise BindError(
+            "insert-arity",
+            f"Number of INSERT target columns ({len(listed)}) does not equal number of source items "
+            f"({len(rel.schema)})",
+            node.query.span,
+        )
+    refs = dict(zip(listed, row_refs(rel), strict=True))
+    exprs = tuple(_sink_value(column, refs, constants, node.span) for column in target)
+    return Project(rel, exprs, tuple(names), node.span)
+
+
+def _sink_value(column: t.Column, refs: dict[str, Expr], constants: dict[str, Expr], span: Span) -> Expr:
+    if column.name in refs:
+        return refs[column.name]
+    if column.name in constants:
+        constant = constants[column.name]
+        return constant if avoids_cast(constant.type, column.type) else _implicit(constant, column.type, span)
+    if not column.type.nullable:
+        raise BindError(
+            "missing-not-null-column",
+            f"Column '{column.name}' has no default value and does not allow NULLs",
+            span,
+            f"list '{column.name}' too",
+        )
+    return Literal(None, column.type, span)
+
+
+def _listed(node: ast.Insert, table: CatalogTable, names: Sequence[str]) -> list[str]:
+    listed: list[str] = []
+    for column in node.columns:
+        if len(column.parts) > 1:
+            raise NotSupportedYetError("a nested column in the column list of INSERT", column.span)
+        name = column.last.text
+        found = table.column(name)
+        if found is None:
+            raise BindError(
+                "column-not-found", f"Unknown target column '{name}'", column.span, did_you_mean(name, names)
+            )
+        if found.kind is not ColumnKind.PHYSICAL:
+            raise BindError("not-a-physical-column", f"Column '{name}' is computed: it takes no values", column.span)
+        if name in listed:
+            raise BindError("duplicate-column", f"Target column '{name}' is assigned more than once", column.span)
+        listed.append(name)
+    return listed

@@ -1,0 +1,384 @@
+"""Queries: WITH, SELECT, set operations, ORDER BY and LIMIT, to logical plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.expr import Expr, InputRef
+from flowsql_core.functions.registry import resolve_cast
+from flowsql_core.span import Span
+from flowsql_core.types.coerce import common_type
+from flowsql_core.types.logical import Column, LogicalType, Schema
+from flowsql_grammar import ast
+from flowsql_planner.bind.aggregate_calls import AggregateCollector
+from flowsql_planner.bind.context import BindContext
+from flowsql_planner.bind.expand import path_of
+from flowsql_planner.bind.expression import ExpressionBinder
+from flowsql_planner.bind.grouping import Aggregation, Grouping, bind_grouping
+from flowsql_planner.bind.names import column_alias, uniquify, unnamed
+from flowsql_planner.bind.relation import Bound, Environment, bind_named, bind_relation, relation_names
+from flowsql_planner.bind.scope import Scope
+from flowsql_planner.bind.values import bind_values, one_row, row_refs
+from flowsql_planner.logical.nodes import Aggregate, Filter, Project, Rel, Sort, SortKey, Union
+
+
+def bind_query(context: BindContext, query: ast.Query) -> Rel:
+    """The logical plan of a query; its schema is the answer's, time attributes marked."""
+    return _bind_query(Environment(context, _bind_nested), query)
+
+
+def _bind_nested(env: Environment, query: ast.Query) -> Rel:
+    """A query inside another one: an order without a limit means nothing there, and goes."""
+    if query.order_by and query.limit is None and query.offset is None:
+        query = replace(query, order_by=())
+    return _bind_query(env, query)
+
+
+def _bind_query(env: Environment, query: ast.Query) -> Rel:
+    if query.recursive:
+        raise NotSupportedYetError("WITH RECURSIVE", query.span)
+    env = _with_common_tables(env, query)
+    offset, fetch = _row_count(query.offset, "OFFSET"), _row_count(query.limit, "LIMIT")
+    if isinstance(query.body, ast.Select):
+        return _bind_select(env, query.body, query.order_by, offset or 0, fetch)
+    rel = _bind_body(env, query.body)
+    if not query.order_by and not offset and fetch is None:
+        return rel
+    keys = tuple(_output_key(env, item, rel.schema) for item in query.order_by)
+    return Sort(rel, keys, offset or 0, fetch, query.span)
+
+
+def _with_common_tables(env: Environment, query: ast.Query) -> Environment:
+    """WITH: each common table sees those before it."""
+    for common in query.ctes:
+        rel = env.bind_query(env, common.query)
+        if common.columns:
+            if len(common.columns) != len(rel.schema):
+                raise BindError(
+                    "alias-columns",
+                    "Number of columns must match number of query columns",
+                    common.name.span,
+                    f"the query has {len(rel.schema)} columns, the list {len(common.columns)}",
+                )
+            rel = Project(rel, row_refs(rel), tuple(name.text for name in common.columns), common.span)
+        env = replace(env, common_tables={**env.common_tables, common.name.text: rel})
+    return env
+
+
+def _bind_body(env: Environment, body: ast.QueryBody) -> Rel:
+    match body:
+        case ast.Select():
+            return _bind_select(env, body, (), 0, None)
+        case ast.Values():
+            return bind_values(env.context, body)
+        case ast.ExplicitTable(name):
+            return bind_named(env, name, (), body.span)
+        case ast.SetOperation():
+            return _bind_set_operation(env, body)
+        case ast.Query():
+            return env.bind_query(env, body)
+        case _:
+            assert_never(body)
+
+
+# SELECT
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One output column: its name, and its expression over the input (with marks for aggregates)."""
+
+    name: str
+    expr: Expr
+
+
+def _bind_select(
+    env: Environment, node: ast.Select, order_by: tuple[ast.OrderItem, ...], offset: int, fetch: int | None
+) -> Rel:
+    if node.qualify is not None:
+        raise NotSupportedYetError("QUALIFY", node.qualify.span)
+    if node.windows:
+        raise NotSupportedYetError("WINDOW (a named OVER window)", node.windows[0].span)
+    env = replace(env, state_ttl=_state_ttl_hints(node.hints))
+    source = _bind_from(env, node)
+    if node.where is not None:
+        condition = ExpressionBinder(env.context, source.scope, "WHERE").condition(node.where)
+        source = Bound(Filter(source.rel, condition, node.where.span), source.scope)
+    collector = AggregateCollector(grouped=_names_groups(node.group_by))
+    binder = ExpressionBinder(env.context, source.scope, "SELECT", collector)
+    items = _select_items(binder, node.items)
+    having = None
+    if node.having is not None:
+        having = replace(binder, clause="HAVING").condition(node.having)
+    wanted = [_order_expr(binder, item, items) for item in order_by]
+    if node.group_by is None and node.having is None and not collector.calls:
+        rel, exprs, sort_exprs = source.rel, [item.expr for item in items], wanted
+    else:
+        rel, exprs, sort_exprs = _aggregate(env, node, source, binder, items, having, wanted)
+    distinct = node.quantifier is ast.SetQuantifier.DISTINCT
+    return _finish(
+        _Output(rel, exprs, uniquify(item.name for item in items), distinct, node.span),
+        order_by,
+        sort_exprs,
+        offset,
+        fetch,
+    )
+
+
+def _bind_from(env: Environment, node: ast.Select) -> Bound:
+    if node.from_ is not None:
+        return bind_relation(env, node.from_)
+    return Bound(one_row(node.span), Scope())
+
+
+def _select_items(binder: ExpressionBinder, nodes: tuple[ast.SelectItem, ...]) -> list[_Item]:
+    items: list[_Item] = []
+    for node in nodes:
+        if isinstance(node.expression, ast.Star):
+            qualifier = node.expression.qualifier
+            names = None if qualifier is None else qualifier.texts
+            columns = binder.scope.star(names, node.span)
+            items.extend(_Item(name, expr) for name, expr in columns)
+            _note_star(binder, node, columns)
+            continue
+        name = column_alias(node) or unnamed(len(items))
+        items.append(_Item(name, binder.bind(node.expression)))
+    return items
+
+
+def _note_star(binder: ExpressionBinder, node: ast.SelectItem, columns: list[tuple[str, Expr]]) -> None:
+    """While a view is created: the columns that a star stands for, if each has a qualified name."""
+    if binder.context.expansions is None:
+        return
+    written: list[ast.Node] = []
+    for name, expr in columns:
+        namespace = binder.scope.namespace_at(expr.index) if isinstance(expr, InputRef) else None
+        if namespace is None:
+            return
+        names = (name,) if namespace.alias is None else (namespace.alias, name)
+        written.append(ast.SelectItem(ast.ColumnRef(path_of(names, node), span=node.span), span=node.span))
+    binder.context.expansions[id(node)] = tuple(written)
+
+
+def _aggregate(
+    env: Environment,
+    node: ast.Select,
+    source: Bound,
+    binder: ExpressionBinder,
+    items: list[_Item],
+    having: Expr | None,
+    wanted: list[Expr],
+) -> tuple[Rel, list[Expr], list[Expr]]:
+    """The aggregation below the SELECT list; select and order expressions come back over its output."""
+    grouping = Grouping(())
+    if node.group_by is not None:
+        in_group_by = replace(binder, aggregates=None, clause="GROUP BY")
+        grouping = bind_grouping(node.group_by, in_group_by.bind)
+    assert binder.aggregates is not None
+    building = Aggregation(source.rel, grouping, binder.aggregates, env.context.text_of)
+    exprs = [building.lift(item.expr) for item in items]
+    having = None if having is None else building.lift(having)
+    sort_exprs = [building.lift(expr) for expr in wanted]
+    names: dict[Expr, str] = {}
+    for item, expr in zip(items, exprs, strict=True):
+        if isinstance(expr, InputRef):
+            names.setdefault(expr, item.name)
+    rel = building.build(names, _aggregate_ttl(env, node), node.span)
+    if having is not None:
+        rel = Filter(rel, having, node.having.span if node.having is not None else None)
+    return rel, exprs, sort_exprs
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """The SELECT list over a relation."""
+
+    rel: Rel
+    exprs: list[Expr]
+    names: tuple[str, ...]
+    distinct: bool
+    span: Span
+
+
+def _finish(
+    output: _Output, order_by: tuple[ast.OrderItem, ...], sort_exprs: list[Expr], offset: int, fetch: int | None
+) -> Rel:
+    """Project, DISTINCT, and ORDER BY with columns that only sort (dropped again above)."""
+    exprs, names = list(output.exprs), list(output.names)
+    visible = len(exprs)
+    keys = []
+    for item, expr in zip(order_by, sort_exprs, strict=True):
+        if expr not in exprs:
+            if output.distinct:
+                raise BindError(
+                    "order-by-distinct", "ORDER BY of a SELECT DISTINCT may only name selected columns", item.span
+                )
+            exprs.append(expr)
+            names.append(f"EXPR${len(exprs) - 1}")
+        keys.append(_sort_key(exprs.index(expr), item))
+    rel = _project(output.rel, tuple(exprs), uniquify(names), output.span)
+    if output.distinct:
+        rel = distinct_rows(rel, output.span)
+    if keys or offset or fetch is not None:
+        rel = Sort(rel, tuple(keys), offset, fetch, output.span)
+    if len(exprs) > visible:
+        rel = Project(rel, row_refs(rel)[:visible], output.names, output.span)
+    return rel
+
+
+def _project(rel: Rel, exprs: tuple[Expr, ...], names: tuple[str, ...], span: Span) -> Rel:
+    """A projection, unless it changes neither columns nor names."""
+    schema = rel.schema
+    if names == tuple(column.name for column in schema) and exprs == row_refs(rel):
+        return rel
+    return Project(rel, exprs, names, span)
+
+
+def distinct_rows(rel: Rel, span: Span | None) -> Rel:
+    """Each row once."""
+    return Aggregate(rel, tuple(range(len(rel.schema))), (), rel.schema, span=span)
+
+
+# ORDER BY, LIMIT
+
+
+def _order_expr(binder: ExpressionBinder, item: ast.OrderItem, items: list[_Item]) -> Expr:
+    """What an ORDER BY item of a SELECT sorts by: an output column by name or position, else an expression."""
+    node = item.expression
+    if isinstance(node, ast.NumberLiteral) and node.is_integer:
+        return items[_ordinal(node, len(items))].expr
+    if isinstance(node, ast.ColumnRef) and len(node.path.parts) == 1:
+        for output in items:
+            if output.name == node.path.last.text:
+                return output.expr
+    return replace(binder, clause="ORDER BY").bind(node)
+
+
+def _output_key(env: Environment, item: ast.OrderItem, schema: Schema) -> SortKey:
+    """An ORDER BY item over a set operation or VALUES: a column of the output."""
+    node = item.expression
+    names = [column.name for column in schema]
+    if isinstance(node, ast.NumberLiteral) and node.is_integer:
+        return _sort_key(_ordinal(node, len(schema)), item)
+    if isinstance(node, ast.ColumnRef) and node.path.texts[0] in names and len(node.path.parts) == 1:
+        return _sort_key(names.index(node.path.last.text), item)
+    if isinstance(node, ast.ColumnRef):
+        raise BindError("column-not-found", f"Column '{node.path}' not found in any table", node.span)
+    raise NotSupportedYetError("ORDER BY an expression over a set operation", node.span, "name an output column")
+
+
+def _ordinal(node: ast.NumberLiteral, width: int) -> int:
+    position = int(node.text)
+    if not 1 <= position <= width:
+        raise BindError("ordinal-out-of-range", "Ordinal out of range", node.span, f"there are {width} columns")
+    return position - 1
+
+
+def _sort_key(index: int, item: ast.OrderItem) -> SortKey:
+    # NULL sorts lowest unless the query says otherwise.
+    nulls_first = not item.descending if item.nulls is None else item.nulls is ast.NullOrder.FIRST
+    return SortKey(index, item.descending, nulls_first)
+
+
+def _row_count(node: ast.NumberLiteral | ast.Parameter | None, clause: str) -> int | None:
+    if node is None:
+        return None
+    if isinstance(node, ast.Parameter):
+        raise NotSupportedYetError("a parameter '?'", node.span)
+    if not node.is_integer:
+        raise BindError("bad-row-count", f"{clause} needs a whole number", node.span)
+    return int(node.text)
+
+
+# Set operations
+
+
+def _bind_set_operation(env: Environment, node: ast.SetOperation) -> Rel:
+    if node.operator is not ast.SetOperator.UNION:
+        raise NotSupportedYetError(f"{node.operator.value}{' ALL' if node.all else ''}", node.span)
+    parts = _union_operands(node)
+    rels = [_bind_body(env, part) for part in parts]
+    names = tuple(column.name for column in rels[0].schema)
+    for rel, part in zip(rels, parts, strict=True):
+        if len(rel.schema) != len(names):
+            raise BindError(
+                "set-operation-width",
+                f"Column count mismatch in UNION{' ALL' if node.all else ''}",
+                part.span,
+                f"the first query has {len(names)} columns, this one {len(rel.schema)}",
+            )
+    types = [_union_type(rels, i, node) for i in range(len(names))]
+    schema = tuple(Column(name, type_) for name, type_ in zip(names, types, strict=True))
+    union = Union(tuple(_cast_to(rel, types, node.span) for rel in rels), schema, node.span)
+    return union if node.all else distinct_rows(union, node.span)
+
+
+def _union_operands(node: ast.SetOperation) -> list[ast.QueryBody]:
+    """Operands of a chain of the same UNION [ALL], left to right."""
+    parts: list[ast.QueryBody] = []
+    current: ast.QueryBody = node
+    while (
+        isinstance(current, ast.SetOperation) and current.operator is ast.SetOperator.UNION and current.all == node.all
+    ):
+        parts.append(current.right)
+        current = current.left
+    return [current, *reversed(parts)]
+
+
+def _union_type(rels: list[Rel], index: int, node: ast.SetOperation) -> LogicalType:
+    types = [rel.schema[index].type for rel in rels]
+    found = common_type(types)
+    if found is None:
+        shown = " and ".join(dict.fromkeys(str(type_.as_nullable()) for type_ in types))
+        raise BindError(
+            "set-operation-types",
+            f"Type mismatch in column {index + 1} of UNION{' ALL' if node.all else ''}: {shown}",
+            node.span,
+            "cast one of them",
+        )
+    return found
+
+
+def _cast_to(rel: Rel, types: list[LogicalType], span: Span) -> Rel:
+    """The relation with its columns in the union's types."""
+    exprs: list[Expr] = []
+    for ref, type_ in zip(row_refs(rel), types, strict=True):
+        same = ref.type.same(type_)
+        exprs.append(ref if same else resolve_cast(ref, type_.as_nullable(ref.type.nullable), False, span))
+    if all(isinstance(expr, InputRef) for expr in exprs):
+        return rel
+    return Project(rel, tuple(exprs), tuple(column.name for column in rel.schema), span)
+
+
+# Hints
+
+
+def _state_ttl_hints(hints: tuple[ast.Hint, ...]) -> dict[str, str]:
+    """Table or alias -> duration text of STATE_TTL hints."""
+    found: dict[str, str] = {}
+    for hint in hints:
+        if hint.name.text.upper() != "STATE_TTL":
+            continue
+        for argument in hint.arguments:
+            if argument.key is None:
+                raise BindError(
+                    "bad-hint", "Invalid STATE_TTL hint, only support key-value options", argument.span or hint.span
+                )
+            found[argument.key] = argument.value
+    return found
+
+
+def _aggregate_ttl(env: Environment, node: ast.Select) -> tuple[tuple[str, str], ...]:
+    """``STATE_TTL`` of the aggregation: the hint names the one table of FROM."""
+    if node.from_ is None:
+        return ()
+    return tuple(("STATE_TTL", env.state_ttl[name]) for name in relation_names(node.from_) if name in env.state_ttl)[:1]
+
+
+def _names_groups(node: ast.GroupBy | None) -> bool:
+    """Whether GROUP BY names at least one item: then a group is never empty."""
+    if node is None:
+        return False
+    return any(not (isinstance(element, ast.GroupingSet) and not element.items) for element in node.elements)

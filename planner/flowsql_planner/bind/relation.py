@@ -1,0 +1,265 @@
+"""FROM: tables, common tables, views, derived tables, window functions and joins, each with the scope it opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.expr import Expr, InputRef, conjunction, remap_inputs
+from flowsql_core.functions.registry import resolve_call
+from flowsql_core.graph.specs import JoinKind
+from flowsql_core.span import Span
+from flowsql_core.types.logical import Column, Schema
+from flowsql_grammar import ast
+from flowsql_planner.bind.context import BindContext
+from flowsql_planner.bind.expand import path_of
+from flowsql_planner.bind.expression import ExpressionBinder
+from flowsql_planner.bind.names import uniquify
+from flowsql_planner.bind.scope import Merged, Namespace, Scope
+from flowsql_planner.bind.table import bind_resolved, find_table
+from flowsql_planner.bind.values import row_refs
+from flowsql_planner.bind.window import as_window_call, bind_window
+from flowsql_planner.logical.nodes import Join, Project, Rel
+
+Hints = tuple[tuple[str, str], ...]
+
+_KINDS = {
+    ast.JoinKind.INNER: JoinKind.INNER,
+    ast.JoinKind.CROSS: JoinKind.INNER,
+    ast.JoinKind.COMMA: JoinKind.INNER,
+    ast.JoinKind.LEFT: JoinKind.LEFT,
+    ast.JoinKind.RIGHT: JoinKind.RIGHT,
+    ast.JoinKind.FULL: JoinKind.FULL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What FROM may see: common tables by name, and how nested queries are bound.
+
+    ``state_ttl``: table or alias -> duration text of a STATE_TTL hint of the SELECT.
+    """
+
+    context: BindContext
+    bind_query: Callable[[Environment, ast.Query], Rel]
+    common_tables: Mapping[str, Rel] = field(default_factory=dict)
+    state_ttl: Mapping[str, str] = field(default_factory=dict)
+
+    def bind_view(self, context: BindContext, query: ast.Query) -> Rel:
+        """A view's query sees no common tables of the query around it."""
+        return self.bind_query(Environment(context, self.bind_query), query)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A relation with its scope."""
+
+    rel: Rel
+    scope: Scope
+
+
+def bind_relation(env: Environment, node: ast.Relation) -> Bound:
+    """One item of FROM."""
+    match node:
+        case ast.TableRef():
+            return _bind_table_ref(env, node)
+        case ast.DerivedTable(query, lateral, alias):
+            if lateral:
+                raise NotSupportedYetError("LATERAL (subquery)", node.span)
+            return _aliased(env.bind_query(env, query), alias)
+        case ast.TableFunction(call, lateral, alias):
+            return _aliased(_bind_table_function(env, call, lateral), alias)
+        case ast.Join():
+            return _bind_join(env, node)
+        case ast.Unnest():
+            raise NotSupportedYetError("UNNEST", node.span)
+        case ast.MatchRecognize():
+            raise NotSupportedYetError("MATCH_RECOGNIZE", node.span)
+        case _:
+            assert_never(node)
+
+
+def bind_named(env: Environment, name: ast.Identifier, hints: tuple[ast.Hint, ...], span: Span) -> Rel:
+    """A common table, or a table or view of the catalogs."""
+    if len(name.parts) == 1 and name.last.text in env.common_tables:
+        return env.common_tables[name.last.text]
+    found = find_table(env.context, name)
+    if env.context.expansions is not None:
+        env.context.expansions[id(name)] = (path_of(found.path.parts, name),)
+    return bind_resolved(env.context, found, hints, span, env.bind_view)
+
+
+def _bind_table_ref(env: Environment, node: ast.TableRef) -> Bound:
+    if node.period is not None:
+        raise NotSupportedYetError("a temporal join (FOR SYSTEM_TIME AS OF)", node.span)
+    rel = bind_named(env, node.name, node.hints, node.name.span)
+    if node.alias is not None:
+        return _aliased(rel, node.alias)
+    if env.context.expansions is not None:
+        # An unqualified name goes on to be what columns are qualified with.
+        whole = env.context.expansions.get(id(node.name), (node.name,))[0]
+        alias = ast.TableAlias(ast.Name(node.name.last.text, span=node.span), span=node.span)
+        assert isinstance(whole, ast.Identifier)
+        env.context.expansions[id(node)] = (ast.TableRef(whole, node.hints, None, alias, span=node.span),)
+    is_common = len(node.name.parts) == 1 and node.name.last.text in env.common_tables
+    path = () if is_common else env.context.catalogs.qualify(node.name.texts).parts
+    return Bound(rel, Scope((Namespace(node.name.last.text, rel.schema, 0, path),)))
+
+
+def _aliased(rel: Rel, alias: ast.TableAlias | None) -> Bound:
+    """A relation under another name, its columns renamed where the alias lists names."""
+    if alias is None:
+        return Bound(rel, Scope((Namespace(None, rel.schema),)))
+    schema = rel.schema
+    if alias.columns:
+        if len(alias.columns) != len(schema):
+            raise BindError(
+                "alias-columns",
+                "List of column aliases must have same degree as table; table has "
+                f"{len(schema)} columns ({', '.join(repr(c.name) for c in schema)}), whereas alias list has "
+                f"{len(alias.columns)} columns",
+                alias.span,
+            )
+        names = tuple(name.text for name in alias.columns)
+        repeated = next((name for i, name in enumerate(alias.columns) if name.text in names[:i]), None)
+        if repeated is not None:
+            raise BindError("duplicate-alias", f"Duplicate name '{repeated}' in column alias list", repeated.span)
+        if names != tuple(column.name for column in schema):
+            rel = Project(rel, row_refs(rel), names, alias.span)
+            schema = rel.schema
+    return Bound(rel, Scope((Namespace(alias.name.text, schema),)))
+
+
+def _bind_table_function(env: Environment, call: ast.FunctionCall, lateral: bool) -> Rel:
+    window = None if lateral else as_window_call(call)
+    if window is None:
+        raise NotSupportedYetError(f"the table function {call.name}", call.span)
+    data = window.data
+    if isinstance(data.table, ast.Query):
+        input_ = env.bind_query(env, data.table)
+    else:
+        input_ = bind_named(env, data.table, (), data.table.span)
+    return bind_window(env.context, window, input_)
+
+
+def _bind_join(env: Environment, node: ast.Join) -> Bound:
+    left, right = bind_relation(env, node.left), bind_relation(env, node.right)
+    _refuse_equal_aliases(left.scope, right.scope, node.right.span)
+    kind = _KINDS[node.kind]
+    width = left.scope.width
+    left_nullable = kind in (JoinKind.RIGHT, JoinKind.FULL)
+    right_nullable = kind in (JoinKind.LEFT, JoinKind.FULL)
+    inner = _beside(left.scope, right.scope, width)
+    condition, pairs = _condition(env, node, left.scope, right.scope, inner, width)
+    outer = Scope(
+        (
+            *(n.as_nullable() if left_nullable else n for n in left.scope.namespaces),
+            *((n.as_nullable() if right_nullable else n).shifted(width) for n in right.scope.namespaces),
+        ),
+    )
+    schema = _join_schema(left.rel.schema, right.rel.schema, left_nullable, right_nullable)
+    merged = tuple(_merge(name, a, b, kind, schema, node.span) for name, a, b in pairs)
+    covered = {pair_name for pair_name, _, _ in pairs}
+    kept = tuple(item for item in (*left.scope.merged, *inner.merged) if item.name not in covered)
+    ttl = _state_ttl(env, node)
+    joined = Join(left.rel, right.rel, kind, condition, schema, ttl, node.span)
+    return Bound(joined, Scope(outer.namespaces, (*merged, *_with_types(kept, schema))))
+
+
+def _beside(left: Scope, right: Scope, width: int) -> Scope:
+    moved = tuple(
+        Merged(m.name, remap_inputs(m.expr, lambda i: i + width), frozenset(i + width for i in m.covers))
+        for m in right.merged
+    )
+    return Scope((*left.namespaces, *(n.shifted(width) for n in right.namespaces)), (*left.merged, *moved))
+
+
+def _condition(
+    env: Environment, node: ast.Join, left: Scope, right: Scope, both: Scope, width: int
+) -> tuple[Expr | None, list[tuple[str, Expr, Expr]]]:
+    """The join condition, and for USING and NATURAL the pairs of columns that become one."""
+    if node.on is not None:
+        plain = Scope(both.namespaces, both.merged)
+        return ExpressionBinder(env.context, plain, "ON").condition(node.on), []
+    if node.natural:
+        names = [(name, node.span) for name in dict.fromkeys(left.column_names()) if name in right.column_names()]
+    else:
+        names = [(name.text, name.span) for name in node.using]
+    pairs, equalities = [], []
+    for name, span in names:
+        a = left.resolve_column(name, span)
+        b = remap_inputs(right.resolve_column(name, span), lambda i: i + width)
+        pairs.append((name, a, b))
+        equalities.append(resolve_call("=", (a, b), (), span))
+    if not names and node.kind not in (ast.JoinKind.CROSS, ast.JoinKind.COMMA) and not node.natural:
+        raise BindError(
+            "join-without-condition",
+            "INNER, LEFT, RIGHT or FULL join requires a condition (NATURAL keyword or ON or USING clause)",
+            node.span,
+        )
+    return conjunction(tuple(equalities)), pairs
+
+
+def _merge(name: str, left: Expr, right: Expr, kind: JoinKind, schema: Schema, span: Span) -> Merged:
+    """The one column of a USING pair: of the side that is always there, or COALESCE of both."""
+    a, b = _typed(left, schema), _typed(right, schema)
+    covers = frozenset(node.index for node in (a, b) if isinstance(node, InputRef))
+    if kind is JoinKind.RIGHT and a.type.same(b.type):
+        return Merged(name, b, covers)
+    if kind is not JoinKind.FULL and a.type == b.type:
+        return Merged(name, a, covers)
+    return Merged(name, resolve_call("COALESCE", (a, b), (), span), covers)
+
+
+def _typed(expr: Expr, schema: Schema) -> Expr:
+    """A reference with the nullability that the join gives it."""
+    if isinstance(expr, InputRef):
+        return InputRef(expr.index, schema[expr.index].type, expr.span)
+    return expr
+
+
+def _with_types(merged: tuple[Merged, ...], schema: Schema) -> tuple[Merged, ...]:
+    return tuple(Merged(item.name, _typed(item.expr, schema), item.covers) for item in merged)
+
+
+def _join_schema(left: Schema, right: Schema, left_nullable: bool, right_nullable: bool) -> Schema:
+    columns = [
+        *(Column(c.name, c.type.as_nullable() if left_nullable else c.type) for c in left),
+        *(Column(c.name, c.type.as_nullable() if right_nullable else c.type) for c in right),
+    ]
+    names = uniquify(column.name for column in columns)
+    return tuple(Column(name, column.type) for name, column in zip(names, columns, strict=True))
+
+
+def _refuse_equal_aliases(left: Scope, right: Scope, span: Span) -> None:
+    known = {namespace.alias for namespace in left.namespaces if namespace.alias is not None}
+    for namespace in right.namespaces:
+        if namespace.alias in known:
+            raise BindError(
+                "duplicate-relation",
+                f"Duplicate relation name '{namespace.alias}' in FROM clause",
+                span,
+                "give one of them an alias",
+            )
+
+
+def _state_ttl(env: Environment, node: ast.Join) -> Hints:
+    """``STATE_TTL.LEFT`` / ``STATE_TTL.RIGHT`` of this join: the hint names a table or alias right below it."""
+    sides = (("STATE_TTL.LEFT", node.left), ("STATE_TTL.RIGHT", node.right))
+    return tuple(
+        (side, env.state_ttl[name])
+        for side, relation in sides
+        for name in relation_names(relation)
+        if name in env.state_ttl
+    )[:2]
+
+
+def relation_names(node: ast.Relation) -> tuple[str, ...]:
+    """Names that a hint may call an item of FROM by: its alias, else its table."""
+    if isinstance(node, ast.Join | ast.MatchRecognize):
+        return ()
+    if node.alias is not None:
+        return (node.alias.name.text,)
+    return (node.name.last.text, str(node.name)) if isinstance(node, ast.TableRef) else ()

@@ -1,0 +1,116 @@
+"""Data types as written (``ast.TypeSpec``) to logical types, with Flink's defaults for lengths and precisions."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.span import Span
+from flowsql_core.types import logical as t
+from flowsql_grammar import ast
+
+_YEAR_MONTH_UNITS = {ast.TimeUnit.YEAR, ast.TimeUnit.MONTH, ast.TimeUnit.QUARTER}
+
+#: What every interval of months and of milliseconds is printed as: Flink forgets the units of a qualifier.
+MONTH_INTERVAL = t.YearMonthIntervalType(nullable=False, resolution="MONTH")
+SECOND_INTERVAL = t.DayTimeIntervalType(nullable=False, resolution="SECOND", fractional_precision=3)
+
+
+def bind_type(spec: ast.TypeSpec) -> t.LogicalType:
+    """The logical type of a written one; nullable unless NOT NULL stands behind it."""
+    made = _bind(spec)
+    return made if spec.nullable is not False else made.as_nullable(False)
+
+
+def is_year_month(qualifier: ast.IntervalQualifier) -> bool:
+    """Whether an interval counts months (and not milliseconds)."""
+    return qualifier.start in _YEAR_MONTH_UNITS
+
+
+def _bind(spec: ast.TypeSpec) -> t.LogicalType:
+    match spec:
+        case ast.BasicType(name, parameters):
+            return _bind_basic(name, parameters, spec.span)
+        case ast.IntervalType(qualifier):
+            interval: t.LogicalType = MONTH_INTERVAL if is_year_month(qualifier) else SECOND_INTERVAL
+            return interval.as_nullable()
+        case ast.ArrayType(element):
+            return t.ArrayType(element=bind_type(element))
+        case ast.MultisetType(element):
+            return t.MultisetType(element=bind_type(element))
+        case ast.MapType(key, value):
+            return t.MapType(key=bind_type(key), value=bind_type(value))
+        case ast.RowType(fields):
+            return t.RowType(fields=tuple(_bind_field(field) for field in fields))
+        case ast.StructuredType(class_name):
+            raise NotSupportedYetError(f"the structured type STRUCTURED<'{class_name}'>", spec.span)
+        case ast.RawType():
+            raise NotSupportedYetError("the type RAW", spec.span)
+        case ast.UserType(name):
+            raise BindError("unknown-type", f"Unknown identifier '{name}'", spec.span)
+        case _:
+            assert_never(spec)
+
+
+def _bind_field(field: ast.RowField) -> t.Field:
+    return t.Field(field.name.text, bind_type(field.type), field.comment)
+
+
+_SIMPLE: dict[str, t.LogicalType] = {
+    "BOOLEAN": t.BOOLEAN,
+    "TINYINT": t.TINYINT,
+    "SMALLINT": t.SMALLINT,
+    "INT": t.INT,
+    "BIGINT": t.BIGINT,
+    "FLOAT": t.FLOAT,
+    "DOUBLE": t.DOUBLE,
+    "DATE": t.DATE,
+    "STRING": t.STRING,
+    "BYTES": t.BYTES,
+    "NULL": t.NULL,
+}
+
+
+def _bind_basic(name: str, parameters: tuple[int, ...], span: Span) -> t.LogicalType:
+    if name in _SIMPLE:
+        return _SIMPLE[name]
+    first = parameters[0] if parameters else None
+    match name:
+        case "DECIMAL":
+            precision = 10 if first is None else first
+            scale = parameters[1] if len(parameters) > 1 else 0
+            _require(1 <= precision <= t.MAX_PRECISION, f"DECIMAL precision {precision} must be between 1 and 38", span)
+            _require(scale <= precision, f"DECIMAL scale {scale} must be between 0 and the precision {precision}", span)
+            return t.DecimalType(precision=precision, scale=scale)
+        case "CHAR":
+            return t.CharType(length=_length(name, first, 1, span))
+        case "VARCHAR":
+            return t.VarCharType(length=_length(name, first, t.MAX_LENGTH, span))
+        case "BINARY":
+            return t.BinaryType(length=_length(name, first, 1, span))
+        case "VARBINARY":
+            return t.VarBinaryType(length=_length(name, first, t.MAX_LENGTH, span))
+        case "TIME":
+            return t.TimeType(precision=_precision(name, first, 0, span))
+        case "TIMESTAMP":
+            return t.TimestampType(precision=_precision(name, first, 6, span))
+        case "TIMESTAMP_LTZ":
+            return t.TimestampLtzType(precision=_precision(name, first, 6, span))
+    raise NotSupportedYetError(f"the type {name}", span)
+
+
+def _length(name: str, given: int | None, default: int, span: Span) -> int:
+    length = default if given is None else given
+    _require(1 <= length <= t.MAX_LENGTH, f"{name} length {length} must be between 1 and {t.MAX_LENGTH}", span)
+    return length
+
+
+def _precision(name: str, given: int | None, default: int, span: Span) -> int:
+    precision = default if given is None else given
+    _require(0 <= precision <= 9, f"{name} precision {precision} must be between 0 and 9", span)
+    return precision
+
+
+def _require(condition: bool, message: str, span: Span) -> None:
+    if not condition:
+        raise BindError("bad-type", message + ".", span)

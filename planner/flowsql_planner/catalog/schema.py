@@ -1,0 +1,49 @@
+"""What a catalog table looks like to queries and to connectors: schemas, time attributes, ``TableSpec``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flowsql_core.catalog import CatalogTable, CatalogView, ColumnKind, ObjectPath, TableColumn
+from flowsql_core.graph.specs import TableSpec
+from flowsql_core.types.logical import Column, LogicalType, Schema, TimeAttribute, TimestampLtzType, TimestampType
+
+Options = tuple[tuple[str, str], ...]
+
+
+def as_rowtime(type_: LogicalType) -> LogicalType:
+    """A timestamp type as an event-time attribute; other types as they are."""
+    if isinstance(type_, TimestampType | TimestampLtzType):
+        return replace(type_, attribute=TimeAttribute.ROWTIME)
+    return type_
+
+
+def resolved_type(table: CatalogTable | CatalogView, column: TableColumn) -> LogicalType:
+    """A column's type as queries and DESCRIBE see it: the rowtime column carries its mark."""
+    watermark = table.watermark if isinstance(table, CatalogTable) else None
+    if watermark is not None and watermark.rowtime == column.name:
+        return as_rowtime(column.type)
+    return column.type
+
+
+def resolved_schema(table: CatalogTable | CatalogView) -> Schema:
+    """All columns in the order of the DDL."""
+    return tuple(Column(column.name, resolved_type(table, column)) for column in table.columns)
+
+
+def physical_columns(table: CatalogTable) -> Schema:
+    """Columns that the connector stores."""
+    return tuple(Column(c.name, c.type) for c in table.columns if c.kind is ColumnKind.PHYSICAL)
+
+
+def metadata_columns(table: CatalogTable) -> tuple[TableColumn, ...]:
+    """Columns that the connector adds."""
+    return tuple(column for column in table.columns if column.kind is ColumnKind.METADATA)
+
+
+def table_spec(path: ObjectPath, table: CatalogTable, extra_options: Options = ()) -> TableSpec:
+    """The table as connectors see it; ``extra_options`` (of an OPTIONS hint) win over the table's own."""
+    options = {**dict(table.options), **dict(extra_options)}
+    return TableSpec(
+        path.parts, physical_columns(table), tuple(options.items()), table.partition_keys, table.primary_key
+    )
