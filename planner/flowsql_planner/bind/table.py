@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from flowsql_core.catalog import CatalogTable, CatalogView, ColumnKind, ObjectPath
 from flowsql_core.config import option, parse_bool
-from flowsql_core.errors import BindError, did_you_mean
+from flowsql_core.errors import BindError, InternalError, did_you_mean
 from flowsql_core.expr import Expr, InputRef
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, Schema
 from flowsql_grammar import ast
+from flowsql_grammar.script import parse_expression, parse_statement
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression import ExpressionBinder
 from flowsql_planner.bind.respan import respan
@@ -124,17 +125,16 @@ def bind_stored(context: BindContext, text: str, schema: Schema, span: Span | No
 @lru_cache(maxsize=1024)
 def parse_stored_expression(text: str) -> ast.Expression:
     """The tree of an expression that the catalog keeps as text."""
-    from flowsql_grammar.parser import parse_expression
-
     return parse_expression(text)
 
 
 @lru_cache(maxsize=256)
 def parse_stored_query(text: str) -> ast.Query:
     """The tree of a view's query that the catalog keeps as text."""
-    from flowsql_grammar.parser import parse_query
-
-    return parse_query(text)
+    statement = parse_statement(text)
+    if not isinstance(statement, ast.QueryStatement):
+        raise InternalError(f"the text of a view is no query: {text}")
+    return statement.query
 
 
 def hinted_options(context: BindContext, hints: Sequence[ast.Hint]) -> Options:
