@@ -152,7 +152,7 @@ class CreateTable(Node):
 
 
 class CreateView(Node):
-    """``CREATE [TEMPORARY] VIEW [IF NOT EXISTS] name [(columns)] [COMMENT 'c'] AS query``."""
+    """``CREATE [OR REPLACE] [TEMPORARY] VIEW [IF NOT EXISTS] name [(columns)] [COMMENT 'c'] AS query``."""
 
     name: Identifier
     query: Query
@@ -160,6 +160,7 @@ class CreateView(Node):
     comment: str | None = None
     temporary: bool = False
     if_not_exists: bool = False
+    replace: bool = False
 
 
 class FunctionLanguage(StrEnum):
@@ -168,14 +169,13 @@ class FunctionLanguage(StrEnum):
     JAVA = "JAVA"
     SCALA = "SCALA"
     PYTHON = "PYTHON"
+    SQL = "SQL"
 
 
 class ResourceKind(StrEnum):
     """Kinds of resources behind USING."""
 
     JAR = "JAR"
-    FILE = "FILE"
-    ARCHIVE = "ARCHIVE"
     ARTIFACT = "ARTIFACT"
 
 
@@ -283,7 +283,6 @@ class CreateMaterializedTable(Node):
     refresh_mode: RefreshMode | None = None
     start_mode: StartMode | None = None
     or_alter: bool = False
-    if_not_exists: bool = False
 
 
 # ALTER
@@ -475,14 +474,12 @@ class ObjectKind(StrEnum):
 
 
 class Alter(Node):
-    """``ALTER kind [IF EXISTS] name [PARTITION (...)] action``, of everything but functions."""
+    """``ALTER kind [IF EXISTS] name action``, of everything but functions."""
 
     kind: ObjectKind
     name: Identifier
     action: AlterAction
     if_exists: bool = False
-    partition: PartitionSpec | None = None
-    temporary: bool = False
 
 
 class AlterFunction(Node):

@@ -435,22 +435,12 @@ class FrameBound(Node):
     offset: Expression | None = None
 
 
-class FrameExclusion(StrEnum):
-    """``EXCLUDE ...`` behind a frame; NO OTHERS is the default."""
-
-    NO_OTHERS = "EXCLUDE NO OTHERS"
-    CURRENT_ROW = "EXCLUDE CURRENT ROW"
-    GROUP = "EXCLUDE GROUP"
-    TIES = "EXCLUDE TIES"
-
-
 class Frame(Node):
     """``ROWS BETWEEN start AND end``; ``end`` is None in the short form, which ends at the current row."""
 
     unit: FrameUnit
     start: FrameBound
     end: FrameBound | None = None
-    exclusion: FrameExclusion | None = None
 
 
 class WindowSpec(Node):
@@ -485,10 +475,9 @@ class ModelArgument(Node):
 
 
 class DescriptorColumn(Node):
-    """A name in a descriptor; a type may follow it."""
+    """A name in a descriptor."""
 
     name: Identifier
-    type: TypeSpec | None = None
 
 
 class Descriptor(Node):
@@ -722,8 +711,6 @@ class JsonObjectAgg(Node):
 
     entry: JsonEntry
     null_clause: JsonNullClause | None = None
-    filter: Expression | None = None
-    over: WindowSpec | Name | None = None
 
 
 class JsonArrayAgg(Node):
@@ -732,8 +719,6 @@ class JsonArrayAgg(Node):
     element: JsonElement
     order_by: tuple[OrderItem, ...] = ()
     null_clause: JsonNullClause | None = None
-    filter: Expression | None = None
-    over: WindowSpec | Name | None = None
 
 
 Literal = (

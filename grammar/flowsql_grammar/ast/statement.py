@@ -31,7 +31,7 @@ class ConflictAction(StrEnum):
 
 
 class Insert(Node):
-    """``INSERT INTO | OVERWRITE t [hints] [PARTITION (...)] [(columns)] query [ON CONFLICT DO action]``."""
+    """``INSERT INTO | INSERT OVERWRITE | UPSERT INTO t [hints] [PARTITION (...)] [(columns)] query [ON CONFLICT DO action]``."""
 
     target: Identifier
     query: Query
@@ -40,12 +40,13 @@ class Insert(Node):
     overwrite: bool = False
     hints: tuple[Hint, ...] = ()
     on_conflict: ConflictAction | None = None
+    upsert: bool = False
 
 
 class Assignment(Node):
     """``column = value`` of UPDATE."""
 
-    column: Identifier
+    column: Name
     value: Expression
 
 

@@ -1,0 +1,233 @@
+"""SQL text to tokens: one regular expression, then words are looked up. The shell uses the same tokens.
+
+A token's kind is the number of a terminal. A word that is no keyword is an IDENT; a word that the grammar uses has the
+kind of its keyword, and the parser turns it back into an IDENT where the keyword cannot stand and the word is not
+reserved. A reserved word that the grammar has no use for is of kind ``RESERVED_UNUSED``, which fits nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from flowsql_core.errors import ParseError
+from flowsql_core.span import Source, Span
+from flowsql_grammar.reserved import RESERVED
+from flowsql_grammar.tables import tables
+
+RESERVED_UNUSED = -1
+BAD = -2
+
+_PATTERN = re.compile(
+    r"""
+      (?P<space>(?:\s+|--[^\r\n]*|//[^\r\n]*|/\*(?!\+)(?s:.)*?\*/)+)
+    | (?P<charset>_[A-Za-z0-9][A-Za-z0-9\-_.:]*'(?:[^']|'')*')
+    | (?P<national>[nN]'(?:[^']|'')*')
+    | (?P<unicode>[uU]&'(?:[^']|'')*')
+    | (?P<escaped>[eE]'(?:[^'\\]|''|\\(?s:.))*')
+    | (?P<binary>[xX]'(?:[^']|'')*')
+    | (?P<word>(?:[^\W\d]|\$)[\w$]*)
+    | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+    | (?P<string>'(?:[^']|'')*')
+    | (?P<quoted>`(?:[^`]|``)+`)
+    | (?P<symbol>/\*\+|\*/|<>|<=|>=|=>|\|\||\{-|-\}|[-+*/%=<>()\[\]{},.;:?|^])
+    """,
+    re.VERBOSE,
+)
+
+# Two words that act as one where both stand together: the first alone would need two tokens of look-ahead.
+_JOINED = {"IGNORE": ("NULLS", "IGNORE_NULLS"), "RESPECT": ("NULLS", "RESPECT_NULLS"), "FORMAT": ("JSON", "FORMAT_JSON")}
+
+
+@dataclass(slots=True)
+class Token:
+    """A piece of text. ``text`` is as written; ``kind`` is the number of a terminal; 0 is the end."""
+
+    kind: int
+    text: str
+    start: int
+    end: int
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+        return Span(self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Numbers of terminals that the lexer and the parser ask for."""
+
+    ident: int
+    quoted: int
+    string: int
+    charset_string: int
+    unicode_string: int
+    binary_string: int
+    integer: int
+    decimal: int
+    approximate: int
+    semicolon: int
+    words: dict[str, int]
+    symbols: dict[str, int]
+    soft: frozenset[int]
+
+
+@cache
+def kinds() -> Kinds:
+    """The numbers that the shipped tables give."""
+    found = tables()
+    ids = found.terminal_ids
+    words: dict[str, int] = {}
+    symbols: dict[str, int] = {}
+    for number, text in enumerate(found.display):
+        if re.fullmatch(r"[A-Z][A-Z_0-9]*", text) and found.terminals[number] not in _DECLARED:
+            words[text] = number
+        elif number and found.terminals[number] not in _DECLARED:
+            symbols[text] = number
+    symbols["$"] = ids["DOLLAR"] if "DOLLAR" in ids else symbols["$"]
+    return Kinds(
+        ident=ids["IDENT"],
+        quoted=ids["QUOTED_IDENT"],
+        string=ids["QUOTED_STRING"],
+        charset_string=ids["CHARSET_STRING"],
+        unicode_string=ids["UNICODE_STRING"],
+        binary_string=ids["BINARY_STRING"],
+        integer=ids["WHOLE_NUMBER"],
+        decimal=ids["DECIMAL_NUMBER"],
+        approximate=ids["APPROXIMATE_NUMBER"],
+        semicolon=symbols[";"],
+        words=words,
+        symbols=symbols,
+        soft=frozenset(number for word, number in words.items() if word not in RESERVED),
+    )
+
+
+_DECLARED = {
+    "IDENT",
+    "QUOTED_IDENT",
+    "QUOTED_STRING",
+    "CHARSET_STRING",
+    "UNICODE_STRING",
+    "BINARY_STRING",
+    "WHOLE_NUMBER",
+    "DECIMAL_NUMBER",
+    "APPROXIMATE_NUMBER",
+    "IF_EXISTS",
+    "IF_NOT_EXISTS",
+    "IGNORE_NULLS",
+    "RESPECT_NULLS",
+    "FORMAT_JSON",
+    "FINAL_CALL",
+}
+
+
+def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Token]:
+    """The tokens of ``source.text[start:end]``, the last of kind 0 with an empty text at the end.
+
+    Positions count from the start of the whole text. A character that begins no token is a token of kind ``BAD``, so
+    that the parser reports the first fault of the text and not the first odd character.
+    """
+    text = source.text
+    stop = len(text) if end is None else end
+    known = kinds()
+    words, symbols = known.words, known.symbols
+    ids = tables().terminal_ids
+    tokens: list[Token] = []
+    add = tokens.append
+    match = _PATTERN.match
+    position = start
+    while position < stop:
+        found = match(text, position, stop)
+        if found is None:
+            position = _bad(text, position, stop, tokens)
+            continue
+        group, piece, at, position = found.lastgroup, found.group(), position, found.end()
+        if group == "space":
+            continue
+        if group == "word":
+            upper = piece.upper()
+            kind = words.get(upper)
+            if kind is None:
+                kind = known.ident if upper not in RESERVED else RESERVED_UNUSED
+                if piece == "$":
+                    kind = symbols["$"]
+            add(Token(kind, piece, at, position))
+        elif group == "symbol":
+            add(Token(symbols.get(piece, BAD), piece, at, position))
+        elif group == "number":
+            if piece.isdigit():
+                kind = known.integer
+            else:
+                kind = known.approximate if "e" in piece or "E" in piece else known.decimal
+            add(Token(kind, piece, at, position))
+        elif group == "quoted":
+            add(Token(known.quoted, piece, at, position))
+        elif group == "binary":
+            add(Token(known.binary_string, piece, at, position))
+        elif group == "unicode":
+            add(Token(known.unicode_string, piece, at, position))
+        elif group in ("charset", "national", "escaped"):
+            add(Token(known.charset_string, piece, at, position))
+        else:
+            add(Token(known.string, piece, at, position))
+    _join(tokens, ids)
+    add(Token(0, "", stop, stop))
+    return tokens
+
+
+def _bad(text: str, position: int, stop: int, tokens: list[Token]) -> int:
+    """Note what no token begins with; an opened quote or comment takes the rest of the text with it."""
+    opened = text[position] in "'`" or text.startswith("/*", position)
+    after = stop if opened else position + 1
+    tokens.append(Token(BAD, text[position:after], position, after))
+    return after
+
+
+def _join(tokens: list[Token], ids: dict[str, int]) -> None:
+    """Replace IF NOT EXISTS and the like by one token each, and mark FINAL before a call."""
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        upper = token.text.upper() if len(token.text) <= 7 else ""
+        if upper == "IF":
+            following = [t.text.upper() for t in tokens[index + 1 : index + 3]]
+            if following[:1] == ["EXISTS"]:
+                _merge(tokens, index, 2, ids["IF_EXISTS"])
+            elif following == ["NOT", "EXISTS"]:
+                _merge(tokens, index, 3, ids["IF_NOT_EXISTS"])
+        elif upper in _JOINED:
+            second, name = _JOINED[upper]
+            if index + 1 < len(tokens) and tokens[index + 1].text.upper() == second:
+                _merge(tokens, index, 2, ids[name])
+        elif upper == "FINAL" and index + 2 < len(tokens) and tokens[index + 2].text == "(":
+            if tokens[index + 1].text[0].isalpha():
+                token.kind = ids["FINAL_CALL"]
+        index += 1
+
+
+def _merge(tokens: list[Token], index: int, count: int, kind: int) -> None:
+    last = tokens[index + count - 1]
+    text = " ".join(token.text for token in tokens[index : index + count])
+    tokens[index : index + count] = [Token(kind, text, tokens[index].start, last.end)]
+
+
+def check_lexical(token: Token) -> None:
+    """Raise the clear message where a token of kind ``BAD`` is an unterminated string, name or comment.
+
+    Raises:
+        ParseError: always for these; returns for any other token.
+    """
+    what = {"'": "string", "`": "quoted name"}.get(token.text[:1])
+    if token.text.startswith("/*") and not token.text.startswith("/*+"):
+        what = "comment"
+    closing = {"string": "'", "quoted name": "`", "comment": "*/"}
+    if what is not None and token.kind == BAD:
+        place = Span(token.start, token.start + (2 if what == "comment" else 1))
+        raise ParseError(
+            f"unterminated-{what.replace(' ', '-')}",
+            f"SQL parse failed. Unterminated {what}: the closing {closing[what]} is missing.",
+            place,
+            "it starts here",
+        )
