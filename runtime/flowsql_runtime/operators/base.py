@@ -20,6 +20,8 @@ from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.clock import Clock
 from flowsql_core.element import ACTIVE, MAX_WATERMARK, MIN_WATERMARK, LatencyMarker, Watermark, WatermarkStatus
 from flowsql_core.graph.specs import OperatorSpec
+from flowsql_runtime.task.memory import UNLIMITED, OperatorMemory
+from flowsql_runtime.task.services import JobServices, SplitProgress
 
 if TYPE_CHECKING:
     from flowsql_runtime.metrics.registry import OperatorMetrics
@@ -95,6 +97,12 @@ class OperatorContext:
     submit: Callable[[Callable[[], None]], None]
     memory_bytes: int
     spill_directory: str
+    #: Account at the process budget: ``memory.reserve(bytes)`` before large allocations.
+    memory: OperatorMemory = field(default_factory=lambda: OperatorMemory(UNLIMITED, "operator"))
+    #: What the subtasks of the job share.
+    job: JobServices = field(default_factory=JobServices)
+    #: Splits of the source at the head of this task.
+    progress: SplitProgress = field(default_factory=SplitProgress)
 
     def parameter(self, key: str, default: str = "") -> str:
         """One job parameter (flat configuration text)."""

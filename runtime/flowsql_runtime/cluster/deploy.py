@@ -1,0 +1,274 @@
+"""From a ``JobGraph`` to tasks: subtasks, channels, gates, writers and operator chains, wired but not started."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from flowsql_core.config import OBJECT_REUSE, Configuration, option, parse_bool
+from flowsql_core.errors import InternalError
+from flowsql_core.graph.job import ExchangeEdge, JobGraph, JobVertex, OperatorNode, ResultPartitionType
+from flowsql_runtime.metrics.registry import JobMetrics, OperatorMetrics, TaskMetrics
+from flowsql_runtime.network.channel import BlockingChannel, ConsumerQueue, LocalChannel
+from flowsql_runtime.network.gate import InputGate, InputProcessor
+from flowsql_runtime.network.partition import (
+    BATCH_ROWS,
+    BUFFER_TIMEOUT_ENABLED,
+    BUFFER_TIMEOUT_MS,
+    CHANNEL_BYTES,
+    NEVER_FLUSH,
+    RecordWriter,
+    RecordWriterOutput,
+)
+from flowsql_runtime.network.selector import make_selector
+from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot
+from flowsql_runtime.operators.registry import make_operator, operator_class
+from flowsql_runtime.task.chain import (
+    ChainedOperator,
+    ChainingOutput,
+    CopyingChainingOutput,
+    FreezingOutput,
+    OperatorChain,
+    OperatorOutput,
+    Target,
+)
+from flowsql_runtime.task.mailbox import Mailbox
+from flowsql_runtime.task.memory import MemoryBudget, OperatorMemory
+from flowsql_runtime.task.services import JobServices, SplitProgress
+from flowsql_runtime.task.stateless import NoKeyedState, NoOperatorState
+from flowsql_runtime.task.task import SnapshotListener, StreamTask
+from flowsql_runtime.time.processing import ProcessingTime
+from flowsql_runtime.time.timers import TimerService
+
+DEBUG = option("flowsql.debug", parse_bool, False, "Mark every batch read-only, so that a write into one fails at once.")
+SPILL_DIRECTORY = option("io.tmp.dirs", str, "", "Folder for files that memory cannot hold; empty: the machine's.")
+
+#: Snapshots by (operator uid, subtask) that the new tasks start from.
+Restored = Mapping[tuple[str, int], OperatorSnapshot]
+
+
+@dataclass(slots=True)
+class Deployment:
+    """What one job's tasks share while they are built."""
+
+    graph: JobGraph
+    configuration: Configuration
+    services: JobServices
+    processing_time: ProcessingTime
+    budget: MemoryBudget
+    metrics: JobMetrics
+    seed: int
+    restored: Restored = field(default_factory=dict)
+    on_snapshot: SnapshotListener | None = None
+
+    def tasks(self) -> list[StreamTask]:
+        """One task per subtask of every vertex, sources first."""
+        return _Builder(self).build()
+
+
+class _Builder:
+    def __init__(self, deployment: Deployment) -> None:
+        self._job = deployment
+        self._graph = deployment.graph
+        configuration = deployment.configuration
+        self._object_reuse = configuration.get(OBJECT_REUSE)
+        self._output_class = FreezingOutput if configuration.get(DEBUG) else OperatorOutput
+        self._timeout_ms = (
+            configuration.get(BUFFER_TIMEOUT_MS) if configuration.get(BUFFER_TIMEOUT_ENABLED) else NEVER_FLUSH
+        )
+        self._target_rows = configuration.get(BATCH_ROWS)
+        self._channel_bytes = configuration.get(CHANNEL_BYTES)
+        self._parameters = dict(configuration.items())
+        self._mailboxes: dict[tuple[int, int], Mailbox] = {}
+        self._queues: dict[tuple[int, int], ConsumerQueue] = {}
+        #: (edge position, producer subtask) -> channels by consumer subtask
+        self._channels: dict[tuple[int, int], list[LocalChannel]] = {}
+
+    def build(self) -> list[StreamTask]:
+        by_id = {vertex.id: vertex for vertex in self._graph.vertices}
+        for vertex in self._graph.vertices:
+            for subtask in range(vertex.parallelism):
+                mailbox = Mailbox()
+                self._mailboxes[vertex.id, subtask] = mailbox
+                self._queues[vertex.id, subtask] = ConsumerQueue(mailbox)
+        for position, edge in enumerate(self._graph.edges):
+            self._connect(position, edge, by_id[edge.source_vertex], by_id[edge.target_vertex])
+        return [self._task(vertex, subtask) for vertex in self._graph.vertices for subtask in range(vertex.parallelism)]
+
+    def _connect(self, position: int, edge: ExchangeEdge, producer: JobVertex, consumer: JobVertex) -> None:
+        for source in range(producer.parallelism):
+            self._channels[position, source] = [
+                self._channel(edge, source, target) for target in range(consumer.parallelism)
+            ]
+
+    def _channel(self, edge: ExchangeEdge, source: int, target: int) -> LocalChannel:
+        producer = self._mailboxes[edge.source_vertex, source]
+        queue = self._queues[edge.target_vertex, target]
+        if edge.partition_type is ResultPartitionType.BLOCKING:
+            return BlockingChannel(
+                producer, queue, edge.input_index, source, OperatorMemory(self._job.budget, "blocking exchange")
+            )
+        return LocalChannel(producer, queue, edge.input_index, source, self._channel_bytes)
+
+    def _task(self, vertex: JobVertex, subtask: int) -> StreamTask:
+        job = self._job
+        metrics = TaskMetrics(vertex.name, subtask)
+        job.metrics.tasks.append(metrics)
+        rng = random.Random(f"{job.seed}/{vertex.id}/{subtask}")
+        mailbox = self._mailboxes[vertex.id, subtask]
+        writers: dict[int, RecordWriter] = {
+            position: self._writer(position, edge, vertex, subtask, metrics, rng)
+            for position, edge in enumerate(self._graph.edges)
+            if edge.source_vertex == vertex.id
+        }
+        chain = self._chain(vertex, subtask, writers, metrics, mailbox, rng)
+        gates = self._gates(vertex, subtask)
+        inputs = InputProcessor(self._queues[vertex.id, subtask], gates, metrics) if gates else None
+        return StreamTask(
+            vertex_id=vertex.id,
+            subtask=subtask,
+            name=vertex.name,
+            chain=chain,
+            mailbox=mailbox,
+            inputs=inputs,
+            number_of_gates=len(gates),
+            writers=tuple(writers.values()),
+            processing_time=job.processing_time,
+            metrics=metrics,
+            restored={
+                node.uid: job.restored[node.uid, subtask]
+                for node in vertex.operators
+                if (node.uid, subtask) in job.restored
+            },
+            on_snapshot=job.on_snapshot,
+        )
+
+    def _writer(
+        self, position: int, edge: ExchangeEdge, vertex: JobVertex, subtask: int, metrics: TaskMetrics, rng: random.Random
+    ) -> RecordWriter:
+        channels = self._channels[position, subtask]
+        target = next(found for found in self._graph.vertices if found.id == edge.target_vertex)
+        selector = make_selector(
+            edge.partitioning,
+            subtask,
+            vertex.parallelism,
+            len(channels),
+            target.max_parallelism,
+            rng,
+            self._graph.resources,
+        )
+        timeout_ms = self._timeout_ms if edge.buffer_timeout_ms is None else edge.buffer_timeout_ms
+        return RecordWriter(channels, selector, metrics, timeout_ms, self._target_rows)
+
+    def _gates(self, vertex: JobVertex, subtask: int) -> list[InputGate]:
+        by_input: dict[int, list[LocalChannel]] = {}
+        for position, edge in enumerate(self._graph.edges):
+            if edge.target_vertex != vertex.id:
+                continue
+            producers = next(v for v in self._graph.vertices if v.id == edge.source_vertex).parallelism
+            if edge.input_index in by_input:
+                raise InternalError(f"two edges lead to input {edge.input_index} of vertex {vertex.id}")
+            by_input[edge.input_index] = [self._channels[position, source][subtask] for source in range(producers)]
+        if sorted(by_input) != list(range(len(by_input))):
+            raise InternalError(f"the inputs of vertex {vertex.id} have gaps: {sorted(by_input)}")
+        return [InputGate(index, by_input[index]) for index in range(len(by_input))]
+
+    def _chain(
+        self,
+        vertex: JobVertex,
+        subtask: int,
+        writers: Mapping[int, RecordWriter],
+        metrics: TaskMetrics,
+        mailbox: Mailbox,
+        rng: random.Random,
+    ) -> OperatorChain:
+        progress = SplitProgress()
+        nodes: dict[int, ChainedOperator] = {}
+        for node in vertex.operators:
+            operator = make_operator(node.spec)
+            if operator.number_of_inputs and node.number_of_inputs != operator.number_of_inputs:
+                raise InternalError(
+                    f"{node.name} is planned with {node.number_of_inputs} inputs and takes {operator.number_of_inputs}"
+                )
+            measured = OperatorMetrics(node.name, subtask)
+            metrics.operators.append(measured)
+            nodes[node.id] = ChainedOperator(node.id, node.uid, node.name, operator, measured)
+        chaining = ChainingOutput if self._object_reuse else CopyingChainingOutput
+        for node in vertex.operators:
+            main: list[Target] = []
+            side: dict[str, list[Target]] = {}
+            for link in vertex.chain:
+                if link.source == node.id:
+                    targets = main if link.tag is None else side.setdefault(link.tag, [])
+                    targets.append(chaining(nodes[link.target], link.input_index))
+            for position, writer in writers.items():
+                edge = self._graph.edges[position]
+                if edge.source == node.id:
+                    targets = main if edge.tag is None else side.setdefault(edge.tag, [])
+                    targets.append(RecordWriterOutput(writer))
+            made = nodes[node.id]
+            made.output = self._output_class(made.metrics, main, side)
+            context = self._context(vertex, node, subtask, made.metrics, mailbox, rng, progress)
+            made.operator.setup(context, made.output)
+        return OperatorChain([nodes[node.id] for node in vertex.operators])
+
+    def _context(
+        self,
+        vertex: JobVertex,
+        node: OperatorNode,
+        subtask: int,
+        metrics: OperatorMetrics,
+        mailbox: Mailbox,
+        rng: random.Random,
+        progress: SplitProgress,
+    ) -> OperatorContext:
+        job = self._job
+        state, operator_state = make_state(operator_class(node.spec).stateful, vertex, subtask)
+        subtasks = sum(v.parallelism * len(v.operators) for v in self._graph.vertices)
+        return OperatorContext(
+            name=node.name,
+            uid=node.uid,
+            subtask=subtask,
+            parallelism=vertex.parallelism,
+            max_parallelism=vertex.max_parallelism,
+            clock=job.processing_time.clock,
+            rng=rng,
+            state=state,
+            operator_state=operator_state,
+            timers=TimerService(),
+            metrics=metrics,
+            parameters=self._parameters,
+            resources=self._graph.resources,
+            submit=mailbox.submit,
+            memory_bytes=job.budget.total_bytes // max(1, subtasks),
+            spill_directory=job.configuration.get(SPILL_DIRECTORY),
+            memory=OperatorMemory(job.budget, node.name),
+            job=job.services,
+            progress=progress,
+        )
+
+
+def make_state(stateful: bool, vertex: JobVertex, subtask: int) -> tuple[Any, Any]:
+    """Keyed and operator state of one subtask; the machinery is loaded only for operators that keep state."""
+    if not stateful:
+        return NoKeyedState(), NoOperatorState()
+    from flowsql_core.keys import key_group_range
+    from flowsql_runtime.state.backend import OperatorStateBackend
+    from flowsql_runtime.state.hashmap import HashMapBackend
+
+    groups = key_group_range(vertex.max_parallelism, vertex.parallelism, subtask)
+    return HashMapBackend(vertex.max_parallelism, groups), OperatorStateBackend()
+
+
+def collect_resources(graph: JobGraph) -> Sequence[Any]:
+    """The receivers of a graph's collect sinks."""
+    from flowsql_core.graph.specs import CollectSinkSpec
+
+    return [
+        graph.resources[node.spec.resource]
+        for vertex in graph.vertices
+        for node in vertex.operators
+        if isinstance(node.spec, CollectSinkSpec)
+    ]

@@ -1,0 +1,309 @@
+"""The embedded cluster: a job's tasks as threads of this process, or in the caller's thread for a lone task."""
+
+from __future__ import annotations
+
+import enum
+import logging
+import random
+import secrets
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flowsql_core.clock import Clock, SystemClock
+from flowsql_core.config import Configuration
+from flowsql_core.errors import FlowSqlError, InternalError
+from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.cluster.deploy import Deployment, Restored, collect_resources
+from flowsql_runtime.metrics.registry import JobMetrics
+from flowsql_runtime.network.partition import OutputFlusher
+from flowsql_runtime.task.mailbox import TaskCancelled
+from flowsql_runtime.task.memory import MEMORY, MemoryBudget
+from flowsql_runtime.task.services import JobServices
+from flowsql_runtime.task.task import SnapshotListener, StreamTask
+from flowsql_runtime.time.processing import ProcessingTime
+
+logger = logging.getLogger(__name__)
+
+#: An Arrow pipeline beside a pure-Python thread starves at the interpreter's default of 5 ms.
+SWITCH_INTERVAL_S = 1e-4
+
+
+class JobStatus(enum.Enum):
+    """Flink's job states, as far as a job without restarts passes them."""
+
+    INITIALIZING = "INITIALIZING"
+    CREATED = "CREATED"
+    RUNNING = "RUNNING"
+    FAILING = "FAILING"
+    FAILED = "FAILED"
+    CANCELLING = "CANCELLING"
+    CANCELED = "CANCELED"
+    FINISHED = "FINISHED"
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the job is over."""
+        return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
+
+
+class Job:
+    """A submitted job. All methods may be called from any thread."""
+
+    def __init__(self, graph: JobGraph, job_id: str | None = None) -> None:
+        self.id = job_id or secrets.token_hex(16)
+        self.name = graph.name
+        self.metrics = JobMetrics()
+        self._status = JobStatus.INITIALIZING
+        self._exception: FlowSqlError | None = None
+        self._tasks: list[StreamTask] = []
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[], None]] = []
+        self._sealed = False
+
+    @property
+    def status(self) -> JobStatus:
+        """Where the job stands."""
+        return self._status
+
+    @property
+    def exception(self) -> FlowSqlError | None:
+        """What made the job fail: the first failure, with the operator's name."""
+        return self._exception
+
+    @property
+    def accumulators(self) -> Mapping[str, int]:
+        """Job-wide sums."""
+        return self.metrics.accumulators()
+
+    def is_over(self) -> bool:
+        """Whether the job reached a terminal state."""
+        return self._over.is_set()
+
+    def on_end(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` once the job is over (now, if it is)."""
+        with self._lock:
+            if not self._status.terminal:
+                self._listeners.append(listener)
+                return
+        listener()
+
+    def wait(self, timeout_s: float | None = None) -> JobStatus:
+        """Block until the job is over; raises its exception, or TimeoutError after ``timeout_s`` seconds."""
+        if not self._over.wait(timeout_s):
+            raise TimeoutError(f"job {self.id} is {self._status.value} after {timeout_s} s")
+        if self._exception is not None:
+            raise self._exception
+        return self._status
+
+    def cancel(self) -> None:
+        """Ask all tasks to stop; returns at once. Without effect on a job that is over or failing."""
+        with self._lock:
+            if self._sealed or self._status not in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.INITIALIZING):
+                return
+            self._status = JobStatus.CANCELLING
+        self._cancel_tasks()
+
+    def cancel_and_wait(self) -> None:
+        """:meth:`cancel`, then until every operator is closed."""
+        self.cancel()
+        self._over.wait()
+
+    # -- for the cluster
+
+    def _start(self, tasks: list[StreamTask]) -> None:
+        with self._lock:
+            self._tasks = tasks
+            if self._status is JobStatus.INITIALIZING:
+                self._status = JobStatus.CREATED
+
+    def _running(self) -> None:
+        with self._lock:
+            if self._status is JobStatus.CREATED:
+                self._status = JobStatus.RUNNING
+        if self._status is JobStatus.CANCELLING:
+            self._cancel_tasks()
+
+    def _seal(self) -> bool:
+        """All tasks ended well: whether results may be committed now. After that only a failure ends the job otherwise."""
+        with self._lock:
+            self._sealed = self._status is JobStatus.RUNNING
+            return self._sealed
+
+    def _cancel_tasks(self) -> None:
+        for task in self._tasks:
+            task.mailbox.cancel()
+
+    def _fail(self, error: BaseException) -> None:
+        with self._lock:
+            if self._status.terminal or self._exception is not None or self._status is JobStatus.CANCELLING:
+                # What breaks while a job unwinds is a consequence.
+                logger.debug("job=%s: failure while %s: %s", self.id, self._status.value, error)
+                return
+            if not isinstance(error, FlowSqlError):
+                wrapped = InternalError(f"{type(error).__name__}: {error}")
+                wrapped.__cause__ = error
+                error = wrapped
+            self._exception = error
+            self._status = JobStatus.FAILING
+        self._cancel_tasks()
+
+    def _end(self) -> None:
+        with self._lock:
+            match self._status:
+                case JobStatus.FAILING:
+                    self._status = JobStatus.FAILED
+                case JobStatus.CANCELLING:
+                    self._status = JobStatus.CANCELED
+                case _:
+                    self._status = JobStatus.FINISHED
+            listeners, self._listeners = self._listeners, []
+        self._over.set()
+        for listener in listeners:
+            listener()
+
+
+class LocalCluster:
+    """Runs jobs in this process, within one memory budget.
+
+    Args:
+        clock: processing time of all jobs; a ManualClock in tests.
+        memory_bytes: budget of the process; None follows ``flowsql.memory`` of the first job.
+        seed: of everything random in the jobs; None draws one.
+    """
+
+    def __init__(self, clock: Clock | None = None, memory_bytes: int | None = None, seed: int | None = None) -> None:
+        self.clock = clock or SystemClock()
+        self.budget = None if memory_bytes is None else MemoryBudget(memory_bytes)
+        self._seed = seed
+
+    def submit(
+        self,
+        graph: JobGraph,
+        *,
+        restored: Restored | None = None,
+        on_snapshot: SnapshotListener | None = None,
+        prepare: Callable[[JobServices], None] | None = None,
+    ) -> Job:
+        """Start a job and return; it runs in threads of its own."""
+        run = self._deploy(graph, restored or {}, on_snapshot, prepare)
+        run.start()
+        return run.job
+
+    def run(
+        self,
+        graph: JobGraph,
+        *,
+        restored: Restored | None = None,
+        on_snapshot: SnapshotListener | None = None,
+        prepare: Callable[[JobServices], None] | None = None,
+    ) -> Job:
+        """Run a job to its end; raises its exception. A lone task runs in the calling thread.
+
+        The collect sinks of the graph must not wait for the caller to read them.
+        """
+        run = self._deploy(graph, restored or {}, on_snapshot, prepare)
+        if len(run.tasks) == 1:
+            run.run_here()
+        else:
+            run.start()
+        run.job.wait()
+        return run.job
+
+    def _deploy(
+        self,
+        graph: JobGraph,
+        restored: Restored,
+        on_snapshot: SnapshotListener | None,
+        prepare: Callable[[JobServices], None] | None,
+    ) -> _Run:
+        configuration = Configuration(values=dict(graph.configuration))
+        if self.budget is None:
+            self.budget = MemoryBudget.of_option(configuration.get(MEMORY))
+        job = Job(graph)
+        services = JobServices(graph.name, job.id)
+        if prepare is not None:
+            prepare(services)
+        deployment = Deployment(
+            graph=graph,
+            configuration=configuration,
+            services=services,
+            processing_time=ProcessingTime(self.clock),
+            budget=self.budget,
+            metrics=job.metrics,
+            seed=random.randrange(1 << 62) if self._seed is None else self._seed,
+            restored=restored,
+            on_snapshot=on_snapshot,
+        )
+        return _Run(job, deployment.tasks(), services, collect_resources(graph))
+
+
+class _Run:
+    """One execution of a job: its threads and what happens at their end."""
+
+    def __init__(self, job: Job, tasks: list[StreamTask], services: JobServices, receivers: Any) -> None:
+        self.job = job
+        self.tasks = tasks
+        self._services = services
+        self._receivers = receivers
+        self._flusher = OutputFlusher([writer for task in tasks for writer in task.writers])
+        self._left = len(tasks)
+        self._lock = threading.Lock()
+        job._start(tasks)
+
+    def start(self) -> None:
+        """One thread per task."""
+        if len(self.tasks) > 1 and sys.getswitchinterval() > SWITCH_INTERVAL_S:
+            sys.setswitchinterval(SWITCH_INTERVAL_S)
+        self.job._running()
+        self._flusher.start()
+        for task in self.tasks:
+            name = f"{task.name[:40]}-{task.subtask}"
+            threading.Thread(target=self._run_task, args=(task,), name=name, daemon=True).start()
+        if not self.tasks:
+            self._finish()
+
+    def run_here(self) -> None:
+        """The lone task in this thread. An interrupt cancels the job and is raised again."""
+        self.job._running()
+        self._run_task(self.tasks[0])
+
+    def _run_task(self, task: StreamTask) -> None:
+        try:
+            task.run()
+        except TaskCancelled:
+            pass
+        except KeyboardInterrupt:
+            self.job.cancel()
+            raise
+        except BaseException as error:  # the job must hear of every end of a task
+            logger.debug("job=%s task=%s subtask=%d failed", self.job.id, task.name, task.subtask, exc_info=True)
+            self.job._fail(error)
+        finally:
+            with self._lock:
+                self._left -= 1
+                last = self._left == 0
+            if last:
+                self._finish()
+
+    def _finish(self) -> None:
+        """After the last task: commit or abort, then tell everyone."""
+        self._flusher.stop()
+        try:
+            # From here a cancellation comes too late.
+            if self.job._seal():
+                self._services.commit_all()
+        except BaseException as error:
+            self.job._fail(error)
+        if self.job.status is not JobStatus.RUNNING:
+            self._services.abort_all()
+        self.job._end()
+        for receiver in self._receivers:
+            receiver.finish()
+
+
+def run_job(graph: JobGraph, clock: Clock | None = None) -> Job:
+    """Run one job to its end in a cluster of its own; raises its exception."""
+    return LocalCluster(clock).run(graph)

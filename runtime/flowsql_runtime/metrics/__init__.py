@@ -1,0 +1,1 @@
+"""Counters and gauges of running tasks under Flink's names."""

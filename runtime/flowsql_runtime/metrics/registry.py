@@ -1,0 +1,168 @@
+"""Metrics of operators and tasks: plain integers that the owning thread adds to, read by anyone at any time.
+
+Names are Flink's (``numRecordsIn`` ...). An update is one attribute addition per batch; rates and shares are computed by
+the reader.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from flowsql_core.element import MIN_WATERMARK
+
+Number = int | float
+
+
+class Counter:
+    """A number that grows."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def inc(self, by: int = 1) -> None:
+        """Add ``by``."""
+        self.value += by
+
+
+class OperatorMetrics:
+    """Metrics of one operator in one subtask. Written by its task only."""
+
+    __slots__ = (
+        "_counters",
+        "_gauges",
+        "accumulators",
+        "input_watermark_ms",
+        "name",
+        "output_watermark_ms",
+        "records_in",
+        "records_out",
+        "subtask",
+    )
+
+    def __init__(self, name: str, subtask: int = 0) -> None:
+        self.name = name
+        self.subtask = subtask
+        self.records_in = 0
+        self.records_out = 0
+        self.input_watermark_ms = MIN_WATERMARK
+        self.output_watermark_ms = MIN_WATERMARK
+        self._counters: dict[str, Counter] = {}
+        self._gauges: dict[str, Callable[[], Number]] = {}
+        #: Job-wide sums that the program asks for when the job ended.
+        self.accumulators: dict[str, int] = {}
+
+    def counter(self, name: str) -> Counter:
+        """The counter under a name, made on first use (keep it: this is a dictionary lookup)."""
+        return self._counters.setdefault(name, Counter())
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Add to the counter under a name."""
+        self.counter(name).value += by
+
+    def gauge(self, name: str, read: Callable[[], Number]) -> None:
+        """A value that is computed when somebody looks; ``read`` runs in the looker's thread."""
+        self._gauges[name] = read
+
+    def accumulate(self, name: str, by: int) -> None:
+        """Add to a job-wide sum (``Job.accumulators``)."""
+        self.accumulators[name] = self.accumulators.get(name, 0) + by
+
+    def values(self) -> dict[str, Number]:
+        """All metrics by name, now."""
+        found: dict[str, Number] = {
+            "numRecordsIn": self.records_in,
+            "numRecordsOut": self.records_out,
+            "currentInputWatermark": self.input_watermark_ms,
+            "currentOutputWatermark": self.output_watermark_ms,
+        }
+        found.update((name, counter.value) for name, counter in list(self._counters.items()))
+        found.update((name, read()) for name, read in list(self._gauges.items()))
+        return found
+
+
+class TaskMetrics:
+    """Metrics of one subtask: exchange volumes and where its time went."""
+
+    __slots__ = (
+        "back_pressured_ns",
+        "buffers_in",
+        "buffers_out",
+        "bytes_in",
+        "bytes_out",
+        "idle_ns",
+        "name",
+        "operators",
+        "started_ns",
+        "stopped_ns",
+        "subtask",
+    )
+
+    def __init__(self, name: str, subtask: int) -> None:
+        self.name = name
+        self.subtask = subtask
+        self.operators: list[OperatorMetrics] = []
+        self.buffers_in = 0
+        self.buffers_out = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.idle_ns = 0
+        self.back_pressured_ns = 0
+        self.started_ns = 0
+        self.stopped_ns = 0
+
+    def start(self) -> None:
+        """The task begins to run."""
+        self.started_ns = time.perf_counter_ns()
+
+    def stop(self) -> None:
+        """The task ended; shares stand still from here."""
+        self.stopped_ns = time.perf_counter_ns()
+
+    def values(self) -> dict[str, Number]:
+        """All metrics by name, now; the ``...MsPerSecond`` ones are averages over the task's life."""
+        end = self.stopped_ns or time.perf_counter_ns()
+        alive = max(1, end - self.started_ns) if self.started_ns else 1
+        idle, blocked = self.idle_ns, self.back_pressured_ns
+        busy = max(0, alive - idle - blocked) if self.started_ns else 0
+        return {
+            "numBuffersIn": self.buffers_in,
+            "numBuffersOut": self.buffers_out,
+            "numBytesIn": self.bytes_in,
+            "numBytesOut": self.bytes_out,
+            "idleTimeMsPerSecond": 1000 * idle / alive,
+            "backPressuredTimeMsPerSecond": 1000 * blocked / alive,
+            "busyTimeMsPerSecond": 1000 * busy / alive,
+        }
+
+
+class JobMetrics:
+    """All tasks of a job."""
+
+    def __init__(self) -> None:
+        self.tasks: list[TaskMetrics] = []
+
+    def operators(self) -> Iterator[OperatorMetrics]:
+        """Every operator of every subtask."""
+        for task in self.tasks:
+            yield from task.operators
+
+    def total(self, metric: str, operator: str | None = None) -> Number:
+        """Sum of a metric over all operators, or over the subtasks of those called ``operator``."""
+        return sum(
+            found.values().get(metric, 0) for found in self.operators() if operator is None or found.name == operator
+        )
+
+    def task_total(self, metric: str) -> Number:
+        """Sum of a task metric (``numBytesOut`` ...) over all subtasks."""
+        return sum(task.values().get(metric, 0) for task in self.tasks)
+
+    def accumulators(self) -> Mapping[str, int]:
+        """Job-wide sums of what operators accumulated."""
+        found: dict[str, int] = {}
+        for operator in self.operators():
+            for name, value in operator.accumulators.items():
+                found[name] = found.get(name, 0) + value
+        return found

@@ -1,0 +1,1 @@
+"""Exchange between tasks: partitions, channels, gates."""

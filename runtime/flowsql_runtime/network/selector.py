@@ -1,0 +1,208 @@
+"""Channel selectors: which rows of a batch go to which channel. One per ship strategy."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from flowsql_core.batch import ChangelogBatch, PyObjectColumn
+from flowsql_core.errors import InternalError
+from flowsql_core.graph.job import Partitioning, ShipStrategy
+
+#: Per channel its part of the batch, or None where it gets nothing.
+Parts = list[ChangelogBatch | None]
+CustomPartitioner = Callable[[ChangelogBatch, int], npt.NDArray[np.int32]]
+
+
+class ChannelSelector(Protocol):
+    """Deals the rows of a batch to channels."""
+
+    def select(self, batch: ChangelogBatch) -> Parts:
+        """One entry per channel. Every channel gets the whole watermark track, by its part or else by the writer."""
+        ...
+
+
+class SingleChannelSelector:
+    """FORWARD and GLOBAL: everything to one channel."""
+
+    def __init__(self, channels: int, target: int) -> None:
+        self._channels = channels
+        self._target = target
+
+    def select(self, batch: ChangelogBatch) -> Parts:
+        """All rows to the one channel."""
+        if self._channels == 1:
+            return [batch]
+        parts: Parts = [None] * self._channels
+        parts[self._target] = batch
+        return parts
+
+
+class BroadcastSelector:
+    """BROADCAST: all rows to all channels, by reference."""
+
+    def __init__(self, channels: int) -> None:
+        self._channels = channels
+
+    def select(self, batch: ChangelogBatch) -> Parts:
+        """The same batch for everyone."""
+        return [batch] * self._channels
+
+
+class AssigningSelector:
+    """Base of those that compute a channel per row."""
+
+    def __init__(self, channels: int) -> None:
+        self.channels = channels
+
+    def assign(self, batch: ChangelogBatch) -> npt.NDArray[np.int32]:
+        """The channel of each row, int32 (n,)."""
+        raise NotImplementedError
+
+    def select(self, batch: ChangelogBatch) -> Parts:
+        """Stable split: rows of a channel keep their order."""
+        return split_by_channel(batch, self.assign(batch), self.channels)
+
+
+class HashSelector(AssigningSelector):
+    """HASH: by key group of the key columns."""
+
+    def __init__(self, channels: int, keys: tuple[int, ...], max_parallelism: int) -> None:
+        super().__init__(channels)
+        self._keys = keys
+        self._max_parallelism = max_parallelism
+
+    def select(self, batch: ChangelogBatch) -> Parts:
+        """One channel needs no hash."""
+        return [batch] if self.channels == 1 else super().select(batch)
+
+    def assign(self, batch: ChangelogBatch) -> npt.NDArray[np.int32]:
+        """The subtask that owns each row's key group."""
+        # On first use: hashing loads Numba, which a job without a hash exchange never needs.
+        from flowsql_core import keys
+
+        if not self._keys:
+            return np.zeros(batch.num_rows, dtype=np.int32)
+        groups = keys.key_groups([batch.columns[index] for index in self._keys], self._max_parallelism)
+        return keys.subtask_of(groups, self._max_parallelism, self.channels)
+
+
+class RoundRobinSelector(AssigningSelector):
+    """REBALANCE and RESCALE: row by row in turn over ``targets``, starting where the last batch stopped."""
+
+    def __init__(self, channels: int, targets: tuple[int, ...], first: int) -> None:
+        super().__init__(channels)
+        self._targets = np.array(targets, dtype=np.int32)
+        self._next = first % len(targets)
+
+    def assign(self, batch: ChangelogBatch) -> npt.NDArray[np.int32]:
+        """Consecutive targets."""
+        turns = (self._next + np.arange(batch.num_rows)) % len(self._targets)
+        self._next = (self._next + batch.num_rows) % len(self._targets)
+        return self._targets[turns]
+
+
+class ShuffleSelector(AssigningSelector):
+    """SHUFFLE: each row to a random channel."""
+
+    def __init__(self, channels: int, rng: random.Random) -> None:
+        super().__init__(channels)
+        self._rng = np.random.default_rng(rng.getrandbits(64))
+
+    def assign(self, batch: ChangelogBatch) -> npt.NDArray[np.int32]:
+        """Uniform channels."""
+        return self._rng.integers(0, self.channels, batch.num_rows, dtype=np.int32)
+
+
+class CustomSelector(AssigningSelector):
+    """CUSTOM: a program's function names the channels."""
+
+    def __init__(self, channels: int, partitioner: CustomPartitioner) -> None:
+        super().__init__(channels)
+        self._partitioner = partitioner
+
+    def assign(self, batch: ChangelogBatch) -> npt.NDArray[np.int32]:
+        """What the function answers; it must name existing channels."""
+        chosen = np.asarray(self._partitioner(batch, self.channels), dtype=np.int32)
+        if len(chosen) != batch.num_rows or (len(chosen) and not 0 <= chosen.min() <= chosen.max() < self.channels):
+            raise InternalError(f"a custom partitioner must name one channel below {self.channels} per row")
+        return chosen
+
+
+def split_by_channel(batch: ChangelogBatch, channel: npt.NDArray[np.int32], channels: int) -> Parts:
+    """Rows by channel in their order, each with the track remapped; None for a channel without rows."""
+    counts = np.bincount(channel, minlength=channels)
+    if counts.max(initial=0) == batch.num_rows:
+        only: Parts = [None] * channels
+        only[int(counts.argmax())] = batch
+        return only
+    if channels == 2:
+        # The common case on small machines: two selections are cheaper than a sort.
+        to_second = channel.view(np.int32) != 0
+        return [batch.take(np.flatnonzero(~to_second)), batch.take(np.flatnonzero(to_second))]
+    small = channel.astype(np.uint8 if channels <= 256 else np.uint16)  # radix sort below 16 bits
+    order = np.argsort(small, kind="stable")
+    ends = np.cumsum(counts)
+    return [
+        batch.take(order[end - count : end]) if count else None for count, end in zip(counts, ends, strict=True)
+    ]
+
+
+def make_selector(
+    partitioning: Partitioning,
+    subtask: int,
+    parallelism: int,
+    channels: int,
+    max_parallelism: int,
+    rng: random.Random,
+    resources: dict[str, Any],
+) -> ChannelSelector:
+    """The selector of one producing subtask for ``channels`` consuming subtasks.
+
+    Args:
+        partitioning: of the exchange edge.
+        subtask: of the producer, below ``parallelism``.
+        parallelism: of the producer.
+        channels: parallelism of the consumer.
+        max_parallelism: of the consumer (key groups).
+        rng: of the producing task.
+        resources: the job's objects (custom partitioners).
+    """
+    match partitioning.strategy:
+        case ShipStrategy.FORWARD:
+            if channels != parallelism:
+                raise InternalError(f"a FORWARD edge joins parallelism {parallelism} with {channels}")
+            return SingleChannelSelector(channels, subtask)
+        case ShipStrategy.GLOBAL:
+            return SingleChannelSelector(channels, 0)
+        case ShipStrategy.BROADCAST:
+            return BroadcastSelector(channels)
+        case ShipStrategy.HASH:
+            return HashSelector(channels, partitioning.keys, max_parallelism)
+        case _ if channels == 1:
+            return SingleChannelSelector(1, 0)
+        case ShipStrategy.REBALANCE:
+            return RoundRobinSelector(channels, tuple(range(channels)), rng.randrange(channels))
+        case ShipStrategy.RESCALE:
+            return RoundRobinSelector(channels, rescale_targets(subtask, parallelism, channels), 0)
+        case ShipStrategy.SHUFFLE:
+            return ShuffleSelector(channels, rng)
+        case ShipStrategy.CUSTOM:
+            return CustomSelector(channels, resources[partitioning.resource or ""])
+    raise AssertionError(partitioning.strategy)
+
+
+def rescale_targets(subtask: int, parallelism: int, channels: int) -> tuple[int, ...]:
+    """The consumers that one producer feeds under RESCALE: neighbouring ranges, as in Flink's pointwise pattern."""
+    if channels >= parallelism:
+        return tuple(range(subtask * channels // parallelism, (subtask + 1) * channels // parallelism))
+    return (subtask * channels // parallelism,)
+
+
+def has_objects(batch: ChangelogBatch) -> bool:
+    """Whether a column holds Python objects."""
+    return any(isinstance(column, PyObjectColumn) for column in batch.columns)

@@ -1,0 +1,60 @@
+"""Which class runs which spec. Imported on use, so that a job loads only what it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+from flowsql_core.errors import InternalError, NotSupportedYetError
+from flowsql_core.graph import specs
+from flowsql_runtime.operators.base import Operator
+
+_PACKAGE: Final = "flowsql_runtime.operators."
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorClass:
+    """``module:Class`` below ``flowsql_runtime.operators``; ``stateful`` ones get a state backend."""
+
+    path: str
+    stateful: bool = False
+
+
+_CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
+    specs.ScanSpec: OperatorClass("source:ScanOperator"),
+    specs.ValuesSpec: OperatorClass("values:ValuesOperator"),
+    specs.CalcSpec: OperatorClass("calc:CalcOperator"),
+    specs.WatermarkAssignerSpec: OperatorClass("watermark:WatermarkAssignerOperator"),
+    specs.MiniBatchAssignerSpec: OperatorClass("mini_batch:MiniBatchAssignerOperator"),
+    specs.UnionSpec: OperatorClass("union:UnionOperator"),
+    specs.ExpandSpec: OperatorClass("expand:ExpandOperator"),
+    specs.LimitSpec: OperatorClass("limit:LimitOperator"),
+    specs.DropUpdateBeforeSpec: OperatorClass("drop_update_before:DropUpdateBeforeOperator"),
+    specs.SinkSpec: OperatorClass("sink:SinkOperator"),
+    specs.CollectSinkSpec: OperatorClass("collect:CollectSinkOperator"),
+    specs.GroupAggregateSpec: OperatorClass("aggregate:GroupAggregateOperator", stateful=True),
+    specs.LocalGroupAggregateSpec: OperatorClass("aggregate_local:LocalGroupAggregateOperator"),
+    specs.GlobalGroupAggregateSpec: OperatorClass("aggregate_global:GlobalGroupAggregateOperator", stateful=True),
+    specs.WindowAggregateSpec: OperatorClass("window_aggregate:WindowAggregateOperator", stateful=True),
+    specs.WindowTableFunctionSpec: OperatorClass("window_table_function:WindowTableFunctionOperator"),
+    specs.JoinSpec: OperatorClass("join:JoinOperator", stateful=True),
+    specs.WindowJoinSpec: OperatorClass("window_join:WindowJoinOperator", stateful=True),
+}
+
+
+def operator_class(spec: specs.OperatorSpec) -> OperatorClass:
+    """The entry for a spec; NotSupportedYetError for one that nothing runs."""
+    found = _CLASSES.get(type(spec))
+    if found is None:
+        raise NotSupportedYetError(f"the operator {type(spec).__name__.removesuffix('Spec')}")
+    return found
+
+
+def make_operator(spec: specs.OperatorSpec) -> Operator[Any]:
+    """A new operator for one subtask."""
+    module, _, name = operator_class(spec).path.partition(":")
+    made = getattr(import_module(_PACKAGE + module), name)(spec)
+    if not isinstance(made, Operator):
+        raise InternalError(f"{module}:{name} is not an operator")
+    return made

@@ -1,0 +1,1 @@
+"""One subtask: mailbox, operator chain, memory."""

@@ -1,0 +1,233 @@
+"""Life of one subtask: open the chain, run the mailbox loop, end or fail, close."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter_ns
+from typing import Any, assert_never
+
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.element import (
+    MAX_WATERMARK,
+    CheckpointBarrier,
+    EndOfInput,
+    LatencyMarker,
+    Watermark,
+    WatermarkStatus,
+)
+from flowsql_runtime.metrics.registry import TaskMetrics
+from flowsql_runtime.network.channel import Element
+from flowsql_runtime.network.gate import InputProcessor
+from flowsql_runtime.network.partition import RecordWriter
+from flowsql_runtime.operators.base import OperatorSnapshot, SourceOperator, SourceStatus
+from flowsql_runtime.task.chain import ChainedOperator, OperatorChain, named_failure
+from flowsql_runtime.task.mailbox import Mailbox
+from flowsql_runtime.time.processing import ProcessingTime
+
+logger = logging.getLogger(__name__)
+
+#: Called with ``(vertex id, subtask, snapshot by operator uid)`` when a barrier passed a task.
+SnapshotListener = Callable[[int, int, Mapping[str, OperatorSnapshot]], None]
+
+
+class StreamTask:
+    """One subtask of a vertex. ``run`` is called once, in the task's thread (or the caller's, for a lone task).
+
+    The loop takes, in this order: mails, due processing timers, then one element or one source batch, and the last only
+    while no receiver is full: back-pressure stops input, not timers.
+    """
+
+    def __init__(
+        self,
+        *,
+        vertex_id: int,
+        subtask: int,
+        name: str,
+        chain: OperatorChain,
+        mailbox: Mailbox,
+        inputs: InputProcessor | None,
+        number_of_gates: int,
+        writers: Sequence[RecordWriter],
+        processing_time: ProcessingTime,
+        metrics: TaskMetrics,
+        restored: Mapping[str, OperatorSnapshot],
+        on_snapshot: SnapshotListener | None = None,
+    ) -> None:
+        self.vertex_id = vertex_id
+        self.subtask = subtask
+        self.name = name
+        self.mailbox = mailbox
+        self.metrics = metrics
+        self.writers = tuple(writers)
+        self._chain = chain
+        self._inputs = inputs
+        self._gates_without_barrier = number_of_gates
+        self._processing_time = processing_time
+        self._restored = restored
+        self._on_snapshot = on_snapshot
+        self._timed = [node for node in chain.operators]
+        self._running = True
+
+    def run(self) -> None:
+        """Run to the end of input. Raises FlowSqlError, or TaskCancelled; the chain is closed in any case."""
+        self.metrics.start()
+        self._processing_time.on_jump(self.mailbox.wake)
+        failed = True
+        try:
+            self._open()
+            head = self._chain.head.operator
+            if isinstance(head, SourceOperator):
+                self._run_source(head)
+            else:
+                self._run_inputs()
+            failed = False
+        finally:
+            close_error = self._chain.close()
+            self.metrics.stop()
+            if close_error is not None and not failed:
+                raise close_error
+            if close_error is not None:
+                logger.warning("task=%s subtask=%d: close failed: %s", self.name, self.subtask, close_error)
+
+    def _open(self) -> None:
+        for node in self._chain.operators:
+            snapshot = self._restored.get(node.uid)
+            if snapshot is not None:
+                ctx = node.operator.ctx
+                ctx.state.restore(snapshot.keyed)
+                ctx.timers.restore(snapshot.keyed)
+                ctx.operator_state.restore(snapshot.lists, snapshot.union, snapshot.broadcast)
+                node.operator.restore_watermarks(snapshot.watermarks_ms)
+        self._chain.open()
+        for node in reversed(self._chain.operators):
+            try:
+                node.operator.initialize_state(self._restored.get(node.uid))
+            except Exception as error:
+                raise named_failure(error, node.name)  # noqa: B904 - the cause is set where there is one
+
+    def _run_source(self, source: SourceOperator[Any]) -> None:
+        head = self._chain.head
+        while self._running:
+            self._between_inputs()
+            try:
+                status = source.emit_next()
+            except Exception as error:
+                raise named_failure(error, head.name)  # noqa: B904
+            match status:
+                case SourceStatus.MORE:
+                    continue
+                case SourceStatus.NOTHING_NOW:
+                    source.wake_when_available(self.mailbox.wake)
+                    self._idle()
+                case SourceStatus.END:
+                    head.output.emit_watermark(Watermark(MAX_WATERMARK))
+                    head.end_input(0)
+                    self._running = False
+                case SourceStatus.SUSPENDED:
+                    self._snapshot(CheckpointBarrier(1, self._processing_time.clock.now_ms()))
+                case _:
+                    assert_never(status)
+
+    def _run_inputs(self) -> None:
+        inputs = self._inputs
+        assert inputs is not None
+        while self._running:
+            self._between_inputs()
+            arrived = inputs.next()
+            if arrived is None:
+                self._idle()
+                continue
+            input_index, elements = arrived
+            for element in elements:
+                self._dispatch(input_index, element)
+
+    def _dispatch(self, input_index: int, element: Element) -> None:
+        head = self._chain.head
+        try:
+            match element:
+                case ChangelogBatch():
+                    head.metrics.records_in += element.num_rows
+                    if element.track is not None:
+                        head.metrics.input_watermark_ms = element.track.last_ms
+                    head.operator.process_batch(input_index, element)
+                case Watermark():
+                    head.metrics.input_watermark_ms = element.timestamp_ms
+                    head.operator.process_watermark(input_index, element)
+                case WatermarkStatus():
+                    head.operator.process_watermark_status(input_index, element)
+                case LatencyMarker():
+                    head.operator.process_latency_marker(input_index, element)
+                case CheckpointBarrier():
+                    self._gates_without_barrier -= 1
+                    if not self._gates_without_barrier:
+                        self._snapshot(element)
+                case EndOfInput():
+                    head.end_input(input_index)
+                    self._running = not head.ended
+                case _:
+                    assert_never(element)
+        except Exception as error:
+            raise named_failure(error, head.name)  # noqa: B904
+
+    def _between_inputs(self) -> None:
+        """Mails and timers; returns when there is room at the receivers."""
+        while True:
+            self.mailbox.run_mails()
+            self._fire_processing_timers()
+            if not any(writer.blocked() for writer in self.writers):
+                return
+            began_ns = perf_counter_ns()
+            self.mailbox.sleep(self._seconds_to_timer())
+            self.metrics.back_pressured_ns += perf_counter_ns() - began_ns
+
+    def _idle(self) -> None:
+        began_ns = perf_counter_ns()
+        self.mailbox.sleep(self._seconds_to_timer())
+        self.metrics.idle_ns += perf_counter_ns() - began_ns
+
+    def _next_timer_ms(self) -> int | None:
+        due: int | None = None
+        for node in self._timed:
+            at = node.operator.ctx.timers.next_processing_ms
+            if at is not None and (due is None or at < due):
+                due = at
+        return due
+
+    def _seconds_to_timer(self) -> float | None:
+        return self._processing_time.seconds_until(self._next_timer_ms())
+
+    def _fire_processing_timers(self) -> None:
+        if self._next_timer_ms() is None:
+            return
+        now_ms = self._processing_time.clock.now_ms()
+        for node in self._timed:
+            self._fire(node, now_ms)
+
+    def _fire(self, node: ChainedOperator, now_ms: int) -> None:
+        at = node.operator.ctx.timers.next_processing_ms
+        if at is None or at > now_ms:
+            return
+        due = node.operator.ctx.timers.pop_processing_timers(now_ms)
+        if due is None:
+            return
+        try:
+            node.operator.on_processing_timers(due.times_ms, due.slots)
+        except Exception as error:
+            raise named_failure(error, node.name)  # noqa: B904
+
+    def _snapshot(self, barrier: CheckpointBarrier) -> None:
+        """Everything before the barrier is processed: snapshot all operators, hand the barrier on and stop here."""
+        taken: dict[str, OperatorSnapshot] = {}
+        for node in self._chain.operators:
+            try:
+                node.operator.prepare_snapshot_pre_barrier()
+            except Exception as error:
+                raise named_failure(error, node.name)  # noqa: B904
+        for writer in self.writers:
+            writer.broadcast(barrier)
+        for node in self._chain.operators:
+            taken[node.uid] = node.operator.snapshot_state(barrier.checkpoint_id)
+        if self._on_snapshot is not None:
+            self._on_snapshot(self.vertex_id, self.subtask, taken)
+        self._running = False

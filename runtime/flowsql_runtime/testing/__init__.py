@@ -1,0 +1,1 @@
+"""Harnesses that drive operators and whole graphs in tests."""

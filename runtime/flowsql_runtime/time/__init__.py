@@ -1,0 +1,1 @@
+"""Timers, processing time and watermark merging."""
