@@ -126,7 +126,7 @@ def _run(tokens: list[Token], source: Source, start: Start) -> Any:
             # Nothing stands at the end of what was read, not at the start of what follows.
             begin = end = ends[-1]
             depth = 0
-            value = _NOTHING[rule.action] if handler is None else handler(builder, Span(begin, end))
+            value = _generic(rule.action, []) if handler is None else handler(builder, Span(begin, end))
         row = rows[states[-1]]
         if row is None:
             row = unpack(states[-1])
@@ -198,5 +198,3 @@ def _generic(action: str, children: list[Any]) -> Any:
             assert action == "false", action
             return False
 
-
-_NOTHING: dict[str, Any] = {"opt": None, "list": (), "words": "", "false": False}
