@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from flowsql_core.kernels.lazy import kernel
+
 P1 = np.uint64(11400714785074694791)
 P2 = np.uint64(14029467366897019727)
 P3 = np.uint64(1609587929392839161)
@@ -39,7 +41,7 @@ def _avalanche(h):
     return h ^ (h >> _U(32))
 
 
-@njit("void(uint64[:,::1], uint64[::1], uint64[::1])", cache=True, nogil=True)
+@kernel("void(uint64[:,::1], uint64[::1], uint64[::1])")
 def xxh64_words(words, masks, out):
     """Hash rows of 8-byte words: ``words`` (n, w); ``masks`` (n,) is one more word where it is not 0, or empty."""
     n, w = words.shape
@@ -81,7 +83,7 @@ def _read64(data, at):
     return word
 
 
-@njit("void(uint8[::1], int64[::1], uint64[::1])", cache=True, nogil=True)
+@kernel("void(uint8[::1], int64[::1], uint64[::1])")
 def xxh64_rows(data, starts, out):
     """Hash ``data[starts[i]:starts[i + 1]]`` for each of the ``len(starts) - 1`` rows."""
     for i in range(len(starts) - 1):
@@ -119,7 +121,7 @@ def xxh64_rows(data, starts, out):
         out[i] = _avalanche(h)
 
 
-@njit("void(uint8[::1], int64[::1], uint64[:,::1])", cache=True, nogil=True)
+@kernel("void(uint8[::1], int64[::1], uint64[:,::1])")
 def append_words(buffer, cursors, words):
     """Write each row's words (n, w), little-endian, at its cursor and move the cursor."""
     n, w = words.shape
@@ -133,7 +135,7 @@ def append_words(buffer, cursors, words):
         cursors[i] = at
 
 
-@njit("void(uint8[::1], int64[::1], int64[::1], int64[::1], uint8[::1])", cache=True, nogil=True)
+@kernel("void(uint8[::1], int64[::1], int64[::1], int64[::1], uint8[::1])")
 def append_bytes(buffer, cursors, starts, lengths, data):
     """Write each row's bytes ``data[starts[i]:][:lengths[i]]`` and their length (8 bytes) at its cursor."""
     for i in range(len(starts)):
@@ -147,7 +149,7 @@ def append_bytes(buffer, cursors, starts, lengths, data):
         cursors[i] = at + 8
 
 
-@njit("void(int64[::1], int64[::1], int64[::1])", cache=True, nogil=True)
+@kernel("void(int64[::1], int64[::1], int64[::1])")
 def strip_decimal_zeros(low, high, scales):
     """Divide 128-bit values by ten while that leaves no rest; ``scales`` count along. Zero has scale 0.
 

@@ -1,0 +1,1 @@
+"""Numba kernels of state and operators: pure functions over NumPy arrays, nothing else."""

@@ -1,0 +1,245 @@
+"""The one kernel behind all aggregates: folds rows into accumulators by slot, following a small program.
+
+Accumulators of a slot are one row of int64 words; word 0 counts the slot's rows. A program is a table ``ops`` int64
+(k, 5): code, first accumulator word, row of ``args``, row of ``signs``, accumulator word that counts the values (or -1).
+Codes that look at the count stand before the COUNT that raises it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from flowsql_core.kernels.lazy import kernel
+from flowsql_runtime.kernels.byte_arena import compare
+
+(
+    COUNT,
+    SUM,
+    SUM_DOUBLE,
+    SUM_FLOAT,
+    SUM_WIDE,
+    MIN,
+    MAX,
+    MIN_DOUBLE,
+    MAX_DOUBLE,
+    MIN_WIDE,
+    MAX_WIDE,
+    MIN_BYTES,
+    MAX_BYTES,
+    FIRST,
+    LAST,
+    SINGLE,
+    MOMENTS,
+    MERGE_MOMENTS,
+    SET,
+) = range(19)
+
+#: What ``status[0]`` says after the call.
+FINE, MORE_THAN_ONE = 0, 1
+_U = np.uint64
+
+
+@njit
+def _fold_wide(acc, slot, at, low, high, sign):
+    """128-bit addition or subtraction of (low, high)."""
+    before = _U(acc[slot, at])
+    if sign > 0:
+        after = before + _U(low)
+        acc[slot, at] = np.int64(after)
+        acc[slot, at + 1] += high + (1 if after < before else 0)
+    else:
+        after = before - _U(low)
+        acc[slot, at] = np.int64(after)
+        acc[slot, at + 1] -= high + (1 if after > before else 0)
+
+
+@njit
+def _fold_moments(acc, doubles, slot, at, x, sign):
+    """Welford's update of (count, mean, sum of squared differences); taking back is the same backwards."""
+    n = acc[slot, at] + sign
+    acc[slot, at] = n
+    if n == 0:
+        doubles[slot, at + 1] = 0.0
+        doubles[slot, at + 2] = 0.0
+        return
+    delta = x - doubles[slot, at + 1]
+    doubles[slot, at + 1] += sign * delta / n
+    doubles[slot, at + 2] += sign * delta * (x - doubles[slot, at + 1])
+
+
+@njit
+def _merge_moments(acc, doubles, slot, at, n, mean, squares):
+    """Chan's merge of two partial moments."""
+    have = acc[slot, at]
+    total = have + n
+    if total == 0:
+        acc[slot, at] = 0
+        doubles[slot, at + 1] = 0.0
+        doubles[slot, at + 2] = 0.0
+        return
+    delta = mean - doubles[slot, at + 1]
+    acc[slot, at] = total
+    doubles[slot, at + 1] += delta * n / total
+    doubles[slot, at + 2] += squares + delta * delta * have * n / total
+
+
+@kernel(
+    "int64(int64[:,::1], float64[:,::1], int32[::1], int64[:,::1], int64[:,::1], float64[:,::1], int8[:,::1],"
+    " uint8[::1], boolean, boolean, uint8[::1], int32[::1], int32[::1], int64[:,::1], int64[::1])"
+)
+def accumulate(
+    acc, doubles, slots, ops, args, arg_doubles, signs, arena, every, clear, seen, touched, first_rows, states, status
+):
+    """Fold all rows; returns how many changes were recorded.
+
+    Args:
+        acc, doubles: accumulator rows by slot, the same memory as integers and as doubles.
+        args, arg_doubles: argument words (a, n), likewise.
+        signs: (s, n): 1 in, -1 out, 0 no part; row 0 is the row's own sign and drives word 0.
+        every: record each row (else each touched slot once, when ``seen`` is 0 for all slots).
+        clear: a slot whose row count comes to 0 starts over.
+        touched, first_rows: slot of each change and the row that began it.
+        states: (2m, words): accumulators before (even rows) and after (odd rows) each change.
+    """
+    n = len(slots)
+    width = acc.shape[1]
+    changes = 0
+    for i in range(n):
+        slot = np.int64(slots[i])
+        base = signs[0, i]
+        if slot < 0:
+            continue
+        if every or not seen[slot]:
+            touched[changes] = slot
+            first_rows[changes] = i
+            for j in range(width):
+                states[2 * changes, j] = acc[slot, j]
+            changes += 1
+            seen[slot] = 1
+        acc[slot, 0] += base
+        for k in range(len(ops)):
+            sign = signs[ops[k, 3], i]
+            if sign == 0:
+                continue
+            code = ops[k, 0]
+            at = ops[k, 1]
+            if code == COUNT:
+                acc[slot, at] += sign
+                continue
+            arg = ops[k, 2]
+            value = args[arg, i]
+            if code == SUM:
+                acc[slot, at] += sign * value
+            elif code == MIN:
+                if acc[slot, ops[k, 4]] == 0 or value < acc[slot, at]:
+                    acc[slot, at] = value
+            elif code == MAX:
+                if acc[slot, ops[k, 4]] == 0 or value > acc[slot, at]:
+                    acc[slot, at] = value
+            elif code == SUM_DOUBLE:
+                doubles[slot, at] += sign * arg_doubles[arg, i]
+            elif code == SUM_FLOAT:
+                doubles[slot, at] = np.float64(np.float32(doubles[slot, at] + sign * arg_doubles[arg, i]))
+            elif code == SUM_WIDE:
+                _fold_wide(acc, slot, at, value, args[arg + 1, i], sign)
+            elif code == MIN_DOUBLE:
+                if acc[slot, ops[k, 4]] == 0 or arg_doubles[arg, i] < doubles[slot, at]:
+                    acc[slot, at] = value
+            elif code == MAX_DOUBLE:
+                if acc[slot, ops[k, 4]] == 0 or arg_doubles[arg, i] > doubles[slot, at]:
+                    acc[slot, at] = value
+            elif code == MIN_WIDE or code == MAX_WIDE:
+                high = args[arg + 1, i]
+                mine = acc[slot, at + 1]
+                less = high < mine or (high == mine and _U(value) < _U(acc[slot, at]))
+                more = high > mine or (high == mine and _U(value) > _U(acc[slot, at]))
+                if acc[slot, ops[k, 4]] == 0 or (less if code == MIN_WIDE else more):
+                    acc[slot, at] = value
+                    acc[slot, at + 1] = high
+            elif code == MIN_BYTES or code == MAX_BYTES:
+                order = 0
+                if acc[slot, at] != 0:
+                    order = compare(arena, value, acc[slot, at])
+                if acc[slot, at] == 0 or (order < 0 if code == MIN_BYTES else order > 0):
+                    acc[slot, at] = value
+            elif code == FIRST:
+                if acc[slot, ops[k, 4]] == 0:
+                    acc[slot, at] = value
+            elif code == LAST or code == SET:
+                acc[slot, at] = value
+            elif code == SINGLE:
+                if acc[slot, ops[k, 4]] != 0:
+                    status[0] = MORE_THAN_ONE
+                acc[slot, at] = value
+            elif code == MOMENTS:
+                _fold_moments(acc, doubles, slot, at, arg_doubles[arg, i], np.int64(sign))
+            elif code == MERGE_MOMENTS:
+                _merge_moments(acc, doubles, slot, at, value, arg_doubles[arg + 1, i], arg_doubles[arg + 2, i])
+        if clear and acc[slot, 0] == 0:
+            for j in range(width):
+                acc[slot, j] = 0
+        if every:
+            for j in range(width):
+                states[2 * changes - 1, j] = acc[slot, j]
+    if not every:
+        for c in range(changes):
+            slot = np.int64(touched[c])
+            seen[slot] = 0
+            for j in range(width):
+                states[2 * c + 1, j] = acc[slot, j]
+    return changes
+
+
+@kernel("void(int64[:,::1], int32[::1], int8[::1], int8[::1])")
+def ignore_unknown(acc, slots, signs, out):
+    """``signs`` without those -1 that meet a slot with no row: nothing is there to take back."""
+    for i in range(len(slots)):
+        slot = slots[i]
+        out[i] = signs[i]
+        if acc[slot, 0] == 0 and signs[i] < 0:
+            out[i] = 0
+        acc[slot, 0] += out[i]
+    for i in range(len(slots)):
+        acc[slots[i], 0] -= out[i]
+
+
+@kernel("int64(int64[:,::1], int32[::1], int8[:,::1], boolean, int8[:,::1], int32[::1])")
+def distinct(counts, entries, signs, bits, out, gone):
+    """Signs of DISTINCT calls that share the values of one column under several filters.
+
+    Args:
+        counts: by entry: one count a filter, or (``bits``: nothing is ever taken back) one word with a bit a filter.
+        signs: (f, n), 0 where the filter keeps the row out.
+        out: (f, n): 1 where a value comes for the first time, -1 where it goes for the last.
+        gone: entries whose counts may all be 0 now; returns how many.
+    """
+    filters, n = signs.shape
+    left = 0
+    for i in range(n):
+        entry = np.int64(entries[i])
+        if entry < 0:
+            for f in range(filters):
+                out[f, i] = 0
+            continue
+        for f in range(filters):
+            sign = signs[f, i]
+            out[f, i] = 0
+            if sign == 0:
+                continue
+            if bits:
+                bit = np.int64(1) << f
+                if counts[entry, 0] & bit == 0:
+                    counts[entry, 0] |= bit
+                    out[f, i] = 1
+                continue
+            counts[entry, f] += sign
+            now = counts[entry, f]
+            if sign > 0 and now == 1:
+                out[f, i] = 1
+            elif sign < 0 and now == 0:
+                out[f, i] = -1
+            if now == 0:
+                gone[left] = entry
+                left += 1
+    return left

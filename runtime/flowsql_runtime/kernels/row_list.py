@@ -1,0 +1,151 @@
+"""Linked rows by slot: append, remove an equal row, list. Rows are ids into a matrix of words.
+
+``links`` int32 (rows, 4): next row of the slot, previous one, next row of the same identity, slot. ``ends`` int32
+(slots, 3): first row, last row, rows. ``meta`` int64: next unused row, head of the free list + 1, live rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowsql_core.kernels.lazy import kernel
+from flowsql_runtime.kernels.byte_arena import compare
+
+NEXT_ROW, FREE, LIVE = 0, 1, 2
+_NEXT, _PREVIOUS, _SAME, _SLOT = 0, 1, 2, 3
+_FIRST, _LAST, _COUNT = 0, 1, 2
+
+
+@kernel(
+    "void(int8[::1], int32[::1], int32[::1], boolean, int64[:,::1], uint8[::1], uint8[::1], int64[:,::1],"
+    " int32[:,::1], int32[:,::1], int32[:,::1], int64[::1], int32[::1])"
+)
+def apply(signs, slots, entries, unique, words, is_bytes, arena, rows, links, ends, chains, meta, out):
+    """Put rows in (sign > 0) and take equal ones out (sign < 0), in order; ``out``: the row meant, -1 if there is none.
+
+    Args:
+        slots: -1 takes no part.
+        entries: identity of each row, or empty when nothing is ever taken out; ``chains`` (entries, 2) its first and
+            last row. ``unique``: an identity has one row, which a new one overwrites; else an identity is a hash, and
+            the oldest row with the same words goes.
+        words: (n, w) the rows; where ``is_bytes`` they are references into ``arena``.
+    """
+    n, w = words.shape
+    has_identity = entries.size > 0
+    for i in range(n):
+        slot = slots[i]
+        out[i] = -1
+        if slot < 0 or signs[i] == 0:
+            continue
+        if signs[i] > 0:
+            if unique and has_identity and chains[entries[i], 0] >= 0:
+                row = np.int64(chains[entries[i], 0])
+                for j in range(w):
+                    rows[row, j] = words[i, j]
+                out[i] = row
+                continue
+            if meta[FREE]:
+                row = meta[FREE] - 1
+                meta[FREE] = links[row, _NEXT] + 1
+            else:
+                row = meta[NEXT_ROW]
+                meta[NEXT_ROW] += 1
+            meta[LIVE] += 1
+            for j in range(w):
+                rows[row, j] = words[i, j]
+            links[row, _NEXT] = -1
+            links[row, _PREVIOUS] = -1
+            links[row, _SAME] = -1
+            links[row, _SLOT] = slot
+            if ends[slot, _COUNT]:
+                links[row, _PREVIOUS] = ends[slot, _LAST]
+                links[ends[slot, _LAST], _NEXT] = row
+            else:
+                ends[slot, _FIRST] = row
+            ends[slot, _LAST] = row
+            ends[slot, _COUNT] += 1
+            if has_identity:
+                entry = entries[i]
+                if chains[entry, 0] < 0:
+                    chains[entry, 0] = row
+                else:
+                    links[chains[entry, 1], _SAME] = row
+                chains[entry, 1] = row
+            out[i] = row
+            continue
+        entry = entries[i]
+        before = np.int64(-1)
+        row = np.int64(chains[entry, 0])
+        while row >= 0 and not unique:
+            same = True
+            for j in range(w):
+                a = rows[row, j]
+                b = words[i, j]
+                if is_bytes[j] and a != 0 and b != 0:
+                    same = same and compare(arena, a, b) == 0
+                elif a != b:
+                    same = False
+            if same:
+                break
+            before = row
+            row = np.int64(links[row, _SAME])
+        if row < 0:
+            continue
+        out[i] = row
+        if before < 0:
+            chains[entry, 0] = links[row, _SAME]
+        else:
+            links[before, _SAME] = links[row, _SAME]
+        if chains[entry, 1] == row:
+            chains[entry, 1] = before
+        previous = links[row, _PREVIOUS]
+        following = links[row, _NEXT]
+        if previous >= 0:
+            links[previous, _NEXT] = following
+        else:
+            ends[slot, _FIRST] = following
+        if following >= 0:
+            links[following, _PREVIOUS] = previous
+        else:
+            ends[slot, _LAST] = previous
+        ends[slot, _COUNT] -= 1
+        links[row, _SLOT] = -1
+        links[row, _NEXT] = meta[FREE] - 1
+        meta[FREE] = row + 1
+        meta[LIVE] -= 1
+
+
+@kernel("void(int32[::1], int64[::1], int32[:,::1], int32[:,::1], int32[::1], int32[::1])")
+def expand(slots, starts, links, ends, probes, found):
+    """All rows of each slot in arrival order: from ``starts[i]`` on, ``probes`` gets i and ``found`` the row ids."""
+    for i in range(len(slots)):
+        slot = slots[i]
+        if slot < 0 or slot >= len(ends):
+            continue
+        at = starts[i]
+        row = ends[slot, _FIRST] if ends[slot, _COUNT] else -1
+        while row >= 0:
+            probes[at] = i
+            found[at] = row
+            at += 1
+            row = links[row, _NEXT]
+
+
+@kernel("void(int32[::1], int32[:,::1], int32[:,::1], int64[::1])")
+def drop_slots(slots, links, ends, meta):
+    """Free every row of the slots (lists without identities)."""
+    for i in range(len(slots)):
+        slot = slots[i]
+        if slot >= len(ends) or not ends[slot, _COUNT]:
+            continue
+        row = ends[slot, _FIRST]
+        while row >= 0:
+            following = links[row, _NEXT]
+            links[row, _SLOT] = -1
+            links[row, _NEXT] = meta[FREE] - 1
+            meta[FREE] = row + 1
+            meta[LIVE] -= 1
+            row = following
+        ends[slot, _FIRST] = -1
+        ends[slot, _LAST] = -1
+        ends[slot, _COUNT] = 0

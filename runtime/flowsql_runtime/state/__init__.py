@@ -1,0 +1,1 @@
+"""Keyed state: slot-addressed columns behind a hash index, and the backends that make, save and restore them."""

@@ -1,0 +1,220 @@
+"""``ColumnStore``: typed columns by slot.
+
+The fixed words of one slot stand side by side in a row of one matrix: an update that touches several columns of a key
+costs one cache miss. Bytes stand in an arena that compacts itself; the row holds a reference. A column that may be NULL
+has a bit in the row's last words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_core.kernels.views import for_kernel
+from flowsql_core.keys import bytes_column, is_bytes_type
+from flowsql_runtime.kernels import byte_arena
+from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, value_words, word_count
+from flowsql_runtime.state.key_index import KeyIndex
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_BITS: Final = 62
+_COMPACT_ABOVE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """Name and Arrow type of a column; ``nullable`` costs a bit a row."""
+
+    name: str
+    type: Any
+    nullable: bool = True
+
+
+class Slots(Protocol):
+    """Who gives out the ids that rows stand under."""
+
+    @property
+    def high_water(self) -> int:
+        """One more than the highest id ever given out."""
+        ...
+
+    def live_slots(self) -> Int32s:
+        """All live ids, rising."""
+        ...
+
+
+class ColumnStore:
+    """Values beside the slots of ``index``. Rows of slots that were never written, or cleared, are zero (NULL).
+
+    ``rows`` (capacity, width) int64 is open to kernels; ``word_of[i]`` is the first word of column i. Doubles stand as
+    their bits, wide DECIMAL as low and high word, bytes as a reference into ``arena``.
+    """
+
+    def __init__(self, index: Slots, columns: Sequence[StoredColumn]) -> None:
+        self.index = index
+        self.columns = tuple(columns)
+        self.word_of: list[int] = []
+        width = 0
+        for column in self.columns:
+            self.word_of.append(width)
+            width += 1 if is_bytes_type(column.type) else word_count(column.type)
+        self._valid_word = width
+        nullable = any(column.nullable for column in self.columns)
+        self.width = width + (len(self.columns) // _BITS + 1 if nullable else 0)
+        self.rows: npt.NDArray[np.int64] = np.zeros((16, self.width), np.int64)
+        self._byte_words = [
+            word for word, column in zip(self.word_of, self.columns, strict=True) if is_bytes_type(column.type)
+        ]
+        self.arena: npt.NDArray[np.uint8] = np.zeros(byte_arena.START, np.uint8)
+        self._arena_used = byte_arena.START
+        self._compact_at = _COMPACT_ABOVE
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+        return int(self.rows.nbytes + self.arena.nbytes)
+
+    def ensure(self) -> None:
+        """Make room for every slot of the index; call after keys were inserted."""
+        self.reserve(self.index.high_water)
+
+    def reserve(self, needed: int) -> None:
+        """Make room for ids below ``needed``."""
+        if needed > len(self.rows):
+            rows = np.zeros((max(needed, len(self.rows) * 2), self.width), np.int64)
+            rows[: len(self.rows)] = self.rows
+            self.rows = rows
+
+    # -- bytes
+
+    def store_bytes(self, array: Any) -> Int64s:
+        """References of a string or binary Arrow array's values, int64 (n,); 0 at NULL."""
+        part = bytes_column(array)
+        lengths = part.lengths if part.valid is None else np.where(part.valid, part.lengths, -1)
+        extra = int(part.lengths.sum()) + 8 * len(lengths)
+        if self._arena_used + extra > len(self.arena):
+            arena = np.empty(max(self._arena_used + extra, 2 * len(self.arena)), np.uint8)
+            arena[: self._arena_used] = self.arena[: self._arena_used]
+            self.arena = arena
+        refs = np.empty(len(lengths), np.int64)
+        self._arena_used = byte_arena.append(
+            for_kernel(part.starts), for_kernel(lengths), for_kernel(part.data), self.arena, self._arena_used, refs
+        )
+        return refs
+
+    def compact(self) -> None:
+        """Drop bytes that no row refers to, once they may be more than half; never between store and scatter."""
+        if self._arena_used < self._compact_at:
+            return
+        live = self.index.live_slots()
+        live = live[live < len(self.rows)]
+        arena = np.empty(self._arena_used, np.uint8)
+        used = byte_arena.START
+        for word in self._byte_words:
+            used = byte_arena.move(self.rows, word, live, self.arena, arena, used)
+        self.arena = arena[:used].copy()
+        self._arena_used = used
+        self._compact_at = max(_COMPACT_ABOVE, 2 * used)
+
+    def bytes_at(self, refs: Int64s, type_: Any) -> Any:
+        """Arrow array of references; 0 gives NULL."""
+        refs = np.ascontiguousarray(refs)
+        offsets = np.empty(len(refs) + 1, np.int32)
+        total = byte_arena.read(refs, self.arena, offsets, np.zeros(0, np.uint8))
+        data = np.empty(max(1, total), np.uint8)
+        byte_arena.read(refs, self.arena, offsets, data)
+        return array_of_bytes(offsets, data, refs != 0, type_)
+
+    # -- rows
+
+    def gather(self, slots: Int32s) -> list[Any]:
+        """All columns at the slots, as Arrow arrays."""
+        rows = self.rows[slots]
+        arrays = []
+        for index, (column, word) in enumerate(zip(self.columns, self.word_of, strict=True)):
+            if is_bytes_type(column.type):
+                arrays.append(self.bytes_at(rows[:, word], column.type))
+                continue
+            valid: Bools | None = None
+            if column.nullable:
+                valid = (rows[:, self._valid_word + index // _BITS] >> np.int64(index % _BITS)) & 1 == 1
+            words = [rows[:, word + part] for part in range(word_count(column.type))]
+            arrays.append(array_of_words(words, valid, column.type))
+        return arrays
+
+    def scatter(self, slots: Int32s, arrays: Sequence[Any]) -> None:
+        """Write all columns at the slots; of equal slots the last row stays."""
+        self.ensure()
+        self.compact()
+        rows = self.words_of(arrays, len(slots))
+        self.rows[slots] = rows
+
+    def words_of(self, arrays: Sequence[Any], n: int) -> npt.NDArray[np.int64]:
+        """Arrow columns as rows of this store, (n, width); bytes go into the arena."""
+        rows = np.zeros((n, self.width), np.int64)
+        for index, (column, word, array) in enumerate(zip(self.columns, self.word_of, arrays, strict=True)):
+            if is_bytes_type(column.type):
+                rows[:, word] = self.store_bytes(array)
+                continue
+            part = value_words(array)
+            for offset, words in enumerate(part.words):
+                rows[:, word + offset] = words
+            if column.nullable:
+                bit = np.int64(1 << index % _BITS)
+                target = rows[:, self._valid_word + index // _BITS]
+                target |= bit if part.valid is None else np.where(part.valid, bit, np.int64(0))
+        return rows
+
+    def clear(self, slots: Int32s) -> None:
+        """Zero the rows of slots."""
+        self.rows[slots[slots < len(self.rows)]] = 0
+
+    # -- persistence: what the backend saves under one state name
+
+    def save(self) -> Any:
+        """Keys (with the namespace first if there is one) and columns of all live slots, as an Arrow table."""
+        assert isinstance(self.index, KeyIndex)
+        self.ensure()
+        slots = self.index.live_slots()
+        names = [f"v:{column.name}" for column in self.columns]
+        return key_table_of(self.index, slots, self.gather(slots), names)
+
+    def load(self, table: Any) -> None:
+        """Insert the rows of a saved table."""
+        assert isinstance(self.index, KeyIndex)
+        slots, _ = self.index.find_or_insert(keys_of_table(self.index, table))
+        self.scatter(slots, [flat(table.column(f"v:{column.name}")) for column in self.columns])
+
+
+def key_table_of(index: KeyIndex, slots: Int32s, arrays: Sequence[Any], names: Sequence[str]) -> Any:
+    """Table of the key columns ``k0 ..`` of ``slots``, their namespaces, and ``arrays`` under ``names``."""
+    columns = index.columns_at(slots)
+    labels = [f"k{position}" for position in range(len(columns))]
+    if index.namespaced:
+        columns.append(pa.array(index.namespaces_at(slots)))
+        labels.append("namespace")
+    if not columns and not arrays:
+        columns, labels = [pa.nulls(len(slots))], ["empty"]
+    return pa.Table.from_arrays([*columns, *arrays], names=[*labels, *names])
+
+
+def keys_of_table(index: KeyIndex, table: Any) -> Any:
+    """Encoded keys of a table made by :func:`key_table_of`."""
+    columns = [flat(table.column(f"k{position}")) for position in range(len(index.types))]
+    namespaces = None
+    if index.namespaced:
+        namespaces = value_words(flat(table.column("namespace"))).words[0]
+    return index.encode(columns, namespaces, num_rows=table.num_rows)
+
+
+def flat(column: Any) -> Any:
+    """One array of a chunked column."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)

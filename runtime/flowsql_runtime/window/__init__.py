@@ -1,0 +1,1 @@
+"""Window arithmetic: pure functions on time columns; no state, no clock."""
