@@ -28,7 +28,10 @@ class Committable:
 
 @dataclass(frozen=True, slots=True)
 class WriterContext:
-    """What the runtime gives to a writer. ``print_line`` writes one line to the program's standard output."""
+    """What the runtime gives to a writer.
+
+    ``write_text`` puts whole lines on the program's output in one piece; None: the process's standard output.
+    """
 
     job_name: str
     subtask: int
@@ -37,6 +40,7 @@ class WriterContext:
     configuration: Mapping[str, str]
     count: Callable[[str, int], None]
     submit: Callable[[Callable[[], None]], None]
+    write_text: Callable[[str], None] | None = None
 
 
 class SinkWriter(ABC):

@@ -61,6 +61,8 @@ class ReaderContext:
     configuration: Mapping[str, str]
     #: Counter hooks, e.g. ``count("numRecordsInErrors", 3)`` for skipped rows.
     count: Callable[[str, int], None]
+    #: Seed of random sources; None draws one.
+    rng_seed: int | None = None
 
 
 class SourceReader(ABC):
@@ -112,7 +114,10 @@ class TableSource(ABC):
     The runtime builds it again from the final :class:`ScanSpec`; it must then honour everything in it.
     """
 
-    bounded: ClassVar[bool] = True
+    @property
+    def bounded(self) -> bool:
+        """Whether the input ends."""
+        return True
 
     @property
     def changelog_mode(self) -> ChangelogMode:

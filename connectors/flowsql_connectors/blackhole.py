@@ -1,0 +1,60 @@
+"""``blackhole``: takes everything, keeps nothing; but looks at every column, so that what would fail does fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flowsql_connectors.options import SINK_PARALLELISM, OptionSet
+from flowsql_connectors.spi.sink import SinkFactory, SinkWriter, TableSink, WriterContext
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.graph.specs import SinkSpec, TableSpec
+from flowsql_core.row import ChangelogMode
+
+_OPTIONS = OptionSet(optional=(SINK_PARALLELISM,))
+
+
+class BlackholeWriter(SinkWriter):
+    """Touches every column of every batch and forgets it."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def write(self, batch: ChangelogBatch) -> None:
+        """Count the rows; a column that is decoded late is decoded here, so that its errors surface."""
+        for column in batch.columns:
+            if len(column) != batch.num_rows:
+                raise AssertionError("a column is shorter than its batch")
+        self.rows += batch.num_rows
+
+
+class BlackholeSink(TableSink):
+    """Accepts every change."""
+
+    def __init__(self, parallelism: int | None) -> None:
+        self._parallelism = parallelism
+
+    def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
+        """What the query produces."""
+        return wanted
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """A writer that keeps nothing."""
+        return BlackholeWriter()
+
+    def parallelism(self) -> int | None:
+        """``sink.parallelism``."""
+        return self._parallelism
+
+
+class BlackholeSinkFactory(SinkFactory):
+    """Makes ``blackhole`` sinks."""
+
+    identifier = "blackhole"
+
+    def options(self, table: TableSpec) -> OptionSet:
+        """Only ``sink.parallelism``."""
+        return _OPTIONS
+
+    def create_sink(self, sink: SinkSpec, configuration: Mapping[str, str]) -> TableSink:
+        """A sink that keeps nothing."""
+        return BlackholeSink(_OPTIONS.check(sink.table).get(SINK_PARALLELISM))

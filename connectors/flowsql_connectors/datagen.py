@@ -1,0 +1,196 @@
+"""``datagen``: rows out of nothing, column by column: random values or sequences, at a rate.
+
+Row ``i`` of the job is made by subtask ``i mod parallelism``; a split is that arithmetic progression with its position.
+The values themselves stand in ``datagen_fields``. Source: Flink manual, "DataGen SQL Connector".
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import orjson
+
+from flowsql_connectors.datagen_fields import ColumnGenerator, RowRange, column_generator, column_options
+from flowsql_connectors.options import (
+    SCAN_PARALLELISM,
+    ConnectorOption,
+    OptionSet,
+    optional,
+    parse_natural,
+    parse_positive,
+)
+from flowsql_connectors.spi.source import (
+    ReaderContext,
+    ReadStatus,
+    SourceFactory,
+    SourceReader,
+    Split,
+    SplitBatch,
+    SplitEnumerator,
+    TableSource,
+)
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.errors import BindError
+from flowsql_core.graph.specs import ScanSpec, TableSpec
+
+ROWS_PER_SECOND = ConnectorOption("rows-per-second", parse_positive, 10_000, "Rows per second of the whole job.")
+NUMBER_OF_ROWS: ConnectorOption[int | None] = ConnectorOption(
+    "number-of-rows", optional(parse_natural), None, "Rows in total; without it the source goes on for ever."
+)
+
+#: How soon to look again when the rate allows no row yet.
+_PAUSE_S = 0.01
+
+
+def _next_row(split: Split) -> tuple[int, int]:
+    first, stride = orjson.loads(split.data)
+    return int(first), int(stride)
+
+
+class DatagenEnumerator(SplitEnumerator):
+    """One progression per subtask."""
+
+    def initial_splits(self, parallelism: int) -> list[list[Split]]:
+        """Subtask s makes rows s, s + parallelism, ..."""
+        return [[Split(f"rows-{subtask}", orjson.dumps([subtask, parallelism]))] for subtask in range(parallelism)]
+
+
+class DatagenReader(SourceReader):
+    """Makes the rows that the rate allows by now."""
+
+    def __init__(
+        self,
+        generators: tuple[ColumnGenerator, ...],
+        total_rows: int | None,
+        rows_per_second: int,
+        context: ReaderContext,
+    ) -> None:
+        self._generators = generators
+        self._total_rows = total_rows
+        self._rate = rows_per_second / max(context.parallelism, 1)
+        self._clock = context.clock
+        self._rng = np.random.default_rng(
+            None if context.rng_seed is None else [context.rng_seed, context.subtask, context.parallelism]
+        )
+        self._splits: list[Split] = []
+        self._started_ms: int | None = None
+        self._made = 0
+        self._no_more = False
+        self._timer: threading.Timer | None = None
+
+    def add_splits(self, splits: list[Split]) -> None:
+        """Take over progressions."""
+        self._splits.extend(splits)
+
+    def no_more_splits(self) -> None:
+        """END follows the last row."""
+        self._no_more = True
+
+    def poll(self, max_rows: int) -> SplitBatch | ReadStatus:
+        """Rows that are due."""
+        if not self._splits:
+            return ReadStatus.END if self._no_more else ReadStatus.NOTHING_NOW
+        split = self._splits[0]
+        first, stride = _next_row(split)
+        left = None if self._total_rows is None else max(0, -(-(self._total_rows - first) // stride))
+        if left == 0:
+            self._splits.pop(0)
+            return SplitBatch(split.id, self._rows(RowRange(first, stride, 0)), finished=True)
+        now_ms = self._clock.now_ms()
+        if self._started_ms is None:
+            self._started_ms = now_ms
+        due = int((now_ms - self._started_ms) * self._rate / 1000) + 1 - self._made
+        n = min(due, max_rows if left is None else min(max_rows, left))
+        if n <= 0:
+            return ReadStatus.NOTHING_NOW
+        batch = self._rows(RowRange(first, stride, n))
+        self._made += n
+        finished = left == n
+        if finished:
+            self._splits.pop(0)
+        else:
+            # Further progressions (after a restore at lower parallelism) take turns.
+            self._splits.append(Split(self._splits.pop(0).id, orjson.dumps([first + n * stride, stride])))
+        return SplitBatch(split.id, batch, finished)
+
+    def _rows(self, rows: RowRange) -> ChangelogBatch:
+        now_ms = self._clock.now_ms()
+        return ChangelogBatch.of(
+            tuple(generator(rows, self._rng, now_ms) for generator in self._generators), num_rows=rows.count
+        )
+
+    def wake_when_available(self, wake: Callable[[], None]) -> None:
+        """Wake after a short pause: the rate will allow a row soon."""
+        self._timer = threading.Timer(_PAUSE_S, wake)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def snapshot(self) -> list[Split]:
+        """The progressions at their next rows."""
+        return list(self._splits)
+
+    def close(self) -> None:
+        """Forget a pending wake-up."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+class DatagenSource(TableSource):
+    """A scan of a ``datagen`` table."""
+
+    def __init__(
+        self, generators: tuple[ColumnGenerator, ...], total_rows: int | None, rate: int, parallelism: int | None
+    ) -> None:
+        self._generators = generators
+        self._total_rows = total_rows
+        self._rate = rate
+        self._parallelism = parallelism
+
+    @property
+    def bounded(self) -> bool:
+        """Whether ``number-of-rows`` or a sequence ends it."""
+        return self._total_rows is not None
+
+    def supports_limit(self) -> bool:
+        """The limit caps ``number-of-rows``."""
+        return True
+
+    def parallelism(self) -> int | None:
+        """``scan.parallelism``."""
+        return self._parallelism
+
+    def create_enumerator(self) -> SplitEnumerator:
+        """One progression per subtask."""
+        return DatagenEnumerator()
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """A reader of one subtask's progressions."""
+        return DatagenReader(self._generators, self._total_rows, self._rate, context)
+
+
+class DatagenSourceFactory(SourceFactory):
+    """Makes ``datagen`` sources."""
+
+    identifier = "datagen"
+
+    def options(self, table: TableSpec) -> OptionSet:
+        """Rate, number of rows, and what each column's generator reads."""
+        per_column = tuple(option for column in table.columns for option in column_options(column, table))
+        return OptionSet(optional=(ROWS_PER_SECOND, NUMBER_OF_ROWS, SCAN_PARALLELISM, *per_column))
+
+    def create_source(self, scan: ScanSpec, configuration: Mapping[str, str]) -> TableSource:
+        """Generators of the projected columns; the shortest sequence of the *table* ends the source."""
+        values = self.options(scan.table).check(scan.table)
+        if scan.metadata:
+            raise BindError("no-such-metadata", f"datagen has no metadata column '{scan.metadata[0]}'.")
+        generators = [column_generator(column, values) for column in scan.table.columns]
+        ends = [generator.length for generator in generators if generator.length is not None]
+        limits = [n for n in (values.get(NUMBER_OF_ROWS), scan.limit, *ends) if n is not None]
+        return DatagenSource(
+            tuple(generators[index] for index in scan.projection),
+            min(limits) if limits else None,
+            values.get(ROWS_PER_SECOND),
+            values.get(SCAN_PARALLELISM),
+        )

@@ -1,0 +1,1 @@
+"""The ``filesystem`` connector: files as tables."""

@@ -1,0 +1,163 @@
+"""Scans of files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from flowsql_connectors.filesystem.files import FoundFile, find_files
+from flowsql_connectors.filesystem.options import DEFAULT_NAME, MONITOR_INTERVAL, PATH, PATH_PATTERN
+from flowsql_connectors.filesystem.reader import FileReader
+from flowsql_connectors.filesystem.splits import FileEnumerator, FileSplit
+from flowsql_connectors.formats.format import Columns, DecodeContext, FileFormat, FileView, Range
+from flowsql_connectors.formats.text_values import TextDialect, parse_texts
+from flowsql_connectors.options import SCAN_PARALLELISM, OptionValues
+from flowsql_connectors.spi.source import ReaderContext, SourceReader, SplitEnumerator, TableSource
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
+from flowsql_core.expr import Expr
+from flowsql_core.graph.specs import ScanSpec
+from flowsql_core.row import ChangelogMode
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import BIGINT, STRING, CharacterType, LogicalType, Schema, TimestampLtzType
+
+_METADATA: dict[str, LogicalType] = {
+    "file.path": STRING.as_nullable(False),
+    "file.name": STRING.as_nullable(False),
+    "file.size": BIGINT.as_nullable(False),
+    "file.modification-time": TimestampLtzType(precision=3, nullable=False),
+}
+
+
+class FileSource(TableSource):
+    """A scan of a ``filesystem`` table.
+
+    Partition columns come from the folders' names and may stand anywhere in the table; the files hold the others.
+    """
+
+    def __init__(
+        self, scan: ScanSpec, values: OptionValues, format_: FileFormat, configuration: Mapping[str, str]
+    ) -> None:
+        self._scan = scan
+        self._values = values
+        self._format = format_
+        self._configuration = configuration
+        keys = scan.table.partition_keys
+        names = [column.name for column in scan.table.columns]
+        self._file_columns: Schema = tuple(column for column in scan.table.columns if column.name not in keys)
+        positions = {column.name: at for at, column in enumerate(self._file_columns)}
+        wanted = [names[index] for index in scan.projection]
+        self._file_projection = tuple(positions[name] for name in wanted if name in positions)
+        for key in scan.metadata:
+            if key not in _METADATA:
+                raise BindError(
+                    "no-such-metadata",
+                    f"Invalid metadata key '{key}' of table '{scan.table.name}'.",
+                    hint="the filesystem connector has " + ", ".join(_METADATA),
+                )
+
+    @property
+    def changelog_mode(self) -> ChangelogMode:
+        """What the format's rows carry."""
+        return self._format.changelog_mode
+
+    def supports_projection(self) -> bool:
+        """Only wanted columns are converted."""
+        return True
+
+    def shows_filters(self) -> bool:
+        """Flink shows filters in the scan and keeps them above it."""
+        return True
+
+    def supports_filters(self, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
+        """None is handled by the scan itself."""
+        return (False,) * len(filters)
+
+    def supports_limit(self) -> bool:
+        """A reader stops after so many rows."""
+        return True
+
+    def metadata_columns(self) -> Mapping[str, LogicalType]:
+        """Path, name, size and age of a row's file."""
+        return _METADATA
+
+    def parallelism(self) -> int | None:
+        """``scan.parallelism``."""
+        return self._values.get(SCAN_PARALLELISM)
+
+    def create_enumerator(self) -> SplitEnumerator:
+        """Ranges of the table's files."""
+        self._decoder_for(1)
+        if self._values.get(MONITOR_INTERVAL) is not None:
+            raise NotSupportedYetError("'source.monitor-interval': reading files that appear later")
+
+        def find() -> list[FoundFile]:
+            return find_files(
+                self._values.get(PATH),
+                self._scan.table.partition_keys,
+                self._values.get(DEFAULT_NAME),
+                self._values.get(PATH_PATTERN),
+            )
+
+        def cut(file: FoundFile, target_bytes: int) -> list[Range]:
+            return self._format.ranges(FileView(file.path, file.size, file.compression), target_bytes)
+
+        return FileEnumerator(find, cut)
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """A reader with its fetcher thread."""
+        empty = ChangelogBatch.of(
+            tuple(pa.array([], to_arrow(column.type)) for column in self._scan.output), num_rows=0
+        )
+        return FileReader(self._decoder_for(context.batch_rows), self._complete, empty, self._scan.limit, context)
+
+    def _decoder_for(self, batch_rows: int) -> Any:
+        return self._format.decoder(
+            DecodeContext(self._file_columns, self._file_projection, batch_rows, self._configuration)
+        )
+
+    def _complete(self, split: FileSplit, columns: Columns) -> tuple[Any, ...]:
+        """File columns, partition columns and metadata in the order of the scan's output."""
+        table = self._scan.table
+        if not table.partition_keys and not self._scan.metadata:
+            return columns.arrays
+        decoded = iter(columns.arrays)
+        made: list[Any] = []
+        for index in self._scan.projection:
+            column = table.columns[index]
+            if column.name in table.partition_keys:
+                text = split.file.partition[table.partition_keys.index(column.name)]
+                made.append(_repeated(_partition_value(text, column.name, column.type, split.file), columns.num_rows))
+            else:
+                made.append(next(decoded))
+        made.extend(_repeated(_metadata(key, split.file), columns.num_rows) for key in self._scan.metadata)
+        return tuple(made)
+
+
+def _repeated(one: Any, times: int) -> Any:
+    return pa.repeat(one[0], times)
+
+
+def _partition_value(text: str | None, name: str, type_: LogicalType, file: FoundFile) -> Any:
+    texts = pa.array([text], pa.string())
+    if isinstance(type_, CharacterType):
+        return texts
+    values, bad, reason = parse_texts(texts, type_, TextDialect.CSV)
+    if bad is not None:
+        raise ExecutionError(
+            "bad-partition-value", f"Partition value '{text}' of column '{name}' is no {type_}: {reason} ({file.path})"
+        )
+    return values
+
+
+def _metadata(key: str, file: FoundFile) -> Any:
+    match key:
+        case "file.path":
+            return pa.array([file.path])
+        case "file.name":
+            return pa.array([file.path.rpartition("/")[2]])
+        case "file.size":
+            return pa.array([file.size], pa.int64())
+    return pa.array([file.modified_ms], pa.int64()).cast(to_arrow(_METADATA["file.modification-time"]))

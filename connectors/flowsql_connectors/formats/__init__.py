@@ -1,0 +1,1 @@
+"""Formats: bytes of files to columns and back."""

@@ -1,0 +1,156 @@
+"""The ``csv`` format: its options and the way from bytes to columns.
+
+Flink's csv has no header option; ``csv.header`` is FlowSQL's own: reading skips each file's first row, writing starts
+each file with the column names. ``csv.write-bigdecimal-in-scientific-notation`` counts for writing only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flowsql_connectors.formats.csv_tokens import CsvDialect
+from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
+from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, optional, parse_boolean
+from flowsql_core.errors import BindError
+from flowsql_core.graph.specs import TableSpec
+from flowsql_core.types.logical import (
+    ArrayType,
+    LogicalType,
+    MapType,
+    MultisetType,
+    RawType,
+    RowType,
+    Schema,
+)
+
+
+def _character(key: str, default: str, doc: str, unescape: bool = False) -> ConnectorOption[str]:
+    def parse(text: str) -> str:
+        character = _UNESCAPED.get(text, text) if unescape else text
+        if len(character) != 1:
+            raise ValueError(f"Option '{key}' must be a string with single character, but was: {text}")
+        return character
+
+    return ConnectorOption(key, parse, default, doc)
+
+
+#: Flink unescapes Java's escapes in the delimiter.
+_UNESCAPED = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\\\": "\\", "\\u0001": "\x01", "\\0001": "\x01"}
+
+FIELD_DELIMITER = _character("csv.field-delimiter", ",", "Character between fields.", unescape=True)
+DISABLE_QUOTE = ConnectorOption(
+    "csv.disable-quote-character", parse_boolean, False, "Whether no character quotes fields."
+)
+QUOTE_CHARACTER = _character("csv.quote-character", '"', "Character around fields.")
+ALLOW_COMMENTS = ConnectorOption(
+    "csv.allow-comments", parse_boolean, False, "Whether lines that start with # are skipped."
+)
+IGNORE_PARSE_ERRORS = ConnectorOption(
+    "csv.ignore-parse-errors", parse_boolean, False, "NULL for fields that cannot be read, no row for such rows."
+)
+ARRAY_DELIMITER: ConnectorOption[str] = ConnectorOption(
+    "csv.array-element-delimiter", str, ";", "Text between the elements of an array or the fields of a row."
+)
+ESCAPE_CHARACTER: ConnectorOption[str | None] = ConnectorOption(
+    "csv.escape-character",
+    optional(_character("csv.escape-character", "", "").parse),
+    None,
+    "Character that takes the meaning from the next one.",
+)
+NULL_LITERAL: ConnectorOption[str | None] = ConnectorOption(
+    "csv.null-literal", optional(str), None, "Text that stands for NULL."
+)
+SCIENTIFIC = ConnectorOption(
+    "csv.write-bigdecimal-in-scientific-notation", parse_boolean, True, "Whether 100000 is written as 1E+5."
+)
+HEADER = ConnectorOption(
+    "csv.header", parse_boolean, False, "FlowSQL: each file's first row holds column names (skipped, written)."
+)
+
+_OPTIONS = OptionSet(
+    optional=(
+        FIELD_DELIMITER,
+        DISABLE_QUOTE,
+        QUOTE_CHARACTER,
+        ALLOW_COMMENTS,
+        IGNORE_PARSE_ERRORS,
+        ARRAY_DELIMITER,
+        ESCAPE_CHARACTER,
+        NULL_LITERAL,
+        SCIENTIFIC,
+        HEADER,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFormat(FileFormat):
+    """A csv format with its options."""
+
+    dialect: CsvDialect
+    null_literal: str | None
+    array_delimiter: str
+    ignore_parse_errors: bool
+    header: bool
+    scientific: bool
+
+    identifier = "csv"
+
+    def decoder(self, context: DecodeContext) -> Decoder:
+        """A decoder of byte ranges."""
+        from flowsql_connectors.formats.csv_decode import CsvDecoder
+
+        return CsvDecoder(self, context)
+
+    def encoder(self, stream: Any, columns: Schema, configuration: Mapping[str, str]) -> FileEncoder:
+        """An encoder of rows with Flink's quoting."""
+        from flowsql_connectors.formats.csv_encode import CsvEncoder
+
+        return CsvEncoder(self, stream, columns)
+
+
+class CsvFormatFactory(FormatFactory):
+    """Makes csv formats."""
+
+    def options(self) -> OptionSet:
+        """The ``csv.*`` options."""
+        return _OPTIONS
+
+    def create(self, values: OptionValues, table: TableSpec) -> FileFormat:
+        """The format; refuses column types that csv cannot hold."""
+        if values.get(DISABLE_QUOTE) and values.has(QUOTE_CHARACTER):
+            raise BindError(
+                "invalid-option-value",
+                "Format cannot define a quote character and disabled quote character at the same time.",
+            )
+        for column in table.columns:
+            if column.name not in table.partition_keys:
+                _check_type(column.type, column.name, nested=False)
+        return CsvFormat(
+            dialect=CsvDialect(
+                delimiter=values.get(FIELD_DELIMITER),
+                quote=None if values.get(DISABLE_QUOTE) else values.get(QUOTE_CHARACTER),
+                escape=values.get(ESCAPE_CHARACTER),
+                comments=values.get(ALLOW_COMMENTS),
+            ),
+            null_literal=values.get(NULL_LITERAL),
+            array_delimiter=values.get(ARRAY_DELIMITER),
+            ignore_parse_errors=values.get(IGNORE_PARSE_ERRORS),
+            header=values.get(HEADER),
+            scientific=values.get(SCIENTIFIC),
+        )
+
+
+def _check_type(type_: LogicalType, name: str, nested: bool) -> None:
+    match type_:
+        case MapType() | MultisetType() | RawType():
+            raise BindError("unsupported-type", f"Unsupported type '{type_}' for field '{name}'.")
+        case ArrayType() | RowType() if nested:
+            raise BindError("unsupported-type", f"Only simple types are supported in the nested field '{name}' of csv.")
+        case ArrayType(element=element):
+            _check_type(element, name, nested=True)
+        case RowType(fields=fields):
+            for field in fields:
+                _check_type(field.type, f"{name}.{field.name}", nested=True)

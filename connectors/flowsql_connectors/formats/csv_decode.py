@@ -1,0 +1,445 @@
+"""Bytes of csv files to columns: in bulk by Arrow, row by row only where Arrow and Flink's reader would differ.
+
+The bulk reader gets only the wanted columns, in their own types where Arrow reads a type as Java does, else as text.
+What it refuses (a row of another width, a text that is no number) is read again by the exact rules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
+from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
+from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, whole_lines
+from flowsql_connectors.formats.text_values import TextDialect, parse_texts
+from flowsql_core.errors import ExecutionError
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import (
+    ArrayType,
+    BooleanType,
+    CharacterType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LogicalType,
+    RowType,
+)
+
+if TYPE_CHECKING:
+    from flowsql_connectors.formats.csv import CsvFormat
+
+_BOM: Final = b"\xef\xbb\xbf"
+_NEWLINE: Final = 10
+_RETURN: Final = 13
+#: Rows that must look right before a quoted file is believed to have a row start there.
+_PROBE_ROWS: Final = 8
+
+
+class CsvDecoder(Decoder):
+    """Decodes ranges of csv files for one scan."""
+
+    def __init__(self, format_: CsvFormat, context: DecodeContext) -> None:
+        self._format = format_
+        self._dialect = format_.dialect
+        self._columns = context.columns
+        self._projection = context.projection
+        self._tokenizer = CsvTokenizer(format_.dialect)
+        self._width = len(context.columns)
+        self._quote = None if format_.dialect.quote is None else format_.dialect.quote.encode()
+        #: Projected columns that proved to hold texts which only the exact rules read.
+        self._as_text: set[int] = set()
+        #: The width that rows of this file mostly have (a final delimiter makes one more).
+        self._usual_width = self._width
+
+    def read(self, file: FileView, part: Range) -> Iterator[Columns]:
+        """The rows that begin in a byte range."""
+        pieces = read_rows(file, part, self._find_row_start, self._cut_rows)
+        for position, data in pieces:
+            if position == 0:
+                data = self._without_head(data)
+            if data:
+                try:
+                    yield self._decode(data)
+                except _BadRow as bad:
+                    raise self._error(file, position, bad) from bad
+                except UnicodeDecodeError as error:
+                    raise ExecutionError(
+                        "csv-not-utf8", f"Invalid UTF-8 in file {file.path}: {error}. csv files are read as UTF-8."
+                    ) from error
+
+    def _without_head(self, data: bytes) -> bytes:
+        if data.startswith(_BOM):
+            data = data[len(_BOM) :]
+        if self._format.header:
+            end = self._cut_at_row_starts(data, 1)
+            data = data[end:]
+        return data
+
+    # -- borders of rows --------------------------------------------------------------------------------------------
+
+    def _find_row_start(self, window: bytes) -> int | None:
+        """Behind the first newline that ends a row: with quotes about, the reading that makes rows of the right width.
+
+        A quoted field may hold newlines. Outside-quotes is tried first, then inside-quotes; a position inside a
+        quoted field whose text itself looks like rows of this table is taken for a row start (the one ambiguity).
+        """
+        if self._quote is None or self._quote not in window:
+            return line_start(window)
+        newlines = np.flatnonzero(np.frombuffer(window, dtype=np.uint8) == _NEWLINE)
+        best, best_score = None, 0.0
+        for at in newlines[: 4 * _PROBE_ROWS]:
+            score = self._score(window[at + 1 :])
+            if score == 1.0:
+                return int(at) + 1
+            if score > best_score:
+                best, best_score = int(at) + 1, score
+        if best is not None:
+            return best
+        return line_start(window) if len(newlines) else None
+
+    def _score(self, rest: bytes) -> float:
+        """Share of the next rows that are well-formed and of the usual width; the last one may be cut off."""
+        text = rest[: 64 * 1024].decode("utf-8", "replace")
+        rows: list[CsvRow] = []
+        for row in self._tokenizer.rows(text):
+            rows.append(row)
+            if len(rows) > _PROBE_ROWS:
+                break
+        judged = rows[:-1] if len(rows) > 1 else rows
+        good = sum(row.error is None and len(row.fields) == self._usual_width for row in judged)
+        return good / len(judged) if judged else 1.0
+
+    def _cut_rows(self, data: bytes) -> int:
+        """Length of the whole rows at the start of ``data``."""
+        if self._quote is None or self._quote not in data:
+            return whole_lines(data)
+        raw = np.frombuffer(data, dtype=np.uint8)
+        newlines = np.flatnonzero(raw == _NEWLINE)
+        # A newline with an even number of quotes before it ends a row, where quotes come in pairs.
+        quotes = np.flatnonzero(raw == self._quote[0])
+        even = newlines[np.searchsorted(quotes, newlines) % 2 == 0]
+        return int(even[-1]) + 1 if len(even) else 0
+
+    def _cut_at_row_starts(self, data: bytes, rows: int) -> int:
+        """Bytes of the first ``rows`` rows with their line ends."""
+        head = data[: 1024 * 1024].decode("utf-8", "replace")
+        starts = [row.start for _, row in zip(range(rows + 1), self._tokenizer.rows(head), strict=False)]
+        return len(head[: starts[rows]].encode()) if len(starts) > rows else len(data)
+
+    # -- columns ----------------------------------------------------------------------------------------------------
+
+    def _decode(self, data: bytes) -> Columns:
+        if self._needs_tokens(data):
+            rows = list(self._tokenizer.rows(data.decode()))
+            return self._from_rows(rows)
+        while True:
+            table, odd = self._bulk(data, self._usual_width)
+            if odd and len(odd) > table.num_rows:
+                width = Counter(row.actual_columns for row in odd).most_common(1)[0][0]
+                if width != self._usual_width:
+                    self._usual_width = width
+                    continue
+            break
+        if self._may_hold_blank_lines(table) and _has_blank_line(data):
+            return self._from_rows(list(self._tokenizer.rows(data.decode())))
+        if odd or self._usual_width != self._width:
+            return self._mixed(table, odd)
+        return self._typed(table)
+
+    def _needs_tokens(self, data: bytes) -> bool:
+        dialect = self._dialect
+        if dialect.comments or (dialect.escape is not None and dialect.escape.encode() in data):
+            return True
+        return self._quote is not None and self._quote in data and self._odd_quotes(data)
+
+    def _odd_quotes(self, data: bytes) -> bool:
+        """Whether a quote stands where it neither opens nor closes a field nor doubles another one."""
+        assert self._quote is not None
+        raw = np.frombuffer(data, dtype=np.uint8)
+        quote, delimiter = self._quote[0], ord(self._dialect.delimiter)
+        at = np.flatnonzero(raw == quote)
+        before = np.where(at > 0, raw[at - 1], _NEWLINE)
+        after = np.where(at + 1 < len(raw), raw[np.minimum(at + 1, len(raw) - 1)], _NEWLINE)
+        regular = np.zeros(len(at), dtype=np.bool_)
+        for neighbour in (before, after):
+            for byte in (delimiter, _NEWLINE, _RETURN, quote):
+                regular |= neighbour == byte
+        return not regular.all()
+
+    def _bulk(self, data: bytes, width: int) -> tuple[Any, list[Any]]:
+        """Arrow's table of the rows that are ``width`` fields wide, and the others."""
+        import pyarrow.csv as pacsv
+
+        odd: list[Any] = []
+
+        def keep(row: Any) -> str:
+            odd.append(row)
+            return "skip"
+
+        names = [f"{index}" for index in range(width)]
+        wanted = sorted({index for index in self._projection if index < width}) or [0]
+        null_literal = self._format.null_literal
+        # With rows to be mixed in, all is text: the types come after the rows are complete.
+        as_text = width != self._width
+        while True:
+            odd.clear()
+            types = {f"{i}": pa.string() if as_text else self._read_type(i) for i in wanted}
+            try:
+                table = pacsv.read_csv(
+                    pa.BufferReader(data),
+                    read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
+                    parse_options=pacsv.ParseOptions(
+                        delimiter=self._dialect.delimiter,
+                        quote_char=self._dialect.quote or False,
+                        ignore_empty_lines=False,
+                        newlines_in_values=True,
+                        invalid_row_handler=keep,
+                    ),
+                    convert_options=pacsv.ConvertOptions(
+                        column_types=types,
+                        include_columns=[f"{i}" for i in wanted] + ([names[-1]] if width > self._width else []),
+                        null_values=[] if null_literal is None else [null_literal],
+                        strings_can_be_null=null_literal is not None,
+                        quoted_strings_can_be_null=True,
+                        true_values=["true", "TRUE", "True"],
+                        false_values=["false", "FALSE", "False"],
+                    ),
+                )
+            except pa.ArrowInvalid as error:
+                failed = _failed_column(str(error), wanted)
+                if failed is None or failed in self._as_text or as_text:
+                    data.decode()
+                    raise
+                self._as_text.add(failed)
+                continue
+            if odd and not as_text:
+                as_text = True
+                continue
+            dubious = set() if as_text else self._dubious(table, wanted)
+            if dubious:
+                self._as_text |= dubious
+                continue
+            return table, odd
+
+    def _read_type(self, index: int) -> Any:
+        """The type that Arrow reads as Java does; text for the others."""
+        type_ = self._columns[index].type
+        if index not in self._as_text and isinstance(
+            type_, IntegerType | FloatType | DoubleType | DecimalType | BooleanType
+        ):
+            return to_arrow(type_)
+        return pa.string()
+
+    def _dubious(self, table: Any, wanted: Sequence[int]) -> set[int]:
+        """Columns that Arrow read although Java might not.
+
+        ``inf`` and ``nan`` in any case of letters; where errors are NULL also hexadecimal integers and decimals with
+        blanks around them (elsewhere Flink stops at those, and reading them does no harm).
+        """
+        found = set()
+        for index in wanted:
+            column = table.column(f"{index}")
+            if pa.types.is_floating(column.type) and pc.any(pc.invert(pc.is_finite(column))).as_py():
+                found.add(index)
+            exact = pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)
+            if exact and self._format.ignore_parse_errors:
+                found.add(index)
+        return found
+
+    def _may_hold_blank_lines(self, table: Any) -> bool:
+        """Arrow makes a row of empty fields of a blank line; a column without any empty value rules that out."""
+        if self._width == 1:
+            return False
+        for column in table.columns:
+            if column.null_count:
+                continue
+            if not pa.types.is_string(column.type):
+                return False
+            if len(column) and pc.min(pc.binary_length(column)).as_py() > 0:
+                return False
+        return table.num_rows > 0
+
+    def _typed(self, table: Any) -> Columns:
+        arrays = [self._convert(_whole(table.column(f"{index}")), index) for index in self._projection]
+        return Columns(tuple(arrays), table.num_rows)
+
+    def _convert(self, array: Any, index: int) -> Any:
+        column = self._columns[index]
+        if not pa.types.is_string(array.type) or isinstance(column.type, CharacterType):
+            return array
+        return self._parse(array, column.type, column.name)
+
+    def _parse(self, texts: Any, type_: LogicalType, name: str) -> Any:
+        match type_:
+            case ArrayType(element=element):
+                return self._parse_lists(texts, element, name)
+            case RowType():
+                return self._parse_structs(texts, type_, name)
+        values, bad, reason = parse_texts(texts, type_, TextDialect.CSV)
+        if bad is not None and not self._format.ignore_parse_errors:
+            row = pc.index(bad, True).as_py()
+            raise _BadRow(row, f"Fail to deserialize at field: {name}. {reason}", texts[row].as_py())
+        return values
+
+    def _parse_lists(self, texts: Any, element: LogicalType, name: str) -> Any:
+        lists = pc.split_pattern(texts, self._format.array_delimiter)
+        inner = lists.flatten()
+        if self._format.null_literal is not None:
+            inner = pc.if_else(pc.equal(inner, self._format.null_literal), pa.scalar(None, pa.string()), inner)
+        try:
+            values = self._parse(inner, element, name)
+        except _BadRow as bad:
+            raise _BadRow(pc.list_parent_indices(lists)[bad.row].as_py(), bad.reason, bad.text) from bad
+        lengths = pc.fill_null(pc.list_value_length(lists), 0)
+        offsets = np.zeros(len(lists) + 1, dtype=np.int32)
+        np.cumsum(np.frombuffer(lengths.buffers()[1], dtype=np.int32)[: len(lists)], out=offsets[1:])
+        mask = pc.is_null(texts) if texts.null_count else None
+        return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
+
+    def _parse_structs(self, texts: Any, type_: RowType, name: str) -> Any:
+        lists = pc.split_pattern(texts, self._format.array_delimiter)
+        lengths = pc.list_value_length(lists)
+        short = pc.fill_null(pc.less(lengths, len(type_.fields)), False)
+        if not self._format.ignore_parse_errors and pc.any(short).as_py():
+            row = pc.index(short, True).as_py()
+            reason = f"Row length mismatch. {len(type_.fields)} fields expected but was {lengths[row].as_py()}."
+            raise _BadRow(row, reason, texts[row].as_py())
+        padded = pc.list_slice(lists, 0, len(type_.fields), return_fixed_size_list=True)
+        children = []
+        for position, field in enumerate(type_.fields):
+            part = pc.list_element(padded, position)
+            if self._format.null_literal is not None:
+                part = pc.if_else(pc.equal(part, self._format.null_literal), pa.scalar(None, pa.string()), part)
+            children.append(self._parse(part, field.type, f"{name}.{field.name}"))
+        mask = pc.is_null(texts) if texts.null_count else None
+        return pa.StructArray.from_arrays(children, [field.name for field in type_.fields], mask=mask)
+
+    # -- rows of their own shape ------------------------------------------------------------------------------------
+
+    def _mixed(self, table: Any, odd: list[Any]) -> Columns:
+        """Arrow's rows and the repaired odd ones, in file order."""
+        numbers = np.setdiff1d(
+            np.arange(1, table.num_rows + len(odd) + 1), np.array([row.number for row in odd], dtype=np.int64)
+        )
+        if self._usual_width > self._width and table.num_rows:
+            # Only a final delimiter may make a row longer: the field behind it is empty.
+            extra = _whole(table.column(f"{self._usual_width - 1}"))
+            wrong = pc.or_(pc.not_equal(pc.fill_null(extra, ""), ""), self._usual_width > self._width + 1)
+            if pc.any(wrong).as_py():
+                if not self._format.ignore_parse_errors:
+                    at = pc.index(wrong, True).as_py()
+                    raise _BadRow(int(numbers[at]) - 1, _too_many(self._width, extra[at].as_py() or ""), "")
+                kept = pc.indices_nonzero(pc.invert(wrong))
+                table = table.take(kept)
+                numbers = numbers[np.frombuffer(kept.buffers()[1], dtype=np.uint64)[: len(kept)]]
+        return self._interleaved(table, numbers, odd)
+
+    def _interleaved(self, table: Any, numbers: Any, odd: list[Any]) -> Columns:
+        if self._usual_width < self._width and table.num_rows:
+            self._check_width(int(numbers[0]) - 1, self._usual_width, "")
+        repaired: list[tuple[str | None, ...]] = []
+        places: list[int] = []
+        for row in odd:
+            tokens = next(iter(self._tokenizer.rows(row.text)), CsvRow(("",), 0, row.text))
+            fields = self._fields(tokens, row.number - 1)
+            if fields is not None:
+                repaired.append(fields)
+                places.append(row.number)
+        order = pa.array(np.argsort(np.concatenate([numbers, np.array(places, dtype=np.int64)]), kind="stable"))
+        arrays = []
+        for index in self._projection:
+            bulk = (
+                _whole(table.column(f"{index}")) if index < self._usual_width else pa.nulls(table.num_rows, pa.string())
+            )
+            texts = pa.concat_arrays([bulk, pa.array([fields[index] for fields in repaired], pa.string())])
+            arrays.append(self._convert(pc.take(texts, order), index))
+        return Columns(tuple(arrays), len(order))
+
+    def _from_rows(self, rows: list[CsvRow]) -> Columns:
+        """Columns of tokenised rows."""
+        kept = [fields for at, row in enumerate(rows) if (fields := self._fields(row, at)) is not None]
+        arrays = [
+            self._convert(pa.array([fields[index] for fields in kept], pa.string()), index)
+            for index in self._projection
+        ]
+        return Columns(tuple(arrays), len(kept))
+
+    def _fields(self, row: CsvRow, at: int) -> tuple[str | None, ...] | None:
+        """The row's fields padded to the table's width, NULL literals replaced; None when the row is skipped."""
+        fields = row.fields
+        if row.error is not None:
+            if self._format.ignore_parse_errors:
+                return None
+            raise _BadRow(at, row.error, row.text)
+        if len(fields) == self._width + 1 and fields[-1] == "":
+            fields = fields[:-1]
+        if len(fields) > self._width:
+            if self._format.ignore_parse_errors:
+                return None
+            raise _BadRow(at, _too_many(self._width, fields[self._width]), row.text)
+        self._check_width(at, len(fields), row.text)
+        literal = self._format.null_literal
+        padded = (*fields, *(None for _ in range(self._width - len(fields))))
+        return padded if literal is None else tuple(None if field == literal else field for field in padded)
+
+    def _check_width(self, at: int, width: int, text: str) -> None:
+        # Flink compares with the number of projected fields, not with the table's.
+        if width < len(self._projection) and not self._format.ignore_parse_errors:
+            reason = f"Row length mismatch. {len(self._projection)} fields expected but was {width}."
+            raise _BadRow(at, reason, text)
+
+    def _error(self, file: FileView, position: int, bad: _BadRow) -> ExecutionError:
+        before = 0
+        if position and file.compression is None:
+            with open(file.path, "rb") as stream:
+                while position > 0 and (chunk := stream.read(min(position, 1 << 20))):
+                    before += chunk.count(b"\n")
+                    position -= len(chunk)
+        shown = f": {bad.text[:200]!r}" if bad.text else ""
+        header = 1 if self._format.header and not before else 0
+        return ExecutionError(
+            "csv-parse-error",
+            f"{bad.reason}\nin file {file.path}, row {before + bad.row + 1 + header}{shown}",
+            hint="'csv.ignore-parse-errors' = 'true' reads such fields as NULL and skips such rows",
+        )
+
+
+class _BadRow(Exception):
+    """A row that breaks a rule: ``row`` counts from 0 within the block."""
+
+    def __init__(self, row: int, reason: str, text: str | None) -> None:
+        super().__init__(reason)
+        self.row = row
+        self.reason = reason
+        self.text = text or ""
+
+
+def _too_many(width: int, first: str) -> str:
+    return f'Too many entries: expected at most {width} (value #{width} ({len(first)} chars) "{first}")'
+
+
+def _whole(column: Any) -> Any:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _failed_column(message: str, wanted: Sequence[int]) -> int | None:
+    """The column that Arrow's conversion error names: ``In CSV column #3: ...``."""
+    head, found, rest = message.partition("In CSV column #")
+    if not found or head:
+        return None
+    number = int(rest.partition(":")[0])
+    return number if number in wanted else None
+
+
+def _has_blank_line(data: bytes) -> bool:
+    if b"\r" in data and (b"\n\r\n" in data or b"\r\r" in data or data.startswith(b"\r")):
+        return True
+    newline = np.frombuffer(data, dtype=np.uint8) == _NEWLINE
+    return bool(newline[0] or (newline[1:] & newline[:-1]).any())

@@ -1,0 +1,126 @@
+"""What a file format offers: options, decoding of byte ranges or row groups, encoding of batches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from flowsql_connectors.options import OptionSet, OptionValues
+from flowsql_core.errors import BindError, did_you_mean
+from flowsql_core.graph.specs import TableSpec
+from flowsql_core.row import INSERT_ONLY, ChangelogMode
+from flowsql_core.types.logical import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A part of a file: bytes ``[start, stop)`` for text (rows that begin there), row groups for columnar formats."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeContext:
+    """What a decoder needs besides the file."""
+
+    #: Physical columns that stand in the file (partition columns do not), in the order of the DDL.
+    columns: Schema
+    #: Indexes into ``columns`` of what is wanted, in the wanted order.
+    projection: tuple[int, ...]
+    batch_rows: int
+    configuration: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """A file as a decoder sees it; ``compression`` is None for a plain file."""
+
+    path: str
+    size: int
+    compression: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Decoded rows: one array per projected column; ``num_rows`` counts where there is no column."""
+
+    arrays: tuple[Any, ...]
+    num_rows: int
+
+    def slice(self, start: int, stop: int) -> Columns:
+        """Rows [start, stop) as views."""
+        return Columns(tuple(array.slice(start, stop - start) for array in self.arrays), stop - start)
+
+
+class Decoder(ABC):
+    """Reads ranges of files; one per reader, used by its fetcher thread alone."""
+
+    @abstractmethod
+    def read(self, file: FileView, part: Range) -> Iterator[Columns]:
+        """The rows of one range in file order, the same rows at every call."""
+
+
+class FileEncoder(ABC):
+    """Writes one part file. Bytes go to the stream that ``open_encoder`` was given."""
+
+    @abstractmethod
+    def write(self, columns: tuple[Any, ...], num_rows: int) -> None:
+        """Append rows."""
+
+    @abstractmethod
+    def bytes_written(self) -> int:
+        """Size of the file so far, as well as it is known."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Write what belongs at the end; the stream stays open."""
+
+
+class FileFormat(ABC):
+    """A format of the filesystem connector, made from the options of a table."""
+
+    identifier: ClassVar[str]
+
+    @property
+    def changelog_mode(self) -> ChangelogMode:
+        """Change kinds that rows of this format carry."""
+        return INSERT_ONLY
+
+    def ranges(self, file: FileView, target_bytes: int) -> list[Range]:
+        """The parts into which a file may be cut, in order. A compressed file is one part."""
+        if file.compression is not None or file.size <= target_bytes:
+            return [Range(0, file.size)] if file.size else []
+        return [Range(start, min(start + target_bytes, file.size)) for start in range(0, file.size, target_bytes)]
+
+    @abstractmethod
+    def decoder(self, context: DecodeContext) -> Decoder:
+        """A decoder for a scan; raises NotSupportedYetError for what it cannot read."""
+
+    @abstractmethod
+    def encoder(self, stream: Any, columns: Schema, configuration: Mapping[str, str]) -> FileEncoder:
+        """An encoder of one part file over a binary stream."""
+
+
+class FormatFactory(ABC):
+    """Makes a format from options whose keys start with ``<identifier>.``."""
+
+    @abstractmethod
+    def options(self) -> OptionSet:
+        """Options of the format, keys with their prefix."""
+
+    @abstractmethod
+    def create(self, values: OptionValues, table: TableSpec) -> FileFormat:
+        """The format of a table."""
+
+
+def unknown_format(identifier: str, known: list[str]) -> BindError:
+    """Flink's words for a format that is not there."""
+    return BindError(
+        "unknown-format",
+        f"Could not find any format factory for identifier '{identifier}' in the classpath.\n\n"
+        "Available factory identifiers are:\n\n" + "\n".join(sorted(known)),
+        hint=did_you_mean(identifier, known),
+    )

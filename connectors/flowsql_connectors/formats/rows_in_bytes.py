@@ -1,0 +1,154 @@
+"""Where rows begin in a text file: byte ranges become whole rows, so that readers of one file neither lose nor repeat any.
+
+The start of a row at or behind a position is a function of file and position alone; two neighbours that ask for the
+same border get the same answer. Compressed files are read from their beginning and cut at row ends.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from flowsql_connectors.formats.format import FileView, Range
+from flowsql_core.errors import ConnectorError
+
+_WINDOW_BYTES: Final = 64 * 1024
+_CHUNK_BYTES: Final = 8 * 1024 * 1024
+
+#: Bytes from a position on -> offset in them at which a row starts, or None when they do not tell.
+FindRowStart = Callable[[bytes], int | None]
+#: Bytes that begin at a row's start -> length of the whole rows in them.
+CutRows = Callable[[bytes], int]
+
+
+def open_file(path: str) -> int:
+    """A descriptor for reading; ConnectorError in Flink's words when that fails."""
+    try:
+        return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: str, error: OSError | None = None) -> ConnectorError:
+    """The error for a file that is not there or may not be read."""
+    return ConnectorError(
+        "file-not-found",
+        f"File {path} does not exist or the user running FlowSQL has insufficient permissions to access it.",
+        hint=None if error is None or error.strerror is None else f"{error.strerror}",
+    )
+
+
+def read_rows(
+    file: FileView, part: Range, find_row_start: FindRowStart, cut_rows: CutRows
+) -> Iterator[tuple[int, bytes]]:
+    """The whole rows that begin in a range: ``(position of the first byte, bytes)`` pieces in order.
+
+    A plain file's range is one piece; of a compressed file (always one range) come pieces of some megabytes.
+    """
+    if file.compression is not None:
+        yield from _decompressed_rows(file, cut_rows)
+        return
+    descriptor = open_file(file.path)
+    try:
+        start = _row_start(descriptor, part.start, file.size, find_row_start)
+        stop = _row_start(descriptor, part.stop, file.size, find_row_start)
+        if start < stop:
+            yield start, _read_exactly(descriptor, start, stop - start)
+    finally:
+        os.close(descriptor)
+
+
+def line_start(window: bytes) -> int | None:
+    """Behind the first newline: row starts of formats whose rows are lines."""
+    at = window.find(b"\n")
+    return None if at < 0 else at + 1
+
+
+def whole_lines(data: bytes) -> int:
+    """Bytes up to and with the last newline."""
+    return data.rfind(b"\n") + 1
+
+
+def _row_start(descriptor: int, position: int, size: int, find: FindRowStart) -> int:
+    """The first row start at or behind ``position``."""
+    if position <= 0:
+        return 0
+    if position >= size:
+        return size
+    # One byte before: a newline there makes `position` itself a row start.
+    window_bytes = _WINDOW_BYTES
+    while True:
+        window = _read_exactly(descriptor, position - 1, min(window_bytes, size - position + 1))
+        at = find(window)
+        if at is not None:
+            return position - 1 + at
+        if position - 1 + len(window) >= size:
+            return size
+        window_bytes *= 8
+
+
+def _read_exactly(descriptor: int, position: int, length: int) -> bytes:
+    data = os.pread(descriptor, length, position)
+    if len(data) == length:
+        return data
+    parts = [data]
+    got = len(data)
+    while got < length and parts[-1]:
+        parts.append(os.pread(descriptor, length - got, position + got))
+        got += len(parts[-1])
+    return b"".join(parts)
+
+
+def _decompressed_rows(file: FileView, cut_rows: CutRows) -> Iterator[tuple[int, bytes]]:
+    position = 0
+    rest = b""
+    for chunk in decompressed(file):
+        data = rest + chunk
+        whole = cut_rows(data)
+        if whole:
+            yield position, data[:whole]
+            position += whole
+        rest = data[whole:]
+    if rest:
+        yield position, rest
+
+
+def decompressed(file: FileView) -> Iterator[bytes]:
+    """The contents of a compressed file in chunks of some megabytes; ConnectorError when it is damaged."""
+    try:
+        match file.compression:
+            case "gzip" | "bz2" | "zstd" as codec:
+                with pa.OSFile(file.path) as raw, pa.CompressedInputStream(raw, codec) as stream:
+                    while chunk := stream.read(_CHUNK_BYTES):
+                        yield chunk
+            case "xz":
+                with lzma.open(file.path) as stream:
+                    while chunk := stream.read(_CHUNK_BYTES):
+                        yield chunk
+            case "deflate":
+                yield from _inflated(file.path)
+            case _:
+                with open(file.path, "rb") as stream:
+                    while chunk := stream.read(_CHUNK_BYTES):
+                        yield chunk
+    except FileNotFoundError as error:
+        raise unreadable(file.path, error) from error
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowInvalid) as error:
+        raise ConnectorError(
+            "damaged-file", f"File {file.path} cannot be decompressed as {file.compression}: {error}"
+        ) from error
+
+
+def _inflated(path: str) -> Iterator[bytes]:
+    inflater: Any = zlib.decompressobj()
+    with open(path, "rb") as stream:
+        while raw := stream.read(_CHUNK_BYTES // 4):
+            if chunk := inflater.decompress(raw):
+                yield chunk
+    if tail := inflater.flush():
+        yield tail

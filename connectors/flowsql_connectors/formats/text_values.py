@@ -1,0 +1,293 @@
+"""Texts inside files to typed values, by the Java rules of Flink's csv and json formats.
+
+What has the plain form of its type is cast by Arrow in one go; only odd texts (``+7``, ``1.5f``, ``2020-02-30``) are
+read one by one, each distinct text once. The two formats differ in trimming and in how lenient dates and times are.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import calendar
+import datetime
+import decimal
+import enum
+import re
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_core.errors import ExecutionError, NotSupportedYetError
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import (
+    BinaryStringType,
+    BooleanType,
+    CharacterType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LogicalType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+)
+
+
+class TextDialect(enum.Enum):
+    """Whose rules: csv, json with SQL timestamps, json with ISO-8601 timestamps."""
+
+    CSV = "csv"
+    JSON_SQL = "json-sql"
+    JSON_ISO = "json-iso"
+
+
+_JAVA_BLANK: Final = "".join(chr(code) for code in range(33))
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DOUBLE: Final = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
+_HEX_DOUBLE: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
+_JDBC_DATE: Final = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
+_ISO_DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_ISO_TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{0,9}))?)?")
+_SQL_TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{0,9}))?")
+_SQL_STAMP: Final = re.compile(
+    r"(-?[0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{0,9}))?"
+)
+_ISO_STAMP: Final = re.compile(
+    r"(-?[0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{0,9}))?)?"
+)
+_DAY_NS: Final = 86_400_000_000_000
+_UNIT_NS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def parse_texts(texts: Any, type_: LogicalType, dialect: TextDialect) -> tuple[Any, Any, str | None]:
+    """Typed values of a string array (NULL stays NULL).
+
+    Returns:
+        ``(values, bad, reason)``: the array in ``to_arrow(type_)``; a boolean array that is true where a text has no
+        value of the type (there ``values`` is NULL), or None when all are good; the reason of the first bad one.
+    """
+    target = to_arrow(type_)
+    if isinstance(type_, CharacterType):
+        return texts, None, None
+    if isinstance(type_, BooleanType):
+        return pc.equal(pc.utf8_lower(pc.utf8_trim(texts, _JAVA_BLANK)), "true"), None, None
+    fast = parse_plain(texts, type_, dialect)
+    if fast is not None:
+        return fast, None, None
+    encoded = pc.dictionary_encode(texts)
+    values: list[Any] = []
+    bad: list[bool] = []
+    reason = None
+    for text in encoded.dictionary:
+        try:
+            values.append(text_value(text.as_py(), type_, dialect))
+            bad.append(False)
+        except ValueError as error:
+            values.append(None)
+            bad.append(True)
+            reason = reason or str(error)
+    found = pc.take(pa.array(values, target), encoded.indices)
+    if not any(bad):
+        return found, None, None
+    return found, pc.fill_null(pc.take(pa.array(bad), encoded.indices), False), reason
+
+
+def parse_plain(texts: Any, type_: LogicalType, dialect: TextDialect) -> Any | None:
+    """Arrow's own cast where every text has the one form that Arrow and Flink read alike; None if any has not."""
+    target = to_arrow(type_)
+    try:
+        match type_:
+            case IntegerType():
+                return pc.cast(texts, target) if _all_match(texts, r"^-?[0-9]+$") else None
+            case FloatType() | DoubleType():
+                return pc.cast(texts, target) if _all_match(texts, f"^{_DECIMAL.pattern}$") else None
+            case DecimalType():
+                return pc.cast(texts, target) if _all_match(texts, r"^-?[0-9]+(\.[0-9]+)?$") else None
+            case DateType():
+                return pc.cast(texts, target) if _lengths_within(texts, 10, 10) else None
+            case TimeType(precision=precision):
+                unit = "ms" if precision >= 3 else "s"
+                plain = _lengths_within(texts, 8, 12) and _all_match(texts, r"^\d\d:\d\d:\d\d(\.\d+)?$")
+                if not plain or precision not in (0, 3):
+                    return None
+                # Arrow casts no text to a time, but to a timestamp; a fraction does not fit whole seconds and fails.
+                stamps = pc.binary_join_element_wise("1970-01-01", texts, " ")
+                return pc.cast(stamps, pa.timestamp(unit)).cast(pa.time32(unit)).cast(target)
+            case TimestampType():
+                return _plain_timestamps(texts, target, dialect)
+            case TimestampLtzType():
+                if not len(texts) or not pc.all(pc.ends_with(texts, "Z")).as_py():
+                    return None
+                local = pc.utf8_slice_codeunits(texts, 0, -1)
+                made = _plain_timestamps(local, pa.timestamp(target.unit), dialect)
+                return None if made is None else made.cast(pa.timestamp(target.unit, "UTC")).cast(target)
+    except pa.ArrowInvalid:
+        return None
+    return None
+
+
+def _plain_timestamps(texts: Any, target: Any, dialect: TextDialect) -> Any | None:
+    """``yyyy-MM-dd?HH:mm:ss[.fff]``: Arrow also takes shorter forms and 'T', which length and one byte rule out."""
+    mark = ord("T") if dialect is TextDialect.JSON_ISO else ord(" ")
+    if not _lengths_within(texts, 19, 29) or not _byte_everywhere(texts, 10, mark):
+        return None
+    return pc.cast(texts, target)
+
+
+def _bounds(texts: Any) -> tuple[Any, Any, Any]:
+    """Starts, lengths and bytes of a string array's non-NULL values, straight from its buffers."""
+    dense = texts.drop_null() if texts.null_count else texts
+    _, offsets, data = dense.buffers()
+    if not len(dense) or data is None:
+        return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8)
+    ends = np.frombuffer(offsets, dtype=np.int32)[dense.offset : dense.offset + len(dense) + 1]
+    return ends[:-1], ends[1:] - ends[:-1], np.frombuffer(data, dtype=np.uint8)
+
+
+def _lengths_within(texts: Any, least: int, most: int) -> bool:
+    _, lengths, _ = _bounds(texts)
+    return not len(lengths) or (int(lengths.min()) >= least and int(lengths.max()) <= most)
+
+
+def _byte_everywhere(texts: Any, position: int, byte: int) -> bool:
+    starts, _, data = _bounds(texts)
+    return bool((data[starts + position] == byte).all())
+
+
+def _all_match(texts: Any, pattern: str) -> bool:
+    matched = pc.all(pc.match_substring_regex(texts, pattern)).as_py()
+    return matched is not False
+
+
+def text_value(text: str | None, type_: LogicalType, dialect: TextDialect) -> Any:
+    """One text as the Python value that ``pa.array`` takes for the type; None where Flink makes NULL of it.
+
+    Raises:
+        ValueError: no value of the type; the message is Flink's where it has one.
+    """
+    if text is None:
+        return None
+    match type_:
+        case CharacterType():
+            return text
+        case BooleanType():
+            return text.strip(_JAVA_BLANK).lower() == "true"
+        case IntegerType(bits=bits):
+            return _integer(text, bits)
+        case FloatType():
+            with np.errstate(over="ignore"):
+                return float(np.float32(_double(text)))
+        case DoubleType():
+            return _double(text)
+        case DecimalType():
+            return decimal_value(text if dialect is TextDialect.CSV else text.strip(_JAVA_BLANK), type_)
+        case BinaryStringType():
+            return _base64(text)
+        case DateType():
+            return _date(text, dialect)
+        case TimeType():
+            return _time(text, type_, dialect)
+        case TimestampType():
+            return _timestamp(text, to_arrow(type_).unit, dialect)
+        case TimestampLtzType():
+            if not text.rstrip(_JAVA_BLANK if dialect is TextDialect.CSV else "").endswith("Z"):
+                raise ValueError(f"Text '{text}' could not be parsed at index {len(text)}")
+            return _timestamp(text.rstrip(_JAVA_BLANK)[:-1], to_arrow(type_).unit, dialect)
+    raise NotSupportedYetError(f"reading {type_} from text")
+
+
+def _integer(text: str, bits: int) -> int:
+    trimmed = text.strip(_JAVA_BLANK)
+    if _INTEGER.fullmatch(trimmed):
+        number = int(trimmed)
+        if -(1 << bits - 1) <= number < 1 << bits - 1:
+            return number
+    raise ValueError(f'For input string: "{trimmed}"')
+
+
+def _double(text: str) -> float:
+    trimmed = text.strip(_JAVA_BLANK)
+    if match := _DOUBLE.fullmatch(trimmed):
+        return float(match[1])
+    if match := _HEX_DOUBLE.fullmatch(trimmed):
+        return float.fromhex(match[1])
+    raise ValueError(f'For input string: "{trimmed}"' if trimmed else "empty String")
+
+
+def decimal_value(text: str, type_: DecimalType) -> decimal.Decimal | None:
+    """A decimal rounded half up to the type's scale; None when it has too many digits before the point."""
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError(f'For input string: "{text}"')
+    with decimal.localcontext() as context:
+        context.prec = max(80, len(text) + 40)
+        number = decimal.Decimal(text)
+        if number and number.adjusted() >= type_.precision - type_.scale:
+            return None
+        rounded = number.quantize(decimal.Decimal(1).scaleb(-type_.scale), decimal.ROUND_HALF_UP)
+        return rounded if not rounded or rounded.adjusted() < type_.precision - type_.scale else None
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"Cannot access contents as binary due to broken Base64 encoding: {error}") from error
+
+
+def _date(text: str, dialect: TextDialect) -> int:
+    match = (_JDBC_DATE if dialect is TextDialect.CSV else _ISO_DATE).fullmatch(text)
+    if match is None:
+        raise ValueError(f"Text '{text}' could not be parsed as a date (yyyy-MM-dd)")
+    year, month, day = int(match[1]), int(match[2]), int(match[3])
+    try:
+        if dialect is TextDialect.CSV and 1 <= day <= 31:
+            # java.sql.Date is lenient: 2020-02-30 is 2020-03-01.
+            return (datetime.date(year, month, 1) - datetime.date(1970, 1, 1)).days + day - 1
+        return (datetime.date(year, month, day) - datetime.date(1970, 1, 1)).days
+    except ValueError as error:
+        raise ValueError(f"Text '{text}' could not be parsed: Invalid date") from error
+
+
+def _time(text: str, type_: TimeType, dialect: TextDialect) -> int:
+    match = (_ISO_TIME if dialect is TextDialect.CSV else _SQL_TIME).fullmatch(text)
+    if match is None:
+        raise ValueError(f"Text '{text}' could not be parsed as a time (HH:mm:ss)")
+    hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError(f"Text '{text}' could not be parsed: Invalid value for a time of day")
+    # Stored to the millisecond at most; further digits are cut off.
+    digits = ((match[4] or "") + "000")[: min(type_.precision, 3)].ljust(3, "0")
+    return ((hour * 60 + minute) * 60 + second) * 1000 + int(digits)
+
+
+def _timestamp(text: str, unit: str, dialect: TextDialect) -> int:
+    trimmed = text.strip(_JAVA_BLANK) if dialect is TextDialect.CSV else text
+    match = (_ISO_STAMP if dialect is TextDialect.JSON_ISO else _SQL_STAMP).fullmatch(trimmed)
+    if match is None:
+        raise ValueError(f"Text '{trimmed}' could not be parsed at index 0")
+    year, month, day = int(match[1]), int(match[2]), int(match[3])
+    hour, minute, second = int(match[4]), int(match[5]), int(match[6] or 0)
+    fraction_ns = int((match[7] or "").ljust(9, "0"))
+    midnight = hour == 24 and not (minute or second or fraction_ns)
+    if not 1 <= month <= 12 or not 1 <= day <= 31 or (hour > 23 and not midnight) or minute > 59 or second > 59:
+        raise ValueError(f"Text '{trimmed}' could not be parsed: Invalid value for a date or time")
+    # Java's SMART resolution: a day past the month's end is its last day; 24:00 is the next day's start.
+    # Python has no years before 1: the Gregorian calendar repeats every 400 years of 146097 days.
+    cycles = 0 if year >= 1 else (-year) // 400 + 1
+    year += 400 * cycles
+    day = min(day, calendar.monthrange(year, month)[1])
+    days = datetime.date(year, month, day).toordinal() - _EPOCH_ORDINAL - 146097 * cycles
+    nanos = days * _DAY_NS + ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + fraction_ns
+    if unit == "ns" and not -(2**63) <= nanos < 2**63:
+        raise ExecutionError(
+            "timestamp-range", f"'{trimmed}' is outside the range of timestamps with more than 6 digits (1677 to 2262)."
+        )
+    return nanos // _UNIT_NS[unit]
+
+
+_EPOCH_ORDINAL: Final = datetime.date(1970, 1, 1).toordinal()

@@ -1,0 +1,144 @@
+"""Connector name -> module, imported on use. Third parties register a :class:`Connector` under ``flowsql.connectors``.
+
+An entry point of that group bears the identifier as its name and loads a :class:`Connector`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module, metadata
+from typing import Final
+
+from flowsql_connectors.spi.sink import SinkFactory, TableSink
+from flowsql_connectors.spi.source import SourceFactory, TableSource
+from flowsql_core.errors import BindError, ConnectorError, did_you_mean
+from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
+
+ENTRY_POINT_GROUP: Final = "flowsql.connectors"
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """What stands behind one identifier: factories as ``module:Class`` (imported on use), None where there is none."""
+
+    source: str | None = None
+    sink: str | None = None
+
+
+_BUILT_IN: Final[dict[str, Connector]] = {
+    "blackhole": Connector(sink="flowsql_connectors.blackhole:BlackholeSinkFactory"),
+    "datagen": Connector(source="flowsql_connectors.datagen:DatagenSourceFactory"),
+    "filesystem": Connector(
+        source="flowsql_connectors.filesystem.factory:FileSourceFactory",
+        sink="flowsql_connectors.filesystem.factory:FileSinkFactory",
+    ),
+    "print": Connector(sink="flowsql_connectors.print:PrintSinkFactory"),
+}
+
+#: Connectors of Flink's own distribution that FlowSQL knows by name and does not have yet.
+_KNOWN_ELSEWHERE: Final = frozenset(
+    {"kafka", "upsert-kafka", "jdbc", "elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb", "mysql-cdc",
+     "postgres-cdc", "socket", "python-input-format"}
+)  # fmt: skip
+
+
+def identifiers() -> list[str]:
+    """Every identifier that ``'connector' = '...'`` may name, sorted."""
+    return sorted({*_BUILT_IN, *(point.name for point in metadata.entry_points(group=ENTRY_POINT_GROUP))})
+
+
+def source_factory(identifier: str) -> SourceFactory:
+    """The source factory of a connector; BindError for an unknown name or a sink-only connector."""
+    connector = _find(identifier)
+    if connector.source is None:
+        raise BindError(
+            "connector-is-sink-only",
+            f"Connector '{identifier}' can only be used as a sink. It cannot be used as a source.",
+        )
+    factory = _load(identifier, connector.source)
+    if not isinstance(factory, SourceFactory):
+        raise BindError("bad-connector", f"Connector '{identifier}': {connector.source} is not a SourceFactory.")
+    return factory
+
+
+def sink_factory(identifier: str) -> SinkFactory:
+    """The sink factory of a connector; BindError for an unknown name or a source-only connector."""
+    connector = _find(identifier)
+    if connector.sink is None:
+        raise BindError(
+            "connector-is-source-only",
+            f"Connector '{identifier}' can only be used as a source. It cannot be used as a sink.",
+        )
+    factory = _load(identifier, connector.sink)
+    if not isinstance(factory, SinkFactory):
+        raise BindError("bad-connector", f"Connector '{identifier}': {connector.sink} is not a SinkFactory.")
+    return factory
+
+
+def create_source(scan: ScanSpec, configuration: Mapping[str, str]) -> TableSource:
+    """The source of a scan, its WITH clause checked."""
+    factory = source_factory(_identifier(scan.table))
+    factory.options(scan.table).check(scan.table)
+    return factory.create_source(scan, configuration)
+
+
+def create_sink(sink: SinkSpec, configuration: Mapping[str, str]) -> TableSink:
+    """The sink of an INSERT, its WITH clause checked."""
+    factory = sink_factory(_identifier(sink.table))
+    factory.options(sink.table).check(sink.table)
+    return factory.create_sink(sink, configuration)
+
+
+def validate_table(table: TableSpec, *, as_source: bool = True) -> None:
+    """Check the WITH clause of a table for one use of it. Flink does so when a table is used, not when it is created."""
+    identifier = _identifier(table)
+    factory = source_factory(identifier) if as_source else sink_factory(identifier)
+    factory.options(table).check(table)
+
+
+def _identifier(table: TableSpec) -> str:
+    identifier = table.option("connector")
+    if identifier is None:
+        raise BindError(
+            "missing-connector",
+            "Table options do not contain an option key 'connector' for discovering a connector.",
+            hint=f"add 'connector' = '...' to the WITH clause of {table.name}: " + ", ".join(identifiers()),
+        )
+    return identifier
+
+
+def _find(identifier: str) -> Connector:
+    if identifier in _BUILT_IN:
+        return _BUILT_IN[identifier]
+    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+        if point.name == identifier:
+            connector = point.load()
+            if not isinstance(connector, Connector):
+                raise BindError("bad-connector", f"Entry point '{point.value}' is not a Connector.")
+            return connector
+    known = identifiers()
+    near = did_you_mean(identifier, known)
+    install = (
+        f"FlowSQL has no '{identifier}' connector yet; a package that offers one under the entry point group "
+        f"'{ENTRY_POINT_GROUP}' adds it by `pip install`"
+    )
+    raise BindError(
+        "unknown-connector",
+        f"Could not find any factory for identifier '{identifier}' that implements "
+        "'org.apache.flink.table.factories.DynamicTableFactory' in the classpath.\n\n"
+        "Available factory identifiers are:\n\n" + "\n".join(known),
+        hint=install if identifier in _KNOWN_ELSEWHERE or near is None else near,
+    )
+
+
+def _load(identifier: str, path: str) -> object:
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)()
+    except ImportError as error:
+        raise ConnectorError(
+            "connector-not-installed",
+            f"Connector '{identifier}' needs the Python module '{error.name}', which is not installed.",
+            hint=f"pip install {error.name}",
+        ) from error
