@@ -1,4 +1,4 @@
-"""Cold start: the median wall time of ten fresh processes of ``flowsql``, for ``SELECT 1`` and a small csv aggregate."""
+"""Cold start: median wall time of fresh ``flowsql`` processes, for ``SELECT 1`` and a small csv aggregate."""
 
 from __future__ import annotations
 

@@ -91,8 +91,6 @@ class Tableau:
     def by_type(schema: Schema, unbounded: int, with_op: bool, zone: str) -> Tableau:
         """The table of a query: widths are known before the first row."""
         widths = [max(text_width(c.name), type_width(c.type, unbounded)) for c in schema]
-        # A header is cut like a cell, so that the table keeps its shape.
-        widths = [min(width, max(unbounded, type_width(c.type, unbounded))) for width, c in zip(widths, schema)]
         return Tableau(schema, widths, NULL_CELL, with_op, zone)
 
     @staticmethod
@@ -123,9 +121,7 @@ class Tableau:
         texts: list[Any] = []
         if self._with_op:
             kinds = pa.scalar(SHORT_STRINGS[0])
-            texts.append(
-                kinds if batch.kinds is None else pc.take(pa.array(SHORT_STRINGS), pa.array(batch.kinds))
-            )
+            texts.append(kinds if batch.kinds is None else pc.take(pa.array(SHORT_STRINGS), pa.array(batch.kinds)))
         for column, data, width in zip(self._schema, batch.columns, self._widths, strict=True):
             texts.append(_padded(_cells(data, column, self._null_text, self._zone), width))
         if not texts:

@@ -1,0 +1,45 @@
+"""``JobClient``: a handle on a job that was started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flowsql_runtime.cluster.local import Job, JobStatus
+
+
+class JobClient:
+    """A running (or ended) job. Every method may be called from any thread."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def get_job_id(self) -> str:
+        """32 hexadecimal digits."""
+        return self._job.id
+
+    def get_job_status(self) -> JobStatus:
+        """Where the job stands, in Flink's words."""
+        return self._job.status
+
+    def is_over(self) -> bool:
+        """Whether the job finished, failed or was cancelled."""
+        return self._job.is_over()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Block until the job is over; raises what made it fail, or TimeoutError."""
+        self._job.wait(timeout_s)
+
+    def cancel(self) -> None:
+        """Ask the job to stop; nothing half-written stays visible."""
+        self._job.cancel()
+
+    def cancel_and_wait(self) -> None:
+        """Stop the job and wait until all its operators are closed."""
+        self._job.cancel_and_wait()
+
+    def records_read(self) -> int:
+        """Rows that the job's sources have read so far."""
+        heads = (task.operators[0] for task in self._job.metrics.tasks if task.operators)
+        # What takes nothing in is a source.
+        return sum(head.records_out for head in heads if not head.records_in)

@@ -1,0 +1,123 @@
+"""Where configuration comes from: ``config.yaml``, then the command line. SET and the Table API come on top of it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from flowsql_core.config import DEPRECATED_KEYS, OPTIONS, Configuration
+from flowsql_core.errors import BindError, did_you_mean
+
+CONFIG_DIRECTORY_VARIABLE = "FLOWSQL_CONF_DIR"
+CONFIG_FILE = "config.yaml"
+
+#: Every module that defines options, so that all of them can be listed; a test compares it with the source.
+OPTION_MODULES = (
+    "flowsql.cli.script",
+    "flowsql.table.tableau",
+    "flowsql_connectors.print",
+    "flowsql_core.config",
+    "flowsql_planner.physical.options",
+)
+
+
+def load_all_options() -> None:
+    """Import every module that defines options, so that ``OPTIONS`` is complete."""
+    for module in OPTION_MODULES:
+        importlib.import_module(module)
+
+
+def file_configuration() -> Configuration:
+    """The layer of ``config.yaml`` in ``$FLOWSQL_CONF_DIR``, or else in the working directory; empty if there is none.
+
+    Raises:
+        BindError: the file is no mapping, or a value does not fit its option.
+        OSError: the file cannot be read.
+    """
+    folder = os.environ.get(CONFIG_DIRECTORY_VARIABLE)
+    path = Path(folder or ".") / CONFIG_FILE
+    if not path.is_file():
+        if folder:
+            raise BindError(
+                "config-file-not-found", f"There is no '{CONFIG_FILE}' in {CONFIG_DIRECTORY_VARIABLE}='{folder}'."
+            )
+        return Configuration()
+    # Only who has such a file pays for the YAML reader.
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise BindError("bad-config-file", f"'{path}' is not YAML: {error}") from error
+    if content is None:
+        return Configuration()
+    if not isinstance(content, dict):
+        raise BindError("bad-config-file", f"'{path}' must hold keys and values.")
+    return Configuration(None, dict(_flat(content)))
+
+
+def command_line_configuration(settings: Iterable[tuple[str, str]], output_format: str) -> Configuration:
+    """The file's layer, what the output format implies, and ``-D`` settings on top, later ones winning."""
+    base = file_configuration()
+    if output_format == "jsonl":
+        base.set("flowsql.print.format", "jsonl")
+    command_line = base.with_layer()
+    for key, value in settings:
+        set_option(command_line, key, value)
+    return command_line.with_layer()
+
+
+def set_option(configuration: Configuration, key: str, value: str) -> str | None:
+    """Put a value under a key; a warning when the key is unknown and nearly a known one.
+
+    Raises:
+        BindError: the value does not fit the option.
+    """
+    if key not in OPTIONS and key not in DEPRECATED_KEYS:
+        load_all_options()
+    configuration.set(key, value)
+    if key in DEPRECATED_KEYS:
+        return f"The key '{key}' is deprecated, use '{DEPRECATED_KEYS[key]}'."
+    if key in OPTIONS:
+        return None
+    near = _near_miss(key)
+    return None if near is None else f"Unknown configuration key '{key}': did you mean '{near}'?"
+
+
+def _near_miss(key: str) -> str | None:
+    """A known key that is at most two edits away; names that merely look alike are somebody else's options."""
+    hint = did_you_mean(key, OPTIONS)
+    if hint is None:
+        return None
+    near = hint.removeprefix("did you mean '").removesuffix("'?")
+    return near if _edits(key, near) <= 2 else None
+
+
+def _edits(a: str, b: str) -> int:
+    """Levenshtein distance."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        before, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
+    return row[-1]
+
+
+def _flat(content: dict[object, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        match value:
+            case dict():
+                yield from _flat(value, f"{name}.")
+            case list():
+                yield name, ";".join(map(_text, value))
+            case None:
+                continue
+            case _:
+                yield name, _text(value)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

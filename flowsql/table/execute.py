@@ -1,0 +1,176 @@
+"""One kind of statement, one way to carry it out: what binding made of a statement becomes a :class:`TableResult`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from flowsql.configuration import set_option
+from flowsql.session_zone import session_zone
+from flowsql.table import result as answers
+from flowsql.table.collect import CollectBuffer
+from flowsql.table.result import AnswerKind, TableResult
+from flowsql.table.tableau import MAX_COLUMN_WIDTH
+from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.errors import BindError
+from flowsql_core.span import Source
+from flowsql_core.types.logical import STRING, Column
+from flowsql_planner.bind import operations as op
+
+if TYPE_CHECKING:
+    from flowsql_planner.planner import Planner
+
+    from flowsql.common.job_client import JobClient
+    from flowsql_core.graph.job import JobGraph
+    from flowsql_grammar.ast.statement import Statement
+    from flowsql_planner.catalog.manager import CatalogManager
+    from flowsql_runtime.cluster.local import LocalCluster
+
+
+class StatementExecutor:
+    """Carries out the statements of one session, one at a time."""
+
+    def __init__(self, catalogs: CatalogManager, configuration: Configuration) -> None:
+        self._catalogs = catalogs
+        self._configuration = configuration
+        #: INSERTs of a ``BEGIN STATEMENT SET`` that is still open; None outside of one.
+        self._collected: list[op.Insert] | None = None
+        #: Runs every job of the session within one memory budget; made for the first one.
+        self._cluster: LocalCluster | None = None
+
+    def execute(self, statement: Statement, source: Source) -> TableResult:
+        """Run a statement."""
+        return self._run(self._bind(statement, source))
+
+    def bind_query(self, statement: Statement, source: Source) -> op.Query:
+        """Names and types of a query; BindError when the statement is something else."""
+        operation = self._bind(statement, source)
+        if not isinstance(operation, op.Query):
+            raise BindError("not-a-query", "Unsupported SQL query! sql_query() takes a query.", statement.span)
+        return operation
+
+    def check_initial(self, statement: Statement) -> None:
+        """Refuse queries and changes of data, as the initialization file of Flink's client does."""
+        from flowsql_grammar.ast import statement as ast
+
+        if isinstance(statement, ast.QueryStatement | ast.Insert | ast.StatementSet | ast.Update | ast.Delete):
+            raise BindError(
+                "not-initial",
+                "Unsupported operation in the initialization file.",
+                statement.span,
+                "only definitions, USE, SET and RESET may stand there",
+            )
+
+    def create_temporary_view(self, path: str, query: str) -> None:
+        """Register a query under a name, as CREATE TEMPORARY VIEW does."""
+        source = Source(f"CREATE TEMPORARY VIEW {path} AS {query.strip().rstrip(';')}")
+        from flowsql_grammar import parse_statement
+
+        self.execute(parse_statement(source), source)
+
+    def _bind(self, statement: Statement, source: Source) -> op.Operation:
+        from flowsql_planner.bind.context import BindContext
+        from flowsql_planner.bind.statement import bind_statement
+
+        return bind_statement(statement, BindContext(self._catalogs, self._configuration, source))
+
+    def _run(self, operation: op.Operation) -> TableResult:
+        if self._collected is not None and not isinstance(operation, op.Insert | op.EndStatementSet):
+            raise BindError(
+                "statement-set", "Only INSERT statement is allowed in Statement Set.", hint="END; closes the set"
+            )
+        match operation:
+            case op.Query():
+                return self._query(operation)
+            case op.Insert():
+                return self._insert(operation)
+            case op.StatementSet(inserts):
+                return self._change(inserts)
+            case op.BeginStatementSet():
+                self._collected = []
+                return answers.done()
+            case op.EndStatementSet():
+                return self._end_statement_set()
+            case op.Explain(explained, details):
+                return answers.text_answer(self._planner().explain(explained, details))
+            case op.CreateTableAs(create, insert):
+                return self._change((insert,)) if self._apply(create) else answers.done()
+            case op.Rows(schema, rows):
+                return answers.listing(schema, list(rows))
+            case op.SetOption(key, value):
+                self._set(key, value)
+            case op.ShowOptions():
+                schema = (Column("key", STRING), Column("value", STRING))
+                return answers.listing(schema, list(self._configuration.items()))
+            case op.ResetOption(key):
+                self._reset(key)
+            case op.ClientCommand(name):
+                raise BindError("client-command", f"{name} is a command of the shell.")
+            case op.NoOperation():
+                pass
+            case _:
+                self._apply(operation)
+        return answers.done()
+
+    def _apply(self, operation: op.DdlOperation) -> bool:
+        from flowsql_planner.catalog.apply import apply_ddl
+
+        return apply_ddl(operation, self._catalogs)
+
+    def _reset(self, key: str | None) -> None:
+        if key is None:
+            self._configuration.reset_all()
+        else:
+            self._configuration.reset(key)
+
+    def _set(self, key: str, value: str) -> None:
+        warning = set_option(self._configuration, key, value)
+        if warning is not None:
+            print(f"[WARNING] {warning}", file=sys.stderr)
+
+    def _insert(self, insert: op.Insert) -> TableResult:
+        if self._collected is None:
+            return self._change((insert,))
+        self._collected.append(insert)
+        return answers.done()
+
+    def _end_statement_set(self) -> TableResult:
+        inserts, self._collected = self._collected, None
+        if inserts is None:
+            raise BindError(
+                "statement-set",
+                "No Statement Set to submit. 'END' statement should be used after 'BEGIN STATEMENT SET'.",
+            )
+        if not inserts:
+            raise BindError("statement-set", "NO statements in the statement set.")
+        return self._change(tuple(inserts))
+
+    def _query(self, query: op.Query) -> TableResult:
+        buffer = CollectBuffer()
+        job = self._submit(self._planner().plan_query(query, buffer))
+        return TableResult(
+            AnswerKind.QUERY,
+            query.schema,
+            collected=buffer,
+            job=job,
+            streaming=self._configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH,
+            max_column_width=self._configuration.get(MAX_COLUMN_WIDTH),
+            zone=session_zone(self._configuration),
+        )
+
+    def _change(self, inserts: tuple[op.Insert, ...]) -> TableResult:
+        job = self._submit(self._planner().plan_inserts(inserts))
+        return answers.change([insert.rel.name for insert in inserts], job)
+
+    def _planner(self) -> Planner:
+        from flowsql_planner.planner import Planner
+
+        return Planner(self._configuration)
+
+    def _submit(self, graph: JobGraph) -> JobClient:
+        from flowsql.common.job_client import JobClient
+        from flowsql_runtime.cluster.local import LocalCluster
+
+        if self._cluster is None:
+            self._cluster = LocalCluster()
+        return JobClient(self._cluster.submit(graph))

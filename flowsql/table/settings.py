@@ -1,0 +1,64 @@
+"""``EnvironmentSettings``: what a TableEnvironment starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
+
+
+class EnvironmentSettings:
+    """Streaming or batch, and first values of options. Made by the two modes' methods or a builder."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+
+    @staticmethod
+    def in_streaming_mode() -> EnvironmentSettings:
+        """Answers are changelogs of inputs that may never end."""
+        return EnvironmentSettings.new_instance().in_streaming_mode().build()
+
+    @staticmethod
+    def in_batch_mode() -> EnvironmentSettings:
+        """Answers are final rows of bounded inputs."""
+        return EnvironmentSettings.new_instance().in_batch_mode().build()
+
+    @staticmethod
+    def new_instance() -> Builder:
+        """A builder; streaming unless told."""
+        return Builder()
+
+    def is_streaming_mode(self) -> bool:
+        """Whether this is not batch mode."""
+        return self.get_configuration().get(RUNTIME_MODE) is not RuntimeMode.BATCH
+
+    def get_configuration(self) -> Configuration:
+        """The options as a layer of their own."""
+        return Configuration(None, self._values)
+
+
+class Builder:
+    """Collects settings; ``build`` makes them."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+
+    def in_streaming_mode(self) -> Self:
+        """See :meth:`EnvironmentSettings.in_streaming_mode`."""
+        self._values[RUNTIME_MODE.key] = RuntimeMode.STREAMING.value
+        return self
+
+    def in_batch_mode(self) -> Self:
+        """See :meth:`EnvironmentSettings.in_batch_mode`."""
+        self._values[RUNTIME_MODE.key] = RuntimeMode.BATCH.value
+        return self
+
+    def with_configuration(self, values: Mapping[str, str]) -> Self:
+        """Add options; a bad value of a known one is refused here."""
+        self._values.update(Configuration(None, values).items())
+        return self
+
+    def build(self) -> EnvironmentSettings:
+        """The settings."""
+        return EnvironmentSettings(self._values)

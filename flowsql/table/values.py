@@ -1,0 +1,76 @@
+"""Columns to Python values, for programs that read results row by row. Not for SQL paths."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from flowsql.common.row import Row
+from flowsql_core.batch import ChangelogBatch, PyObjectColumn
+from flowsql_core.row import RowKind
+from flowsql_core.types.logical import (
+    ArrayType,
+    DayTimeIntervalType,
+    LogicalType,
+    MapType,
+    MultisetType,
+    RowType,
+    Schema,
+)
+
+Convert = Callable[[Any], Any]
+
+
+def rows_of(batch: ChangelogBatch, schema: Schema) -> Iterator[Row]:
+    """One :class:`Row` per row, named after the columns.
+
+    INT to ``int``, DECIMAL to ``Decimal``, DATE/TIME/TIMESTAMP to ``datetime`` values (TIMESTAMP_LTZ with UTC),
+    a day-time interval to ``timedelta``, a year-month one to months, MAP and MULTISET to ``dict``, ROW to ``Row``.
+    """
+    names = tuple(column.name for column in schema)
+    columns = [_values(data, column.type) for data, column in zip(batch.columns, schema, strict=True)]
+    rows = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
+    if batch.kinds is None:
+        for values in rows:
+            yield Row.of_names(names, values)
+    else:
+        for values, kind in zip(rows, batch.kinds.tolist(), strict=True):
+            yield Row.of_names(names, values, RowKind(kind))
+
+
+def _values(data: Any, type_: LogicalType) -> list[Any]:
+    if isinstance(data, PyObjectColumn):
+        return list(data.values)
+    values: list[Any] = data.to_pylist()
+    convert = _converter(type_)
+    return values if convert is None else [None if value is None else convert(value) for value in values]
+
+
+def _converter(type_: LogicalType) -> Convert | None:
+    """What turns Arrow's Python value into ours; None where they are the same."""
+    match type_:
+        case DayTimeIntervalType():
+            return lambda value: datetime.timedelta(milliseconds=value)
+        case ArrayType(element=element):
+            inner = _converter(element)
+            return None if inner is None else lambda value: [_optional(inner, item) for item in value]
+        case MapType(key=key, value=item):
+            return _map_converter(_converter(key), _converter(item))
+        case MultisetType(element=element):
+            return _map_converter(_converter(element), None)
+        case RowType(fields=fields):
+            names = tuple(field.name for field in fields)
+            inners = [_converter(field.type) for field in fields]
+            return lambda value: Row.of_names(
+                names, [_optional(inner, value[name]) for inner, name in zip(inners, names, strict=True)]
+            )
+    return None
+
+
+def _map_converter(key: Convert | None, item: Convert | None) -> Convert:
+    return lambda pairs: {_optional(key, k): _optional(item, v) for k, v in pairs}
+
+
+def _optional(convert: Convert | None, value: Any) -> Any:
+    return value if convert is None or value is None else convert(value)
