@@ -51,7 +51,7 @@ def bind_create_table(context: BindContext, node: ast.CreateTable) -> op.CreateT
 def bind_create_view(context: BindContext, node: ast.CreateView) -> op.CreateView:
     """The view: its query bound now, kept as text with every name expanded."""
     path = context.catalogs.qualify(node.name.texts)
-    return op.CreateView(path, make_view(context, node), node.temporary, node.if_not_exists, node.span)
+    return op.CreateView(path, make_view(context, node), node.temporary, node.if_not_exists, node.replace, node.span)
 
 
 def make_view(context: BindContext, node: ast.CreateView) -> CatalogView:

@@ -6,6 +6,7 @@ rebuilt with that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar, cast
 
 from flowsql_grammar import ast
@@ -28,7 +29,8 @@ def _node(node: ast.Node, expansions: Expansions) -> tuple[ast.Node, ...]:
     layout = type(node).layout
     values: dict[str, object] = {name: _value(getattr(node, name), expansions) for name in layout.fields}
     values |= {name: getattr(node, name) for name in layout.details}
-    return (type(node)(**values),)
+    make: Callable[..., ast.Node] = type(node)
+    return (make(**values),)
 
 
 def _value(value: object, expansions: Expansions) -> object:

@@ -251,11 +251,8 @@ class ExpressionBinder:
 
     def _json_aggregate(self, node: ast.JsonObjectAgg | ast.JsonArrayAgg) -> Expr:
         name = "JSON_OBJECTAGG" if isinstance(node, ast.JsonObjectAgg) else "JSON_ARRAYAGG"
-        if node.over is not None:
-            raise NotSupportedYetError(f"{name}(...) OVER (...)", node.span)
         collector = self._collector(name, node.span)
         inner = replace(self, aggregates=None, clause=f"{name}(...)")
-        condition = None if node.filter is None else replace(inner, clause="FILTER").condition(node.filter)
         if isinstance(node, ast.JsonObjectAgg):
             args = [inner.bind(node.entry.key), inner.bind(node.entry.value)]
             options = json_options(node.null_clause, (node.entry.format_json,))
@@ -264,7 +261,7 @@ class ExpressionBinder:
             args = [inner.bind(node.element.value)]
             options = json_options(node.null_clause, (node.element.format_json,))
             order = tuple((inner.bind(item.expression), item.descending) for item in node.order_by)
-        return self._collect(collector, name, args, False, condition, order, options, node.span)
+        return self._collect(collector, name, args, False, None, order, options, node.span)
 
     def _collect(
         self,

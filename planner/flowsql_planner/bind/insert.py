@@ -30,6 +30,8 @@ def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
     Raises:
         BindError: no such table or column, or types that do not fit (Flink's words).
     """
+    if node.upsert:
+        raise NotSupportedYetError("UPSERT INTO", node.span, "a sink with a primary key upserts by itself")
     if node.on_conflict is not None:
         raise NotSupportedYetError(f"ON CONFLICT DO {node.on_conflict.value}", node.span)
     path, table = _find_sink(context, node.target)

@@ -82,12 +82,13 @@ class CreateTableAs:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE [TEMPORARY] VIEW."""
+    """CREATE [OR REPLACE] [TEMPORARY] VIEW."""
 
     path: ObjectPath
     view: CatalogView
     temporary: bool = False
     if_not_exists: bool = False
+    replace: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

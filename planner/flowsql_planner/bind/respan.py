@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from collections.abc import Callable
+from typing import TypeVar
 
 from flowsql_core.span import Span
 from flowsql_grammar import ast
@@ -16,7 +17,8 @@ def respan(node: N, span: Span) -> N:
     values: dict[str, object] = {name: _respan_value(getattr(node, name), span) for name in layout.fields}
     values |= {name: getattr(node, name) for name in layout.details}
     values["span"] = span
-    return cast(N, type(node)(**values))
+    make: Callable[..., N] = type(node)
+    return make(**values)
 
 
 def _respan_value(value: object, span: Span) -> object:

@@ -26,7 +26,7 @@ class CallForm:
     negated: bool = False
 
 
-def as_call(node: ast.Expression) -> CallForm | None:
+def as_call(node: ast.Expression | ast.Argument) -> CallForm | None:
     """The call that an expression's syntax stands for; None for expressions that are no such syntax."""
     match node:
         case ast.UnaryOp(operator, operand):
@@ -71,7 +71,7 @@ def as_call(node: ast.Expression) -> CallForm | None:
     return _as_json_call(node)
 
 
-def _as_json_call(node: ast.Expression) -> CallForm | None:
+def _as_json_call(node: ast.Expression | ast.Argument) -> CallForm | None:
     match node:
         case ast.JsonExists(operand, path, on_error):
             options: Options = () if on_error is None else (("on_error", on_error.value),)

@@ -209,10 +209,10 @@ def _json_call(node: ast.Expression | ast.Argument) -> str | None:
         case ast.JsonArray(elements, null_clause):
             return f"JSON_ARRAY({', '.join(_element(element) for element in elements)}{_nulls(null_clause)})"
         case ast.JsonObjectAgg(entry, null_clause):
-            return f"JSON_OBJECTAGG({_entry(entry)}{_nulls(null_clause)}){_filter(node.filter)}"
+            return f"JSON_OBJECTAGG({_entry(entry)}{_nulls(null_clause)})"
         case ast.JsonArrayAgg(element, order_by, null_clause):
             tail = f" ORDER BY {_order(order_by)}" if order_by else ""
-            return f"JSON_ARRAYAGG({_element(element)}{tail}{_nulls(null_clause)}){_filter(node.filter)}"
+            return f"JSON_ARRAYAGG({_element(element)}{tail}{_nulls(null_clause)})"
     return None
 
 

@@ -52,7 +52,7 @@ def bind_values(context: BindContext, node: ast.Values) -> Rel:
 def fit(expr: Expr, wanted: t.LogicalType) -> Expr:
     """The expression in the column's type: a literal is rewritten where its value stays the same, else cast."""
     if expr.type == wanted or (expr.type.same(wanted) and wanted.nullable):
-        return expr if isinstance(expr, Literal) is False else Literal(expr.value, wanted, expr.span)
+        return Literal(expr.value, wanted, expr.span) if isinstance(expr, Literal) else expr
     if isinstance(expr, Literal):
         rewritten = _rewrite(expr, wanted)
         if rewritten is not None:
