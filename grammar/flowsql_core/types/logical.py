@@ -249,6 +249,14 @@ class TimeType(DateTimeType):
         return f"TIME({self.precision})"
 
 
+def _marked_last(type_: LogicalType, attribute: TimeAttribute) -> str:
+    """Flink writes the mark of a time attribute behind NOT NULL."""
+    text = type_.text()
+    if type_.nullable:
+        return text
+    return f"{text.removesuffix(attribute.value).rstrip()} NOT NULL {attribute.value}".rstrip()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimestampType(DateTimeType):
     """TIMESTAMP(p): local wall clock, p fractional digits."""
@@ -260,6 +268,9 @@ class TimestampType(DateTimeType):
     def text(self) -> str:  # noqa: D102
         mark = f" {self.attribute.value}" if self.attribute is not TimeAttribute.NONE else ""
         return f"TIMESTAMP({self.precision}){mark}"
+
+    def __str__(self) -> str:
+        return _marked_last(self, self.attribute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,6 +284,9 @@ class TimestampLtzType(DateTimeType):
     def text(self) -> str:  # noqa: D102
         mark = f" {self.attribute.value}" if self.attribute is not TimeAttribute.NONE else ""
         return f"TIMESTAMP_LTZ({self.precision}){mark}"
+
+    def __str__(self) -> str:
+        return _marked_last(self, self.attribute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
