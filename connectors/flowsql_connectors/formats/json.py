@@ -1,0 +1,106 @@
+"""The ``json`` format: one object a line; its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flowsql_core.errors import BindError
+from flowsql_core.graph.specs import TableSpec
+from flowsql_core.types.logical import Schema
+
+from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
+from flowsql_connectors.formats.text_values import TextDialect
+from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_boolean, parse_choice
+
+FAIL_ON_MISSING = ConnectorOption(
+    "json.fail-on-missing-field", parse_boolean, False, "Whether an object must hold every field."
+)
+IGNORE_PARSE_ERRORS = ConnectorOption(
+    "json.ignore-parse-errors", parse_boolean, False, "NULL for fields that cannot be read, no row for such lines."
+)
+TIMESTAMP_FORMAT = ConnectorOption(
+    "json.timestamp-format.standard", parse_choice("SQL", "ISO-8601"), "SQL", "SQL: with a blank; ISO-8601: with T."
+)
+NULL_KEY_MODE = ConnectorOption(
+    "json.map-null-key.mode", parse_choice("FAIL", "DROP", "LITERAL"), "FAIL", "What a NULL map key does when written."
+)
+NULL_KEY_LITERAL: ConnectorOption[str] = ConnectorOption(
+    "json.map-null-key.literal", str, "null", "The key that stands for NULL in mode LITERAL."
+)
+PLAIN_DECIMALS = ConnectorOption(
+    "json.encode.decimal-as-plain-number", parse_boolean, False, "Whether 0.00000001 is not written as 1E-8."
+)
+IGNORE_NULLS = ConnectorOption(
+    "json.encode.ignore-null-fields", parse_boolean, False, "Whether NULL fields are left out when written."
+)
+JSON_PARSER = ConnectorOption(
+    "json.decode.json-parser.enabled", parse_boolean, True, "Which of Flink's two parsers reads; they answer alike."
+)
+
+_OPTIONS = OptionSet(
+    optional=(
+        FAIL_ON_MISSING,
+        IGNORE_PARSE_ERRORS,
+        TIMESTAMP_FORMAT,
+        NULL_KEY_MODE,
+        NULL_KEY_LITERAL,
+        PLAIN_DECIMALS,
+        IGNORE_NULLS,
+        JSON_PARSER,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFormat(FileFormat):
+    """A json format with its options."""
+
+    fail_on_missing: bool
+    ignore_parse_errors: bool
+    dialect: TextDialect
+    null_key_mode: str
+    null_key_literal: str
+    plain_decimals: bool
+    ignore_nulls: bool
+
+    identifier = "json"
+
+    def decoder(self, context: DecodeContext) -> Decoder:
+        """A decoder of byte ranges."""
+        from flowsql_connectors.formats.json_decode import JsonDecoder
+
+        return JsonDecoder(self, context)
+
+    def encoder(self, stream: Any, columns: Schema, configuration: Mapping[str, str]) -> FileEncoder:
+        """An encoder of one object a line."""
+        from flowsql_connectors.formats.json_encode import JsonEncoder
+
+        return JsonEncoder(self, stream, columns)
+
+
+class JsonFormatFactory(FormatFactory):
+    """Makes json formats."""
+
+    def options(self) -> OptionSet:
+        """The ``json.*`` options."""
+        return _OPTIONS
+
+    def create(self, values: OptionValues, table: TableSpec) -> FileFormat:
+        """The format."""
+        if values.get(FAIL_ON_MISSING) and values.get(IGNORE_PARSE_ERRORS):
+            raise BindError(
+                "invalid-option-value",
+                "fail-on-missing-field and ignore-parse-errors shouldn't both be true.",
+            )
+        iso = values.get(TIMESTAMP_FORMAT) == "ISO-8601"
+        return JsonFormat(
+            fail_on_missing=values.get(FAIL_ON_MISSING),
+            ignore_parse_errors=values.get(IGNORE_PARSE_ERRORS),
+            dialect=TextDialect.JSON_ISO if iso else TextDialect.JSON_SQL,
+            null_key_mode=values.get(NULL_KEY_MODE),
+            null_key_literal=values.get(NULL_KEY_LITERAL),
+            plain_decimals=values.get(PLAIN_DECIMALS),
+            ignore_nulls=values.get(IGNORE_NULLS),
+        )

@@ -1,0 +1,221 @@
+"""Lines of json files to columns: in bulk by Arrow with the table's own schema, line by line where Arrow refuses.
+
+A block that Arrow refuses is halved until the odd lines stand alone, so that one bad line does not cost its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from flowsql_core.errors import ExecutionError
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import (
+    ArrayType,
+    BinaryStringType,
+    DateTimeType,
+    LogicalType,
+    MapType,
+    MultisetType,
+    RowType,
+)
+
+from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
+from flowsql_connectors.formats.json_values import JsonConverter, parse_document
+from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, whole_lines
+from flowsql_connectors.formats.text_values import parse_plain
+
+if TYPE_CHECKING:
+    from flowsql_connectors.formats.json import JsonFormat
+
+#: Blocks of so few bytes are read line by line when Arrow refuses them.
+_SMALL_BYTES: Final = 16 * 1024
+#: After a block that was mostly odd, so many blocks are not offered to Arrow at all.
+_PATIENCE: Final = 8
+_NO_COLUMN: Final = "\x00"
+
+
+class JsonDecoder(Decoder):
+    """Decodes ranges of json files for one scan."""
+
+    def __init__(self, format_: JsonFormat, context: DecodeContext) -> None:
+        self._format = format_
+        self._wanted = [context.columns[index] for index in context.projection]
+        self._converter = JsonConverter(format_.dialect, format_.ignore_parse_errors, format_.fail_on_missing)
+        # Arrow reads no objects as maps, and does not tell a missing field from a NULL one.
+        self._bulk_possible = not format_.fail_on_missing and not any(_has_map(c.type) for c in self._wanted)
+        fields = [pa.field(column.name, _read_type(column.type)) for column in self._wanted]
+        self._schema = pa.schema(fields or [pa.field(_NO_COLUMN, pa.string())])
+        self._distrust = 0
+
+    def read(self, file: FileView, part: Range) -> Iterator[Columns]:
+        """The lines that begin in a byte range."""
+        for position, data in read_rows(file, part, line_start, whole_lines):
+            try:
+                yield self._decode(data)
+            except _BadLineError as bad:
+                raise self._error(file, position, bad) from bad
+
+    def _decode(self, data: bytes) -> Columns:
+        if not self._bulk_possible or self._distrust:
+            self._distrust = max(0, self._distrust - 1)
+            return self._line_by_line(data, 0)
+        odd_bytes: list[int] = []
+        parts = list(self._halved(data, 0, odd_bytes))
+        if sum(odd_bytes) * 2 > len(data):
+            self._distrust = _PATIENCE
+        if len(parts) == 1:
+            return parts[0]
+        arrays = tuple(pa.concat_arrays([part.arrays[i] for part in parts]) for i in range(len(self._wanted)))
+        return Columns(arrays, sum(part.num_rows for part in parts))
+
+    def _halved(self, data: bytes, line: int, odd_bytes: list[int]) -> Iterator[Columns]:
+        columns = self._bulk(data)
+        if columns is not None:
+            yield columns
+            return
+        middle = data.find(b"\n", len(data) // 2) + 1
+        if len(data) <= _SMALL_BYTES or middle in (0, len(data)):
+            odd_bytes.append(len(data))
+            yield self._line_by_line(data, line)
+            return
+        yield from self._halved(data[:middle], line, odd_bytes)
+        yield from self._halved(data[middle:], line + data.count(b"\n", 0, middle), odd_bytes)
+
+    def _bulk(self, data: bytes) -> Columns | None:
+        """Arrow's reading, or None where it refuses or may differ from Flink's."""
+        import pyarrow.json as pajson
+
+        try:
+            table = pajson.read_json(
+                pa.BufferReader(data),
+                read_options=pajson.ReadOptions(use_threads=False, block_size=len(data) + 1),
+                parse_options=pajson.ParseOptions(
+                    explicit_schema=self._schema, newlines_in_values=False, unexpected_field_behavior="ignore"
+                ),
+            )
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+        if table.num_rows != _lines(data):
+            return None
+        arrays = []
+        for name, column in zip(self._schema.names, self._wanted, strict=False):
+            array = table.column(name).combine_chunks()
+            converted = self._convert(array, column.type)
+            if converted is None:
+                return None
+            arrays.append(converted)
+        return Columns(tuple(arrays), table.num_rows)
+
+    def _convert(self, array: Any, type_: LogicalType) -> Any | None:
+        """The array in the type's own form; None if a text in it is odd or a number not finite."""
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        if pa.types.is_floating(array.type):
+            return array if pc.all(pc.is_finite(array)).as_py() is not False else None
+        if isinstance(type_, BinaryStringType):
+            return None if array.null_count < len(array) else array.cast(pa.binary())
+        if isinstance(type_, DateTimeType):
+            return parse_plain(array, type_, self._format.dialect)
+        if isinstance(type_, ArrayType):
+            values = self._convert(array.values, type_.element)
+            mask = pc.is_null(array) if array.null_count else None
+            return None if values is None else pa.ListArray.from_arrays(array.offsets, values, mask=mask)
+        if isinstance(type_, RowType):
+            children = [self._convert(array.field(i), field.type) for i, field in enumerate(type_.fields)]
+            if any(child is None for child in children):
+                return None
+            mask = pc.is_null(array) if array.null_count else None
+            return pa.StructArray.from_arrays(children, [field.name for field in type_.fields], mask=mask)
+        return array
+
+    def _line_by_line(self, data: bytes, first_line: int) -> Columns:
+        values: list[list[Any]] = [[] for _ in self._wanted]
+        rows = 0
+        for number, raw in enumerate(data.split(b"\n"), first_line):
+            if not raw.strip():
+                continue
+            for document in self._documents(raw, number):
+                try:
+                    row = [self._converter.field(document, column.name, column.type) for column in self._wanted]
+                except ValueError as error:
+                    if self._format.ignore_parse_errors:
+                        continue
+                    raise _BadLineError(number, str(error), raw) from error
+                rows += 1
+                for column, value in zip(values, row, strict=True):
+                    column.append(value)
+        made = [pa.array(column, to_arrow(c.type)) for column, c in zip(values, self._wanted, strict=True)]
+        return Columns(tuple(made), rows)
+
+    def _documents(self, raw: bytes, number: int) -> list[dict[str, Any]]:
+        """The objects of a line: one, or those of an array; none for ``null``."""
+        try:
+            found = parse_document(raw.decode())
+        except ValueError as error:
+            if self._format.ignore_parse_errors:
+                return []
+            raise _BadLineError(number, f"Failed to deserialize JSON: {error}", raw) from error
+        items = found if isinstance(found, list) else [found]
+        documents = [item for item in items if isinstance(item, dict)]
+        odd = [item for item in items if item is not None and not isinstance(item, dict)]
+        if odd and not self._format.ignore_parse_errors:
+            raise _BadLineError(number, "Failed to deserialize JSON: the line holds no object", raw)
+        return documents
+
+    def _error(self, file: FileView, position: int, bad: _BadLineError) -> ExecutionError:
+        before = 0
+        if position and file.compression is None:
+            with open(file.path, "rb") as stream:
+                while position > 0 and (chunk := stream.read(min(position, 1 << 20))):
+                    before += chunk.count(b"\n")
+                    position -= len(chunk)
+        shown = bad.raw[:200].decode("utf-8", "replace")
+        return ExecutionError(
+            "json-parse-error",
+            f"{bad.reason}\nin file {file.path}, line {before + bad.line + 1}: {shown}",
+            hint="'json.ignore-parse-errors' = 'true' reads such fields as NULL and skips such lines",
+        )
+
+
+class _BadLineError(Exception):
+    """A line that breaks a rule: ``line`` counts from 0 within the block."""
+
+    def __init__(self, line: int, reason: str, raw: bytes) -> None:
+        super().__init__(reason)
+        self.line = line
+        self.reason = reason
+        self.raw = raw
+
+
+def _lines(data: bytes) -> int:
+    """Lines that are not blank; a second value on a line makes Arrow find more than these."""
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    if b"\n\n" in data or data.startswith(b"\n") or b"\n\r" in data:
+        return sum(1 for line in data.split(b"\n") if line.strip())
+    return lines
+
+
+def _has_map(type_: LogicalType) -> bool:
+    match type_:
+        case MapType() | MultisetType():
+            return True
+        case ArrayType(element=element):
+            return _has_map(element)
+        case RowType(fields=fields):
+            return any(_has_map(field.type) for field in fields)
+    return False
+
+
+def _read_type(type_: LogicalType) -> Any:
+    """What Arrow shall read: texts for what has its text form in JSON."""
+    match type_:
+        case BinaryStringType() | DateTimeType() | MapType() | MultisetType():
+            return pa.string()
+        case ArrayType(element=element):
+            return pa.list_(_read_type(element))
+        case RowType(fields=fields):
+            return pa.struct([pa.field(field.name, _read_type(field.type)) for field in fields])
+    return to_arrow(type_)

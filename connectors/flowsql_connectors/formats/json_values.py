@@ -1,0 +1,157 @@
+"""One JSON document to the values of a row, by the rules of Flink's converters (numbers keep their text)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from flowsql_core.eval.render import java_double
+from flowsql_core.types.logical import (
+    ArrayType,
+    BigIntType,
+    BooleanType,
+    CharacterType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    IntType,
+    LogicalType,
+    MapType,
+    MultisetType,
+    RowType,
+)
+
+from flowsql_connectors.formats.text_values import TextDialect, text_value
+
+
+class NumberText(str):
+    """A number as it stands in the document."""
+
+    __slots__ = ()
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"Unrecognized token '{text}'")
+
+
+_DECODER: Final = json.JSONDecoder(parse_int=NumberText, parse_float=NumberText, parse_constant=_no_constant)
+
+
+def parse_document(line: str) -> Any:
+    """The first JSON value of a line (what follows it is not looked at, as in Flink).
+
+    Raises:
+        ValueError: no JSON.
+    """
+    return _DECODER.raw_decode(line.lstrip())[0]
+
+
+class JsonConverter:
+    """Converts parsed values; ``ignore`` makes NULL of whatever has no value of its type."""
+
+    def __init__(self, dialect: TextDialect, ignore: bool, fail_on_missing: bool) -> None:
+        self._dialect = dialect
+        self._ignore = ignore
+        self._fail_on_missing = fail_on_missing
+
+    def field(self, document: dict[str, Any], name: str, type_: LogicalType) -> Any:
+        """A field of an object as the Python value that ``pa.array`` takes.
+
+        Raises:
+            ValueError: missing although it must not, or no value of the type; not with ``ignore``.
+        """
+        if name not in document:
+            if self._fail_on_missing:
+                raise ValueError(f"Could not find field with name '{name}'.")
+            return None
+        try:
+            return self._value(document[name], type_)
+        except ValueError as error:
+            raise ValueError(f"Fail to deserialize at field: {name}. {error}") from error
+
+    def _value(self, value: Any, type_: LogicalType) -> Any:
+        if value is None:
+            return None
+        try:
+            return self._not_null(value, type_)
+        except ValueError:
+            if self._ignore:
+                return None
+            raise
+
+    def _not_null(self, value: Any, type_: LogicalType) -> Any:
+        match type_:
+            case CharacterType():
+                return json_text(value)
+            case BooleanType():
+                return value if isinstance(value, bool) else self._from_text(value, type_)
+            case IntType() | BigIntType() if isinstance(value, NumberText):
+                return _truncated(value, type_)
+            case IntegerType() | FloatType() | DoubleType():
+                return self._from_text(value, type_)
+            case DecimalType():
+                return self._from_text(value, type_)
+            case ArrayType(element=element):
+                return [self._value(item, element) for item in _expect(value, list, type_)]
+            case MapType(key=key, value=item_type):
+                return self._pairs(value, type_, key, item_type)
+            case MultisetType(element=element):
+                return self._pairs(value, type_, element, IntType())
+            case RowType(fields=fields):
+                document = _expect(value, dict, type_)
+                return {field.name: self.field(document, field.name, field.type) for field in fields}
+        if isinstance(value, NumberText) or not isinstance(value, str):
+            raise ValueError(f"{json_text(value)} is no text of type {type_}")
+        return text_value(value, type_, self._dialect)
+
+    def _pairs(self, value: Any, type_: LogicalType, key: LogicalType, item: LogicalType) -> list[tuple[Any, Any]]:
+        document = _expect(value, dict, type_)
+        return [(text_value(name, key, self._dialect), self._value(part, item)) for name, part in document.items()]
+
+    def _from_text(self, value: Any, type_: LogicalType) -> Any:
+        if not isinstance(value, str):
+            raise ValueError(f"{json_text(value)} is no {type_}")
+        return text_value(str(value), type_, self._dialect)
+
+
+def _expect(value: Any, kind: type, type_: LogicalType) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"{json_text(value)} is no {type_}")
+    return value
+
+
+def _truncated(number: NumberText, type_: IntegerType) -> int:
+    """INT and BIGINT take any JSON number and cut its fraction off; the smaller ones do not."""
+    value = int(number) if number.lstrip("-").isdigit() else int(float(number))
+    limit = 1 << (type_.bits - 1)
+    if not -limit <= value < limit:
+        raise ValueError(f"Numeric value ({number}) out of range of {type_}")
+    return value
+
+
+def json_text(value: Any) -> str:
+    """What a STRING field makes of a value: texts and numbers as they stand, objects and arrays in compact form."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _compact(value)
+
+
+def _compact(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case NumberText():
+            whole = value.lstrip("-").isdigit()
+            return str(int(value)) if whole else java_double(float(value))
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case list():
+            return "[" + ",".join(map(_compact, value)) + "]"
+    write: Callable[[str], str] = lambda name: json.dumps(name, ensure_ascii=False)  # noqa: E731
+    return "{" + ",".join(f"{write(name)}:{_compact(item)}" for name, item in value.items()) + "}"

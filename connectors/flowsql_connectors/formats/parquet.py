@@ -1,0 +1,188 @@
+"""The ``parquet`` format: row groups are the ranges, unread columns are not touched.
+
+Timestamps: Flink reads stored instants as wall clocks of the machine's time zone unless ``parquet.utc-timezone`` is set;
+on a machine that runs in UTC both are the same.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from flowsql_core.errors import ConnectorError, ExecutionError
+from flowsql_core.graph.specs import TableSpec
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import LogicalType, Schema, TimestampType
+
+from flowsql_connectors.formats.format import (
+    Columns,
+    DecodeContext,
+    Decoder,
+    FileEncoder,
+    FileFormat,
+    FileView,
+    FormatFactory,
+    Range,
+)
+from flowsql_connectors.formats.rows_in_bytes import unreadable
+from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_boolean, parse_choice
+
+UTC_TIMEZONE = ConnectorOption(
+    "parquet.utc-timezone", parse_boolean, False, "Whether stored timestamps are read and written as UTC wall clocks."
+)
+COMPRESSION = ConnectorOption(
+    "parquet.compression",
+    parse_choice("SNAPPY", "GZIP", "ZSTD", "LZ4", "BROTLI", "UNCOMPRESSED", "NONE"),
+    "SNAPPY",
+    "Codec of written pages.",
+)
+INT64_TIMESTAMP = ConnectorOption(
+    "parquet.write.int64.timestamp", parse_boolean, False, "Whether timestamps are written as INT64, not INT96."
+)
+TIMESTAMP_UNIT = ConnectorOption(
+    "parquet.timestamp.time.unit", parse_choice("nanos", "micros", "millis"), "micros", "Unit of INT64 timestamps."
+)
+BLOCK_SIZE: ConnectorOption[int] = ConnectorOption(
+    "parquet.block.size", int, 128 * 1024 * 1024, "Bytes of a row group, about."
+)
+
+_OPTIONS = OptionSet(optional=(UTC_TIMEZONE, COMPRESSION, INT64_TIMESTAMP, TIMESTAMP_UNIT, BLOCK_SIZE))
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFormat(FileFormat):
+    """A parquet format with its options."""
+
+    utc_timezone: bool
+    compression: str
+    int64_timestamps: bool
+    timestamp_unit: str
+    block_bytes: int
+
+    identifier = "parquet"
+
+    def ranges(self, file: FileView, target_bytes: int) -> list[Range]:
+        """One range a row group."""
+        with _open(file) as parquet:
+            return [Range(group, group + 1) for group in range(parquet.num_row_groups)]
+
+    def decoder(self, context: DecodeContext) -> Decoder:
+        """A decoder of row groups."""
+        return ParquetDecoder(self, context)
+
+    def encoder(self, stream: Any, columns: Schema, configuration: Mapping[str, str]) -> FileEncoder:
+        """An encoder of one parquet file."""
+        from flowsql_connectors.formats.parquet_encode import ParquetEncoder
+
+        return ParquetEncoder(self, stream, columns)
+
+
+class ParquetFormatFactory(FormatFactory):
+    """Makes parquet formats."""
+
+    def options(self) -> OptionSet:
+        """The ``parquet.*`` options."""
+        return _OPTIONS
+
+    def create(self, values: OptionValues, table: TableSpec) -> FileFormat:
+        """The format."""
+        return ParquetFormat(
+            values.get(UTC_TIMEZONE),
+            values.get(COMPRESSION),
+            values.get(INT64_TIMESTAMP),
+            values.get(TIMESTAMP_UNIT),
+            values.get(BLOCK_SIZE),
+        )
+
+
+class ParquetDecoder(Decoder):
+    """Decodes row groups for one scan. Columns are found by name; one that a file lacks is NULL."""
+
+    def __init__(self, format_: ParquetFormat, context: DecodeContext) -> None:
+        self._format = format_
+        self._context = context
+        self._path: str | None = None
+        self._file: Any = None
+
+    def read(self, file: FileView, part: Range) -> Iterator[Columns]:
+        """The rows of the row groups ``[start, stop)``."""
+        wanted = [self._context.columns[index] for index in self._context.projection]
+        parquet = self._opened(file)
+        present = set(parquet.schema_arrow.names)
+        names = [column.name for column in wanted if column.name in present]
+        batches = parquet.iter_batches(
+            batch_size=self._context.batch_rows,
+            row_groups=list(range(part.start, part.stop)),
+            columns=names,
+            use_threads=False,
+        )
+        try:
+            for batch in batches:
+                arrays = [
+                    self._convert(batch.column(names.index(column.name)), column.type, column.name, file)
+                    if column.name in present
+                    else pa.nulls(batch.num_rows, to_arrow(column.type))
+                    for column in wanted
+                ]
+                yield Columns(tuple(arrays), batch.num_rows)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise ConnectorError("damaged-file", f"File {file.path} is no readable parquet file: {error}") from error
+
+    def _opened(self, file: FileView) -> Any:
+        """The file's reader; it is kept while ranges of the same file follow."""
+        if self._path != file.path:
+            self._file, self._path = _open(file), file.path
+        return self._file
+
+    def _convert(self, array: Any, type_: LogicalType, name: str, file: FileView) -> Any:
+        target = to_arrow(type_)
+        if isinstance(type_, TimestampType) and pa.types.is_timestamp(array.type):
+            array = _wall_clock(array, self._format.utc_timezone)
+        if array.type == target:
+            return array
+        try:
+            # Digits past the type's precision are cut off, as Flink cuts them; other losses are errors.
+            return pc.cast(array, options=pc.CastOptions(target, allow_time_truncate=True))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise ExecutionError(
+                "parquet-type-mismatch",
+                f"Column '{name}' of file {file.path} is {array.type}, which does not fit {type_}: {error}",
+            ) from error
+
+
+def _open(file: FileView) -> Any:
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(file.path, memory_map=False)
+    except FileNotFoundError as error:
+        raise unreadable(file.path, error) from error
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ConnectorError("damaged-file", f"File {file.path} is no readable parquet file: {error}") from error
+
+
+def _wall_clock(array: Any, utc: bool) -> Any:
+    """Stored timestamps as wall clocks: of UTC, or of the machine's time zone."""
+    plain = pa.timestamp(array.type.unit)
+    zone = machine_zone()
+    if utc or zone is None:
+        return array.cast(plain) if array.type.tz is not None else array
+    return pc.local_timestamp(
+        array.cast(plain).cast(pa.timestamp(array.type.unit, "UTC")).cast(pa.timestamp(array.type.unit, zone))
+    )
+
+
+def machine_zone() -> str | None:
+    """The name of the machine's time zone; None when that is UTC."""
+    name = os.environ.get("TZ", "").lstrip(":")
+    if not name:
+        path = os.path.realpath("/etc/localtime")
+        name = path.partition("zoneinfo/")[2]
+    if not name:
+        return None if time.timezone == 0 and not time.daylight else time.tzname[0]
+    return None if name in ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Universal", "Zulu", "Etc/UCT", "UCT") else name
