@@ -1,8 +1,8 @@
 """``record``: a frozen dataclass whose methods are generated when the first instance is made.
 
 A process uses a fraction of the plan, AST and operation classes that it imports, and ``dataclasses`` takes about a
-millisecond a class to generate methods: a third of the time to a first row. Here the class statement costs microseconds;
-everything else is ``dataclasses.dataclass(frozen=True)``, applied in place, bases first.
+millisecond a class to generate methods: a third of the time to a first row. Here the class statement takes
+microseconds; everything else is ``dataclasses.dataclass(frozen=True)``, applied in place, bases first.
 """
 
 from __future__ import annotations
