@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -84,7 +85,7 @@ def vertex(
         )
         for position, spec in enumerate(specs)
     )
-    links = tuple(g.ChainEdge(a.id, b.id) for a, b in zip(nodes, nodes[1:], strict=False))
+    links = tuple(g.ChainEdge(a.id, b.id) for a, b in itertools.pairwise(nodes))
     return g.JobVertex(vertex_id, f"v{vertex_id}", nodes, links, parallelism)
 
 
@@ -115,6 +116,4 @@ def graph(
     configuration: dict[str, str] | None = None,
     **resources: Any,
 ) -> g.JobGraph:
-    return g.JobGraph(
-        "test", tuple(vertices), tuple(edges), tuple(sorted((configuration or {}).items())), resources
-    )
+    return g.JobGraph("test", tuple(vertices), tuple(edges), tuple(sorted((configuration or {}).items())), resources)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from flowsql_core.config import OBJECT_REUSE, Configuration, option, parse_bool
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import ExchangeEdge, JobGraph, JobVertex, OperatorNode, ResultPartitionType
+from flowsql_core.graph.specs import CollectSinkSpec, ScanSpec
+from flowsql_core.keys import key_group_range
 from flowsql_runtime.metrics.registry import JobMetrics, OperatorMetrics, TaskMetrics
 from flowsql_runtime.network.channel import BlockingChannel, ConsumerQueue, LocalChannel
 from flowsql_runtime.network.gate import InputGate, InputProcessor
@@ -23,7 +25,7 @@ from flowsql_runtime.network.partition import (
     RecordWriterOutput,
 )
 from flowsql_runtime.network.selector import make_selector
-from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot
+from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot, SourceOperator
 from flowsql_runtime.operators.registry import make_operator, operator_class
 from flowsql_runtime.task.chain import (
     ChainedOperator,
@@ -36,17 +38,20 @@ from flowsql_runtime.task.chain import (
 )
 from flowsql_runtime.task.mailbox import Mailbox
 from flowsql_runtime.task.memory import MemoryBudget, OperatorMemory
+from flowsql_runtime.task.restore import JobSnapshot, redistribute
 from flowsql_runtime.task.services import JobServices, SplitProgress
 from flowsql_runtime.task.stateless import NoKeyedState, NoOperatorState
 from flowsql_runtime.task.task import SnapshotListener, StreamTask
 from flowsql_runtime.time.processing import ProcessingTime
 from flowsql_runtime.time.timers import TimerService
 
-DEBUG = option("flowsql.debug", parse_bool, False, "Mark every batch read-only, so that a write into one fails at once.")
+DEBUG = option(
+    "flowsql.debug", parse_bool, False, "Mark every batch read-only, so that a write into one fails at once."
+)
 SPILL_DIRECTORY = option("io.tmp.dirs", str, "", "Folder for files that memory cannot hold; empty: the machine's.")
 
-#: Snapshots by (operator uid, subtask) that the new tasks start from.
-Restored = Mapping[tuple[str, int], OperatorSnapshot]
+#: Rows after which source subtasks suspend, by (operator uid, subtask): the cut of a whole graph.
+Cut: TypeAlias = Mapping[tuple[str, int], int]
 
 
 @dataclass(slots=True)
@@ -60,7 +65,8 @@ class Deployment:
     budget: MemoryBudget
     metrics: JobMetrics
     seed: int
-    restored: Restored = field(default_factory=dict)
+    restored: JobSnapshot = field(default_factory=dict)
+    cut: Cut | None = None
     on_snapshot: SnapshotListener | None = None
 
     def tasks(self) -> list[StreamTask]:
@@ -85,9 +91,11 @@ class _Builder:
         self._queues: dict[tuple[int, int], ConsumerQueue] = {}
         #: (edge position, producer subtask) -> channels by consumer subtask
         self._channels: dict[tuple[int, int], list[LocalChannel]] = {}
+        self._restored: dict[tuple[str, int], OperatorSnapshot] = {}
 
     def build(self) -> list[StreamTask]:
         by_id = {vertex.id: vertex for vertex in self._graph.vertices}
+        self._restore()
         for vertex in self._graph.vertices:
             for subtask in range(vertex.parallelism):
                 mailbox = Mailbox()
@@ -96,6 +104,20 @@ class _Builder:
         for position, edge in enumerate(self._graph.edges):
             self._connect(position, edge, by_id[edge.source_vertex], by_id[edge.target_vertex])
         return [self._task(vertex, subtask) for vertex in self._graph.vertices for subtask in range(vertex.parallelism)]
+
+    def _restore(self) -> None:
+        for vertex in self._graph.vertices:
+            for node in vertex.operators:
+                old = self._job.restored.get(node.uid)
+                if old is None:
+                    continue
+                for subtask, snapshot in enumerate(redistribute(old, vertex.parallelism)):
+                    self._restored[node.uid, subtask] = snapshot
+                if isinstance(node.spec, ScanSpec):
+                    from flowsql_runtime.operators.source import SPLITS, decode_splits
+
+                    encoded = [split for snapshot in old for split in snapshot.lists.get(SPLITS, ())]
+                    self._job.services.restore_splits(node.uid, decode_splits(encoded))
 
     def _connect(self, position: int, edge: ExchangeEdge, producer: JobVertex, consumer: JobVertex) -> None:
         for source in range(producer.parallelism):
@@ -138,15 +160,22 @@ class _Builder:
             processing_time=job.processing_time,
             metrics=metrics,
             restored={
-                node.uid: job.restored[node.uid, subtask]
+                node.uid: self._restored[node.uid, subtask]
                 for node in vertex.operators
-                if (node.uid, subtask) in job.restored
+                if (node.uid, subtask) in self._restored
             },
+            key_groups=key_group_range(vertex.max_parallelism, vertex.parallelism, subtask),
             on_snapshot=job.on_snapshot,
         )
 
     def _writer(
-        self, position: int, edge: ExchangeEdge, vertex: JobVertex, subtask: int, metrics: TaskMetrics, rng: random.Random
+        self,
+        position: int,
+        edge: ExchangeEdge,
+        vertex: JobVertex,
+        subtask: int,
+        metrics: TaskMetrics,
+        rng: random.Random,
     ) -> RecordWriter:
         channels = self._channels[position, subtask]
         target = next(found for found in self._graph.vertices if found.id == edge.target_vertex)
@@ -195,6 +224,8 @@ class _Builder:
             measured = OperatorMetrics(node.name, subtask)
             metrics.operators.append(measured)
             nodes[node.id] = ChainedOperator(node.id, node.uid, node.name, operator, measured)
+            if self._job.cut is not None and isinstance(operator, SourceOperator):
+                operator.stop_at(self._job.cut[node.uid, subtask])
         chaining = ChainingOutput if self._object_reuse else CopyingChainingOutput
         for node in vertex.operators:
             main: list[Target] = []
@@ -225,7 +256,9 @@ class _Builder:
         progress: SplitProgress,
     ) -> OperatorContext:
         job = self._job
-        state, operator_state = make_state(operator_class(node.spec).stateful, vertex, subtask)
+        state, operator_state = make_state(
+            operator_class(node.spec).stateful, vertex.max_parallelism, vertex.parallelism, subtask
+        )
         subtasks = sum(v.parallelism * len(v.operators) for v in self._graph.vertices)
         return OperatorContext(
             name=node.name,
@@ -250,22 +283,19 @@ class _Builder:
         )
 
 
-def make_state(stateful: bool, vertex: JobVertex, subtask: int) -> tuple[Any, Any]:
+def make_state(stateful: bool, max_parallelism: int, parallelism: int, subtask: int) -> tuple[Any, Any]:
     """Keyed and operator state of one subtask; the machinery is loaded only for operators that keep state."""
     if not stateful:
         return NoKeyedState(), NoOperatorState()
-    from flowsql_core.keys import key_group_range
     from flowsql_runtime.state.backend import OperatorStateBackend
     from flowsql_runtime.state.hashmap import HashMapBackend
 
-    groups = key_group_range(vertex.max_parallelism, vertex.parallelism, subtask)
-    return HashMapBackend(vertex.max_parallelism, groups), OperatorStateBackend()
+    groups = key_group_range(max_parallelism, parallelism, subtask)
+    return HashMapBackend(max_parallelism, groups), OperatorStateBackend()
 
 
 def collect_resources(graph: JobGraph) -> Sequence[Any]:
     """The receivers of a graph's collect sinks."""
-    from flowsql_core.graph.specs import CollectSinkSpec
-
     return [
         graph.resources[node.spec.resource]
         for vertex in graph.vertices

@@ -15,13 +15,15 @@ from flowsql_core.clock import Clock, SystemClock
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError, InternalError
 from flowsql_core.graph.job import JobGraph
-from flowsql_runtime.cluster.deploy import Deployment, Restored, collect_resources
+from flowsql_runtime.cluster.deploy import Cut, Deployment, collect_resources
 from flowsql_runtime.metrics.registry import JobMetrics
 from flowsql_runtime.network.partition import OutputFlusher
+from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.mailbox import TaskCancelled
 from flowsql_runtime.task.memory import MEMORY, MemoryBudget
+from flowsql_runtime.task.restore import JobSnapshot
 from flowsql_runtime.task.services import JobServices
-from flowsql_runtime.task.task import SnapshotListener, StreamTask
+from flowsql_runtime.task.task import StreamTask
 from flowsql_runtime.time.processing import ProcessingTime
 
 logger = logging.getLogger(__name__)
@@ -62,6 +64,7 @@ class Job:
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], None]] = []
         self._sealed = False
+        self._snapshots: dict[str, list[OperatorSnapshot]] = {}
 
     @property
     def status(self) -> JobStatus:
@@ -111,7 +114,17 @@ class Job:
         self.cancel()
         self._over.wait()
 
+    @property
+    def snapshot(self) -> JobSnapshot:
+        """Everything that the operators of a cut job remembered."""
+        return self._snapshots
+
     # -- for the cluster
+
+    def _add_snapshots(self, vertex: int, subtask: int, taken: Mapping[str, OperatorSnapshot]) -> None:
+        with self._lock:
+            for uid, snapshot in taken.items():
+                self._snapshots.setdefault(uid, []).append(snapshot)
 
     def _start(self, tasks: list[StreamTask]) -> None:
         with self._lock:
@@ -127,7 +140,7 @@ class Job:
             self._cancel_tasks()
 
     def _seal(self) -> bool:
-        """All tasks ended well: whether results may be committed now. After that only a failure ends the job otherwise."""
+        """Whether all tasks ended well and results may be committed; from here only a failure changes the outcome."""
         with self._lock:
             self._sealed = self._status is JobStatus.RUNNING
             return self._sealed
@@ -183,12 +196,18 @@ class LocalCluster:
         self,
         graph: JobGraph,
         *,
-        restored: Restored | None = None,
-        on_snapshot: SnapshotListener | None = None,
-        prepare: Callable[[JobServices], None] | None = None,
+        restored: JobSnapshot | None = None,
+        cut: Cut | None = None,
     ) -> Job:
-        """Start a job and return; it runs in threads of its own."""
-        run = self._deploy(graph, restored or {}, on_snapshot, prepare)
+        """Start a job and return; it runs in threads of its own.
+
+        Args:
+            graph: what to run.
+            restored: snapshots of a stopped job of the same operators, at any parallelism.
+            cut: rows after which each source subtask suspends; then everything in flight is drained, all operators
+                are saved to ``Job.snapshot``, and the job finishes.
+        """
+        run = self._deploy(graph, restored or {}, cut)
         run.start()
         return run.job
 
@@ -196,15 +215,14 @@ class LocalCluster:
         self,
         graph: JobGraph,
         *,
-        restored: Restored | None = None,
-        on_snapshot: SnapshotListener | None = None,
-        prepare: Callable[[JobServices], None] | None = None,
+        restored: JobSnapshot | None = None,
+        cut: Cut | None = None,
     ) -> Job:
         """Run a job to its end; raises its exception. A lone task runs in the calling thread.
 
         The collect sinks of the graph must not wait for the caller to read them.
         """
-        run = self._deploy(graph, restored or {}, on_snapshot, prepare)
+        run = self._deploy(graph, restored or {}, cut)
         if len(run.tasks) == 1:
             run.run_here()
         else:
@@ -212,20 +230,12 @@ class LocalCluster:
         run.job.wait()
         return run.job
 
-    def _deploy(
-        self,
-        graph: JobGraph,
-        restored: Restored,
-        on_snapshot: SnapshotListener | None,
-        prepare: Callable[[JobServices], None] | None,
-    ) -> _Run:
+    def _deploy(self, graph: JobGraph, restored: JobSnapshot, cut: Cut | None) -> _Run:
         configuration = Configuration(values=dict(graph.configuration))
         if self.budget is None:
             self.budget = MemoryBudget.of_option(configuration.get(MEMORY))
         job = Job(graph)
         services = JobServices(graph.name, job.id)
-        if prepare is not None:
-            prepare(services)
         deployment = Deployment(
             graph=graph,
             configuration=configuration,
@@ -235,7 +245,8 @@ class LocalCluster:
             metrics=job.metrics,
             seed=random.randrange(1 << 62) if self._seed is None else self._seed,
             restored=restored,
-            on_snapshot=on_snapshot,
+            cut=cut,
+            on_snapshot=job._add_snapshots,
         )
         return _Run(job, deployment.tasks(), services, collect_resources(graph))
 

@@ -1,7 +1,7 @@
 """Metrics of operators and tasks: plain integers that the owning thread adds to, read by anyone at any time.
 
-Names are Flink's (``numRecordsIn`` ...). An update is one attribute addition per batch; rates and shares are computed by
-the reader.
+Names are Flink's (``numRecordsIn`` ...). An update is one attribute addition per batch; rates and shares are computed
+by the reader.
 """
 
 from __future__ import annotations

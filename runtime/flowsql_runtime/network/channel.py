@@ -1,9 +1,9 @@
-"""A local channel: subpartition of a producer and input channel of a consumer in one, handing elements over by reference.
+"""A local channel: subpartition of a producer and input channel of a consumer in one; elements go by reference.
 
 Bounded in bytes: above its capacity the producer takes no new input (soft limit, it looks before each input); in the
-middle of one input it may run over, up to ``HARD_FACTOR`` times the capacity, where it blocks. The consumer reads channels in the
-order in which elements arrived, whatever input they belong to, so a full channel of one input cannot starve another and
-a diamond cannot lock.
+middle of one input it may run over, up to ``HARD_FACTOR`` times the capacity, where it blocks. The consumer reads
+channels in the order in which elements arrived, whatever input they belong to, so a full channel of one input cannot
+starve another and a diamond cannot lock.
 """
 
 from __future__ import annotations

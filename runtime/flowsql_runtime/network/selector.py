@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_core.batch import ChangelogBatch, PyObjectColumn
+from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import Partitioning, ShipStrategy
+from flowsql_core.keys import key_groups, subtask_of
 
 #: Per channel its part of the batch, or None where it gets nothing.
 Parts = list[ChangelogBatch | None]
@@ -82,13 +83,10 @@ class HashSelector(AssigningSelector):
 
     def assign(self, batch: ChangelogBatch) -> npt.NDArray[np.int32]:
         """The subtask that owns each row's key group."""
-        # On first use: hashing loads Numba, which a job without a hash exchange never needs.
-        from flowsql_core import keys
-
         if not self._keys:
             return np.zeros(batch.num_rows, dtype=np.int32)
-        groups = keys.key_groups([batch.columns[index] for index in self._keys], self._max_parallelism)
-        return keys.subtask_of(groups, self._max_parallelism, self.channels)
+        groups = key_groups([batch.columns[index] for index in self._keys], self._max_parallelism)
+        return subtask_of(groups, self._max_parallelism, self.channels)
 
 
 class RoundRobinSelector(AssigningSelector):
@@ -142,14 +140,12 @@ def split_by_channel(batch: ChangelogBatch, channel: npt.NDArray[np.int32], chan
         return only
     if channels == 2:
         # The common case on small machines: two selections are cheaper than a sort.
-        to_second = channel.view(np.int32) != 0
+        to_second = channel != 0
         return [batch.take(np.flatnonzero(~to_second)), batch.take(np.flatnonzero(to_second))]
     small = channel.astype(np.uint8 if channels <= 256 else np.uint16)  # radix sort below 16 bits
     order = np.argsort(small, kind="stable")
     ends = np.cumsum(counts)
-    return [
-        batch.take(order[end - count : end]) if count else None for count, end in zip(counts, ends, strict=True)
-    ]
+    return [batch.take(order[end - count : end]) if count else None for count, end in zip(counts, ends, strict=True)]
 
 
 def make_selector(
@@ -159,7 +155,7 @@ def make_selector(
     channels: int,
     max_parallelism: int,
     rng: random.Random,
-    resources: dict[str, Any],
+    resources: Mapping[str, Any],
 ) -> ChannelSelector:
     """The selector of one producing subtask for ``channels`` consuming subtasks.
 
@@ -201,8 +197,3 @@ def rescale_targets(subtask: int, parallelism: int, channels: int) -> tuple[int,
     if channels >= parallelism:
         return tuple(range(subtask * channels // parallelism, (subtask + 1) * channels // parallelism))
     return (subtask * channels // parallelism,)
-
-
-def has_objects(batch: ChangelogBatch) -> bool:
-    """Whether a column holds Python objects."""
-    return any(isinstance(column, PyObjectColumn) for column in batch.columns)

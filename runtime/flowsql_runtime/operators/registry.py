@@ -15,15 +15,16 @@ _PACKAGE: Final = "flowsql_runtime.operators."
 
 @dataclass(frozen=True, slots=True)
 class OperatorClass:
-    """``module:Class`` below ``flowsql_runtime.operators``; ``stateful`` ones get a state backend."""
+    """``module:Class`` below ``flowsql_runtime.operators``; ``stateful`` ones get state, a ``source`` has no inputs."""
 
     path: str
     stateful: bool = False
+    source: bool = False
 
 
 _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
-    specs.ScanSpec: OperatorClass("source:ScanOperator"),
-    specs.ValuesSpec: OperatorClass("values:ValuesOperator"),
+    specs.ScanSpec: OperatorClass("source:ScanOperator", source=True),
+    specs.ValuesSpec: OperatorClass("values:ValuesOperator", source=True),
     specs.CalcSpec: OperatorClass("calc:CalcOperator"),
     specs.WatermarkAssignerSpec: OperatorClass("watermark:WatermarkAssignerOperator"),
     specs.MiniBatchAssignerSpec: OperatorClass("mini_batch:MiniBatchAssignerOperator"),
@@ -49,6 +50,11 @@ def operator_class(spec: specs.OperatorSpec) -> OperatorClass:
     if found is None:
         raise NotSupportedYetError(f"the operator {type(spec).__name__.removesuffix('Spec')}")
     return found
+
+
+def is_source(spec: specs.OperatorSpec) -> bool:
+    """Whether the operator heads a vertex without inputs."""
+    return operator_class(spec).source
 
 
 def make_operator(spec: specs.OperatorSpec) -> Operator[Any]:

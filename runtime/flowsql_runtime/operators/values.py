@@ -27,6 +27,10 @@ class ValuesOperator(SourceOperator[ValuesSpec]):
     State  rows already emitted.
     """
 
+    def __init__(self, spec: ValuesSpec) -> None:
+        super().__init__(spec)
+        self._stop_at: int | None = None
+
     def open(self, ctx: OperatorContext) -> None:
         """Build the columns once."""
         rows = self.spec.rows if ctx.subtask == 0 else ()
@@ -35,7 +39,6 @@ class ValuesOperator(SourceOperator[ValuesSpec]):
         ]
         self._all = ChangelogBatch.of(columns, num_rows=len(rows))
         self._position = 0
-        self._stop_at: int | None = None
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Go on behind the rows that were emitted."""
@@ -47,7 +50,7 @@ class ValuesOperator(SourceOperator[ValuesSpec]):
         left = self._all.num_rows - self._position
         if self._stop_at is not None:
             left = min(left, self._stop_at)
-            if left <= 0:
+            if not left:
                 return SourceStatus.SUSPENDED
         if not left:
             return SourceStatus.END

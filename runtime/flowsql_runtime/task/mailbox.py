@@ -1,4 +1,4 @@
-"""The mailbox: the only way into a task's thread. Callables and wake-ups from other threads meet the task's loop here."""
+"""The mailbox: the only way into a task's thread. Callables and wake-ups of other threads meet the task's loop here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class TaskCancelled(BaseException):
-    """Unwinds a task whose job was cancelled or failed elsewhere; not an ``Exception``, so that no function swallows it."""
+    """Unwinds a task whose job was cancelled or failed elsewhere; no ``Exception``, so that no function swallows it."""
 
 
 class Mailbox:

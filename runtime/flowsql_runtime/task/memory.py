@@ -90,7 +90,7 @@ class OperatorMemory:
                 "memory-exceeded",
                 f"Operator '{self._name}' holds {self.held_bytes} bytes and needs {size_bytes} more, but "
                 f"{self._budget.reserved_bytes} of the {self._budget.total_bytes} bytes of '{MEMORY.key}' are taken.",
-                hint=f"raise '{MEMORY.key}', shorten state with 'table.exec.state.ttl', or use more key-selective queries",
+                hint=f"raise '{MEMORY.key}', or let state expire with 'table.exec.state.ttl'",
             ).in_operator(self._name)
         self.held_bytes += size_bytes
 

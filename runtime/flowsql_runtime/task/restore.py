@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from flowsql_runtime.operators.base import OperatorSnapshot
+
+#: A stopped job: the snapshots of all subtasks of each operator, by operator uid.
+JobSnapshot: TypeAlias = Mapping[str, Sequence[OperatorSnapshot]]
 
 
 def redistribute(snapshots: Sequence[OperatorSnapshot], parallelism: int) -> list[OperatorSnapshot]:
     """One snapshot per new subtask from those of all old ones.
 
-    Keyed tables go whole to everyone: the state backend takes the rows of its key groups. Watermarks are the minimum over
-    the old subtasks.
+    Keyed tables go whole to everyone: the state backend takes the rows of its key groups. Watermarks are the minimum
+    over the old subtasks.
     """
     keyed: dict[str, list[Any]] = {}
     lists: dict[str, list[bytes]] = {}

@@ -48,7 +48,9 @@ class JobServices:
 
     # -- sinks
 
-    def add_committables(self, uid: str, create_committer: Callable[[], Committer | None], new: list[Committable]) -> None:
+    def add_committables(
+        self, uid: str, create_committer: Callable[[], Committer | None], new: list[Committable]
+    ) -> None:
         """What one sink subtask prepared at its end of input (possibly nothing)."""
         with self._lock:
             if uid not in self._commits:
@@ -74,7 +76,7 @@ class JobServices:
 
 
 class SplitProgress:
-    """Which splits one source subtask reads, so that the watermark assigner behind it in the chain keeps one watermark each.
+    """Which splits one source subtask reads: the watermark assigner behind it in the chain keeps one watermark each.
 
     A reader that takes files one behind another must not let the first one's end decide the watermark: splits that have
     not started hold it back. Empty for sources without splits.

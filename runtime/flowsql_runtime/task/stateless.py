@@ -23,7 +23,9 @@ class NoKeyedState:
             raise InternalError(f"state {sorted(tables)} was saved by an operator that keeps none")
 
     def __getattr__(self, name: str) -> Any:
-        raise InternalError(f"'{name}' was asked of a stateless operator: its line in operators/registry.py lacks state")
+        raise InternalError(
+            f"'{name}' was asked of a stateless operator: its line in operators/registry.py lacks state"
+        )
 
 
 class NoOperatorState:

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import (
     MAX_WATERMARK,
+    MIN_WATERMARK,
     CheckpointBarrier,
     EndOfInput,
     LatencyMarker,
@@ -24,6 +25,7 @@ from flowsql_runtime.operators.base import OperatorSnapshot, SourceOperator, Sou
 from flowsql_runtime.task.chain import ChainedOperator, OperatorChain, named_failure
 from flowsql_runtime.task.mailbox import Mailbox
 from flowsql_runtime.time.processing import ProcessingTime
+from flowsql_runtime.time.timers import TIMER_TABLES
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ class StreamTask:
         processing_time: ProcessingTime,
         metrics: TaskMetrics,
         restored: Mapping[str, OperatorSnapshot],
+        key_groups: range,
         on_snapshot: SnapshotListener | None = None,
     ) -> None:
         self.vertex_id = vertex_id
@@ -65,8 +68,9 @@ class StreamTask:
         self._gates_without_barrier = number_of_gates
         self._processing_time = processing_time
         self._restored = restored
+        self._key_groups = key_groups
         self._on_snapshot = on_snapshot
-        self._timed = [node for node in chain.operators]
+        self._timed = chain.operators
         self._running = True
 
     def run(self) -> None:
@@ -95,8 +99,11 @@ class StreamTask:
             snapshot = self._restored.get(node.uid)
             if snapshot is not None:
                 ctx = node.operator.ctx
-                ctx.state.restore(snapshot.keyed)
-                ctx.timers.restore(snapshot.keyed)
+                ctx.state.restore(
+                    {name: table for name, table in snapshot.keyed.items() if name not in TIMER_TABLES},
+                    self._key_groups,
+                )
+                ctx.timers.restore(snapshot.keyed, self._key_groups)
                 ctx.operator_state.restore(snapshot.lists, snapshot.union, snapshot.broadcast)
                 node.operator.restore_watermarks(snapshot.watermarks_ms)
         self._chain.open()
@@ -105,6 +112,10 @@ class StreamTask:
                 node.operator.initialize_state(self._restored.get(node.uid))
             except Exception as error:
                 raise named_failure(error, node.name)  # noqa: B904 - the cause is set where there is one
+            level_ms = node.operator.current_watermark
+            if node.uid in self._restored and level_ms > MIN_WATERMARK:
+                # Receivers behind an exchange start without a watermark: tell them where this operator stands.
+                node.output.emit_watermark(Watermark(level_ms))
 
     def _run_source(self, source: SourceOperator[Any]) -> None:
         head = self._chain.head

@@ -1,8 +1,8 @@
 """Timers of one operator in two time domains, kept as columns: register, delete and fire in arrays.
 
 A timer is (time, slot), set-like: registering it twice fires it once. A slot is what the operator's key index hands out.
-Kept as a log of sorted runs: what was said last about a (time, slot) counts, runs of similar size are merged, so that a
-registration costs an amortised logarithm and firing reads only prefixes.
+Kept as a log of sorted runs: what was said last about a (time, slot) counts, runs of similar size are merged, so that
+a registration costs an amortised logarithm and firing reads only prefixes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flowsql_core.errors import InternalError
+from flowsql_core.eval.columns import values_and_validity
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 EVENT_TABLE = "__event_timers"
 PROCESSING_TABLE = "__processing_timers"
+TIMER_TABLES = (EVENT_TABLE, PROCESSING_TABLE)
 _TIME = "__time_ms"
 _KEY_GROUP = "__key_group"
 
@@ -144,7 +147,7 @@ class TimerService:
             table = self._restored.pop(name, None)
             if table is not None and table.num_rows:
                 times = table.column(_TIME).combine_chunks()
-                log.write(_int64_view(times), codec.decode(table.drop_columns([_TIME])), live=True)
+                log.write(values_and_validity(times)[0], codec.decode(table.drop_columns([_TIME])), live=True)
 
     def register_event_timers(self, times_ms: Int64s, slots: Int64s) -> None:
         """Fire when the watermark reaches each time; int64 (n,) each; duplicates count once."""
@@ -194,17 +197,15 @@ class TimerService:
                 if len(pending.times_ms) and name == EVENT_TABLE:
                     raise InternalError("event timers without a slot codec cannot be part of a snapshot")
                 continue
-            import pyarrow as pa
-
             columns = dict(self._codec.encode(pending.slots))
             groups = columns.pop(_KEY_GROUP)
             tables[name] = pa.table({_KEY_GROUP: groups, _TIME: pa.array(pending.times_ms), **columns})
         return tables
 
-    def restore(self, keyed: Mapping[str, Any]) -> None:
-        """Keep the timer tables of a snapshot for :meth:`bind_slots`."""
-        self._restored = {name: keyed[name] for name in (EVENT_TABLE, PROCESSING_TABLE) if name in keyed}
-
-
-def _int64_view(array: Any) -> Int64s:
-    return np.frombuffer(array.buffers()[1], np.int64, count=len(array), offset=8 * array.offset)
+    def restore(self, keyed: Mapping[str, Any], key_groups: range) -> None:
+        """Keep the timers of ``key_groups`` for :meth:`bind_slots`."""
+        for name in TIMER_TABLES:
+            if name in keyed:
+                groups = keyed[name].column(_KEY_GROUP)
+                mine = pc.and_(pc.greater_equal(groups, key_groups.start), pc.less(groups, key_groups.stop))
+                self._restored[name] = keyed[name].filter(mine)

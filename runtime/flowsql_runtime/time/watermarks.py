@@ -1,4 +1,7 @@
-"""Merging the watermarks of channels: minimum over aligned channels, idleness. Source: Flink ``StatusWatermarkValve``."""
+"""Merging the watermarks of channels: minimum over aligned channels, idleness.
+
+Source: Flink, ``StatusWatermarkValve``.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,101 @@
+"""Writing a table: a writer per subtask, results visible when the whole job succeeded."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flowsql_connectors import registry
+from flowsql_connectors.spi.sink import SinkWriter, TableSink, WriterContext
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.graph.specs import SinkSpec
+from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
+from flowsql_runtime.operators.not_null import NotNullEnforcer, NotNullMode
+
+#: Resource with a callable ``(text) -> None`` for what a sink prints; without it the process's standard output.
+WRITE_TEXT_RESOURCE: Final = "flowsql.write-text"
+_WRITER: Final = "writer"
+
+
+class SinkOperator(Operator[SinkSpec]):
+    """Enforce NOT NULL, write, and commit in two phases.
+
+    At the end of input the writer prepares its committables; the job commits those of all sinks once every task ended
+    well, and removes them otherwise.
+
+    In     the changelog that the planner agreed on with the sink.
+    Out    nothing.
+    State  the writer's.
+    """
+
+    def __init__(self, spec: SinkSpec) -> None:
+        super().__init__(spec)
+        self._writer: SinkWriter | None = None
+
+    def open(self, ctx: OperatorContext) -> None:
+        """Make sink and writer."""
+        self._sink: TableSink = registry.create_sink(self.spec, ctx.parameters)
+        self._enforcer = NotNullEnforcer(
+            self.spec.not_null,
+            tuple(column.name for column in self.spec.input),
+            NotNullMode(self.spec.not_null_enforcer),
+        )
+        self._writer = self._sink.create_writer(
+            WriterContext(
+                job_name=ctx.job.job_name,
+                subtask=ctx.subtask,
+                parallelism=ctx.parallelism,
+                clock=ctx.clock,
+                configuration=ctx.parameters,
+                count=ctx.metrics.count,
+                submit=ctx.submit,
+                write_text=ctx.resources.get(WRITE_TEXT_RESOURCE),
+            )
+        )
+
+    def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
+        """Hand the states of former writers to this one."""
+        if snapshot is not None and snapshot.lists.get(_WRITER):
+            self._opened().restore(list(snapshot.lists[_WRITER]))
+
+    def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
+        """Write; the writer also hears of the time."""
+        track = self.advance_track(input_index, batch.track)
+        if track is not batch.track:
+            batch = batch.with_track(track)
+        batch = self._enforcer.check(batch)
+        writer = self._opened()
+        if batch.num_rows:
+            writer.write(batch)
+        if track is not None:
+            writer.on_watermark(track.last_ms)
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        """Time between batches."""
+        self._opened().on_watermark(watermark_ms)
+
+    def finish(self) -> None:
+        """First phase; the second is the job's."""
+        self._prepare(end_of_input=True)
+
+    def _prepare(self, end_of_input: bool) -> None:
+        writer = self._opened()
+        writer.flush(end_of_input)
+        self.ctx.job.add_committables(self.ctx.uid, self._sink.create_committer, writer.prepare_commit())
+
+    def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
+        """What was written so far becomes committable with the snapshot; the rest is the writer's state."""
+        self._prepare(end_of_input=False)
+        state = self._opened().snapshot()
+        return OperatorSnapshot(
+            lists={_WRITER: (state,)} if state else {},
+            watermarks_ms=super().snapshot_state(checkpoint_id).watermarks_ms,
+        )
+
+    def close(self) -> None:
+        """Release; what was not prepared disappears."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _opened(self) -> SinkWriter:
+        assert self._writer is not None
+        return self._writer

@@ -1,0 +1,120 @@
+"""Reading a table: a reader per subtask over the splits that the job's enumerator dealt out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from flowsql_connectors import registry
+from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch, TableSource
+from flowsql_core.config import option
+from flowsql_core.graph.specs import ScanSpec
+from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot, SourceOperator, SourceStatus
+
+BATCH_ROWS = option("flowsql.source.batch-rows", int, 65_536, "Rows that a source aims at in one batch.")
+
+#: Name of the list state that holds unfinished splits.
+SPLITS: Final = "splits"
+
+
+class ScanOperator(SourceOperator[ScanSpec]):
+    """Poll the connector's reader and emit what it has.
+
+    Out    the scan's columns, the changelog of the format.
+    State  unfinished splits with their positions (list state, dealt out again by the enumerator).
+    """
+
+    def __init__(self, spec: ScanSpec) -> None:
+        super().__init__(spec)
+        self._reader: SourceReader | None = None
+        self._stop_at: int | None = None
+
+    def open(self, ctx: OperatorContext) -> None:
+        """Make source and reader; nothing is read yet."""
+        self._source: TableSource = registry.create_source(self.spec, ctx.parameters)
+        self._batch_rows = BATCH_ROWS.read(ctx.parameter(BATCH_ROWS.key, str(BATCH_ROWS.default)))
+        self._reader = self._source.create_reader(
+            ReaderContext(
+                subtask=ctx.subtask,
+                parallelism=ctx.parallelism,
+                batch_rows=self._batch_rows,
+                clock=ctx.clock,
+                configuration=ctx.parameters,
+                count=ctx.metrics.count,
+                rng_seed=ctx.rng.getrandbits(63),
+            )
+        )
+
+    def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
+        """Take this subtask's splits: new ones, or those of the snapshot that the job dealt out again."""
+        ctx = self.ctx
+        splits = ctx.job.splits_of(ctx.uid, ctx.subtask, ctx.parallelism, self._source.create_enumerator)
+        ctx.progress.bounded = self._source.bounded
+        ctx.progress.unfinished.update(split.id for split in splits)
+        reader = self._opened()
+        if splits:
+            reader.add_splits(list(splits))
+        reader.no_more_splits()
+
+    def emit_next(self) -> SourceStatus:
+        """One batch of one split."""
+        rows = self._batch_rows
+        if self._stop_at is not None:
+            rows = min(rows, self._stop_at)
+            if not rows:
+                return SourceStatus.SUSPENDED
+        polled = self._opened().poll(rows)
+        if isinstance(polled, SplitBatch):
+            self._emit(polled)
+            return SourceStatus.MORE
+        match polled:
+            case ReadStatus.NOTHING_NOW:
+                return SourceStatus.NOTHING_NOW
+            case ReadStatus.END:
+                # A cut takes all subtasks, also those that have less than they were asked for.
+                return SourceStatus.END if self._stop_at is None else SourceStatus.SUSPENDED
+
+    def _emit(self, polled: SplitBatch) -> None:
+        progress = self.ctx.progress
+        progress.current = polled.split_id
+        batch = polled.batch
+        if batch.num_rows:
+            self.ctx.metrics.records_in += batch.num_rows
+            if self._stop_at is not None:
+                self._stop_at -= batch.num_rows
+            self.output.collect(batch)
+        if polled.finished:
+            progress.unfinished.discard(polled.split_id)
+        progress.current = None
+
+    def wake_when_available(self, wake: Callable[[], None]) -> None:
+        """The reader calls ``wake``."""
+        self._opened().wake_when_available(wake)
+
+    def stop_at(self, rows: int) -> None:
+        """Suspend after so many rows of this run, or at the end if there are fewer."""
+        self._stop_at = rows
+
+    def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
+        """Unfinished splits, positions counted to the last emitted row."""
+        return OperatorSnapshot(lists={SPLITS: tuple(encode_split(split) for split in self._opened().snapshot())})
+
+    def close(self) -> None:
+        """Release files and threads."""
+        if self._reader is not None:
+            self._reader.close()
+
+    def _opened(self) -> SourceReader:
+        assert self._reader is not None
+        return self._reader
+
+
+def encode_split(split: Split) -> bytes:
+    """Id, a zero byte, data."""
+    return split.id.encode() + b"\0" + split.data
+
+
+def decode_splits(encoded: Iterable[bytes]) -> list[Split]:
+    """The inverse of :func:`encode_split`, for all."""
+    parts = [item.partition(b"\0") for item in encoded]
+    return [Split(name.decode(), data) for name, _, data in parts]

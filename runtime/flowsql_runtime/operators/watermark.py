@@ -1,0 +1,174 @@
+"""The watermark assigner: makes the watermark track of each batch from an expression over its rows."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from flowsql_core.batch import ChangelogBatch, WatermarkTrack
+from flowsql_core.element import ACTIVE, IDLE, MAX_WATERMARK, MIN_WATERMARK, Watermark, WatermarkStatus
+from flowsql_core.errors import ExecutionError
+from flowsql_core.eval.columns import values_and_validity
+from flowsql_core.eval.compile import compile_projections
+from flowsql_core.graph.specs import WatermarkAssignerSpec, WatermarkEmit
+from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
+from flowsql_runtime.operators.evaluation import eval_context
+from flowsql_runtime.time.emission import emissions
+
+Int64s = npt.NDArray[np.int64]
+
+_LEVELS: Final = "levels"
+_PER_MS: Final = {"s": None, "ms": 1, "us": 1_000, "ns": 1_000_000}
+#: Slots of the two processing timers.
+_TICK, _IDLENESS = 0, 1
+
+
+class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
+    """Flink's WatermarkAssigner, row-precise: the track says after which rows watermarks leave.
+
+    A source in the same task that reads several splits has one watermark per split: the minimum over the unfinished
+    ones counts, and one that has not started holds it back. So files read one behind another lose no rows as late.
+
+    In     insert-only or changelog; a NULL row time fails the job.
+    Out    the same rows with a watermark track; incoming watermarks other than the last are replaced.
+    State  current and last emitted watermark.
+    """
+
+    def open(self, ctx: OperatorContext) -> None:
+        """Compile the expression."""
+        self._expression = compile_projections((self.spec.expression,), eval_context(ctx))
+        on_event = self.spec.emit is WatermarkEmit.ON_EVENT
+        # Flink's assigner counts from 0, not from the smallest long.
+        self._start_ms = MIN_WATERMARK if on_event else 0
+        self._interval_ms = 0 if on_event else self.spec.interval_ms
+        self._last_ms = self._start_ms
+        self._by_split: dict[str | None, int] = {}
+        self._finished_ms = self._start_ms
+        self._pending: list[Int64s | None] = [None, None]
+
+    def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
+        """Go on from the lowest of the old subtasks, and tell the receivers where that is."""
+        if snapshot is not None:
+            stored = [struct.unpack("<qq", part) for part in snapshot.union.get(_LEVELS, ())]
+            if stored:
+                self._finished_ms = min(current for current, _ in stored)
+                self._last_ms = min(last for _, last in stored)
+                if self._last_ms > self._start_ms:
+                    self.output.emit_watermark(Watermark(self._last_ms))
+        if self.spec.idle_timeout_ms > 0:
+            self._arm(_IDLENESS, self.spec.idle_timeout_ms)
+
+    def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
+        """Rows with their new track."""
+        if batch.columns[self.spec.rowtime_index].null_count:
+            raise ExecutionError(
+                "null-rowtime",
+                "RowTime field should not be null, please convert it to a non-null long value.",
+                hint=f"column '{self.spec.rowtime_name}' is the row time; give it a value with COALESCE",
+            )
+        if self.spec.idle_timeout_ms > 0:
+            self._active()
+        self.output.collect(batch.with_track(self._track(batch)))
+
+    def _track(self, batch: ChangelogBatch) -> WatermarkTrack | None:
+        if not batch.num_rows:
+            return None
+        split = self.ctx.progress.current
+        before = self._by_split.get(split, self._start_ms if split is not None else self._finished_ms)
+        own = self._levels(batch, before)
+        self._by_split[split] = int(own[-1])
+        ceiling_ms = self._others(split)
+        if ceiling_ms <= self._last_ms:
+            return None
+        # What finished splits reached stays reached.
+        floor_ms = self._last_ms
+        levels = np.clip(own, floor_ms, ceiling_ms) if ceiling_ms < MAX_WATERMARK else np.maximum(own, floor_ms)
+        track = emissions(levels, self._last_ms, self._interval_ms)
+        if track is not None:
+            self._last_ms = track.last_ms
+        elif int(levels[-1]) > self._last_ms and not self.ctx.progress.bounded and self._interval_ms:
+            # Less than the interval: the tick after a quiet interval emits it. A bounded source is read to its end
+            # anyway, and there a tick would make the answer depend on the machine's speed.
+            self._arm(_TICK, self._interval_ms)
+        return track
+
+    def _levels(self, batch: ChangelogBatch, before_ms: int) -> Int64s:
+        """The watermark of this split after each row, not falling; NULLs of the expression lift nothing."""
+        (column,) = self._expression(batch.columns, batch.num_rows)
+        values, valid = values_and_validity(column)
+        per_ms = _PER_MS[column.type.unit]
+        levels = values * 1_000 if per_ms is None else values // per_ms if per_ms > 1 else values
+        if valid is not None:
+            levels = np.where(valid, levels, MIN_WATERMARK)
+        rising: Int64s = np.maximum.accumulate(levels)
+        return np.maximum(rising, before_ms)
+
+    def _others(self, split: str | None) -> int:
+        """The minimum over the other unfinished splits; splits that ended are forgotten."""
+        progress = self.ctx.progress
+        if split is None:
+            return MAX_WATERMARK
+        for ended in [known for known in self._by_split if known not in progress.unfinished and known != split]:
+            self._finished_ms = max(self._finished_ms, self._by_split.pop(ended))
+        lowest = MAX_WATERMARK
+        for other in progress.unfinished:
+            if other != split:
+                lowest = min(lowest, self._by_split.get(other, MIN_WATERMARK))
+        return lowest
+
+    # -- time from outside
+
+    def process_watermark(self, input_index: int, watermark: Watermark) -> None:
+        """Watermarks from above are not event time of this table, but the last one ends it."""
+        if watermark.timestamp_ms == MAX_WATERMARK and self._last_ms != MAX_WATERMARK:
+            self._wake()
+            self._last_ms = MAX_WATERMARK
+            self.output.emit_watermark(watermark)
+
+    def process_watermark_status(self, input_index: int, status: WatermarkStatus) -> None:
+        """Idleness is judged here, by ``idle_timeout_ms``."""
+
+    def on_processing_timers(self, times_ms: Int64s, slots: Int64s) -> None:
+        """The tick emits what is left below the interval; the idle timeout declares idleness."""
+        if _TICK in slots:
+            self._tick()
+        if _IDLENESS in slots and not self._idle:
+            self._idle = True
+            self.output.emit_watermark_status(IDLE)
+
+    def _tick(self) -> None:
+        current = min(self._by_split.values(), default=self._finished_ms)
+        started = all(split in self._by_split for split in self.ctx.progress.unfinished)
+        if started and current > self._last_ms:
+            self._last_ms = current
+            self.output.emit_watermark(Watermark(current))
+
+    def _active(self) -> None:
+        self._wake()
+        self._arm(_IDLENESS, self.spec.idle_timeout_ms)
+
+    def _wake(self) -> None:
+        if self._idle:
+            self._idle = False
+            self.output.emit_watermark_status(ACTIVE)
+
+    def _arm(self, slot: int, after_ms: int) -> None:
+        """(Re)start one of the timers: only a quiet time of ``after_ms`` lets it fire."""
+        timers = self.ctx.timers
+        pending = self._pending[slot]
+        due = np.array([self.ctx.clock.now_ms() + after_ms], np.int64)
+        where = np.array([slot], np.int64)
+        if pending is not None:
+            timers.delete_processing_timers(pending, where)
+        timers.register_processing_timers(due, where)
+        self._pending[slot] = due
+
+    # -- fault tolerance
+
+    def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
+        """The two levels, handed to every new subtask, which take the lowest."""
+        current = min(self._by_split.values(), default=self._finished_ms)
+        return OperatorSnapshot(union={_LEVELS: (struct.pack("<qq", current, self._last_ms),)})
