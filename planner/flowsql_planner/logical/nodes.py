@@ -104,6 +104,16 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class Expand:
+    """Each row once per projection list: grouping sets as the optimizer writes them (the binder never makes it)."""
+
+    input: Rel
+    projections: tuple[tuple[Expr, ...], ...]
+    schema: Schema
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class WindowTableFunction:
     """TUMBLE/HOP/CUMULATE/SESSION over a time attribute; appends window_start, window_end, window_time.
 
@@ -190,7 +200,18 @@ class Sink:
 
 
 Rel = (
-    Scan | Values | Project | Filter | WatermarkAssigner | Aggregate | WindowTableFunction | Join | Union | Sort | Sink
+    Scan
+    | Values
+    | Project
+    | Filter
+    | WatermarkAssigner
+    | Aggregate
+    | Expand
+    | WindowTableFunction
+    | Join
+    | Union
+    | Sort
+    | Sink
 )
 
 
@@ -203,7 +224,16 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
             return (left, right)
         case Union(inputs=all_inputs):
             return all_inputs
-        case Project() | Filter() | WatermarkAssigner() | Aggregate() | WindowTableFunction() | Sort() | Sink():
+        case (
+            Project()
+            | Filter()
+            | WatermarkAssigner()
+            | Aggregate()
+            | Expand()
+            | WindowTableFunction()
+            | Sort()
+            | Sink()
+        ):
             return (rel.input,)
         case _:
             assert_never(rel)

@@ -1,0 +1,165 @@
+"""Expressions as EXPLAIN prints them: prefix in the first two sections, infix in the execution plan."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Sequence
+from typing import Final, assert_never
+
+from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal
+from flowsql_core.types import logical as t
+
+_INFIX: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "AND", "OR", "LIKE", "||"})
+_POSTFIX: Final = frozenset(
+    {"IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE", "IS UNKNOWN", "IS NOT UNKNOWN"}
+)
+_CHARSET: Final = 'CHARACTER SET "UTF-16LE"'
+
+
+class ExpressionPrinter:
+    """Prints expressions over named columns. ``names`` None prints ``$0``, ``$1``."""
+
+    def __init__(self, names: Sequence[str] | None, infix: bool = False) -> None:
+        self._names = names
+        self._infix = infix
+
+    def print(self, expr: Expr) -> str:
+        """The text of an expression."""
+        match expr:
+            case InputRef(index=index):
+                return f"${index}" if self._names is None else self._names[index]
+            case Literal():
+                return self._literal(expr)
+            case Cast(operand=operand, type=type_):
+                if t.is_proctime(operand.type) and not t.is_proctime(type_):
+                    return f"PROCTIME_MATERIALIZE({self.print(operand)})"
+                name = "TRY_CAST" if expr.safe else "CAST"
+                return f"{name}({self.print(operand)} AS {calcite_type(type_)})"
+            case Case(conditions=conditions, results=results, otherwise=otherwise):
+                parts = [self.print(part) for pair in zip(conditions, results, strict=True) for part in pair]
+                return f"CASE({', '.join([*parts, self.print(otherwise)])})"
+            case Call():
+                return self._call(expr)
+            case _:
+                assert_never(expr)
+
+    def _call(self, expr: Call) -> str:
+        args = [self.print(arg) for arg in expr.args]
+        if self._infix and expr.function in _INFIX and len(args) > 1:
+            return "(" + f" {expr.function} ".join(args) + ")"
+        if self._infix and expr.function in _POSTFIX:
+            return f"{args[0]} {expr.function}"
+        if expr.function == "FIELD":
+            return f"{args[0]}.{expr.option('name')}"
+        if expr.function == "EXTRACT":
+            return f"EXTRACT(FLAG({expr.option('unit')}), {', '.join(args)})"
+        extra = [f"FLAG({value})" for name, value in expr.options if isinstance(value, str) and name == "unit"]
+        return f"{expr.function}({', '.join(extra + args)})"
+
+    def _literal(self, literal: Literal) -> str:
+        value, type_ = literal.value, literal.type
+        if value is None:
+            return f"null:{calcite_type(type_.as_nullable())}"
+        text = literal_text(value, type_)
+        if self._infix:
+            match type_:
+                case t.CharacterType():
+                    return "'" + str(value).replace("'", "''") + "'"
+                case t.DayTimeIntervalType() | t.YearMonthIntervalType():
+                    return f"{text}:{_interval(type_)}"
+                case _:
+                    return text
+        match type_:
+            case t.CharType():
+                return text
+            case t.IntType() | t.BooleanType() | t.DateTimeType():
+                return text
+            case t.DayTimeIntervalType() | t.YearMonthIntervalType():
+                return f"{text}:{_interval(type_)}"
+            case _:
+                return f"{text}:{calcite_type(type_.as_nullable())}"
+
+
+def literal_text(value: object, type_: t.LogicalType) -> str:
+    """A constant's value, without its type."""
+    match type_:
+        case t.CharacterType():
+            return "_UTF-16LE'" + str(value).replace("'", "''") + "'"
+        case t.BooleanType():
+            return "true" if value else "false"
+        case t.BinaryStringType():
+            return f"X'{value.hex()}'" if isinstance(value, bytes) else str(value)
+        case t.DateType():
+            return str(datetime.date(1970, 1, 1) + datetime.timedelta(days=_int(value)))
+        case t.TimeType():
+            total, millis = divmod(_int(value), 1000)
+            text = f"{total // 3600:02d}:{total % 3600 // 60:02d}:{total % 60:02d}"
+            return f"{text}.{millis:03d}".rstrip("0") if millis else text
+        case t.TimestampType() | t.TimestampLtzType():
+            seconds, nanos = divmod(_int(value), 1_000_000_000)
+            moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
+            return str(moment) + (f".{nanos:09d}".rstrip("0") if nanos else "")
+        case t.DecimalType() if isinstance(value, decimal.Decimal):
+            return f"{value:f}"
+        case t.ApproximateType() if isinstance(value, float):
+            return _scientific(value)
+        case _:
+            return str(value)
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _scientific(value: float) -> str:
+    mantissa, _, exponent = f"{value:.17g}".partition("e")
+    if not exponent:
+        exponent = str(decimal.Decimal(repr(value)).adjusted()) if value else "0"
+        mantissa = f"{decimal.Decimal(repr(value)).scaleb(-int(exponent)).normalize():f}" if value else "0"
+    return f"{mantissa}{'' if '.' in mantissa else '.0'}E{int(exponent)}"
+
+
+def calcite_type(type_: t.LogicalType) -> str:
+    """A type as plans print it."""
+    match type_:
+        case t.IntType():
+            text = "INTEGER"
+        case t.CharType(length=length):
+            text = f"CHAR({length}) {_CHARSET}"
+        case t.VarCharType(length=length):
+            text = f"VARCHAR({length}) {_CHARSET}"
+        case t.VarBinaryType(length=length):
+            text = f"VARBINARY({length})"
+        case t.TimestampLtzType(precision=precision):
+            text = f"TIMESTAMP_WITH_LOCAL_TIME_ZONE({precision})"
+        case t.DayTimeIntervalType() | t.YearMonthIntervalType():
+            text = _interval(type_)
+        case t.ArrayType(element=element):
+            text = f"{calcite_type(element)} ARRAY"
+        case _:
+            text = type_.as_nullable().text()
+    return text if type_.nullable else f"{text} NOT NULL"
+
+
+def record_type(schema: t.Schema) -> str:
+    """The row type of VALUES."""
+    return "RecordType(" + ", ".join(f"{_plain(column.type)} {column.name}" for column in schema) + ")"
+
+
+def _plain(type_: t.LogicalType) -> str:
+    return calcite_type(type_.as_nullable()).removesuffix(f" {_CHARSET}")
+
+
+def _interval(type_: t.LogicalType) -> str:
+    assert isinstance(type_, t.DayTimeIntervalType | t.YearMonthIntervalType)
+    return f"INTERVAL {type_.resolution}"
+
+
+def duration_text(ms: int) -> str:
+    """A window's size: the largest unit that divides it (``10 min``, ``1 h``, ``500 ms``)."""
+    for unit, length in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if ms and ms % length == 0:
+            return f"{ms // length} {unit}"
+    return f"{ms} ms"

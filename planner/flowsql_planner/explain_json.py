@@ -1,0 +1,94 @@
+"""The stream graph as EXPLAIN shows it: JSON_EXECUTION_PLAN, and FlowSQL's chaining decisions."""
+
+from __future__ import annotations
+
+import json
+
+from flowsql_core.graph.specs import CollectSinkSpec, SinkSpec, UnionSpec
+from flowsql_planner.explain_node import describe
+from flowsql_planner.physical.nodes import SinkNode, TableSourceScan
+from flowsql_planner.translate.graph import StreamEdge, StreamGraph, StreamNode
+
+
+def json_plan(graph: StreamGraph) -> str:
+    """Flink's JSON of a stream graph. Unions are edges there, and a collected answer has no sink."""
+    nodes = []
+    for number, node in graph.nodes.items():
+        if isinstance(node.operator.spec, UnionSpec | CollectSinkSpec):
+            continue
+        entry: dict[str, object] = {
+            "id": number,
+            "type": _type(node),
+            "pact": _pact(node),
+            "contents": f"[{number}]:{describe(node.physical, infix=True)}",
+            "parallelism": node.parallelism,
+        }
+        predecessors = [
+            {"id": edge.source, "ship_strategy": edge.partitioning.strategy.value, "side": "second"}
+            for edge in _real_inputs(graph, number)
+        ]
+        if predecessors:
+            entry["predecessors"] = predecessors
+        nodes.append(entry)
+    return _flink_style(json.dumps({"nodes": nodes}, indent=2, ensure_ascii=False)) + "\n"
+
+
+def _real_inputs(graph: StreamGraph, number: int) -> list[StreamEdge]:
+    found = []
+    for edge in graph.inputs_of(number):
+        if isinstance(graph.nodes[edge.source].operator.spec, UnionSpec):
+            found.extend(_real_inputs(graph, edge.source))
+        else:
+            found.append(edge)
+    return found
+
+
+def _type(node: StreamNode) -> str:
+    number = node.operator.id
+    match node.physical:
+        case TableSourceScan(table=table):
+            return f"Source: {table.path[-1]}[{number}]"
+        case SinkNode(name=name):
+            return f"Sink: {name.rpartition('.')[2]}[{number}]"
+        case physical:
+            return f"{describe(physical).partition('(')[0]}[{number}]"
+
+
+def _pact(node: StreamNode) -> str:
+    if not node.physical.inputs:
+        return "Data Source"
+    return "Data Sink" if isinstance(node.operator.spec, SinkSpec) else "Operator"
+
+
+def _flink_style(text: str) -> str:
+    """Jackson's layout: objects of a list open on the list's line, colons stand free."""
+    lines = text.split("\n")
+    joined = "\n".join(lines).replace('": ', '" : ')
+    joined = joined.replace("[\n    {", "[ {").replace("},\n    {", "}, {").replace("}\n  ]", "} ]")
+    inner = joined.replace("[\n        {", "[ {").replace("},\n        {", "}, {").replace("}\n      ]", "} ]")
+    return "\n".join(_dedent(line) for line in inner.split("\n"))
+
+
+def _dedent(line: str) -> str:
+    """One list level stands on the line of its parent: its members move two columns to the left a level."""
+    depth = len(line) - len(line.lstrip(" "))
+    if depth >= 10:
+        return line[4:]
+    return line[2:] if depth >= 4 else line
+
+
+def chaining_text(graph: StreamGraph) -> str:
+    """One line an edge: chained or not, and why."""
+    rows = []
+    for edge in graph.edges:
+        source, target = graph.nodes[edge.source].operator, graph.nodes[edge.target].operator
+        word = "chained" if edge.decision.chained else "not chained"
+        rows.append(
+            f"{_short(source.name)}[{edge.source}] -> {_short(target.name)}[{edge.target}]: {word} "
+            f"({edge.decision.reason})"
+        )
+    return "\n".join(rows) + "\n"
+
+
+def _short(name: str) -> str:
+    return name.partition("(")[0].partition("[")[0]

@@ -1,0 +1,1 @@
+"""Logical plan -> better logical plan: ordered rules, one a file."""

@@ -1,0 +1,31 @@
+"""Which expressions may be moved, merged or evaluated twice."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flowsql_core.expr import Call, Expr, walk
+
+#: Functions whose value is another one at each call; Flink never moves or merges them into several places.
+_NON_DETERMINISTIC: Final = frozenset({"RAND", "RAND_INTEGER", "UUID", "UNIX_TIMESTAMP"})
+#: Functions that read the clock once per row in streaming: movable, but never folded to a constant.
+_CLOCK: Final = frozenset(
+    {
+        "PROCTIME", "CURRENT_TIMESTAMP", "NOW", "CURRENT_ROW_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE",
+        "CURRENT_TIME", "CURRENT_WATERMARK", "CURRENT_DATABASE",
+    }
+)  # fmt: skip
+
+
+def is_deterministic(expr: Expr) -> bool:
+    """Whether evaluating the expression again, or elsewhere, gives the same value."""
+    return not any(
+        isinstance(node, Call)
+        and (node.function in _NON_DETERMINISTIC and not (node.function == "UNIX_TIMESTAMP" and node.args))
+        for node in walk(expr)
+    )
+
+
+def is_foldable(expr: Expr) -> bool:
+    """Whether an expression without references has one value for the whole job."""
+    return is_deterministic(expr) and not any(isinstance(node, Call) and node.function in _CLOCK for node in walk(expr))

@@ -1,0 +1,76 @@
+"""Runs ordered rule lists over a plan and records what changed: traversal and fixpoint are here, not in rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from flowsql_core.errors import InternalError
+from flowsql_planner.logical.nodes import Rel, inputs
+from flowsql_planner.logical.rewrite import with_inputs
+
+#: A local rewrite: the new node, or None when the node stays.
+Rule = Callable[[Rel], Rel | None]
+#: A rewrite of the whole plan; the same object when nothing changed.
+TreeRule = Callable[[Rel], Rel]
+
+_MAX_ROUNDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Rules that run together until none of them changes anything, or whole-tree rules that run once each."""
+
+    name: str
+    rules: tuple[Rule, ...] = ()
+    tree_rules: tuple[TreeRule, ...] = ()
+
+
+@dataclass(slots=True)
+class Trace:
+    """Names of the rules that changed something, in order, each with its stage."""
+
+    steps: list[tuple[str, str]] = field(default_factory=list)
+
+
+def optimize(root: Rel, program: tuple[Stage, ...], trace: Trace | None = None) -> Rel:
+    """The plan after all stages.
+
+    Raises:
+        InternalError: rules undo each other for ever.
+    """
+    recorded = Trace() if trace is None else trace
+    for stage in program:
+        for tree_rule in stage.tree_rules:
+            changed = tree_rule(root)
+            if changed is not root:
+                recorded.steps.append((stage.name, tree_rule.__name__))
+                root = changed
+        if stage.rules:
+            root = _fixpoint(root, stage, recorded)
+    return root
+
+
+def _fixpoint(root: Rel, stage: Stage, trace: Trace) -> Rel:
+    for _ in range(_MAX_ROUNDS):
+        changed = _rewrite(root, stage, trace)
+        if changed is root:
+            return root
+        root = changed
+    raise InternalError(f"optimizer stage '{stage.name}' does not come to rest")
+
+
+def _rewrite(rel: Rel, stage: Stage, trace: Trace) -> Rel:
+    """One pass: each node's rules first, then its inputs."""
+    for _ in range(_MAX_ROUNDS):
+        for rule in stage.rules:
+            made = rule(rel)
+            if made is not None:
+                trace.steps.append((stage.name, rule.__name__))
+                rel = made
+                break
+        else:
+            break
+    else:
+        raise InternalError(f"optimizer stage '{stage.name}' does not come to rest")
+    return with_inputs(rel, tuple(_rewrite(child, stage, trace) for child in inputs(rel)))

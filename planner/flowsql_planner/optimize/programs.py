@@ -1,0 +1,80 @@
+"""THE ordered rule lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flowsql_planner.logical.nodes import Rel
+from flowsql_planner.optimize.abilities import SourceAbilities
+from flowsql_planner.optimize.driver import Rule, Stage, TreeRule
+from flowsql_planner.optimize.rules.expand_grouping_sets import expand_grouping_sets
+from flowsql_planner.optimize.rules.infer_join_predicates import infer_join_predicates
+from flowsql_planner.optimize.rules.merge_filters import merge_filters
+from flowsql_planner.optimize.rules.merge_projects import merge_projects
+from flowsql_planner.optimize.rules.prune_columns import prune_columns
+from flowsql_planner.optimize.rules.prune_empty import prune_empty
+from flowsql_planner.optimize.rules.push_condition_into_join_inputs import push_condition_into_join_inputs
+from flowsql_planner.optimize.rules.push_filter_into_join import push_filter_into_join
+from flowsql_planner.optimize.rules.push_filter_into_scan import push_filter_into_scan
+from flowsql_planner.optimize.rules.push_filter_through_aggregate import push_filter_through_aggregate
+from flowsql_planner.optimize.rules.push_filter_through_project import push_filter_through_project
+from flowsql_planner.optimize.rules.push_filter_through_union import push_filter_through_union
+from flowsql_planner.optimize.rules.push_join_key_expressions import push_join_key_expressions
+from flowsql_planner.optimize.rules.push_limit_into_scan import push_limit_into_scan
+from flowsql_planner.optimize.rules.push_sort_through_project import push_sort_through_project
+from flowsql_planner.optimize.rules.remove_aggregate_on_unique_key import remove_aggregate_on_unique_key
+from flowsql_planner.optimize.rules.remove_trivial_project import remove_trivial_project
+from flowsql_planner.optimize.rules.simplify_filter import simplify_filter
+from flowsql_planner.optimize.rules.simplify_outer_join import simplify_outer_join
+
+_TIDY: tuple[Rule, ...] = (merge_projects, remove_trivial_project, merge_filters, simplify_filter, prune_empty)
+
+#: Filters first move as far down as they may, so that each scan, join and aggregate meets the ones that concern it.
+#: simplify_outer_join before push_filter_into_join: the filter must still stand above the join that it simplifies.
+_FILTERS: tuple[Rule, ...] = (
+    merge_filters,
+    simplify_filter,
+    push_filter_through_project,
+    push_filter_through_union,
+    push_filter_through_aggregate,
+    simplify_outer_join,
+    push_filter_into_join,
+    push_condition_into_join_inputs,
+)
+
+
+def streaming(abilities: SourceAbilities, fold_constants: TreeRule) -> tuple[Stage, ...]:
+    """The program for unbounded (and, with the same answers, bounded) streaming plans."""
+    return (
+        # Folding first: a condition that becomes TRUE or FALSE decides what is worth moving.
+        Stage("fold", tree_rules=(fold_constants,)),
+        # Grouping sets before filters: a HAVING on a key must not be pushed below the set that NULLs it.
+        Stage("rewrite", rules=(expand_grouping_sets,)),
+        Stage("filters", rules=(*_FILTERS, *_TIDY)),
+        # Transitive predicates once the filters rest, then down with the new ones.
+        Stage("predicates", rules=(infer_join_predicates, *_FILTERS)),
+        Stage("joins", rules=(push_join_key_expressions, *_TIDY, remove_aggregate_on_unique_key)),
+        # LIMIT below projections before columns are pruned, so that the cut is as low as it can be.
+        Stage("limits", rules=(push_sort_through_project, *_TIDY)),
+        # The source is asked before pruning: a filter that it takes over completely needs its columns no longer.
+        Stage("scans", rules=(_bound_rule(push_filter_into_scan, abilities),)),
+        Stage("columns", tree_rules=(_bound_tree_rule(prune_columns, abilities),)),
+        Stage("tidy", rules=_TIDY),
+        Stage("limit into scan", rules=(_bound_rule(push_limit_into_scan, abilities),)),
+    )
+
+
+def _bound_rule(rule: Callable[[Rel, SourceAbilities], Rel | None], abilities: SourceAbilities) -> Rule:
+    def bound(rel: Rel) -> Rel | None:
+        return rule(rel, abilities)
+
+    bound.__name__ = rule.__name__
+    return bound
+
+
+def _bound_tree_rule(rule: Callable[[Rel, SourceAbilities], Rel], abilities: SourceAbilities) -> TreeRule:
+    def bound(rel: Rel) -> Rel:
+        return rule(rel, abilities)
+
+    bound.__name__ = rule.__name__
+    return bound

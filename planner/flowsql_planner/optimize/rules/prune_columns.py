@@ -1,0 +1,226 @@
+"""Columns that nobody reads are not computed, not shuffled, not kept, not read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal, input_refs, remap_inputs
+from flowsql_core.graph.specs import JoinKind
+from flowsql_core.types.logical import INT
+from flowsql_planner.logical.nodes import (
+    Aggregate,
+    Expand,
+    Filter,
+    Join,
+    Project,
+    Rel,
+    Scan,
+    Sink,
+    Sort,
+    Union,
+    Values,
+    WatermarkAssigner,
+    WindowTableFunction,
+)
+from flowsql_planner.logical.rewrite import make_aggregate, make_join, ref, select
+from flowsql_planner.optimize.abilities import SourceAbilities
+
+#: Old position -> new position of the columns that are still there.
+Places = dict[int, int]
+
+
+def prune_columns(root: Rel, abilities: SourceAbilities) -> Rel:
+    """Every node keeps the columns that the nodes above it read.
+
+    Rows, their order and their kinds stay, except that an aggregate without a dropped call changes less often.
+    Aggregates, joins and unions get exactly what they read; elsewhere surplus columns may pass through.
+    """
+    return _Pruner(abilities).exact(root, tuple(range(len(root.schema))))
+
+
+class _Pruner:
+    def __init__(self, abilities: SourceAbilities) -> None:
+        self._abilities = abilities
+
+    def exact(self, rel: Rel, columns: tuple[int, ...]) -> Rel:
+        """The node with exactly these columns in this order."""
+        made, places = self.prune(rel, frozenset(columns))
+        return select(made, tuple(places[index] for index in columns))
+
+    def narrow(self, rel: Rel, needed: frozenset[int]) -> tuple[Rel, Places]:
+        """The node with exactly the needed columns in their order, at least one."""
+        columns = tuple(sorted(needed))
+        made, places = self.prune(rel, needed)
+        if not columns:
+            # Rows without columns cannot be counted: one column stays, whichever is there.
+            return select(made, (0,)), {}
+        return select(made, tuple(places[index] for index in columns)), {old: i for i, old in enumerate(columns)}
+
+    def prune(self, rel: Rel, needed: frozenset[int]) -> tuple[Rel, Places]:
+        """The node with at least the needed columns."""
+        match rel:
+            case Scan():
+                return self._scan(rel, needed)
+            case Values():
+                return rel, _same(rel)
+            case Project():
+                return self._project(rel, needed)
+            case Filter():
+                made, places = self.prune(rel.input, needed | input_refs(rel.condition))
+                return replace(rel, input=made, condition=_remap(rel.condition, places)), places
+            case WatermarkAssigner():
+                return self._watermark(rel, needed)
+            case Aggregate():
+                return self._aggregate(rel, needed)
+            case Expand():
+                return self._expand(rel, needed)
+            case WindowTableFunction():
+                return self._window(rel, needed)
+            case Join():
+                return self._join(rel, needed)
+            case Union():
+                return self._union(rel, needed)
+            case Sort():
+                made, places = self.prune(rel.input, needed | {key.index for key in rel.keys})
+                keys = tuple(replace(key, index=places[key.index]) for key in rel.keys)
+                return replace(rel, input=made, keys=keys), places
+            case Sink():
+                return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.schema))))), _same(rel)
+            case _:
+                assert_never(rel)
+
+    def _scan(self, rel: Scan, needed: frozenset[int]) -> tuple[Rel, Places]:
+        if not self._abilities.supports_projection(rel):
+            return rel, _same(rel)
+        kept = tuple(sorted(needed)) or (_cheapest(rel),)
+        if len(kept) == len(rel.schema):
+            return rel, _same(rel)
+        physical = len(rel.projection)
+        made = replace(
+            rel,
+            projection=tuple(rel.projection[index] for index in kept if index < physical),
+            metadata=tuple(rel.metadata[index - physical] for index in kept if index >= physical),
+            schema=tuple(rel.schema[index] for index in kept),
+        )
+        return made, {old: new for new, old in enumerate(kept)}
+
+    def _project(self, rel: Project, needed: frozenset[int]) -> tuple[Rel, Places]:
+        kept = tuple(sorted(needed))
+        exprs = tuple(rel.exprs[index] for index in kept)
+        names = tuple(rel.names[index] for index in kept)
+        made, places = self.prune(rel.input, frozenset().union(*(input_refs(expr) for expr in exprs)))
+        if not kept:
+            exprs, names = (Literal(0, INT.as_nullable(False)),), ("$f0",)
+        moved = tuple(_remap(expr, places) for expr in exprs)
+        return replace(rel, input=made, exprs=moved, names=names), {old: new for new, old in enumerate(kept)}
+
+    def _watermark(self, rel: WatermarkAssigner, needed: frozenset[int]) -> tuple[Rel, Places]:
+        wanted = needed | {rel.rowtime_index} | input_refs(rel.expression)
+        made, places = self.narrow(rel.input, wanted)
+        schema = tuple(rel.schema[index] for index in sorted(wanted))
+        return (
+            replace(
+                rel,
+                input=made,
+                rowtime_index=places[rel.rowtime_index],
+                expression=_remap(rel.expression, places),
+                schema=schema,
+            ),
+            places,
+        )
+
+    def _aggregate(self, rel: Aggregate, needed: frozenset[int]) -> tuple[Rel, Places]:
+        keys = len(rel.grouping)
+        kept = [index for index in range(len(rel.calls)) if keys + index in needed]
+        if not kept and not rel.grouping:
+            kept = [0]  # the one row of a global aggregate is still there
+        calls = tuple(rel.calls[index] for index in kept)
+        wanted = frozenset(rel.grouping).union(*(_reads(call) for call in calls))
+        made, places = self.narrow(rel.input, wanted)
+        moved = tuple(_moved(call, places, made) for call in calls)
+        grouping = tuple(places[index] for index in rel.grouping)
+        result = {index: index for index in range(keys)}
+        result |= {keys + old: keys + new for new, old in enumerate(kept)}
+        sets = rel.grouping_sets
+        renamed = None if sets is None else tuple(tuple(places[index] for index in set_) for set_ in sets)
+        aggregate = make_aggregate(replace(rel, grouping_sets=renamed), made, grouping, moved)
+        schema = tuple(
+            replace(column, name=old.name) for column, old in zip(aggregate.schema, rel.schema[:keys], strict=False)
+        )
+        return replace(aggregate, schema=schema + aggregate.schema[keys:]), result
+
+    def _expand(self, rel: Expand, needed: frozenset[int]) -> tuple[Rel, Places]:
+        kept = tuple(sorted(needed)) or (0,)
+        used: frozenset[int] = frozenset().union(*(input_refs(row[index]) for row in rel.projections for index in kept))
+        made, places = self.narrow(rel.input, used)
+        rows = tuple(tuple(_remap(row[index], places) for index in kept) for row in rel.projections)
+        schema = tuple(rel.schema[index] for index in kept)
+        return replace(rel, input=made, projections=rows, schema=schema), {old: new for new, old in enumerate(kept)}
+
+    def _window(self, rel: WindowTableFunction, needed: frozenset[int]) -> tuple[Rel, Places]:
+        width = len(rel.input.schema)
+        below = frozenset(index for index in needed if index < width) | {rel.time_index} | frozenset(rel.partition)
+        made, places = self.prune(rel.input, below)
+        added = len(made.schema)
+        result = dict(places) | {width + i: added + i for i in range(3)}
+        return (
+            replace(
+                rel,
+                input=made,
+                time_index=places[rel.time_index],
+                partition=tuple(places[index] for index in rel.partition),
+                schema=made.schema + rel.schema[width:],
+            ),
+            result,
+        )
+
+    def _join(self, rel: Join, needed: frozenset[int]) -> tuple[Rel, Places]:
+        width = len(rel.left.schema)
+        used = needed if rel.condition is None else needed | input_refs(rel.condition)
+        left, of_left = self.narrow(rel.left, frozenset(index for index in used if index < width))
+        right, of_right = self.narrow(rel.right, frozenset(index - width for index in used if index >= width))
+        places = dict(of_left)
+        places |= {width + old: len(left.schema) + new for old, new in of_right.items()}
+        condition = None if rel.condition is None else _remap(rel.condition, places)
+        made = make_join(rel, left, right, condition)
+        if rel.kind in (JoinKind.SEMI, JoinKind.ANTI):
+            places = dict(of_left)
+        return made, places
+
+    def _union(self, rel: Union, needed: frozenset[int]) -> tuple[Rel, Places]:
+        columns = tuple(sorted(needed)) or (0,)
+        inputs = tuple(self.exact(child, columns) for child in rel.inputs)
+        schema = tuple(rel.schema[index] for index in columns)
+        return replace(rel, inputs=inputs, schema=schema), {old: new for new, old in enumerate(columns)}
+
+
+def _same(rel: Rel) -> Places:
+    return {index: index for index in range(len(rel.schema))}
+
+
+def _remap(expr: Expr, places: Places) -> Expr:
+    return remap_inputs(expr, lambda index: places[index])
+
+
+def _reads(call: AggregateCall) -> frozenset[int]:
+    used = {arg.index for arg in call.args} | {index for index, _ in call.order_by}
+    return frozenset(used if call.filter_index is None else used | {call.filter_index})
+
+
+def _moved(call: AggregateCall, places: Places, source: Rel) -> AggregateCall:
+    def argument(arg: InputRef) -> InputRef:
+        return arg if call.function in ("GROUPING", "GROUPING_ID") else ref(source.schema, places[arg.index])
+
+    return replace(
+        call,
+        args=tuple(argument(arg) for arg in call.args),
+        filter_index=None if call.filter_index is None else places[call.filter_index],
+        order_by=tuple((places[index], descending) for index, descending in call.order_by),
+    )
+
+
+def _cheapest(rel: Scan) -> int:
+    """The column to read when only the number of rows counts: a narrow type if there is one."""
+    order = {"BOOLEAN": 0, "TINYINT": 0, "SMALLINT": 1, "INTEGER": 1, "BIGINT": 2, "DATE": 2, "DOUBLE": 2}
+    return min(range(len(rel.schema)), key=lambda index: (order.get(rel.schema[index].type.root, 9), index))

@@ -1,0 +1,1 @@
+"""Physical nodes with Flink's names, and how logical nodes become them."""

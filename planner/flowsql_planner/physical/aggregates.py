@@ -1,0 +1,27 @@
+"""What the planner asks of aggregate functions: order, partial merging, Flink's two-phase rule."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flowsql_core.expr import AggregateCall
+from flowsql_core.functions.aggregate import is_order_sensitive
+
+#: Flink's functions without ``merge``: one of them keeps an aggregate in one phase. (LISTAGG merges in Flink.)
+_WITHOUT_MERGE: Final = frozenset({"FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE", "ARRAY_AGG", "COLLECT"})
+_SPLITTABLE: Final = frozenset({"COUNT", "SUM", "$SUM0", "MIN", "MAX", "AVG"})
+
+
+def order_sensitive(call: AggregateCall) -> bool:
+    """Whether the answer depends on the order of rows."""
+    return bool(call.order_by) or is_order_sensitive(call)
+
+
+def two_phase_in_flink(calls: tuple[AggregateCall, ...]) -> bool:
+    """Whether Flink plans Local and Global for these calls (its options permitting)."""
+    return not any(call.function in _WITHOUT_MERGE or call.order_by for call in calls)
+
+
+def splittable(calls: tuple[AggregateCall, ...]) -> bool:
+    """Whether Flink splits the distinct calls among these by buckets of their argument (its options permitting)."""
+    return any(call.distinct for call in calls) and all(call.function in _SPLITTABLE for call in calls)

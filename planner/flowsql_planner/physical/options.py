@@ -1,0 +1,67 @@
+"""Options that shape the physical plan (Flink's ``table.optimizer.*``)."""
+
+from __future__ import annotations
+
+import enum
+
+from flowsql_core.config import option, parse_bool, parse_enum
+
+
+class AggPhaseStrategy(enum.Enum):
+    """``table.optimizer.agg-phase-strategy``."""
+
+    AUTO = "AUTO"
+    ONE_PHASE = "ONE_PHASE"
+    TWO_PHASE = "TWO_PHASE"
+
+
+AGG_PHASE_STRATEGY = option(
+    "table.optimizer.agg-phase-strategy",
+    parse_enum(AggPhaseStrategy),
+    AggPhaseStrategy.AUTO,
+    "One aggregate or a local and a global one; AUTO is two-phase where mini-batches or windows allow it.",
+)
+DISTINCT_SPLIT = option(
+    "table.optimizer.distinct-agg.split.enabled",
+    parse_bool,
+    False,
+    "Split distinct aggregates by buckets of their argument (shown in the plan; one operator at run time).",
+)
+REUSE_SUB_PLAN = option("table.optimizer.reuse-sub-plan-enabled", parse_bool, True, "Run equal sub-plans once.")
+REUSE_SOURCE = option(
+    "table.optimizer.reuse-source-enabled", parse_bool, True, "Read a table once for several projections of it."
+)
+NON_TEMPORAL_SORT = option(
+    "table.exec.non-temporal-sort.enabled", parse_bool, False, "Allow a streaming sort by other than time columns."
+)
+
+
+class UpsertMaterialize(enum.Enum):
+    """``table.exec.sink.upsert-materialize``."""
+
+    NONE = "NONE"
+    AUTO = "AUTO"
+    FORCE = "FORCE"
+
+
+UPSERT_MATERIALIZE = option(
+    "table.exec.sink.upsert-materialize",
+    parse_enum(UpsertMaterialize),
+    UpsertMaterialize.AUTO,
+    "Whether a keyed sink checks that the query's key is its own.",
+)
+
+
+class NotNullEnforcer(enum.Enum):
+    """``table.exec.sink.not-null-enforcer``."""
+
+    ERROR = "ERROR"
+    DROP = "DROP"
+
+
+NOT_NULL_ENFORCER = option(
+    "table.exec.sink.not-null-enforcer",
+    parse_enum(NotNullEnforcer),
+    NotNullEnforcer.ERROR,
+    "What a NULL in a NOT NULL column of a sink does.",
+)

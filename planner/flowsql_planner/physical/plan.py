@@ -1,0 +1,145 @@
+"""Logical plan -> physical plan, node by node, inputs first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from flowsql_core.expr import Literal, conjuncts
+from flowsql_core.types.logical import Column, is_proctime, is_time_attribute
+from flowsql_planner.logical.nodes import (
+    Aggregate,
+    Expand,
+    Filter,
+    Join,
+    Project,
+    Rel,
+    Scan,
+    Sink,
+    Sort,
+    Union,
+    Values,
+    WatermarkAssigner,
+    WindowTableFunction,
+)
+from flowsql_planner.physical.aggregate import exchange, plan_group_aggregate
+from flowsql_planner.physical.calc import make_calc, make_filter
+from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.join import plan_join
+from flowsql_planner.physical.nodes import (
+    ExpandNode,
+    Limit,
+    Physical,
+    SinkNode,
+    SortLimit,
+    SortNode,
+    TableSourceScan,
+    TemporalSort,
+    UnionNode,
+    ValuesNode,
+    WatermarkAssignerNode,
+)
+from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
+from flowsql_planner.traits.time import materialize_time
+
+
+def plan_physical(rel: Rel, context: PlanContext) -> Physical:
+    """The physical tree of an optimized logical one, without changelog modes yet."""
+    match rel:
+        case Scan():
+            return TableSourceScan(
+                inputs=(),
+                schema=rel.schema,
+                table=rel.table,
+                projection=rel.projection,
+                metadata=rel.metadata,
+                filters=rel.filters,
+                limit=rel.limit,
+                span=rel.span,
+            )
+        case Values():
+            return ValuesNode(inputs=(), schema=rel.schema, rows=rel.rows, span=rel.span)
+        case Project():
+            source = plan_physical(rel.input, context)
+            return make_calc(source, rel.exprs, rel.names, rel.span)
+        case Filter():
+            source = plan_physical(rel.input, context)
+            kept = tuple(part for part in conjuncts(rel.condition) if part != Literal(True, part.type))
+            return make_filter(source, rel.condition, rel.span) if kept else source
+        case WatermarkAssigner():
+            return WatermarkAssignerNode(
+                inputs=(plan_physical(rel.input, context),),
+                schema=rel.schema,
+                rowtime_index=rel.rowtime_index,
+                expression=rel.expression,
+                options=rel.options,
+                span=rel.span,
+            )
+        case Aggregate():
+            return _aggregate(rel, plan_physical(rel.input, context), context)
+        case Expand():
+            source = plan_physical(rel.input, context)
+            return ExpandNode(inputs=(source,), schema=rel.schema, projections=rel.projections, span=rel.span)
+        case WindowTableFunction():
+            return plan_window_function(rel, plan_physical(rel.input, context), context)
+        case Join():
+            return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
+        case Union():
+            inputs = tuple(plan_physical(child, context) for child in rel.inputs)
+            return UnionNode(inputs=inputs, schema=rel.schema, span=rel.span)
+        case Sort():
+            return _sort(rel, plan_physical(rel.input, context))
+        case Sink():
+            return _sink(rel, plan_physical(rel.input, context))
+        case _:
+            assert_never(rel)
+
+
+def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:
+    windowed = plan_window_aggregate(rel, source, context)
+    if windowed is not None:
+        return windowed
+    used = frozenset(rel.grouping) | {arg.index for call in rel.calls for arg in call.args}
+    plain = materialize_time(source, used)
+    if plain is source:
+        return plan_group_aggregate(rel, source, context)
+    calls = tuple(
+        replace(call, args=tuple(replace(arg, type=plain.schema[arg.index].type) for arg in call.args))
+        for call in rel.calls
+    )
+    groups = tuple(Column(rel.schema[i].name, plain.schema[index].type) for i, index in enumerate(rel.grouping))
+    moved = replace(rel, calls=calls, schema=groups + rel.schema[len(groups) :])
+    return plan_group_aggregate(moved, plain, context)
+
+
+def _sort(rel: Sort, source: Physical) -> Physical:
+    keys = tuple((key.index, key.descending, key.nulls_first) for key in rel.keys)
+    single = exchange(source, ())
+    schema = source.schema
+    if not keys:
+        return Limit(inputs=(single,), schema=schema, offset=rel.offset, fetch=rel.fetch, span=rel.span)
+    if rel.fetch is not None or rel.offset:
+        return SortLimit(inputs=(single,), schema=schema, keys=keys, offset=rel.offset, fetch=rel.fetch, span=rel.span)
+    first = rel.keys[0]
+    if is_time_attribute(schema[first.index].type) and not first.descending:
+        return TemporalSort(inputs=(single,), schema=schema, keys=keys, span=rel.span)
+    return SortNode(inputs=(single,), schema=schema, keys=keys, span=rel.span)
+
+
+def _sink(rel: Sink, source: Physical) -> Physical:
+    processing = frozenset(index for index, column in enumerate(source.schema) if is_proctime(column.type))
+    written = materialize_time(source, processing)
+    schema = (
+        tuple(Column(name.name, column.type) for name, column in zip(rel.schema, written.schema, strict=True))
+        if rel.table is None
+        else written.schema
+    )
+    return SinkNode(
+        inputs=(written,),
+        schema=schema,
+        table=rel.table,
+        name=rel.name,
+        overwrite=rel.overwrite,
+        static_partition=rel.static_partition,
+        span=rel.span,
+    )

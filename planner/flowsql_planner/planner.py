@@ -1,0 +1,251 @@
+"""The front door: bound queries and inserts -> JobGraph, or the text of EXPLAIN.
+
+Logical plan -> rules -> physical plan -> shared scans -> changelog modes -> shared sub-plans -> operators and chains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flowsql_core.config import Configuration
+from flowsql_core.errors import NotSupportedYetError, PlanError
+from flowsql_core.eval.context import EvalContext
+from flowsql_core.expr import Expr
+from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.specs import ScanSpec
+from flowsql_core.row import ChangelogMode
+from flowsql_core.types.logical import Column
+from flowsql_planner.bind import operations as op
+from flowsql_planner.explain import (
+    ADVICE_TITLE,
+    AST_TITLE,
+    CHAINING_TITLE,
+    EXECUTION_TITLE,
+    JSON_TITLE,
+    PHYSICAL_TITLE,
+    Detail,
+    render_execution,
+    render_logical,
+    render_physical,
+)
+from flowsql_planner.explain_advice import Advice, advise
+from flowsql_planner.explain_json import chaining_text, json_plan
+from flowsql_planner.explain_node import describe
+from flowsql_planner.logical.nodes import Rel, Scan, Sink
+from flowsql_planner.logical.rewrite import retype
+from flowsql_planner.optimize.driver import Trace, optimize
+from flowsql_planner.optimize.programs import streaming
+from flowsql_planner.optimize.rules.fold_constants import fold_constants
+from flowsql_planner.physical.batch import check_batch
+from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.minibatch import assign_mini_batches
+from flowsql_planner.physical.nodes import Physical, SinkNode
+from flowsql_planner.physical.options import (
+    REUSE_SOURCE,
+    REUSE_SUB_PLAN,
+    UPSERT_MATERIALIZE,
+    UpsertMaterialize,
+)
+from flowsql_planner.physical.plan import plan_physical
+from flowsql_planner.physical.reuse import share_scans, share_sub_plans
+from flowsql_planner.traits.changelog import ChangelogInference
+from flowsql_planner.traits.keys import derive_upsert_keys
+from flowsql_planner.traits.statistics import cumulative_cost, estimate_rows, scientific
+from flowsql_planner.translate.graph import StreamGraph, build_stream_graph, to_job_graph
+from flowsql_planner.translate.options import PIPELINE_NAME
+
+Explainable = op.Query | op.Insert | op.StatementSet
+_COLLECT_NAME = "*anonymous_collect$1*"
+
+
+class Planner:
+    """Plans statements under one configuration. Cheap to make; keeps nothing between statements."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+
+    def plan_query(self, query: op.Query, collector: object) -> JobGraph:
+        """The job whose rows go to ``collector`` (``accept(batch)``, ``finish()``).
+
+        Raises:
+            PlanError: no plan, or one that FlowSQL cannot execute yet.
+        """
+        sink = Sink(query.rel, None, _COLLECT_NAME, span=query.span)
+        return self.plan((sink,), self._job_name("collect"), {"collect": collector}, {_COLLECT_NAME: "collect"})
+
+    def plan_inserts(self, inserts: Sequence[op.Insert]) -> JobGraph:
+        """One job for all inserts.
+
+        Raises:
+            PlanError: as for :meth:`plan_query`; also a sink that cannot take the changes of its query.
+        """
+        sinks = tuple(insert.rel for insert in inserts)
+        return self.plan(sinks, self._job_name("insert-into_" + ",".join(sink.name for sink in sinks)))
+
+    def plan(
+        self,
+        sinks: Sequence[Sink],
+        job_name: str,
+        resources: Mapping[str, Any] | None = None,
+        collect_resources: Mapping[str, str] | None = None,
+    ) -> JobGraph:
+        """The job of some sinks. ``collect_resources``: sink name -> key in ``resources`` of each collected answer."""
+        context = PlanContext(self._configuration)
+        roots = self._physical(sinks, context)
+        check_batch(roots, self._configuration)
+        graph = build_stream_graph(roots, context, collect_resources or {})
+        return to_job_graph(graph, job_name, context, resources or {})
+
+    def explain(self, operation: Explainable, details: Sequence[str] = ()) -> str:
+        """EXPLAIN in Flink's sections; ``details`` are names of :class:`Detail`."""
+        wanted = {Detail(str(detail).upper()) for detail in details}
+        match operation:
+            case op.Query(rel=rel):
+                logical: tuple[Rel, ...] = (rel,)
+            case op.Insert(rel=sink):
+                logical = (sink,)
+            case op.StatementSet(inserts=inserts):
+                logical = tuple(insert.rel for insert in inserts)
+        return self._explained(logical, wanted)
+
+    def _job_name(self, otherwise: str) -> str:
+        return self._configuration.get(PIPELINE_NAME) or otherwise
+
+    # Planning
+
+    def optimized(self, root: Rel, context: PlanContext, trace: Trace | None = None) -> Rel:
+        """The logical plan after all rules."""
+        evaluation = EvalContext(zone=context.zone)
+        program = streaming(_Abilities(context), lambda rel: fold_constants(rel, evaluation))
+        return retype(optimize(root, program, trace))
+
+    def _physical(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
+        """Physical plans with modes, equal parts being the same objects."""
+        planned = self._planned(roots, context)
+        if self._configuration.get(REUSE_SUB_PLAN):
+            return share_sub_plans(planned)
+        return planned
+
+    def _planned(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
+        trees: list[Physical] = []
+        for root in roots:
+            tree = plan_physical(self.optimized(root, context), context)
+            if isinstance(tree, SinkNode) and isinstance(root, Sink) and root.table is None:
+                tree = _named_as(tree, root)
+            trees.append(tree)
+        if self._configuration.get(REUSE_SUB_PLAN) and self._configuration.get(REUSE_SOURCE):
+            trees = list(share_scans(trees))
+        mini_batch = context.mini_batch
+        if mini_batch is not None:
+            trees = [assign_mini_batches(tree, mini_batch.latency_ms) for tree in trees]
+        made = tuple(self._inferred(tree, context) for tree in trees)
+        for tree in made:
+            self._check_upsert_key(tree)
+        return made
+
+    @staticmethod
+    def _inferred(tree: Physical, context: PlanContext) -> Physical:
+        def source_mode(scan: Any) -> ChangelogMode:
+            return context.source_mode(scan)
+
+        return ChangelogInference(source_mode, context.sink_mode, describe).infer(tree)
+
+    def _check_upsert_key(self, tree: Physical) -> None:
+        """A keyed sink below another key would mix rows of several keys of the query: refused, as in Flink."""
+        if not isinstance(tree, SinkNode) or tree.table is None or not tree.table.primary_key:
+            return
+        mode = tree.inputs[0].mode
+        materialize = self._configuration.get(UPSERT_MATERIALIZE)
+        if materialize is UpsertMaterialize.FORCE:
+            raise NotSupportedYetError("table.exec.sink.upsert-materialize = FORCE", tree.span)
+        if materialize is UpsertMaterialize.NONE or mode is None or mode.insert_only:
+            return
+        names = [column.name for column in tree.table.columns]
+        primary = frozenset(names.index(name) for name in tree.table.primary_key)
+        keys = derive_upsert_keys(tree.inputs[0])
+        if any(key <= primary for key in keys):
+            return
+        columns = [column.name for column in tree.inputs[0].schema]
+        shown = ", ".join("[" + ", ".join(columns[i] for i in sorted(key)) + "]" for key in keys)
+        raise PlanError(
+            "upsert-key-differs",
+            "The query has an upsert key that differs from the primary key of the sink table "
+            f"'{tree.name}'. Primary key: [{', '.join(tree.table.primary_key)}], upsert key: {shown}. This can lead to "
+            "non-deterministic results when multiple records with different upsert keys map to the same primary key.",
+            tree.span,
+            "group by the sink's primary key",
+        )
+
+    # EXPLAIN
+
+    def _explained(self, logical: tuple[Rel, ...], wanted: set[Detail]) -> str:
+        context = PlanContext(self._configuration)
+        trees = self._planned(logical, context)
+        advice = advise(trees, self._configuration) if Detail.PLAN_ADVICE in wanted else None
+        sections = [
+            (AST_TITLE, render_logical(logical)),
+            self._physical_section(trees, wanted, advice),
+        ]
+        shared = share_sub_plans(trees) if self._configuration.get(REUSE_SUB_PLAN) else trees
+        sections.append((EXECUTION_TITLE, render_execution(shared)))
+        if wanted & {Detail.JSON_EXECUTION_PLAN, Detail.CHAINING}:
+            graph = self._stream_graph(shared, context)
+            if Detail.CHAINING in wanted:
+                sections.append((CHAINING_TITLE, chaining_text(graph)))
+            if Detail.JSON_EXECUTION_PLAN in wanted:
+                sections.append((JSON_TITLE, json_plan(graph)))
+        return "\n".join(f"{title}\n{text}" for title, text in sections)
+
+    @staticmethod
+    def _physical_section(trees: tuple[Physical, ...], wanted: set[Detail], advice: Advice | None) -> tuple[str, str]:
+        changelog = Detail.CHANGELOG_MODE in wanted
+        suffix = _cost_suffix if Detail.ESTIMATED_COST in wanted else None
+        marks = None if advice is None else advice.marks
+        text = render_physical(trees, changelog=changelog, suffix=suffix, advice=marks)
+        if advice is None:
+            return PHYSICAL_TITLE, text
+        return ADVICE_TITLE, f"{text}\n{advice.text}\n"
+
+    @staticmethod
+    def _stream_graph(roots: tuple[Physical, ...], context: PlanContext) -> StreamGraph:
+        return build_stream_graph(roots, context, {root.name: "" for root in roots if isinstance(root, SinkNode)})
+
+
+def _named_as(tree: SinkNode, root: Sink) -> SinkNode:
+    """The names that the query was written with: inside a plan they may have gone."""
+    schema = tuple(Column(wanted.name, column.type) for wanted, column in zip(root.schema, tree.schema, strict=True))
+    return replace(tree, schema=schema)
+
+
+def _cost_suffix(node: Physical, line: int) -> str:
+    del line
+    cost = cumulative_cost(node)
+    return (
+        f": rowcount = {scientific(estimate_rows(node))}, cumulative cost = {{{scientific(cost.rows)} rows, "
+        f"{scientific(cost.cpu)} cpu, {scientific(cost.io)} io, {scientific(cost.network)} network, "
+        f"{scientific(cost.memory)} memory}}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Abilities:
+    """What rules ask of sources, answered by connectors."""
+
+    context: PlanContext
+
+    def _source(self, scan: Scan) -> Any:
+        return self.context.source(ScanSpec(scan.table, scan.projection, scan.schema, scan.metadata))
+
+    def supports_projection(self, scan: Scan) -> bool:
+        return bool(self._source(scan).supports_projection())
+
+    def handled_filters(self, scan: Scan, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
+        return tuple(self._source(scan).supports_filters(filters))
+
+    def shows_filters(self, scan: Scan) -> bool:
+        return bool(self._source(scan).shows_filters())
+
+    def supports_limit(self, scan: Scan) -> bool:
+        return bool(self._source(scan).supports_limit())

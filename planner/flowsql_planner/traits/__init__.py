@@ -1,0 +1,1 @@
+"""Properties derived per node: changelog modes, keys, windows, time attributes."""

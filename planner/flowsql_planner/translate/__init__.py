@@ -1,0 +1,1 @@
+"""Physical plan -> JobGraph: specs, exchanges, chains, ids."""

@@ -1,0 +1,47 @@
+"""Which operators run in one task: the predicate over one edge, and the reason of each refusal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowsql_core.graph.job import ChainingStrategy, Partitioning, ShipStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class ChainDecision:
+    """Whether an edge is a direct call; ``reason`` says why not (or why, where that is not obvious)."""
+
+    chained: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeFacts:
+    """What the predicate looks at."""
+
+    partitioning: Partitioning
+    from_parallelism: int
+    to_parallelism: int
+    inputs_of_target: int
+    source_strategy: ChainingStrategy
+    target_strategy: ChainingStrategy
+
+
+def decide(edge: EdgeFacts, enabled: bool, chain_single_partition: bool) -> ChainDecision:
+    """The chaining predicate. Flink's rules, and one more: an exchange from one subtask to one moves nothing."""
+    if not enabled:
+        return ChainDecision(False, "pipeline.operator-chaining.enabled is false")
+    if edge.inputs_of_target != 1:
+        return ChainDecision(False, f"the target has {edge.inputs_of_target} inputs")
+    if edge.from_parallelism != edge.to_parallelism:
+        return ChainDecision(False, f"parallelism {edge.from_parallelism} against {edge.to_parallelism}")
+    if edge.source_strategy is ChainingStrategy.NEVER or edge.target_strategy is not ChainingStrategy.ALWAYS:
+        return ChainDecision(False, "an operator starts a chain of its own")
+    strategy = edge.partitioning.strategy
+    if strategy is ShipStrategy.FORWARD:
+        return ChainDecision(True, "forward")
+    if edge.from_parallelism == 1 and strategy in (ShipStrategy.HASH, ShipStrategy.GLOBAL):
+        if chain_single_partition:
+            return ChainDecision(True, f"{strategy.value.lower()} exchange of one subtask to one")
+        return ChainDecision(False, "flowsql.chain-single-partition is false")
+    return ChainDecision(False, f"{strategy.value.lower()} exchange")

@@ -1,0 +1,243 @@
+"""Physical plan -> JobGraph: operators with parallelism, edges, chains, vertices.
+
+Exchanges become edges; mini-batch marks by row time vanish (windows fire by watermark anyway).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from flowsql_core.config import PARALLELISM
+from flowsql_core.errors import InternalError
+from flowsql_core.graph.job import (
+    ChainEdge,
+    ChainingStrategy,
+    ExchangeEdge,
+    JobGraph,
+    JobVertex,
+    OperatorNode,
+    Partitioning,
+)
+from flowsql_core.graph.specs import SinkSpec
+from flowsql_planner.explain_node import describe
+from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.nodes import (
+    Exchange,
+    GroupAggregate,
+    JoinNode,
+    MiniBatchAssigner,
+    MiniBatchMode,
+    Physical,
+    SinkNode,
+    TableSourceScan,
+    ValuesNode,
+    walk,
+)
+from flowsql_planner.translate import exchange
+from flowsql_planner.translate.chaining import ChainDecision, EdgeFacts, decide
+from flowsql_planner.translate.options import CHAIN_SINGLE_PARTITION, MAX_PARALLELISM, OPERATOR_CHAINING
+from flowsql_planner.translate.specs import SpecMaker
+from flowsql_planner.translate.uid import UidAssigner
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEdge:
+    """Between two operators of the stream graph."""
+
+    source: int
+    target: int
+    input_index: int
+    partitioning: Partitioning
+    decision: ChainDecision
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNode:
+    """An operator with its parallelism, and the plan node it came from."""
+
+    operator: OperatorNode
+    parallelism: int
+    physical: Physical
+
+
+@dataclass(slots=True)
+class StreamGraph:
+    """Operators in topological order with their edges: what EXPLAIN lists and what vertices are cut from."""
+
+    nodes: dict[int, StreamNode] = field(default_factory=dict)
+    edges: list[StreamEdge] = field(default_factory=list)
+
+    def inputs_of(self, operator: int) -> list[StreamEdge]:
+        """Edges into an operator, by input index."""
+        return sorted((edge for edge in self.edges if edge.target == operator), key=lambda edge: edge.input_index)
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """Flink's rule: 1.5 times the parallelism rounded up to a power of two, between 128 and 32768."""
+    wanted = parallelism + parallelism // 2
+    return min(max(1 << max(wanted - 1, 0).bit_length(), 128), 1 << 15)
+
+
+def build_stream_graph(
+    roots: Sequence[Physical], context: PlanContext, collect_resources: Mapping[str, str]
+) -> StreamGraph:
+    """All operators of a plan. A node shared by several consumers is one operator.
+
+    Raises:
+        NotSupportedYetError: the plan holds a node without an operator.
+    """
+    return _Builder(context, dict(collect_resources)).build(roots)
+
+
+class _Builder:
+    def __init__(self, context: PlanContext, collect_resources: dict[str, str]) -> None:
+        self._context = context
+        self._specs = SpecMaker(context, collect_resources)
+        self._uids = UidAssigner()
+        self._graph = StreamGraph()
+        self._ids: dict[int, int] = {}
+        configuration = context.configuration
+        self._parallelism = configuration.get(PARALLELISM)
+        self._chaining = configuration.get(OPERATOR_CHAINING)
+        self._chain_single = configuration.get(CHAIN_SINGLE_PARTITION)
+
+    def build(self, roots: Sequence[Physical]) -> StreamGraph:
+        self._marked = _nodes_below_mini_batching(roots)
+        for root in roots:
+            for node in walk(root):
+                if not isinstance(node, Exchange) and not self._skipped(node) and id(node) not in self._ids:
+                    self._add(node)
+        return self._graph
+
+    def _skipped(self, node: Physical) -> bool:
+        return isinstance(node, MiniBatchAssigner) and (
+            node.kind is MiniBatchMode.ROW_TIME or id(node) not in self._marked
+        )
+
+    def _producer(self, node: Physical) -> tuple[Physical, Exchange | None]:
+        """The operator node behind an input, and the exchange on the way."""
+        planned: Exchange | None = None
+        while isinstance(node, Exchange) or self._skipped(node):
+            if isinstance(node, Exchange):
+                planned = node
+            node = node.inputs[0]
+        return node, planned
+
+    def _add(self, node: Physical) -> None:
+        number = len(self._graph.nodes) + 1
+        self._ids[id(node)] = number
+        parallelism = self._parallelism_of(node)
+        name = describe(node, infix=True)
+        if isinstance(node, TableSourceScan):
+            name = f"Source: {node.table.path[-1]}[{number}]"
+        operator = OperatorNode(
+            id=number,
+            uid=self._uids.assign(node),
+            name=name,
+            spec=self._specs.make(node),
+            output=node.schema,
+            number_of_inputs=len(node.inputs),
+            chaining=ChainingStrategy.ALWAYS if node.inputs else ChainingStrategy.HEAD,
+        )
+        self._graph.nodes[number] = StreamNode(operator, parallelism, node)
+        for index, child in enumerate(node.inputs):
+            self._connect(node, number, index, child, parallelism)
+
+    def _connect(self, node: Physical, number: int, index: int, child: Physical, parallelism: int) -> None:
+        producer, planned = self._producer(child)
+        source = self._graph.nodes[self._ids[id(producer)]]
+        if planned is not None:
+            partitioning = exchange.of_exchange(planned)
+        else:
+            partitioning = exchange.between(producer, node, source.parallelism, parallelism)
+        facts = EdgeFacts(
+            partitioning,
+            source.parallelism,
+            parallelism,
+            len(node.inputs),
+            source.operator.chaining,
+            ChainingStrategy.ALWAYS,
+        )
+        decision = decide(facts, self._chaining, self._chain_single)
+        self._graph.edges.append(StreamEdge(source.operator.id, number, index, partitioning, decision))
+
+    def _parallelism_of(self, node: Physical) -> int:
+        match node:
+            case ValuesNode():
+                return 1
+            case TableSourceScan():
+                own = node.table.option("scan.parallelism")
+                return int(own) if own is not None else self._parallelism
+            case SinkNode():
+                return self._sink_parallelism(node)
+        exchanges = [child for child in node.inputs if isinstance(child, Exchange)]
+        if exchanges:
+            return self._parallelism if all(planned.keys for planned in exchanges) else 1
+        return max(self._graph.nodes[self._ids[id(self._producer(child)[0])]].parallelism for child in node.inputs)
+
+    def _sink_parallelism(self, node: SinkNode) -> int:
+        if node.table is None:
+            return 1
+        producer = self._graph.nodes[self._ids[id(self._producer(node.inputs[0])[0])]]
+        spec = self._specs.make(node)
+        if not isinstance(spec, SinkSpec):
+            raise InternalError("a table sink without a sink spec")
+        own = self._context.sink(spec).parallelism()
+        return producer.parallelism if own is None else own
+
+
+def _nodes_below_mini_batching(roots: Sequence[Physical]) -> set[int]:
+    """Identities of mini-batch assigners that some aggregate or join above waits for."""
+    found: set[int] = set()
+
+    def visit(node: Physical, waited: bool) -> None:
+        waited = waited or (isinstance(node, GroupAggregate | JoinNode) and node.mini_batch)
+        if waited and isinstance(node, MiniBatchAssigner):
+            found.add(id(node))
+        for child in node.inputs:
+            visit(child, waited)
+
+    for root in roots:
+        visit(root, False)
+    return found
+
+
+def to_job_graph(graph: StreamGraph, name: str, context: PlanContext, resources: Mapping[str, Any]) -> JobGraph:
+    """Cut the stream graph into vertices along the edges that are not chained."""
+    heads = {number: number for number in graph.nodes}
+    for number in graph.nodes:
+        for edge in graph.inputs_of(number):
+            if edge.decision.chained:
+                heads[number] = heads[edge.source]
+    members: dict[int, list[int]] = {}
+    for number, head in heads.items():
+        members.setdefault(head, []).append(number)
+    vertex_of = {number: index for index, (_, own) in enumerate(members.items(), 1) for number in own}
+    configured = context.configuration.get(MAX_PARALLELISM)
+    vertices = []
+    for own in members.values():
+        parallelism = graph.nodes[own[0]].parallelism
+        operators = tuple(graph.nodes[number].operator for number in own)
+        chain = tuple(
+            ChainEdge(edge.source, edge.target, edge.input_index)
+            for edge in graph.edges
+            if edge.decision.chained and edge.target in own
+        )
+        vertices.append(
+            JobVertex(
+                vertex_of[own[0]],
+                " -> ".join(operator.name.partition("(")[0] for operator in operators),
+                operators,
+                chain,
+                parallelism,
+                configured if configured > 0 else default_max_parallelism(parallelism),
+            )
+        )
+    edges = tuple(
+        ExchangeEdge(vertex_of[edge.source], edge.source, vertex_of[edge.target], edge.input_index, edge.partitioning)
+        for edge in graph.edges
+        if not edge.decision.chained
+    )
+    return JobGraph(name, tuple(vertices), edges, tuple(context.configuration.items()), dict(resources))

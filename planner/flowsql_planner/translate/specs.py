@@ -1,0 +1,307 @@
+"""Physical node -> OperatorSpec, or the refusal of what has no operator yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from flowsql_core.config import (
+    AUTO_WATERMARK_INTERVAL_MS,
+    STATE_TTL_MS,
+    parse_duration_ms,
+)
+from flowsql_core.errors import InternalError, NotSupportedYetError, PlanError
+from flowsql_core.graph.specs import (
+    CalcSpec,
+    CollectSinkSpec,
+    DropUpdateBeforeSpec,
+    ExpandSpec,
+    GroupAggregateSpec,
+    JoinKind,
+    JoinSpec,
+    LimitSpec,
+    MiniBatch,
+    MiniBatchAssignerSpec,
+    OperatorSpec,
+    ScanSpec,
+    SinkSpec,
+    UnionSpec,
+    ValuesSpec,
+    WatermarkAssignerSpec,
+    WatermarkEmit,
+    WindowAggregateSpec,
+    WindowJoinSpec,
+    WindowKind,
+    WindowTableFunctionSpec,
+)
+from flowsql_core.row import RowKind
+from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.nodes import (
+    Calc,
+    ChangelogNormalize,
+    DropUpdateBefore,
+    ExpandNode,
+    GroupAggregate,
+    IntervalJoin,
+    JoinNode,
+    Limit,
+    MiniBatchAssigner,
+    Physical,
+    SinkNode,
+    SortLimit,
+    SortNode,
+    TableSourceScan,
+    TemporalSort,
+    UnionNode,
+    ValuesNode,
+    WatermarkAssignerNode,
+    WindowAggregate,
+    WindowJoin,
+    WindowTableFunctionNode,
+)
+from flowsql_planner.physical.options import NON_TEMPORAL_SORT, NOT_NULL_ENFORCER
+from flowsql_planner.traits.keys import derive_upsert_keys, smallest
+from flowsql_planner.translate.options import SOURCE_IDLE_TIMEOUT_MS
+
+_JOIN_WORDS: Final = {
+    JoinKind.INNER: "INNER JOIN",
+    JoinKind.LEFT: "LEFT JOIN",
+    JoinKind.RIGHT: "RIGHT JOIN",
+    JoinKind.FULL: "FULL JOIN",
+    JoinKind.SEMI: "semi join (IN or EXISTS)",
+    JoinKind.ANTI: "anti join (NOT IN or NOT EXISTS)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SpecMaker:
+    """Makes the specs of one job. ``collect_resources``: resource id of each collected answer, by sink name."""
+
+    context: PlanContext
+    collect_resources: dict[str, str]
+
+    def make(self, node: Physical) -> OperatorSpec:
+        """The spec of a node that is an operator (an Exchange is an edge).
+
+        Raises:
+            NotSupportedYetError: a plan node of Flink's that has no operator here yet.
+        """
+        match node:
+            case TableSourceScan():
+                return self._scan(node)
+            case ValuesNode():
+                return ValuesSpec(node.rows, node.schema)
+            case Calc():
+                return CalcSpec(node.projections, node.condition)
+            case WatermarkAssignerNode():
+                return self._watermark(node)
+            case MiniBatchAssigner():
+                return MiniBatchAssignerSpec(node.interval_ms)
+            case ExpandNode():
+                return ExpandSpec(node.projections)
+            case GroupAggregate():
+                return self._group(node)
+            case WindowTableFunctionNode():
+                self._no_session(node.window.kind, node)
+                return WindowTableFunctionSpec(node.window, node.inputs[0].schema, node.schema)
+            case WindowAggregate():
+                return self._window_aggregate(node)
+            case JoinNode():
+                return self._join(node)
+            case WindowJoin():
+                return self._window_join(node)
+            case UnionNode():
+                return UnionSpec(len(node.inputs))
+            case Limit():
+                return self._limit(node)
+            case DropUpdateBefore():
+                return DropUpdateBeforeSpec()
+            case SinkNode():
+                return self._sink(node)
+            case IntervalJoin():
+                raise NotSupportedYetError("interval join (a join whose condition bounds two row times)", node.span)
+            case SortLimit():
+                raise NotSupportedYetError("ORDER BY with LIMIT in streaming (Top-N)", node.span)
+            case TemporalSort():
+                raise NotSupportedYetError("ORDER BY a time attribute in streaming", node.span)
+            case SortNode():
+                raise self._sort_refusal(node)
+            case ChangelogNormalize():
+                raise NotSupportedYetError("an upsert source (ChangelogNormalize)", node.span)
+            case _:
+                raise InternalError(f"no operator for {type(node).__name__}")
+
+    def _sort_refusal(self, node: SortNode) -> PlanError:
+        if self.context.configuration.get(NON_TEMPORAL_SORT):
+            return NotSupportedYetError("a streaming sort of the whole input", node.span)
+        return PlanError(
+            "non-time-sort",
+            "Sort on a non-time-attribute field is not supported.",
+            node.span,
+            "a stream has no end to sort at: add LIMIT, order by a time attribute, or drop ORDER BY",
+        )
+
+    @property
+    def _mini_batch(self) -> MiniBatch | None:
+        return self.context.mini_batch
+
+    def _ttl(self, hinted: int | None) -> int:
+        return self.context.configuration.get(STATE_TTL_MS) if hinted is None else hinted
+
+    def _scan(self, node: TableSourceScan) -> ScanSpec:
+        mode = node.mode
+        if mode is not None and mode.upsert:
+            raise NotSupportedYetError("an upsert source (ChangelogNormalize)", node.span)
+        return ScanSpec(node.table, node.projection, node.schema, node.metadata, node.filters, node.limit, mode)
+
+    def _watermark(self, node: WatermarkAssignerNode) -> WatermarkAssignerSpec:
+        options = dict(node.options)
+        idle = options.get("scan.watermark.idle-timeout")
+        emit = options.get("scan.watermark.emit.strategy")
+        interval = self.context.configuration.get(AUTO_WATERMARK_INTERVAL_MS)
+        return WatermarkAssignerSpec(
+            node.rowtime_index,
+            node.schema[node.rowtime_index].name,
+            node.expression,
+            interval,
+            self.context.configuration.get(SOURCE_IDLE_TIMEOUT_MS) if idle is None else parse_duration_ms(idle),
+            WatermarkEmit(emit.strip().lower()) if emit is not None else WatermarkEmit.ON_PERIODIC,
+        )
+
+    def _group(self, node: GroupAggregate) -> GroupAggregateSpec:
+        source = node.inputs[0]
+        return GroupAggregateSpec(
+            node.grouping,
+            node.calls,
+            source.schema,
+            node.schema,
+            input_retracts=retracts(source),
+            emit_update_before=emits_before(node),
+            mini_batch=self._mini_batch,
+            consolidate=not node.every_change,
+            state_ttl_ms=self._ttl(node.state_ttl_ms),
+        )
+
+    @staticmethod
+    def _no_session(kind: WindowKind, node: Physical) -> None:
+        if kind is WindowKind.SESSION:
+            raise NotSupportedYetError("SESSION windows", node.span)
+
+    def _window_aggregate(self, node: WindowAggregate) -> WindowAggregateSpec:
+        self._no_session(node.window.kind, node)
+        source = node.inputs[0]
+        return WindowAggregateSpec(
+            node.grouping,
+            node.calls,
+            node.window,
+            node.properties,
+            source.schema,
+            node.schema,
+            input_retracts=retracts(source),
+        )
+
+    def _join(self, node: JoinNode) -> JoinSpec:
+        if node.kind is not JoinKind.INNER:
+            raise NotSupportedYetError(_JOIN_WORDS[node.kind], node.span)
+        if not node.left_keys:
+            raise NotSupportedYetError("a join without an equality between its sides", node.span)
+        left, right = node.inputs
+        return JoinSpec(
+            node.kind,
+            node.left_keys,
+            node.right_keys,
+            node.null_safe,
+            node.rest,
+            left.schema,
+            right.schema,
+            left_retracts=retracts(left),
+            right_retracts=retracts(right),
+            output=node.schema,
+            emit_update_before=emits_before(node),
+            left_unique=_best_key(node.left_upsert_keys, node.left_keys),
+            right_unique=_best_key(node.right_upsert_keys, node.right_keys),
+            consolidate=not node.every_change,
+            left_ttl_ms=self._ttl(node.left_ttl_ms),
+            right_ttl_ms=self._ttl(node.right_ttl_ms),
+        )
+
+    @staticmethod
+    def _window_join(node: WindowJoin) -> WindowJoinSpec:
+        if node.kind is not JoinKind.INNER:
+            raise NotSupportedYetError(f"{_JOIN_WORDS[node.kind]} of windows", node.span)
+        if node.left_window.kind is WindowKind.SESSION:
+            raise NotSupportedYetError("SESSION windows", node.span)
+        if node.left_window.processing_time:
+            raise NotSupportedYetError("a window join in processing time", node.span)
+        left_end, right_end = node.left_window.end_index, node.right_window.end_index
+        if left_end is None or right_end is None:
+            raise InternalError("a window join without window ends")
+        left, right = node.inputs
+        return WindowJoinSpec(
+            node.kind,
+            left_end,
+            right_end,
+            node.left_keys,
+            node.right_keys,
+            node.null_safe,
+            node.rest,
+            left.schema,
+            right.schema,
+            node.schema,
+            node.left_window.zone,
+        )
+
+    @staticmethod
+    def _limit(node: Limit) -> LimitSpec:
+        if retracts(node.inputs[0]):
+            raise NotSupportedYetError("LIMIT over an updating query in streaming", node.span)
+        return LimitSpec(node.offset, node.fetch)
+
+    def _sink(self, node: SinkNode) -> SinkSpec | CollectSinkSpec:
+        source = node.inputs[0]
+        mode = source.mode
+        if mode is None:
+            raise InternalError("a sink without a changelog mode")
+        if node.table is None:
+            return CollectSinkSpec(self.collect_resources[node.name], node.schema, mode)
+        enforcer = self.context.configuration.get(NOT_NULL_ENFORCER)
+        not_null = tuple(
+            index
+            for index, column in enumerate(node.table.columns)
+            if not column.type.nullable and index < len(source.schema) and source.schema[index].type.nullable
+        )
+        return SinkSpec(
+            node.table,
+            source.schema,
+            mode,
+            node.overwrite,
+            node.static_partition,
+            not_null,
+            enforcer.value,
+            _sink_key(node),
+        )
+
+
+def _sink_key(node: SinkNode) -> tuple[int, ...]:
+    assert node.table is not None
+    names = [column.name for column in node.table.columns]
+    if node.table.primary_key:
+        return tuple(names.index(name) for name in node.table.primary_key)
+    return smallest(derive_upsert_keys(node.inputs[0])) or ()
+
+
+def _best_key(keys: tuple[tuple[int, ...], ...], join_keys: tuple[int, ...]) -> tuple[int, ...] | None:
+    """A key inside the join key if there is one (one row a join key), else the smallest."""
+    if not keys:
+        return None
+    return min(keys, key=lambda key: (not set(key) <= set(join_keys), len(key), key))
+
+
+def retracts(node: Physical) -> bool:
+    """Whether anything but ``+I`` may arrive from a node."""
+    return node.mode is not None and not node.mode.insert_only
+
+
+def emits_before(node: Physical) -> bool:
+    """Whether a node's updates carry ``-U``."""
+    return node.mode is not None and node.mode.contains(RowKind.UPDATE_BEFORE)
