@@ -11,7 +11,7 @@ from flowsql.table import result as answers
 from flowsql.table.collect import CollectBuffer
 from flowsql.table.result import AnswerKind, TableResult
 from flowsql.table.tableau import MAX_COLUMN_WIDTH
-from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError
 from flowsql_core.span import Source
 from flowsql_core.types.logical import STRING, Column
@@ -72,7 +72,7 @@ class StatementExecutor:
         from flowsql_planner.bind.context import BindContext
         from flowsql_planner.bind.statement import bind_statement
 
-        return bind_statement(statement, BindContext(self._catalogs, self._configuration, source))
+        return bind_statement(statement, BindContext(self._catalogs, self._with_zone(), source))
 
     def _run(self, operation: op.Operation) -> TableResult:
         if self._collected is not None and not isinstance(operation, op.Insert | op.EndStatementSet):
@@ -165,7 +165,11 @@ class StatementExecutor:
     def _planner(self) -> Planner:
         from flowsql_planner.planner import Planner
 
-        return Planner(self._configuration)
+        return Planner(self._with_zone())
+
+    def _with_zone(self) -> Configuration:
+        """The session's options with the machine's time zone by its name, so that everyone below means the same."""
+        return self._configuration.with_layer({LOCAL_TIME_ZONE.key: session_zone(self._configuration)})
 
     def _submit(self, graph: JobGraph) -> JobClient:
         from flowsql.common.job_client import JobClient

@@ -1,0 +1,100 @@
+"""The conformance suite beside the checkout (``../shared/conformance``), run in this process.
+
+Every script either gives Flink's answer or is refused with "not supported yet": never another answer. Scripts listed in
+``passing.txt`` must give Flink's answer; ``pytest tests/conformance --update`` adds what passes to the list.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from flowsql.cli.main import main
+
+SUITE = Path(__file__).resolve().parents[3] / "shared" / "conformance"
+PASSING = Path(__file__).with_name("passing.txt")
+TWIN = ".twin.sql"
+
+pytestmark = [
+    pytest.mark.shared,
+    pytest.mark.skipif(not SUITE.is_dir(), reason="the conformance suite is not beside the checkout"),
+]
+
+
+def names() -> list[str]:
+    """``family/case`` of every script, twins left out."""
+    paths = sorted((SUITE / "cases").rglob("*.sql")) if SUITE.is_dir() else []
+    return [path.relative_to(SUITE / "cases").as_posix()[:-4] for path in paths if not path.name.endswith(TWIN)]
+
+
+def recorded() -> frozenset[str]:
+    """Cases that passed when the list was last written."""
+    return frozenset(PASSING.read_text().split()) if PASSING.exists() else frozenset()
+
+
+@pytest.fixture(scope="module")
+def judge() -> ModuleType:
+    """The suite's own comparison."""
+    spec = importlib.util.spec_from_file_location("conformance_run", SUITE / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def passed(request: pytest.FixtureRequest) -> Iterator[set[str]]:
+    """Cases that pass in this run; written down at the end where asked."""
+    found: set[str] = set()
+    yield found
+    if request.config.getoption("--update"):
+        PASSING.write_text("".join(f"{name}\n" for name in sorted(recorded() | found)))
+
+
+def answer(path: Path, folder: Path, capsys: pytest.CaptureFixture[str], judge: ModuleType) -> tuple[str | None, str]:
+    """The first difference from Flink's answer (None: equal), and what was printed."""
+    text = path.read_text(encoding="utf-8")
+    data = SUITE / "data"
+    if "${DATA}/tmp_" in text:
+        data = folder / f"data-{path.stem}"
+        data.mkdir()
+        for source in (SUITE / "data").iterdir():
+            if not source.name.startswith("tmp_"):
+                os.symlink(source, data / source.name)
+    script = folder / path.name
+    script.write_text(text.replace("${DATA}", str(data)), encoding="utf-8")
+    mode = ["-D", "execution.runtime-mode=batch"] if judge.is_batch(text) else []
+    capsys.readouterr()
+    main(["--format", "jsonl", *mode, "-D", "table.local-time-zone=UTC", "-f", str(script), "--timeout", "60"])
+    output = capsys.readouterr().out
+    expected = path.with_name(path.name[:-4] + ".expected.jsonl").read_text(encoding="utf-8")
+    difference: str | None = judge.compare(text, expected, output, changes=True)
+    return difference, output
+
+
+@pytest.mark.parametrize("name", names())
+def test_flinks_answer_or_none(
+    name: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    judge: ModuleType,
+    passed: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = SUITE / "cases" / f"{name}.sql"
+    difference, output = answer(path, tmp_path, capsys, judge)
+    twin = path.with_name(path.name[:-4] + TWIN)
+    if difference is None and twin.exists():
+        difference, output = answer(twin, tmp_path, capsys, judge)
+    if difference is None:
+        passed.add(name)
+        return
+    assert name not in recorded(), difference
+    assert "not supported yet" in output.rstrip().rpartition("\n")[2], difference

@@ -1,0 +1,14 @@
+"""Options and profiles of the whole suite."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("fuzz", max_examples=2000, deadline=None)
+settings.register_profile("ci", deadline=None)
+settings.load_profile("ci")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="write the answers of .test files anew; review the diff")
