@@ -93,11 +93,19 @@ def _conflicts(records: list[str]) -> list[str]:
 
 def _encode(lark: Any, table: Any) -> bytes:
     display = {term.name: term.pattern.value for term in lark.terminals}
-    terminals = sorted({sym for row in table.states.values() for sym, (_, arg) in row.items()
-                        if sym.isupper() or sym.startswith("$") or sym in display})
+    terminals = sorted(
+        {
+            sym
+            for row in table.states.values()
+            for sym, (_, arg) in row.items()
+            if sym.isupper() or sym.startswith("$") or sym in display
+        }
+    )
     terminals = ["$END"] + [t for t in terminals if t != "$END"]
-    non_terminals = sorted({rule.origin.name for rule in lark.rules} | {
-        sym for row in table.states.values() for sym in row if sym not in set(terminals)})
+    non_terminals = sorted(
+        {rule.origin.name for rule in lark.rules}
+        | {sym for row in table.states.values() for sym in row if sym not in set(terminals)}
+    )
     ids = {name: i for i, name in enumerate([*terminals, *non_terminals])}
 
     rules = [rule for rule in lark.rules]

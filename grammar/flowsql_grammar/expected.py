@@ -70,15 +70,14 @@ def syntax_error(tokens: list[Token], index: int, source: Source, start: str) ->
 def acceptable(stack: list[int]) -> set[int]:
     """The terminals that can be shifted from a stack of states, reductions simulated."""
     loaded = tables()
-    return {
-        kind for kind in loaded.row(stack[-1]) if kind < len(loaded.terminals) and _shifts(stack, kind)
-    }
+    return {kind for kind in loaded.row(stack[-1]) if kind < len(loaded.terminals) and _shifts(stack, kind)}
 
 
 def _shifts(stack: list[int], kind: int) -> bool:
     """Whether the terminal is shifted in the end; ``stack`` is left alone."""
     loaded = tables()
-    kept, above = len(stack), []  # the stack is stack[:kept] + above
+    kept = len(stack)
+    above: list[int] = []  # the stack is stack[:kept] + above
     while True:
         state = above[-1] if above else stack[kept - 1]
         action = loaded.row(state).get(kind)
@@ -131,7 +130,14 @@ def describe(accepted: set[int]) -> list[str]:
     if expression:
         shown.append("<EXPRESSION>")
         words &= set(_CLAUSES_FIRST) | {"DISTINCT", "ALL"}
-        names -= {"QUOTED_STRING", "CHARSET_STRING", "UNICODE_STRING", "BINARY_STRING", "WHOLE_NUMBER", "DECIMAL_NUMBER"}
+        names -= {
+            "QUOTED_STRING",
+            "CHARSET_STRING",
+            "UNICODE_STRING",
+            "BINARY_STRING",
+            "WHOLE_NUMBER",
+            "DECIMAL_NUMBER",
+        }
         names -= {"APPROXIMATE_NUMBER", "IDENT", "QUOTED_IDENT"}
     ranked = sorted(words, key=lambda word: (_rank(word), word))
     shown += [f'"{word}"' for word in ranked]

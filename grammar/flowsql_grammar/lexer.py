@@ -37,7 +37,11 @@ _PATTERN = re.compile(
 )
 
 # Two words that act as one where both stand together: the first alone would need two tokens of look-ahead.
-_JOINED = {"IGNORE": ("NULLS", "IGNORE_NULLS"), "RESPECT": ("NULLS", "RESPECT_NULLS"), "FORMAT": ("JSON", "FORMAT_JSON")}
+_JOINED = {
+    "IGNORE": ("NULLS", "IGNORE_NULLS"),
+    "RESPECT": ("NULLS", "RESPECT_NULLS"),
+    "FORMAT": ("JSON", "FORMAT_JSON"),
+}
 
 
 @dataclass(slots=True)

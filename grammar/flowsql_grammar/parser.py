@@ -121,7 +121,11 @@ def _run(tokens: list[Token], source: Source, start: Start) -> Any:
                         "split it with views or WITH",
                     )
             del states[-length:], values[-length:], begins[-length:], ends[-length:], depths[-length:]
-            value = handler(builder, Span(begin, end), *children) if handler is not None else _generic(rule.action, children)
+            value = (
+                handler(builder, Span(begin, end), *children)
+                if handler is not None
+                else _generic(rule.action, children)
+            )
         else:
             # Nothing stands at the end of what was read, not at the start of what follows.
             begin = end = ends[-1]
@@ -197,4 +201,3 @@ def _generic(action: str, children: list[Any]) -> Any:
         case _:
             assert action == "false", action
             return False
-

@@ -123,7 +123,9 @@ def _pieces(tokens: list[Token]) -> Iterator[list[Token]]:
         piece.append(token)
         if not in_set and len(piece) >= 3 and token.text.upper() in ("SET", "BEGIN"):
             last = [t.text.upper() for t in piece[-3:]]
-            in_set = last == ["STATEMENT", "SET", "BEGIN"] or (len(piece) == 3 and last == ["BEGIN", "STATEMENT", "SET"])
+            in_set = last == ["STATEMENT", "SET", "BEGIN"] or (
+                len(piece) == 3 and last == ["BEGIN", "STATEMENT", "SET"]
+            )
     if piece:
         while piece[-1].kind == semicolon:
             piece.pop()
@@ -185,7 +187,7 @@ def highlight(text: str) -> list[tuple[str, Span]]:
     words = set(known.words.values())
     found: list[tuple[str, Span]] = []
     for token in tokenize(Source(text))[:-1]:
-        if token.kind in words or " " in token.text[:12] and token.text[:1].isalpha() and token.kind not in strings:
+        if token.kind in words or (" " in token.text[:12] and token.text[:1].isalpha() and token.kind not in strings):
             label = "keyword"
         elif token.kind in strings:
             label = "string"

@@ -58,10 +58,11 @@ class Query(Node):
 
 
 class HintArgument(Node):
-    """``'k' = 'v'`` (or ``k = v``), or a single name or value with ``key`` None, of a hint."""
+    """``'k' = 'v'``, or with ``key`` None a single value, of a hint; ``is_name`` where the value is no literal."""
 
     key: str | None
     value: str
+    is_name: bool = False
 
 
 class Hint(Node):

@@ -13,6 +13,13 @@ from flowsql_grammar.build.type import TypeBuilder
 
 
 class Builder(
-    StatementBuilder, DdlBuilder, QueryBuilder, MatchBuilder, ExpressionBuilder, LiteralBuilder, SpecialBuilder, TypeBuilder
+    StatementBuilder,
+    DdlBuilder,
+    QueryBuilder,
+    MatchBuilder,
+    ExpressionBuilder,
+    LiteralBuilder,
+    SpecialBuilder,
+    TypeBuilder,
 ):
     """All methods. Each takes the span of what was read and the children that the grammar keeps."""

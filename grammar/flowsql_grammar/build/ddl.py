@@ -399,9 +399,7 @@ class DdlBuilder:
         """``WATERMARK FOR a AS b``."""
         return ast.Watermark(column, expression, span=span)
 
-    def column_constraint(
-        self, span: Span, name: ast.Name | None, kind: str, enforced: bool | None
-    ) -> ast.Constraint:
+    def column_constraint(self, span: Span, name: ast.Name | None, kind: str, enforced: bool | None) -> ast.Constraint:
         """A key of one column."""
         return ast.Constraint(ast.ConstraintKind(kind), (), name, enforced, span=span)
 
@@ -438,9 +436,7 @@ class DdlBuilder:
 
     # ALTER
 
-    def alter_object(
-        self, span: Span, kind: str, name: ast.Identifier, action: ast.AlterAction
-    ) -> ast.Alter:
+    def alter_object(self, span: Span, kind: str, name: ast.Identifier, action: ast.AlterAction) -> ast.Alter:
         """ALTER of an object that must exist."""
         return ast.Alter(ast.ObjectKind(kind), name, action, span=span)
 
@@ -586,9 +582,7 @@ class DdlBuilder:
 
     # DROP, ANALYZE, partitions
 
-    def drop_object(
-        self, span: Span, temporary: bool, kind: str, if_exists: bool, name: ast.Identifier
-    ) -> ast.Drop:
+    def drop_object(self, span: Span, temporary: bool, kind: str, if_exists: bool, name: ast.Identifier) -> ast.Drop:
         """DROP of what may be temporary."""
         return ast.Drop(ast.ObjectKind(kind), name, temporary, False, if_exists, span=span)
 
@@ -602,9 +596,7 @@ class DdlBuilder:
         """DROP TEMPORARY SYSTEM."""
         return ast.Drop(ast.ObjectKind(kind), name, True, True, if_exists, span=span)
 
-    def drop_database(
-        self, span: Span, if_exists: bool, name: ast.Identifier, cascade: bool | None
-    ) -> ast.Drop:
+    def drop_database(self, span: Span, if_exists: bool, name: ast.Identifier, cascade: bool | None) -> ast.Drop:
         """DROP DATABASE."""
         return ast.Drop(ast.ObjectKind.DATABASE, name, False, False, if_exists, cascade, span=span)
 

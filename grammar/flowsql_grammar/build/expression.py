@@ -67,9 +67,7 @@ class ExpressionBuilder:
         test = ast.IsTest.JSON if words == "JSON" else ast.IsTest(words)
         return ast.IsPredicate(operand, test, negated, span=span)
 
-    def is_distinct(
-        self, span: Span, left: ast.Expression, negated: bool, right: ast.Expression
-    ) -> ast.IsDistinctFrom:
+    def is_distinct(self, span: Span, left: ast.Expression, negated: bool, right: ast.Expression) -> ast.IsDistinctFrom:
         """``IS DISTINCT FROM``."""
         return ast.IsDistinctFrom(left, right, negated, span=span)
 
@@ -115,9 +113,7 @@ class ExpressionBuilder:
         """``f(x).a``."""
         return ast.FieldAccess(operand, name, span=span)
 
-    def implicit_row(
-        self, span: Span, first: ast.Expression, others: tuple[ast.Expression, ...]
-    ) -> ast.RowConstructor:
+    def implicit_row(self, span: Span, first: ast.Expression, others: tuple[ast.Expression, ...]) -> ast.RowConstructor:
         """``(a, b)``."""
         return ast.RowConstructor((first, *others), explicit=False, span=span)
 
@@ -136,7 +132,9 @@ class ExpressionBuilder:
     def map(self, span: Span, items: tuple[ast.Expression, ...]) -> ast.MapConstructor:
         """``MAP[...]``."""
         if len(items) % 2:
-            raise ParseError("odd-map", "SQL parse failed. Map constructor must have an even number of arguments.", span)
+            raise ParseError(
+                "odd-map", "SQL parse failed. Map constructor must have an even number of arguments.", span
+            )
         return ast.MapConstructor(tuple(zip(items[::2], items[1::2], strict=True)), span=span)
 
     def array_query(self, span: Span, query: ast.Query) -> ast.CollectionQuery:

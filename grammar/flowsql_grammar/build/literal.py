@@ -10,9 +10,7 @@ from flowsql_grammar import ast
 from flowsql_grammar.lexer import Token
 
 # What may stand in E'...': C's escapes, and the doubled quote.
-_C_ESCAPE = re.compile(
-    r"''|\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(.))", re.DOTALL
-)
+_C_ESCAPE = re.compile(r"''|\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(.))", re.DOTALL)
 _C_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _DATE = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})")
 _TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(\.\d*)?")
@@ -272,10 +270,10 @@ class LiteralBuilder:
         return _UNITS[word]
 
     def unit_name(self, span: Span, name: ast.Name) -> ast.TimeUnit:
-        """A unit by a word that is not reserved, ``SQL_TSI_DAY`` and plurals included."""
+        """A unit by a word that is not reserved, ``SQL_TSI_DAY`` included."""
         word = name.text.upper().removeprefix("SQL_TSI_")
         word = {"FRAC_SECOND": "MICROSECOND"}.get(word, word)
-        unit = _UNITS.get(word) or _UNITS.get(word.removesuffix("S"))
+        unit = _UNITS.get(word)
         if unit is None or name.quoted:
             raise _bad("bad-time-unit", f"'{name.text}' is not a valid time frame.", span)
         return unit

@@ -74,7 +74,9 @@ class QueryBuilder:
         offset, count = limit or (None, None)
         return ast.Query(body_of(body), ctes, order_by or (), offset, count, recursive, span=span)
 
-    def cte(self, span: Span, name: ast.Name, columns: tuple[ast.Name, ...] | None, query: ast.Query) -> ast.CommonTable:
+    def cte(
+        self, span: Span, name: ast.Name, columns: tuple[ast.Name, ...] | None, query: ast.Query
+    ) -> ast.CommonTable:
         """One common table."""
         return ast.CommonTable(name, query, columns or (), span=span)
 
@@ -100,9 +102,7 @@ class QueryBuilder:
         """The sort keys."""
         return items
 
-    def order_item(
-        self, span: Span, expression: ast.Expression, descending: bool, nulls: str | None
-    ) -> ast.OrderItem:
+    def order_item(self, span: Span, expression: ast.Expression, descending: bool, nulls: str | None) -> ast.OrderItem:
         """A sort key."""
         return ast.OrderItem(expression, descending, ast.NullOrder(nulls) if nulls else None, span=span)
 
@@ -171,11 +171,11 @@ class QueryBuilder:
 
     def qualified_star_item(self, span: Span, *names: ast.Name) -> ast.SelectItem:
         """``t.*``."""
-        return ast.SelectItem(ast.Star(ast.Identifier(names, span=names[0].span.to(names[-1].span)), span=span), span=span)
+        return ast.SelectItem(
+            ast.Star(ast.Identifier(names, span=names[0].span.to(names[-1].span)), span=span), span=span
+        )
 
-    def group_by(
-        self, span: Span, quantifier: str | None, elements: tuple[ast.GroupingElement, ...]
-    ) -> ast.GroupBy:
+    def group_by(self, span: Span, quantifier: str | None, elements: tuple[ast.GroupingElement, ...]) -> ast.GroupBy:
         """GROUP BY."""
         return ast.GroupBy(elements, ast.SetQuantifier(quantifier) if quantifier else None, span=span)
 
@@ -213,7 +213,7 @@ class QueryBuilder:
 
     def hint_name(self, span: Span, name: ast.Name) -> ast.HintArgument:
         """A name as an argument."""
-        return ast.HintArgument(None, name.text, span=span)
+        return ast.HintArgument(None, name.text, is_name=True, span=span)
 
     def hint_value(self, span: Span, value: ast.Expression) -> ast.HintArgument:
         """A literal as an argument."""
@@ -281,9 +281,7 @@ class QueryBuilder:
             inner = inner.left
         return relation
 
-    def table_alias(
-        self, span: Span, name: ast.Name, columns: tuple[ast.Name, ...] | None
-    ) -> ast.TableAlias:
+    def table_alias(self, span: Span, name: ast.Name, columns: tuple[ast.Name, ...] | None) -> ast.TableAlias:
         """An alias with its columns."""
         return ast.TableAlias(name, columns or (), span=span)
 

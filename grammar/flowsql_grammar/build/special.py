@@ -15,9 +15,7 @@ class SpecialBuilder:
         """EXTRACT."""
         return ast.Extract(unit, operand, span=span)
 
-    def round_to_unit(
-        self, span: Span, token: Token, operand: ast.Expression, unit: ast.TimeUnit
-    ) -> ast.RoundToUnit:
+    def round_to_unit(self, span: Span, token: Token, operand: ast.Expression, unit: ast.TimeUnit) -> ast.RoundToUnit:
         """``CEIL(x TO unit)``."""
         direction = ast.RoundDirection.FLOOR if token.text.upper() == "FLOOR" else ast.RoundDirection.CEIL
         return ast.RoundToUnit(direction, operand, unit, span=span)
@@ -137,9 +135,7 @@ class SpecialBuilder:
         """``DEFAULT value``."""
         return ast.JsonBehavior(ast.JsonBehaviorKind.DEFAULT, value, span=span)
 
-    def json_entry(
-        self, span: Span, key: ast.Expression, value: ast.Expression, format_json: bool
-    ) -> ast.JsonEntry:
+    def json_entry(self, span: Span, key: ast.Expression, value: ast.Expression, format_json: bool) -> ast.JsonEntry:
         """``KEY k VALUE v``."""
         return ast.JsonEntry(key, value, format_json, span=span)
 
@@ -147,9 +143,7 @@ class SpecialBuilder:
         """An element of an array."""
         return ast.JsonElement(value, format_json, span=span)
 
-    def json_object(
-        self, span: Span, entries: tuple[ast.JsonEntry, ...], null_clause: str | None
-    ) -> ast.JsonObject:
+    def json_object(self, span: Span, entries: tuple[ast.JsonEntry, ...], null_clause: str | None) -> ast.JsonObject:
         """JSON_OBJECT."""
         return ast.JsonObject(entries, _null_clause(null_clause), span=span)
 
@@ -157,9 +151,7 @@ class SpecialBuilder:
         """``JSON_OBJECT()``."""
         return ast.JsonObject((), _null_clause(null_clause), span=span)
 
-    def json_array(
-        self, span: Span, elements: tuple[ast.JsonElement, ...], null_clause: str | None
-    ) -> ast.JsonArray:
+    def json_array(self, span: Span, elements: tuple[ast.JsonElement, ...], null_clause: str | None) -> ast.JsonArray:
         """JSON_ARRAY."""
         return ast.JsonArray(elements, _null_clause(null_clause), span=span)
 

@@ -161,9 +161,7 @@ class StatementBuilder:
         """USE MODULES."""
         return ast.UseModules(names, span=span)
 
-    def load_module(
-        self, span: Span, name: ast.Name, options: tuple[ast.Option, ...] | None
-    ) -> ast.LoadModule:
+    def load_module(self, span: Span, name: ast.Name, options: tuple[ast.Option, ...] | None) -> ast.LoadModule:
         """LOAD MODULE."""
         return ast.LoadModule(name, options or (), span=span)
 
@@ -228,9 +226,7 @@ class StatementBuilder:
         """SHOW COLUMNS."""
         return ast.Show(ast.ShowKind.COLUMNS, place[1], like, None, place[0], span=span)
 
-    def show_partitions(
-        self, span: Span, table: ast.Identifier, partition: ast.PartitionSpec | None
-    ) -> ast.Show:
+    def show_partitions(self, span: Span, table: ast.Identifier, partition: ast.PartitionSpec | None) -> ast.Show:
         """SHOW PARTITIONS."""
         return ast.Show(ast.ShowKind.PARTITIONS, table, None, partition, span=span)
 
@@ -258,9 +254,7 @@ class StatementBuilder:
         """DESCRIBE EXTENDED t."""
         return ast.Describe(ast.DescribeKind.TABLE, name, extended=True, span=span)
 
-    def describe_object(
-        self, span: Span, kind: str, extended: bool, name: ast.Identifier
-    ) -> ast.Describe:
+    def describe_object(self, span: Span, kind: str, extended: bool, name: ast.Identifier) -> ast.Describe:
         """DESCRIBE of an object whose kind is named."""
         return ast.Describe(ast.DescribeKind(kind), name, extended, span=span)
 
