@@ -65,7 +65,7 @@ _ESCAPES: Final = (
     ("\t", "\\t"),
     ("\b", "\\b"),
     ("\f", "\\f"),
-    *((chr(code), f"\\u{code:04x}") for code in range(32) if chr(code) not in "\n\r\t\b\f"),
+    *((chr(code), f"\\u{code:04X}") for code in range(32) if chr(code) not in "\n\r\t\b\f"),
 )
 
 

@@ -1,4 +1,380 @@
 """The function registry: one declaration per function, found by name, resolved by argument types.
 
-The binder asks :func:`resolve_call` / :func:`resolve_aggregate`; nobody else maps names to behaviour.
+The binder asks :func:`resolve_call` / :func:`resolve_aggregate`; nobody else maps names to behaviour. A function is
+declared with :func:`scalar` in one of the modules of ``_MODULES``; nothing else has to change for a new one.
 """
+
+from __future__ import annotations
+
+import enum
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from flowsql_core.errors import BindError, InternalError, NotSupportedYetError, did_you_mean
+from flowsql_core.eval.context import EvalContext
+from flowsql_core.expr import Call, Case, Cast, Expr, Literal
+from flowsql_core.functions.signature import Signature, call_text, family_name, parse_signature, summary
+from flowsql_core.span import Span
+from flowsql_core.types import logical as t
+from flowsql_core.types.coerce import common_type, explicit_cast_allowed
+
+_MODULES = ("logic", "math")
+
+Options = tuple[tuple[str, Any], ...]
+
+
+class Nulls(enum.Enum):
+    """How NULL arguments and the nullability of the result hang together."""
+
+    #: NULL in, NULL out; NOT NULL exactly when all arguments are.
+    PROPAGATE = "propagate"
+    #: The result may be NULL whatever comes in.
+    NULLABLE = "nullable"
+    #: The result is never NULL.
+    NOT_NULL = "not null"
+    #: ``returns`` decides.
+    CUSTOM = "custom"
+
+
+PROPAGATE, NULLABLE, NOT_NULL, CUSTOM = Nulls.PROPAGATE, Nulls.NULLABLE, Nulls.NOT_NULL, Nulls.CUSTOM
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What a kernel knows beside its arguments.
+
+    ``n`` rows to make; argument and result types; options of the call (``unit``, ``side``).
+    """
+
+    n: int
+    context: EvalContext
+    arg_types: tuple[t.LogicalType, ...]
+    type: t.LogicalType
+    options: Options = ()
+
+    def option(self, name: str, default: Any = None) -> Any:
+        """One option by name."""
+        return dict(self.options).get(name, default)
+
+
+#: Arrow arrays or scalars in (a literal stays a scalar; the first argument is a column unless a later one is),
+#: an array of ``n`` rows or a scalar out.
+Kernel = Callable[..., Any]
+
+
+class ResultRule(Protocol):
+    """Derives the result type where a signature cannot say it; None: the arguments do not fit."""
+
+    def __call__(self, args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+        """The type, nullability included when the null rule is ``CUSTOM``."""
+        ...
+
+
+class Rewrite(Protocol):
+    """Makes the expression of a matched call itself (NULLIF is a CASE)."""
+
+    def __call__(self, args: tuple[Expr, ...], span: Span | None) -> Expr:
+        """The expression."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDef:
+    """A scalar function, one overload.
+
+    ``raises``: evaluating it on a row may fail, so that branches not taken must not evaluate it. ``costly``: worth
+    evaluating on needed rows only. ``passes_call``: the kernel takes an :class:`Invocation` first.
+    """
+
+    signature: Signature
+    kernel: Kernel | None
+    nulls: Nulls
+    deterministic: bool
+    raises: bool
+    costly: bool
+    passes_call: bool
+    returns: ResultRule | None
+    coerce: Callable[[tuple[Expr, ...], t.LogicalType], tuple[Expr, ...]] | None
+    rewrite: Rewrite | None
+    check: Callable[[Sequence[Expr], Span | None], None] | None
+    spark: str | None
+    doc: str
+
+    @property
+    def name(self) -> str:
+        """Registry name, upper case."""
+        return self.signature.name
+
+
+_FUNCTIONS: dict[str, list[FunctionDef]] = {}
+_ALIASES: dict[str, str] = {}
+_loaded = False
+
+
+def scalar(
+    *signatures: str,
+    nulls: Nulls = PROPAGATE,
+    deterministic: bool = True,
+    raises: bool = False,
+    costly: bool = False,
+    returns: ResultRule | None = None,
+    coerce: Callable[[tuple[Expr, ...], t.LogicalType], tuple[Expr, ...]] | None = None,
+    rewrite: Rewrite | None = None,
+    check: Callable[[Sequence[Expr], Span | None], None] | None = None,
+    aliases: tuple[str, ...] = (),
+    spark: str | None = None,
+) -> Callable[[Kernel], Kernel]:
+    """Declare a scalar function; the decorated function is its kernel, its docstring the manual's text.
+
+    Args:
+        signatures: overloads that share the kernel, see ``signature``.
+        nulls: how NULLs and nullability go.
+        deterministic: False keeps constant folding and common sub-expressions away.
+        raises: a row may make it fail.
+        costly: lazily evaluated inside AND, OR and CASE.
+        returns: derives the result type instead of the signature.
+        coerce: casts arguments beyond what the signature says.
+        rewrite: makes another expression instead of a call.
+        check: refuses matched arguments with a BindError of its own.
+        aliases: other names.
+        spark: Spark SQL form with ``{0}`` for the first argument; None: refused on the Spark path.
+    """
+
+    def register(kernel: Kernel) -> Kernel:
+        code = kernel.__code__  # type: ignore[attr-defined]
+        passes_call = code.co_argcount > 0 and code.co_varnames[0] == "call"
+        for text in signatures:
+            signature = parse_signature(text)
+            definition = FunctionDef(
+                signature, kernel, nulls, deterministic, raises, costly, passes_call, returns, coerce, rewrite, check,
+                spark, kernel.__doc__ or "",
+            )  # fmt: skip
+            _FUNCTIONS.setdefault(signature.name, []).append(definition)
+            for alias in aliases:
+                _ALIASES[alias] = signature.name
+        return kernel
+
+    return register
+
+
+def _load() -> None:
+    global _loaded
+    if not _loaded:
+        _loaded = True
+        for module in _MODULES:
+            importlib.import_module(f"flowsql_core.functions.{module}")
+
+
+def definitions() -> tuple[FunctionDef, ...]:
+    """All scalar functions, overload by overload."""
+    _load()
+    return tuple(definition for group in _FUNCTIONS.values() for definition in group)
+
+
+def function_names() -> tuple[str, ...]:
+    """Names of all functions that run, operators included, sorted; aggregates too."""
+    _load()
+    return tuple(sorted({*_FUNCTIONS, *_ALIASES, *_aggregate_names()}))
+
+
+def is_aggregate(name: str) -> bool:
+    """Whether the name (any case) is a built-in aggregate function."""
+    _load()
+    name = name.upper()
+    return name not in _FUNCTIONS and name not in _ALIASES and name in _aggregate_names()
+
+
+def _aggregate_names() -> frozenset[str]:
+    # Loaded on demand: a plain projection does not need the declarations of aggregates.
+    from flowsql_core.functions.aggregate import aggregate_names
+
+    return aggregate_names()
+
+
+def resolve_call(name: str, args: tuple[Expr, ...], options: Options = (), span: Span | None = None) -> Expr:
+    """The typed call of a function or operator on bound operands, with the casts that they need.
+
+    Raises:
+        BindError: unknown function, wrong number or types of arguments; in Flink's words.
+        NotSupportedYetError: a built-in of Flink that does not run yet.
+    """
+    _load()
+    name = name.upper()
+    name = _ALIASES.get(name, name)
+    overloads = _FUNCTIONS.get(name)
+    if overloads is None:
+        raise _unknown(name, args, span)
+    by_option = dict(options)
+    for definition in overloads:
+        made = _try_overload(definition, args, options, by_option, span)
+        if made is not None:
+            return made
+    raise _misfit(name, overloads, args, span)
+
+
+def _try_overload(
+    definition: FunctionDef, args: tuple[Expr, ...], options: Options, by_option: dict[str, Any], span: Span | None
+) -> Expr | None:
+    wanted = definition.signature.matches([arg.type for arg in args])
+    if wanted is None:
+        return None
+    if definition.check is not None:
+        definition.check(args, span)
+    if definition.rewrite is not None:
+        return definition.rewrite(args, span)
+    cast = tuple(implicit_cast(arg, type_) for arg, type_ in zip(args, wanted, strict=True))
+    if definition.returns is not None:
+        derived = definition.returns(cast, by_option)
+        if derived is None:
+            return None
+        type_ = derived
+    else:
+        type_ = definition.signature.result_type(wanted)
+    match definition.nulls:
+        case Nulls.PROPAGATE:
+            type_ = type_.as_nullable(any(arg.type.nullable for arg in args))
+        case Nulls.NULLABLE:
+            type_ = type_.as_nullable()
+        case Nulls.NOT_NULL:
+            type_ = type_.as_nullable(False)
+        case Nulls.CUSTOM:
+            pass
+    if definition.coerce is not None:
+        cast = definition.coerce(cast, type_)
+    return Call(definition.name, cast, type_, options, span)
+
+
+def find_definition(call: Call) -> FunctionDef:
+    """The declaration behind a resolved call.
+
+    Raises:
+        InternalError: the call was not made by :func:`resolve_call`.
+    """
+    _load()
+    types = [arg.type for arg in call.args]
+    for definition in _FUNCTIONS.get(call.function, ()):
+        if definition.kernel is not None and definition.signature.matches(types) is not None:
+            if definition.returns is None or definition.returns(call.args, dict(call.options)) is not None:
+                return definition
+    raise InternalError(f"no kernel for {call.function}({', '.join(str(type_) for type_ in types)})")
+
+
+def implicit_cast(expr: Expr, target: t.LogicalType) -> Expr:
+    """The expression as ``target`` (nullability apart), with a cast only where the representation differs."""
+    source = t.without_attribute(expr.type)
+    plain = t.without_attribute(target)
+    if source.same(plain):
+        return expr
+    if isinstance(expr, Literal) and expr.value is None:
+        return replace(expr, type=plain.as_nullable())
+    return Cast(expr, plain.as_nullable(expr.type.nullable), implicit=True, span=expr.span)
+
+
+def resolve_cast(expr: Expr, target: t.LogicalType, safe: bool, span: Span | None = None) -> Expr:
+    """CAST or TRY_CAST as written.
+
+    Raises:
+        BindError: the pair of types has no cast.
+    """
+    source = expr.type
+    if not explicit_cast_allowed(source, target):
+        raise BindError(
+            "cast-not-allowed",
+            f"Cast function cannot convert value of type {summary(source)} to type {summary(target)}",
+            span,
+        )
+    nullable = source.nullable or (safe and may_fail(source, target))
+    made = target.as_nullable(nullable)
+    if isinstance(expr, Literal) and expr.value is None:
+        return Literal(None, target.as_nullable(), span)
+    return Cast(expr, made, safe, False, span)
+
+
+def may_fail(source: t.LogicalType, target: t.LogicalType) -> bool:
+    """Whether a cast can fail on a value, so that TRY_CAST may give NULL."""
+    if isinstance(source, t.CharacterType):
+        return not isinstance(target, t.CharacterType | t.BinaryStringType)
+    match source, target:
+        case _, t.CharacterType():
+            return False
+        case (t.ArrayType(), t.ArrayType()) | (t.MultisetType(), t.MultisetType()):
+            return may_fail(source.element, target.element)
+        case t.MapType(), t.MapType():
+            return may_fail(source.key, target.key) or may_fail(source.value, target.value)
+        case t.RowType(), t.RowType():
+            return any(may_fail(a.type, b.type) for a, b in zip(source.fields, target.fields, strict=True))
+    return not source.same(target)
+
+
+def resolve_case(
+    conditions: tuple[Expr, ...], results: tuple[Expr, ...], otherwise: Expr, span: Span | None = None
+) -> Expr:
+    """A searched CASE over bound parts: results meet in one type.
+
+    Raises:
+        BindError: a condition is not BOOLEAN, or the results have no common type.
+    """
+    for condition in conditions:
+        if not isinstance(condition.type, t.BooleanType | t.NullType):
+            raise BindError("not-a-condition", "WHEN clause must be a condition", condition.span or span)
+    branches = (*results, otherwise)
+    kinds = {_date_kind(branch.type) for branch in branches}
+    type_ = common_type([branch.type for branch in branches])
+    if type_ is None or {"date", "timestamp"} <= kinds:
+        raise BindError("case-types", "Illegal mixing of types in CASE or COALESCE statement", span)
+    if isinstance(type_, t.NullType):
+        raise BindError("case-types", "ELSE clause or at least one THEN clause must be non-NULL", span)
+    nullable = any(branch.type.nullable for branch in branches)
+    cast = tuple(implicit_cast(branch, type_) for branch in branches)
+    tests = tuple(implicit_cast(condition, t.BOOLEAN) for condition in conditions)
+    return Case(tests, cast[:-1], cast[-1], type_.as_nullable(nullable), span)
+
+
+def _date_kind(type_: t.LogicalType) -> str:
+    match type_:
+        case t.DateType():
+            return "date"
+        case t.TimestampType() | t.TimestampLtzType():
+            return "timestamp"
+    return ""
+
+
+# Refusals
+
+
+def _unknown(name: str, args: tuple[Expr, ...], span: Span | None) -> Exception:
+    from flowsql_core.functions.known import FLINK_FUNCTIONS
+
+    if name in FLINK_FUNCTIONS:
+        return NotSupportedYetError(f"function {name}", span)
+    shown = ", ".join(f"<{family_name(arg.type)}>" for arg in args)
+    names = [known for known in function_names() if known[0].isalpha() and " " not in known]
+    return BindError(
+        "function-not-found",
+        f"No match found for function signature {name}({shown})",
+        span,
+        did_you_mean(name, names),
+    )
+
+
+def _misfit(name: str, overloads: list[FunctionDef], args: tuple[Expr, ...], span: Span | None) -> BindError:
+    if not any(definition.signature.accepts_count(len(args)) for definition in overloads):
+        expected = overloads[0].signature.required
+        return BindError(
+            "argument-count",
+            f"Invalid number of arguments to function '{name}'. Was expecting {expected} arguments",
+            span,
+            f"write {overloads[0].signature.form()}",
+        )
+    if any(isinstance(arg, Literal) and isinstance(arg.type, t.NullType) for arg in args):
+        return BindError("illegal-null", "Illegal use of 'NULL'", span, "write CAST(NULL AS <type>)")
+    fitting = [d for d in overloads if d.signature.accepts_count(len(args))]
+    shown = call_text(name, [f"<{summary(arg.type)}>" for arg in args])
+    forms = "\n".join(f"'{form}'" for form in dict.fromkeys(d.signature.form() for d in fitting))
+    return BindError(
+        "argument-types",
+        f"Cannot apply '{name}' to arguments of type '{shown}'. Supported form(s): {forms}",
+        span,
+    )

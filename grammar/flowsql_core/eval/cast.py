@@ -1,0 +1,330 @@
+"""CAST and TRY_CAST over columns: every pair of types that Flink casts, with its wrap-arounds, formats and roundings."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_core.errors import ExecutionError, NotSupportedYetError
+from flowsql_core.eval import decimal as exact
+from flowsql_core.eval.columns import Bools, as_type, make_array, validity, values_and_validity
+from flowsql_core.eval.context import EvalContext
+from flowsql_core.eval.format_text import text_of
+from flowsql_core.eval.parse_text import parse_text_column
+from flowsql_core.eval.time import DAY_MS, UNITS_PER_SECOND, local_to_utc, utc_to_local
+from flowsql_core.types import logical as t
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.coerce import length_of
+
+__all__ = ["cast_array", "cast_raises", "parse_text_column"]
+
+
+def cast_raises(src: t.LogicalType, dst: t.LogicalType) -> bool:
+    """Whether casting a value may fail the job (texts that are no such value)."""
+    match src, dst:
+        case t.CharacterType(), t.CharacterType() | t.BinaryStringType():
+            return False
+        case t.CharacterType(), _:
+            return True
+        case (t.ArrayType(), t.ArrayType()) | (t.MultisetType(), t.MultisetType()):
+            return cast_raises(src.element, dst.element)
+        case t.MapType(), t.MapType():
+            return cast_raises(src.key, dst.key) or cast_raises(src.value, dst.value)
+        case t.RowType(), t.RowType():
+            return any(cast_raises(a.type, b.type) for a, b in zip(src.fields, dst.fields, strict=True))
+    return False
+
+
+def cast_array(
+    array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext
+) -> pa.Array:
+    """A column in another type.
+
+    Args:
+        array: the column, physically of ``src``.
+        safe: TRY_CAST: NULL where the value has no counterpart.
+
+    Raises:
+        ExecutionError: a value has none and ``safe`` is off; names the value.
+        NotSupportedYetError: a pair of types that is not cast yet.
+    """
+    src, dst = t.without_attribute(src), t.without_attribute(dst)
+    if src.same(dst):
+        return array
+    if isinstance(src, t.NullType):
+        return pa.nulls(len(array), to_arrow(dst))
+    if isinstance(dst, t.CharacterType):
+        return _fit_text(text_of(array, src, context), src, dst)
+    if isinstance(src, t.CharacterType):
+        made = _parsed(array, dst, safe, context)
+    else:
+        made = _converted(array, src, dst, safe, context)
+    return _fit_bytes(made, src, dst) if isinstance(dst, t.BinaryStringType) else made
+
+
+def _parsed(array: pa.Array, dst: t.LogicalType, safe: bool, context: EvalContext) -> pa.Array:
+    made, wrong = parse_text_column(array, dst, context)
+    if not safe and wrong.any():
+        word = array[int(np.argmax(wrong))].as_py()
+        raise ExecutionError("bad-cast", _complaint(word, dst))
+    return made
+
+
+def _complaint(word: str, dst: t.LogicalType) -> str:
+    match dst:
+        case t.IntegerType():
+            if word.strip(" ").lstrip("+-").replace(".", "", 1).isdigit():
+                return f"For input string: '{word}'. Overflow."
+            return f"For input string: '{word}'. Invalid character found."
+        case t.BooleanType():
+            return f"Cannot parse '{word}' as BOOLEAN."
+        case t.DateType():
+            return f"For input string: '{word}'."
+        case t.DateTimeType():
+            return f"Text '{word}' could not be parsed as {dst.as_nullable()}"
+    return f"For input string: '{word}'."
+
+
+def _fit_text(text: pa.Array, src: t.LogicalType, dst: t.CharacterType) -> pa.Array:
+    """CHAR pads with blanks and cuts, VARCHAR cuts."""
+    length = length_of(dst)
+    if length == t.MAX_LENGTH or not len(text):
+        return text
+    if not (isinstance(src, t.CharacterType) and length_of(src) <= length):
+        text = pc.utf8_slice_codeunits(text, 0, length)
+    return pc.utf8_rpad(text, length, " ") if isinstance(dst, t.CharType) else text
+
+
+def _fit_bytes(array: pa.Array, src: t.LogicalType, dst: t.BinaryStringType) -> pa.Array:
+    length = length_of(dst)
+    if length == t.MAX_LENGTH or not len(array):
+        return array
+    if not (isinstance(src, t.BinaryStringType) and length_of(src) <= length):
+        array = pc.binary_slice(array, 0, length)
+    if isinstance(dst, t.BinaryType):
+        # Shorter ones get zero bytes: as many as are missing, by one join.
+        missing = pc.subtract(pa.scalar(length, pa.int32()), pc.binary_length(array))
+        array = pc.binary_join_element_wise(array, pc.binary_repeat(pa.scalar(b"\0"), missing), b"")
+    return array
+
+
+def _converted(
+    array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext
+) -> pa.Array:
+    target = to_arrow(dst) if not isinstance(dst, t.RawType) else array.type
+    match src, dst:
+        case t.BinaryStringType(), t.BinaryStringType():
+            return array
+        case t.BooleanType(), t.DecimalType():
+            return _integers_to_decimal(pc.cast(array, pa.int32()), target)
+        case t.BooleanType(), t.NumericType():
+            return pc.cast(array, target)
+        case t.DecimalType(), t.BooleanType():
+            values, valid = exact.unscaled(array)
+            return make_array(np.asarray(values != 0, dtype=np.bool_), valid, target)
+        case t.NumericType(), t.BooleanType():
+            return pc.not_equal(array, pa.scalar(0, array.type))
+        case t.DecimalType(), t.DecimalType():
+            return _decimal_to_decimal(array, src, dst)
+        case t.DecimalType(), t.NumericType():
+            return _decimal_to_number(array, src, dst, target)
+        case t.IntegerType(), t.DecimalType():
+            return _integers_to_decimal(array, target)
+        case t.ApproximateType(), t.DecimalType():
+            return _doubles_to_decimal(array, target)
+        case t.ApproximateType(), t.IntegerType():
+            return _doubles_to_integers(array, dst, target)
+        case t.NumericType(), t.NumericType():
+            return pc.cast(array, target, safe=False)
+        case t.DateTimeType(), t.DateTimeType():
+            return _moments(array, src, dst, context)
+        case (
+            (t.YearMonthIntervalType() | t.DayTimeIntervalType(), t.IntegerType())
+            | (t.IntegerType(), t.YearMonthIntervalType() | t.DayTimeIntervalType())
+            | (t.YearMonthIntervalType(), t.YearMonthIntervalType())
+            | (t.DayTimeIntervalType(), t.DayTimeIntervalType())
+        ):
+            return pc.cast(array, target, safe=False)
+    return _nested(array, src, dst, safe, context)
+
+
+# Numbers
+
+
+def _integers_to_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
+    values, valid = exact.unscaled(array)
+    return exact.decimal_column(exact.rescale(values, 0, target.scale), valid, target, len(array))
+
+
+def _decimal_to_decimal(array: pa.Array, src: t.DecimalType, dst: t.DecimalType) -> pa.Array:
+    if src.scale == dst.scale and src.precision <= dst.precision:
+        return as_type(array, to_arrow(dst))
+    values, valid = exact.unscaled(array)
+    return exact.decimal_column(exact.rescale(values, src.scale, dst.scale), valid, to_arrow(dst), len(array))
+
+
+def _decimal_to_number(
+    array: pa.Array, src: t.DecimalType, dst: t.LogicalType, target: pa.DataType
+) -> pa.Array:
+    values, valid = exact.unscaled(array)
+    if isinstance(dst, t.ApproximateType):
+        doubles = exact.to_double(values, src.scale)
+        return make_array(doubles.astype(np.float32 if isinstance(dst, t.FloatType) else np.float64), valid, target)
+    whole = exact.truncate_divide(values, exact.power_of_ten(src.scale))
+    if whole.dtype == object:
+        whole = (whole & (2**64 - 1)).astype(np.uint64).view(np.int64)
+    return pc.cast(make_array(whole, valid, pa.int64()), target, safe=False)
+
+
+def _doubles_to_integers(array: pa.Array, dst: t.IntegerType, target: pa.DataType) -> pa.Array:
+    """Saturating at INT or BIGINT, NaN as 0; TINYINT and SMALLINT wrap around an INT, as Java's narrowing does."""
+    values, valid = values_and_validity(array)
+    wide = np.int64 if dst.bits == 64 else np.int32
+    info = np.iinfo(wide)
+    doubles = np.nan_to_num(values.astype(np.float64), nan=0.0)
+    with np.errstate(invalid="ignore"):
+        made = np.clip(doubles, float(info.min), float(info.max)).astype(wide)
+    made = np.where(doubles >= float(info.max), info.max, np.where(doubles <= float(info.min), info.min, made))
+    return pc.cast(make_array(made.astype(wide), valid, pa.from_numpy_dtype(wide)), target, safe=False)
+
+
+def _doubles_to_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """By the number's shortest decimal text, as ``BigDecimal.valueOf``; NaN and infinities are NULL."""
+    values, valid = values_and_validity(array)
+    finite = np.isfinite(values)
+    valid = finite if valid is None else valid & finite
+    doubles = np.where(valid, values, 0)
+    with np.errstate(over="ignore"):
+        scaled = doubles.astype(np.float64) * 10.0**target.scale
+        rest = np.abs(scaled - np.trunc(scaled))
+        easy = (np.abs(scaled) < 2**50) & (np.abs(rest - 0.5) > 1e-4)
+        made: npt.NDArray[Any] = np.where(easy, np.rint(scaled), 0).astype(np.int64)
+    hard = np.flatnonzero(~easy)
+    if len(hard):
+        # Ties and large numbers need the decimal text; distinct ones are few.
+        distinct, inverse = np.unique(doubles[hard], return_inverse=True)
+        unit = Decimal(1).scaleb(-target.scale)
+        wide = [int(Decimal(str(v)).quantize(unit, ROUND_HALF_UP, _WIDE).scaleb(target.scale, _WIDE)) for v in distinct]
+        made = made.astype(object)
+        made[hard] = np.array(wide, dtype=object)[inverse]
+    return exact.decimal_column(made, valid, target, len(array))
+
+
+_WIDE = exact.wide_context()
+
+
+# Dates and times
+
+
+def _moments(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, context: EvalContext) -> pa.Array:
+    values, valid = values_and_validity(array)
+    target = to_arrow(dst)
+    if isinstance(src, t.TimeType):
+        if not isinstance(dst, t.TimeType):
+            raise NotSupportedYetError(f"casting {src.as_nullable()} to {dst.as_nullable()}")
+        step = 10 ** max(0, 3 - dst.precision)
+        return make_array(values // step * step, valid, target)
+    # Everything else goes through wall clock in the finer of both units.
+    wall, per_second = _wall_clock(values.astype(np.int64), src, dst, context)
+    per_day = 86_400 * per_second
+    match dst:
+        case t.DateType():
+            return make_array((wall // per_day).astype(np.int32), valid, target)
+        case t.TimeType(precision=precision):
+            millis = wall % per_day * 1000 // per_second
+            step = 10 ** max(0, 3 - precision)
+            return make_array((millis // step * step).astype(np.int32), valid, target)
+        case t.TimestampType(precision=precision) | t.TimestampLtzType(precision=precision):
+            wanted = UNITS_PER_SECOND[target.unit]
+            wall = wall * (wanted // per_second) if wanted >= per_second else wall // (per_second // wanted)
+            digits = {"ms": 3, "us": 6, "ns": 9}[target.unit]
+            if precision < digits:
+                step = 10 ** (digits - precision)
+                wall = wall // step * step
+            if isinstance(dst, t.TimestampLtzType) and not isinstance(src, t.TimestampLtzType):
+                wall = local_to_utc(wall, wanted, context.zone)
+            return make_array(wall, valid, target)
+    raise NotSupportedYetError(f"casting {src.as_nullable()} to {dst.as_nullable()}")
+
+
+def _wall_clock(
+    values: npt.NDArray[np.int64], src: t.LogicalType, dst: t.LogicalType, context: EvalContext
+) -> tuple[npt.NDArray[np.int64], int]:
+    if isinstance(src, t.DateType):
+        return values * DAY_MS, 1000
+    per_second = UNITS_PER_SECOND[to_arrow(src).unit]
+    if isinstance(src, t.TimestampLtzType) and not isinstance(dst, t.TimestampLtzType):
+        return utc_to_local(values, per_second, context.zone), per_second
+    return values, per_second
+
+
+# Collections and rows
+
+
+def _nested(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext) -> pa.Array:
+    match src, dst:
+        case t.ArrayType(), t.ArrayType():
+            children = (cast_checked(array.values, src.element, dst.element, safe, context),)
+        case t.MapType(), t.MapType():
+            children = (
+                cast_checked(array.keys, src.key, dst.key, safe, context),
+                cast_checked(array.items, src.value, dst.value, safe, context),
+            )
+        case t.MultisetType(), t.MultisetType():
+            children = (cast_checked(array.keys, src.element, dst.element, safe, context), (array.items, None))
+        case t.RowType(), t.RowType():
+            children = tuple(
+                cast_checked(pc.struct_field(array, [index]), a.type, b.type, safe, context)
+                for index, (a, b) in enumerate(zip(src.fields, dst.fields, strict=True))
+            )
+        case _:
+            raise NotSupportedYetError(f"casting {src.as_nullable()} to {dst.as_nullable()}")
+    return _rebuilt(array, to_arrow(dst), children)
+
+
+Checked = tuple[pa.Array, Bools | None]
+
+
+def cast_checked(
+    array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext
+) -> Checked:
+    """A cast child column, and where a safe cast failed (the whole collection becomes NULL there)."""
+    made = cast_array(array, src, dst, safe, context)
+    if not safe or made is array:
+        return made, None
+    before, after = validity(array), validity(made)
+    if after is None:
+        return made, None
+    return made, ~after if before is None else before & ~after
+
+
+def _rebuilt(array: pa.Array, target: pa.DataType, children: tuple[Checked, ...]) -> pa.Array:
+    n = len(array)
+    valid = validity(array)
+    failed = np.zeros(n, dtype=np.bool_)
+    columns = [column for column, _ in children]
+    wrong = [mask for _, mask in children if mask is not None]
+    if pa.types.is_struct(target):
+        for mask in wrong:
+            failed |= mask
+        kept = ~failed if valid is None else valid & ~failed
+        made = pa.StructArray.from_arrays(columns, fields=list(target), mask=pa.array(~kept))
+        return made
+    offsets = np.frombuffer(array.buffers()[1], dtype=np.int32, count=array.offset + n + 1)[array.offset :]
+    for mask in wrong:
+        total = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(mask)))
+        failed |= total[offsets[1:]] > total[offsets[:-1]]
+    kept = ~failed if valid is None else valid & ~failed
+    bitmap = None if kept.all() else pa.py_buffer(np.packbits(kept, bitorder="little"))
+    child = columns[0]
+    if pa.types.is_map(target):
+        entry = pa.struct([target.key_field, target.item_field])
+        child = pa.StructArray.from_arrays(columns, fields=list(entry))
+    return pa.Array.from_buffers(
+        target, n, [bitmap, pa.py_buffer(np.ascontiguousarray(offsets))], children=[child]
+    )

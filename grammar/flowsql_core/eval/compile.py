@@ -1,0 +1,380 @@
+"""Expression IR to vectorised callables: each distinct sub-expression once per batch, branches only where they are taken.
+
+A compiled expression is a graph of steps. Evaluating a batch makes a *frame*: its columns and the results so far. AND,
+OR, CASE and COALESCE evaluate an operand that may fail or is dear on a sub-frame of just the rows that need it, as Flink
+does row by row; operands that are cheap and cannot fail are evaluated whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_core.errors import ExecutionError, FlowSqlError
+from flowsql_core.eval.cast import cast_array, cast_raises
+from flowsql_core.eval.columns import Bools, validity, values_and_validity
+from flowsql_core.eval.context import EvalContext
+from flowsql_core.eval.literal import is_literal_type, literal_scalar, scalar_to_literal
+from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform
+from flowsql_core.functions.registry import FunctionDef, Invocation, find_definition
+from flowsql_core.types.arrow import to_arrow
+
+#: A column, or one value for all rows.
+Datum = Any
+Rows = npt.NDArray[np.int64]
+Projector = Callable[[Sequence[pa.Array], int], list[pa.Array]]
+Condition = Callable[[Sequence[pa.Array], int], Bools]
+
+
+class _Frame:
+    """The rows that a step works on, and what was computed for them."""
+
+    __slots__ = ("_columns", "_parent", "_rows", "n", "results")
+
+    def __init__(self, columns: Sequence[pa.Array], n: int, parent: _Frame | None = None, rows: Any = None) -> None:
+        self._columns: dict[int, pa.Array] | Sequence[pa.Array] = columns if parent is None else {}
+        self.n = n
+        self._parent = parent
+        self._rows = rows
+        self.results: dict[int, Datum] = {}
+
+    def column(self, index: int) -> pa.Array:
+        if self._parent is None:
+            return self._columns[index]
+        found = self._columns.get(index)  # type: ignore[union-attr]
+        if found is None:
+            found = pc.take(self._parent.column(index), self._rows, boundscheck=False)
+            self._columns[index] = found  # type: ignore[index]
+        return found
+
+    def known(self, step: int) -> Datum | None:
+        """A result of this frame, or of the frame around it cut to these rows."""
+        found = self.results.get(step)
+        if found is None and self._parent is not None:
+            whole = self._parent.known(step)
+            if whole is not None:
+                found = whole if isinstance(whole, pa.Scalar) else pc.take(whole, self._rows, boundscheck=False)
+                self.results[step] = found
+        return found
+
+    def part(self, rows: Rows) -> _Frame:
+        return _Frame((), len(rows), self, pa.array(rows))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Step:
+    """One node of the graph. ``raises``/``costly``: this node or one below."""
+
+    index: int
+    expr: Expr
+    inputs: tuple[_Step, ...]
+    run: Callable[[_Frame], Datum]
+    raises: bool
+    costly: bool
+
+    @property
+    def lazy(self) -> bool:
+        return self.raises or self.costly
+
+    def __call__(self, frame: _Frame) -> Datum:
+        found = frame.known(self.index)
+        if found is None:
+            found = self.run(frame)
+            frame.results[self.index] = found
+        return found
+
+
+def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projector:
+    """A callable ``(columns, n) -> columns`` that computes all expressions over a batch.
+
+    The arrays that come out have the physical types of ``types.arrow``. Raises ExecutionError with the expression's
+    place where a row breaks a rule.
+    """
+    builder = _Builder(context)
+    steps = [builder.step(fold(expr, context)) for expr in exprs]
+
+    def project(columns: Sequence[pa.Array], n: int) -> list[pa.Array]:
+        frame = _Frame(columns, n)
+        return [_as_column(step(frame), n) for step in steps]
+
+    return project
+
+
+def compile_condition(expr: Expr, context: EvalContext) -> Condition:
+    """A callable ``(columns, n) -> mask`` that is True where the predicate is TRUE (neither FALSE nor NULL)."""
+    step = _Builder(context).step(fold(expr, context))
+
+    def keep(columns: Sequence[pa.Array], n: int) -> Bools:
+        return _truth(step(_Frame(columns, n)), n)
+
+    return keep
+
+
+def fold(expr: Expr, context: EvalContext) -> Expr:
+    """Constant sub-trees replaced by literals, where deterministic; what would fail stays, to fail only if evaluated."""
+
+    def change(node: Expr) -> Expr:
+        match node:
+            case InputRef() | Literal():
+                return node
+            case Call():
+                definition = find_definition(node)
+                if not definition.deterministic:
+                    return node
+            case Cast() | Case():
+                pass
+            case _:
+                assert_never(node)
+        if not is_literal_type(node.type) or not all(isinstance(child, Literal) for child in children(node)):
+            return node
+        try:
+            step = _Builder(context).step(node)
+            value = _as_column(step(_Frame((), 1)), 1)[0]
+        except FlowSqlError:
+            return node
+        made = scalar_to_literal(value, node.type)
+        return Literal(made.value, made.type if made.value is None else node.type, node.span)
+
+    return transform(expr, change)
+
+
+class _Builder:
+    def __init__(self, context: EvalContext) -> None:
+        self.context = context
+        self.known: dict[Expr, _Step] = {}
+        self.count = 0
+
+    def step(self, expr: Expr) -> _Step:
+        found = self.known.get(expr)
+        if found is not None:
+            return found
+        made, repeatable = self._make(expr)
+        if repeatable:
+            self.known[expr] = made
+        return made
+
+    def _make(self, expr: Expr) -> tuple[_Step, bool]:
+        inputs = tuple(self.step(child) for child in children(expr))
+        raises = any(step.raises for step in inputs)
+        costly = any(step.costly for step in inputs)
+        repeatable = all(self.known.get(step.expr) is step for step in inputs)
+        run: Callable[[_Frame], Datum]
+        match expr:
+            case InputRef(index=column):
+
+                def run(frame: _Frame) -> Datum:
+                    return frame.column(column)
+
+            case Literal():
+                value = literal_scalar(expr)
+
+                def run(frame: _Frame) -> Datum:
+                    return value
+
+            case Cast():
+                raises = raises or (not expr.safe and cast_raises(expr.operand.type, expr.type))
+                run = _cast_runner(expr, inputs[0], self.context)
+            case Case():
+                run = _case_runner(expr, inputs)
+            case Call(function="AND" | "OR"):
+                run = _logic_runner(inputs, absorbing=expr.function == "OR")
+            case Call(function="COALESCE"):
+                run = _coalesce_runner(expr, inputs)
+            case Call():
+                definition = find_definition(expr)
+                raises, costly = raises or definition.raises, costly or definition.costly
+                repeatable = repeatable and definition.deterministic
+                run = _call_runner(expr, inputs, definition, self.context)
+            case _:
+                assert_never(expr)
+        self.count += 1
+        return _Step(self.count, expr, inputs, run, raises, costly), repeatable
+
+
+def _call_runner(
+    expr: Call, inputs: tuple[_Step, ...], definition: FunctionDef, context: EvalContext
+) -> Callable[[_Frame], Datum]:
+    kernel = definition.kernel
+    assert kernel is not None
+    arrow_type = to_arrow(expr.type)
+    arg_types = tuple(arg.type for arg in expr.args)
+    passes_call = definition.passes_call
+
+    def run(frame: _Frame) -> Datum:
+        args = [step(frame) for step in inputs]
+        n = frame.n
+        constant = bool(args) and all(isinstance(arg, pa.Scalar) for arg in args)
+        if constant:
+            # Kernels count on one column among their arguments; one row is enough.
+            args[0] = pa.repeat(args[0], 1)
+            n = 1
+        try:
+            if passes_call:
+                made = kernel(Invocation(n, context, arg_types, expr.type, expr.options), *args)
+            else:
+                made = kernel(*args)
+        except ExecutionError as error:
+            error.at = error.at or expr.span
+            raise
+        made = _settled(made, arrow_type)
+        return made[0] if constant and isinstance(made, pa.Array) else made
+
+    return run
+
+
+def _settled(made: Datum, arrow_type: pa.DataType) -> Datum:
+    if isinstance(made, pa.ChunkedArray):
+        made = made.combine_chunks()
+    return made if made.type == arrow_type else pc.cast(made, arrow_type)
+
+
+def _cast_runner(expr: Cast, operand: _Step, context: EvalContext) -> Callable[[_Frame], Datum]:
+    source, target, safe = expr.operand.type, expr.type, expr.safe
+
+    def run(frame: _Frame) -> Datum:
+        value = operand(frame)
+        try:
+            if isinstance(value, pa.Scalar):
+                return cast_array(pa.repeat(value, 1), source, target, safe, context)[0]
+            return cast_array(value, source, target, safe, context)
+        except ExecutionError as error:
+            error.at = error.at or expr.span
+            raise
+
+    return run
+
+
+def _logic_runner(inputs: tuple[_Step, ...], absorbing: bool) -> Callable[[_Frame], Datum]:
+    combine = pc.or_kleene if absorbing else pc.and_kleene
+
+    def run(frame: _Frame) -> Datum:
+        made = inputs[0](frame)
+        for step in inputs[1:]:
+            if not step.lazy or frame.known(step.index) is not None:
+                made = combine(made, step(frame))
+                continue
+            open_rows = np.flatnonzero(~_decided(made, frame.n, absorbing))
+            if len(open_rows) == frame.n:
+                made = combine(made, step(frame))
+            elif len(open_rows):
+                part = _as_column(step(frame.part(open_rows)), len(open_rows))
+                # Rows that are decided get NULL here, which cannot change them.
+                made = combine(_as_column(made, frame.n), _spread(part, open_rows, frame.n))
+        return made
+
+    return run
+
+
+def _decided(made: Datum, n: int, absorbing: bool) -> Bools:
+    """Where the value so far already decides: FALSE of AND, TRUE of OR."""
+    if isinstance(made, pa.Scalar):
+        return np.full(n, made.is_valid and made.as_py() is absorbing)
+    values, valid = values_and_validity(made)
+    decided = values if absorbing else ~values
+    return decided if valid is None else decided & valid
+
+
+def _spread(part: pa.Array, rows: Rows, n: int) -> pa.Array:
+    """``part`` at ``rows`` of ``n`` rows, NULL elsewhere."""
+    index = np.zeros(n, dtype=np.int64)
+    index[rows] = np.arange(len(rows))
+    elsewhere = np.ones(n, dtype=np.bool_)
+    elsewhere[rows] = False
+    return pc.take(part, pa.array(index, mask=elsewhere), boundscheck=False)
+
+
+def _case_runner(expr: Case, inputs: tuple[_Step, ...]) -> Callable[[_Frame], Datum]:
+    count = len(expr.conditions)
+    conditions, results = inputs[:count], inputs[count:]
+    arrow_type = to_arrow(expr.type)
+
+    def run(frame: _Frame) -> Datum:
+        branch = np.full(frame.n, count, dtype=np.int64)
+        undecided: Rows | None = None
+        for position, step in enumerate(conditions):
+            if undecided is not None and not len(undecided):
+                break
+            if undecided is None:
+                hit = np.flatnonzero(_truth(step(frame), frame.n))
+            elif step.lazy and frame.known(step.index) is None:
+                hit = undecided[_truth(step(frame.part(undecided)), len(undecided))]
+            else:
+                hit = undecided[_truth(step(frame), frame.n)[undecided]]
+            branch[hit] = position
+            undecided = np.flatnonzero(branch == count)
+        return _gather(frame, branch, results, arrow_type)
+
+    return run
+
+
+def _gather(frame: _Frame, branch: Rows, results: Sequence[_Step], arrow_type: pa.DataType) -> Datum:
+    """Row i of the result that ``branch[i]`` names; results are evaluated where they are needed only."""
+    n = frame.n
+    used = np.flatnonzero(np.bincount(branch, minlength=len(results)))
+    if len(used) == 1:
+        return results[int(used[0])](frame)
+    pieces: list[pa.Array] = []
+    index = np.empty(n, dtype=np.int64)
+    start = 0
+    for position in used:
+        step = results[int(position)]
+        rows = np.flatnonzero(branch == position)
+        if not step.lazy or frame.known(step.index) is not None:
+            made = step(frame)
+            piece = pa.repeat(made, 1) if isinstance(made, pa.Scalar) else made
+            index[rows] = start if isinstance(made, pa.Scalar) else start + rows
+        else:
+            piece = _as_column(step(frame.part(rows)), len(rows))
+            index[rows] = start + np.arange(len(rows))
+        pieces.append(_settled(piece, arrow_type))
+        start += len(piece)
+    return pc.take(pa.concat_arrays(pieces), pa.array(index), boundscheck=False)
+
+
+def _coalesce_runner(expr: Call, inputs: tuple[_Step, ...]) -> Callable[[_Frame], Datum]:
+    arrow_type = to_arrow(expr.type)
+
+    def run(frame: _Frame) -> Datum:
+        first = inputs[0](frame)
+        if not any(step.lazy for step in inputs[1:]):
+            made = first
+            for step in inputs[1:]:
+                made = pc.coalesce(made, step(frame))
+            return made
+        branch = np.full(frame.n, len(inputs) - 1, dtype=np.int64)
+        missing = np.arange(frame.n)
+        for position, step in enumerate(inputs[:-1]):
+            if not len(missing):
+                break
+            valid = _valid_rows(step(frame.part(missing)), len(missing)) if position else _valid_rows(first, frame.n)
+            branch[missing[valid]] = position
+            missing = missing[~valid]
+        return _gather(frame, branch, inputs, arrow_type)
+
+    return run
+
+
+def _valid_rows(datum: Datum, n: int) -> Bools:
+    if isinstance(datum, pa.Scalar):
+        return np.full(n, datum.is_valid)
+    valid = validity(datum)
+    return np.ones(n, dtype=np.bool_) if valid is None else valid
+
+
+def _truth(datum: Datum, n: int) -> Bools:
+    if isinstance(datum, pa.Scalar):
+        return np.full(n, bool(datum.is_valid and datum.as_py()))
+    if pa.types.is_null(datum.type):
+        return np.zeros(n, dtype=np.bool_)
+    values, valid = values_and_validity(datum)
+    return values if valid is None else values & valid
+
+
+def _as_column(datum: Datum, n: int) -> pa.Array:
+    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum

@@ -1,0 +1,29 @@
+"""What an expression may ask of the world: session zone, clock, randomness, the start of the query, the watermark."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from flowsql_core.clock import Clock, SystemClock
+
+
+@dataclass(frozen=True, slots=True)
+class EvalContext:
+    """Injected into compiled expressions; everything that is not a function of the rows.
+
+    ``zone``: IANA name or offset of ``table.local-time-zone``. ``query_start_ms``: what CURRENT_TIMESTAMP answers in
+    batch mode; None in streaming mode, where each batch asks ``clock``. ``current_watermark``: epoch ms of the
+    operator's watermark, or None where there is none.
+    """
+
+    zone: str = "UTC"
+    clock: Clock = field(default_factory=SystemClock)
+    rng: random.Random = field(default_factory=random.Random)
+    query_start_ms: int | None = None
+    current_watermark: Callable[[], int] | None = None
+
+    def now_ms(self) -> int:
+        """Epoch milliseconds that CURRENT_TIMESTAMP and its kin answer."""
+        return self.clock.now_ms() if self.query_start_ms is None else self.query_start_ms

@@ -1,0 +1,148 @@
+"""Calendars and zones on columns: epoch days to years and months and back, local wall clock to UTC and back.
+
+Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms" (proleptic Gregorian calendar).
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import zoneinfo
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowsql_core.errors import BindError
+
+Int64s = npt.NDArray[np.int64]
+DAY_MS = 86_400_000
+UNITS_PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+_FIXED_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
+
+
+def civil_from_days(days: npt.NDArray[Any]) -> tuple[Int64s, Int64s, Int64s]:
+    """Year, month (1-12) and day (1-31) of epoch days, shape (n,) each."""
+    z = days.astype(np.int64) + 719_468
+    era = z // 146_097
+    day_of_era = z - era * 146_097
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * shifted + 2) // 5 + 1
+    month = shifted + np.where(shifted < 10, 3, -9)
+    year = year_of_era + era * 400 + (month <= 2)
+    return year, month, day
+
+
+def days_from_civil(year: npt.NDArray[Any], month: npt.NDArray[Any], day: npt.NDArray[Any]) -> Int64s:
+    """Epoch days of a date; ``month`` 1-12, ``day`` may run over."""
+    y = year - (month <= 2)
+    era = y // 400
+    year_of_era = y - era * 400
+    day_of_year = (153 * (month + np.where(month > 2, -3, 9)) + 2) // 5 + day - 1
+    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    return np.asarray(era * 146_097 + day_of_era - 719_468, dtype=np.int64)
+
+
+def month_length(year: npt.NDArray[Any], month: npt.NDArray[Any]) -> Int64s:
+    """Days of a month."""
+    lengths = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], dtype=np.int64)[month - 1]
+    return np.asarray(lengths + ((month == 2) & is_leap(year)), dtype=np.int64)
+
+
+def is_leap(year: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Whether years have 366 days."""
+    return np.asarray((year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0)))
+
+
+def add_months(days: npt.NDArray[Any], months: npt.NDArray[Any]) -> Int64s:
+    """Epoch days so many months later; the day of month is clamped to the month's end."""
+    year, month, day = civil_from_days(days)
+    total = year * 12 + (month - 1) + months
+    new_year, new_month = total // 12, total % 12 + 1
+    return days_from_civil(new_year, new_month, np.minimum(day, month_length(new_year, new_month)))
+
+
+def iso_week(days: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
+    """ISO year and week (1-53) of epoch days."""
+    days = days.astype(np.int64)
+    thursday = days - (days + 3) % 7 + 3
+    year, _, _ = civil_from_days(thursday)
+    one = np.ones_like(year)
+    return year, (thursday - days_from_civil(year, one, one)) // 7 + 1
+
+
+@lru_cache(maxsize=64)
+def zone_of(name: str) -> datetime.tzinfo:
+    """The zone of an IANA name or an offset such as ``UTC+02:00``; ``default`` is the machine's.
+
+    Raises:
+        BindError: no such zone.
+    """
+    if name == "default":
+        return _machine_zone()
+    if name in ("UTC", "Z", "GMT", "Etc/UTC"):
+        return datetime.UTC
+    fixed = _FIXED_OFFSET.fullmatch(name)
+    if fixed is not None:
+        seconds = int(fixed[2]) * 3600 + int(fixed[3] or 0) * 60 + int(fixed[4] or 0)
+        return datetime.timezone(datetime.timedelta(seconds=-seconds if fixed[1] == "-" else seconds))
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise BindError(
+            "unknown-time-zone",
+            f"The supported Zone ID is either a full name such as 'America/Los_Angeles', or a custom timezone id such "
+            f"as 'GMT-08:00', but configured Zone ID is '{name}'.",
+        ) from error
+
+
+def _machine_zone() -> datetime.tzinfo:
+    try:
+        with open("/etc/timezone", encoding="ascii") as file:
+            return zoneinfo.ZoneInfo(file.read().strip())
+    except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):
+        local = datetime.datetime.now().astimezone().utcoffset()
+        return datetime.timezone(local or datetime.timedelta(0))
+
+
+def utc_to_local(values: npt.NDArray[Any], per_second: int, zone: str) -> Int64s:
+    """Points in time as wall clock of a zone, both counted from the epoch in 1/``per_second`` seconds."""
+    return _shift(values, per_second, zone, to_local=True)
+
+
+def local_to_utc(values: npt.NDArray[Any], per_second: int, zone: str) -> Int64s:
+    """Wall clock of a zone as points in time. In a gap the clock is read as before it; of two, the first counts."""
+    return _shift(values, per_second, zone, to_local=False)
+
+
+def _shift(values: npt.NDArray[Any], per_second: int, zone: str, to_local: bool) -> Int64s:
+    values = values.astype(np.int64, copy=False)
+    info = zone_of(zone)
+    if info is datetime.UTC or not values.size:
+        return values
+    if isinstance(info, datetime.timezone):
+        seconds = int(info.utcoffset(None).total_seconds())  # type: ignore[union-attr]
+        return values + (seconds if to_local else -seconds) * per_second
+    # Since 1970 zones change at quarters of an hour; before, at any second.
+    step = 900 if int(values.min()) >= 0 else 1
+    buckets, inverse = np.unique(values // (per_second * step), return_inverse=True)
+    offsets = np.array([_offset(int(bucket) * step, zone, to_local) for bucket in buckets], dtype=np.int64)
+    moved = offsets[inverse.reshape(values.shape)] * per_second
+    return values + moved if to_local else values - moved
+
+
+@lru_cache(maxsize=65536)
+def _offset(second: int, zone: str, from_utc: bool) -> int:
+    info = zone_of(zone)
+    epoch = datetime.datetime(1970, 1, 1)
+    # Years that Python's datetime lacks have the offset of its first and last year.
+    second = min(max(second, -62_135_000_000), 253_402_000_000)
+    moment = epoch + datetime.timedelta(seconds=second)
+    if from_utc:
+        offset = moment.replace(tzinfo=datetime.UTC).astimezone(info).utcoffset()
+    else:
+        offset = moment.replace(tzinfo=info).utcoffset()
+    return int(offset.total_seconds()) if offset is not None else 0

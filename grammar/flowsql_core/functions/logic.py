@@ -1,0 +1,360 @@
+"""Logic, comparison and conditional functions: AND .. IS DISTINCT FROM, IN, CASE's relatives, GREATEST and LEAST."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_core.errors import BindError, InternalError
+from flowsql_core.eval.columns import values_and_validity
+from flowsql_core.eval.nested import nested_equal
+from flowsql_core.expr import Case, Expr, Literal
+from flowsql_core.functions.registry import (
+    CUSTOM,
+    NOT_NULL,
+    NULLABLE,
+    Invocation,
+    implicit_cast,
+    resolve_call,
+    resolve_case,
+    scalar,
+)
+from flowsql_core.functions.signature import summary
+from flowsql_core.span import Span
+from flowsql_core.types import logical as t
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.coerce import common_type
+
+
+def _to_boolean(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
+    return tuple(implicit_cast(arg, t.BOOLEAN) for arg in args)
+
+
+@scalar("AND(BOOLEAN, BOOLEAN...) -> BOOLEAN", "AND(ANY, ANY...) -> BOOLEAN",
+        returns=lambda args, options: _boolean_result(args), nulls=CUSTOM, coerce=_to_boolean,
+        spark="({0} AND {1})")  # fmt: skip
+def and_(*operands: Any) -> Any:
+    """TRUE when all operands are, FALSE when one is FALSE, else NULL."""
+    return reduce(pc.and_kleene, operands)
+
+
+@scalar("OR(BOOLEAN, BOOLEAN...) -> BOOLEAN", "OR(ANY, ANY...) -> BOOLEAN",
+        returns=lambda args, options: _boolean_result(args), nulls=CUSTOM, coerce=_to_boolean,
+        spark="({0} OR {1})")  # fmt: skip
+def or_(*operands: Any) -> Any:
+    """TRUE when one operand is, FALSE when all are FALSE, else NULL."""
+    return reduce(pc.or_kleene, operands)
+
+
+@scalar("NOT(BOOLEAN) -> BOOLEAN", spark="(NOT {0})")
+def not_(operand: Any) -> Any:
+    """The other truth value; NULL stays NULL."""
+    return pc.invert(operand)
+
+
+def _boolean_result(args: Sequence[Expr]) -> t.LogicalType | None:
+    if not all(isinstance(arg.type, t.BooleanType | t.NullType) for arg in args):
+        return None
+    return t.BooleanType(nullable=any(arg.type.nullable for arg in args))
+
+
+@scalar("IS NULL(ANY) -> BOOLEAN", nulls=NOT_NULL, aliases=("IS UNKNOWN",), spark="({0} IS NULL)")
+def is_null(operand: Any) -> Any:
+    """Whether the operand is NULL."""
+    return pc.is_null(operand)
+
+
+@scalar("IS NOT NULL(ANY) -> BOOLEAN", nulls=NOT_NULL, aliases=("IS NOT UNKNOWN",), spark="({0} IS NOT NULL)")
+def is_not_null(operand: Any) -> Any:
+    """Whether the operand is not NULL."""
+    return pc.is_valid(operand)
+
+
+@scalar("IS TRUE(BOOLEAN) -> BOOLEAN", nulls=NOT_NULL, spark="({0} IS TRUE)")
+def is_true(operand: Any) -> Any:
+    """Whether the operand is TRUE."""
+    return pc.coalesce(operand, pa.scalar(False))
+
+
+@scalar("IS NOT TRUE(BOOLEAN) -> BOOLEAN", nulls=NOT_NULL, spark="({0} IS NOT TRUE)")
+def is_not_true(operand: Any) -> Any:
+    """Whether the operand is FALSE or NULL."""
+    return pc.invert(pc.coalesce(operand, pa.scalar(False)))
+
+
+@scalar("IS FALSE(BOOLEAN) -> BOOLEAN", nulls=NOT_NULL, spark="({0} IS FALSE)")
+def is_false(operand: Any) -> Any:
+    """Whether the operand is FALSE."""
+    return pc.invert(pc.coalesce(operand, pa.scalar(True)))
+
+
+@scalar("IS NOT FALSE(BOOLEAN) -> BOOLEAN", nulls=NOT_NULL, spark="({0} IS NOT FALSE)")
+def is_not_false(operand: Any) -> Any:
+    """Whether the operand is TRUE or NULL."""
+    return pc.coalesce(operand, pa.scalar(True))
+
+
+# Comparison
+
+
+def _comparison_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    """BOOLEAN if the operands compare; what ``=`` alone refuses is checked in ``_check_equality``."""
+    meet = _meeting_type(args[0].type, args[1].type)
+    return None if meet is None else t.BooleanType(nullable=args[0].type.nullable or args[1].type.nullable)
+
+
+def _meeting_type(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
+    """The type two operands are compared in: their common type, or that of the side that is no text."""
+    for text, other in ((a, b), (b, a)):
+        if isinstance(text, t.CharacterType) and isinstance(
+            other, t.NumericType | t.BooleanType | t.DateTimeType | t.YearMonthIntervalType | t.DayTimeIntervalType
+        ):
+            return t.without_attribute(other)
+    dates = isinstance(a, t.DateType), isinstance(b, t.DateType)
+    if dates[0] != dates[1] and not isinstance(a, t.NullType) and not isinstance(b, t.NullType):
+        return None
+    return common_type((t.without_attribute(a), t.without_attribute(b)))
+
+
+def _to_meeting_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
+    meet = _meeting_type(args[0].type, args[1].type)
+    if meet is None:
+        raise InternalError("operands were matched before they were cast")
+    if _same_representation(args[0].type, args[1].type):
+        return args
+    return tuple(implicit_cast(arg, meet) for arg in args)
+
+
+def _same_representation(a: t.LogicalType, b: t.LogicalType) -> bool:
+    """Texts of any declared length compare as they are; so do time attributes and plain timestamps."""
+    texts = isinstance(a, t.CharacterType) and isinstance(b, t.CharacterType)
+    return texts or (isinstance(a, t.BinaryStringType) and isinstance(b, t.BinaryStringType))
+
+
+def _check_equality(args: Sequence[Expr], span: Span | None) -> None:
+    a, b = args[0].type, args[1].type
+    for number, text in ((a, b), (b, a)):
+        if isinstance(number, t.NumericType) and isinstance(text, t.CharacterType):
+            raise BindError(
+                "implicit-conversion",
+                f"implicit type conversion between {a.root} and {b.root} is not supported now",
+                span,
+                f"write CAST(... AS {number.as_nullable()})",
+            )
+
+
+@scalar("=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+        check=_check_equality, spark="({0} = {1})")  # fmt: skip
+def equal(call: Invocation, a: Any, b: Any) -> Any:
+    """Whether both are equal; NULL when one is NULL."""
+    if _nested(call):
+        return nested_equal(call, a, b)
+    if _always_equal(call, a, b):
+        return pc.is_valid(a)
+    return pc.equal(a, b)
+
+
+@scalar("<>(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+        check=_check_equality, spark="({0} <> {1})")  # fmt: skip
+def not_equal(call: Invocation, a: Any, b: Any) -> Any:
+    """Whether both differ; NULL when one is NULL."""
+    if _nested(call):
+        return pc.invert(nested_equal(call, a, b))
+    return pc.not_equal(a, b)
+
+
+def _nested(call: Invocation) -> bool:
+    return isinstance(call.arg_types[0], t.ArrayType | t.MapType | t.MultisetType | t.RowType)
+
+
+def _always_equal(call: Invocation, a: Any, b: Any) -> bool:
+    """Two equal constants of floating type: the planner knows ``x = x`` without asking IEEE about NaN."""
+    if not isinstance(call.arg_types[0], t.ApproximateType) or call.n != 1 or not isinstance(b, pa.Scalar):
+        return False
+    values, valid = values_and_validity(a)
+    both = valid is None and b.is_valid
+    return both and bool(np.isnan(values[0])) and b.as_py() != b.as_py()
+
+
+@scalar("<(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+        spark="({0} < {1})")  # fmt: skip
+def less(a: Any, b: Any) -> Any:
+    """Whether the first is less; text by its UTF-8 bytes."""
+    return pc.less(*_ordered(a, b))
+
+
+@scalar("<=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+        spark="({0} <= {1})")  # fmt: skip
+def less_equal(a: Any, b: Any) -> Any:
+    """Whether the first is less or equal."""
+    return pc.less_equal(*_ordered(a, b))
+
+
+@scalar(">(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+        spark="({0} > {1})")  # fmt: skip
+def greater(a: Any, b: Any) -> Any:
+    """Whether the first is greater."""
+    return pc.greater(*_ordered(a, b))
+
+
+@scalar(">=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+        spark="({0} >= {1})")  # fmt: skip
+def greater_equal(a: Any, b: Any) -> Any:
+    """Whether the first is greater or equal."""
+    return pc.greater_equal(*_ordered(a, b))
+
+
+def _ordered(a: Any, b: Any) -> tuple[Any, Any]:
+    """Arrow orders no booleans: compare them as bytes."""
+    if pa.types.is_boolean(a.type):
+        return pc.cast(a, pa.uint8()), pc.cast(b, pa.uint8())
+    return a, b
+
+
+@scalar("IS DISTINCT FROM(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=NOT_NULL, returns=_comparison_type,
+        coerce=_to_meeting_type, check=_check_equality, spark="(NOT {0} <=> {1})")  # fmt: skip
+def is_distinct_from(call: Invocation, a: Any, b: Any) -> Any:
+    """Whether both differ, where NULL is equal to NULL."""
+    return pc.invert(is_not_distinct_from(call, a, b))
+
+
+@scalar("IS NOT DISTINCT FROM(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=NOT_NULL, returns=_comparison_type,
+        coerce=_to_meeting_type, check=_check_equality, spark="({0} <=> {1})")  # fmt: skip
+def is_not_distinct_from(call: Invocation, a: Any, b: Any) -> Any:
+    """Whether both are equal, where NULL is equal to NULL."""
+    same = nested_equal(call, a, b) if _nested(call) else pc.equal(a, b)
+    return pc.coalesce(same, pc.and_(pc.is_null(a), pc.is_null(b)))
+
+
+def _in_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    meet = _in_meeting_type(args)
+    return None if meet is None else t.BooleanType(nullable=any(arg.type.nullable for arg in args))
+
+
+def _in_meeting_type(args: Sequence[Expr]) -> t.LogicalType | None:
+    values = common_type([arg.type for arg in args[1:]])
+    return None if values is None else _meeting_type(args[0].type, values)
+
+
+def _to_in_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
+    meet = _in_meeting_type(args)
+    if meet is None or all(_same_representation(args[0].type, arg.type) for arg in args[1:]):
+        return args
+    return tuple(implicit_cast(arg, meet) for arg in args)
+
+
+@scalar("IN(COMPARABLE, COMPARABLE, COMPARABLE...) -> BOOLEAN", nulls=CUSTOM, returns=_in_type, coerce=_to_in_type,
+        spark="({0} IN ({1}))")  # fmt: skip
+def in_(call: Invocation, operand: Any, *values: Any) -> Any:
+    """Whether the operand equals one of the values; NULL when none does and a NULL takes part."""
+    if all(isinstance(value, pa.Scalar) for value in values) and not _nested(call):
+        known = [value for value in values if value.is_valid]
+        listed = pa.array([value.as_py() for value in known], values[0].type) if known else None
+        if listed is None:
+            return pa.nulls(call.n, pa.bool_())
+        found = pc.is_in(operand, value_set=listed)
+        if len(known) < len(values):
+            found = pc.if_else(found, found, pa.scalar(None, pa.bool_()))
+        return pc.if_else(pc.is_valid(operand), found, pa.scalar(None, pa.bool_()))
+    pair = replace(call, arg_types=call.arg_types[:2])
+    return reduce(pc.or_kleene, [equal(pair, operand, value) for value in values])
+
+
+# Conditionals
+
+
+def _rewrite_if(args: tuple[Expr, ...], span: Span | None) -> Expr:
+    condition, positive, negative = args
+    made = resolve_case((condition,), (positive,), negative, span)
+    # Flink's IF is a function: NULL in the condition counts as an argument that may be NULL.
+    return replace(made, type=made.type.as_nullable(made.type.nullable or condition.type.nullable))  # type: ignore
+
+
+def _check_if(args: Sequence[Expr], span: Span | None) -> None:
+    if common_type([args[1].type, args[2].type]) is None or not isinstance(args[0].type, t.BooleanType):
+        shown = ", ".join(f"<{summary(arg.type)}>" for arg in args)
+        raise BindError(
+            "argument-types",
+            f"Cannot apply 'IF' to arguments of type 'IF({shown})'. Supported form(s): "
+            "'IF(<BOOLEAN>, <ANY>, <ANY>)'",
+            span,
+        )
+
+
+@scalar("IF(ANY, ANY, ANY) -> BOOLEAN", rewrite=_rewrite_if, check=_check_if, spark="IF({0}, {1}, {2})")
+def if_(condition: Any, positive: Any, negative: Any) -> Any:
+    """The second where the first is TRUE, else the third."""
+    return pc.if_else(pc.coalesce(condition, pa.scalar(False)), positive, negative)
+
+
+def _rewrite_nullif(args: tuple[Expr, ...], span: Span | None) -> Expr:
+    value, other = args
+    test = resolve_call("=", (value, other), (), span)
+    type_ = t.without_attribute(value.type).as_nullable()
+    return Case((test,), (Literal(None, type_, span),), value, type_, span)
+
+
+@scalar("NULLIF(ANY, ANY) -> BOOLEAN", rewrite=_rewrite_nullif, spark="NULLIF({0}, {1})")
+def nullif(value: Any, other: Any) -> Any:
+    """NULL where both are equal, else the first."""
+    return pc.if_else(pc.coalesce(pc.equal(value, other), pa.scalar(False)), pa.scalar(None, value.type), value)
+
+
+def _coalesce_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    meet = common_type([arg.type for arg in args])
+    if meet is None or isinstance(meet, t.NullType):
+        return None
+    return meet.as_nullable(all(arg.type.nullable for arg in args))
+
+
+@scalar("COALESCE(T, T...) -> T", nulls=CUSTOM, returns=_coalesce_type, spark="COALESCE({0}, {1})")
+def coalesce(*values: Any) -> Any:
+    """The first value that is not NULL."""
+    return pc.coalesce(*values)
+
+
+def _rewrite_ifnull(args: tuple[Expr, ...], span: Span | None) -> Expr:
+    value, other = args
+    if not value.type.nullable:
+        return value
+    return resolve_call("COALESCE", (value, other), (), span)
+
+
+@scalar("IFNULL(T, T) -> T", rewrite=_rewrite_ifnull, spark="IFNULL({0}, {1})")
+def ifnull(value: Any, other: Any) -> Any:
+    """The second where the first is NULL."""
+    return pc.coalesce(value, other)
+
+
+@scalar("GREATEST(T, T...) -> T", spark=None)
+def greatest(call: Invocation, *values: Any) -> Any:
+    """The greatest value; NULL when one is NULL."""
+    return _extreme(call, values, pc.greater)
+
+
+@scalar("LEAST(T, T...) -> T", spark=None)
+def least(call: Invocation, *values: Any) -> Any:
+    """The least value; NULL when one is NULL."""
+    return _extreme(call, values, pc.less)
+
+
+def _extreme(call: Invocation, values: tuple[Any, ...], better: Any) -> Any:
+    best = values[0]
+    for value in values[1:]:
+        # A comparison with NULL is NULL, and if_else hands that on.
+        best = pc.if_else(better(*_ordered(value, best)), value, best)
+    return best if isinstance(best, pa.Array) else pa.array([best.as_py()], to_arrow(call.type))
+
+
+@scalar("TYPEOF(ANY, [BOOLEAN]) -> STRING", nulls=NULLABLE, spark="typeof({0})")
+def typeof(call: Invocation, operand: Any, serializable: Any = None) -> Any:
+    """The type of the expression as text."""
+    return pa.scalar(str(call.arg_types[0]), pa.string())
+
+
