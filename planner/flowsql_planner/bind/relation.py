@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from flowsql_core.errors import BindError, NotSupportedYetError
-from flowsql_core.expr import Expr, InputRef, conjunction, remap_inputs
+from flowsql_core.expr import Call, Expr, InputRef, conjunction, remap_inputs
 from flowsql_core.functions.registry import resolve_call
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.span import Span
@@ -160,9 +160,9 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
         ),
     )
     schema = _join_schema(left.rel.schema, right.rel.schema, left_nullable, right_nullable)
-    merged = tuple(_merge(name, a, b, kind, schema, node.span) for name, a, b in pairs)
-    covered = {pair_name for pair_name, _, _ in pairs}
-    kept = tuple(item for item in (*left.scope.merged, *inner.merged) if item.name not in covered)
+    paired = {name for name, _, _ in pairs}
+    merged = tuple(_merge(name, a, b, kind, schema, inner.merged, node.span) for name, a, b in pairs)
+    kept = tuple(item for item in inner.merged if item.name not in paired)
     ttl = _state_ttl(env, node)
     joined = Join(left.rel, right.rel, kind, condition, schema, ttl, node.span)
     return Bound(joined, Scope(outer.namespaces, (*merged, *_with_types(kept, schema))))
@@ -202,10 +202,13 @@ def _condition(
     return conjunction(tuple(equalities)), pairs
 
 
-def _merge(name: str, left: Expr, right: Expr, kind: JoinKind, schema: Schema, span: Span) -> Merged:
+def _merge(
+    name: str, left: Expr, right: Expr, kind: JoinKind, schema: Schema, below: tuple[Merged, ...], span: Span
+) -> Merged:
     """The one column of a USING pair: of the side that is always there, or COALESCE of both."""
     a, b = _typed(left, schema), _typed(right, schema)
     covers = frozenset(node.index for node in (a, b) if isinstance(node, InputRef))
+    covers = covers.union(*(item.covers for item in below if item.name == name))
     if kind is JoinKind.RIGHT and a.type.same(b.type):
         return Merged(name, b, covers)
     if kind is not JoinKind.FULL and a.type == b.type:
@@ -214,9 +217,11 @@ def _merge(name: str, left: Expr, right: Expr, kind: JoinKind, schema: Schema, s
 
 
 def _typed(expr: Expr, schema: Schema) -> Expr:
-    """A reference with the nullability that the join gives it."""
+    """An expression over the join's row with the nullability that the join gives its columns."""
     if isinstance(expr, InputRef):
         return InputRef(expr.index, schema[expr.index].type, expr.span)
+    if isinstance(expr, Call) and expr.function == "COALESCE":
+        return resolve_call("COALESCE", tuple(_typed(arg, schema) for arg in expr.args), (), expr.span)
     return expr
 
 
@@ -248,12 +253,13 @@ def _refuse_equal_aliases(left: Scope, right: Scope, span: Span) -> None:
 def _state_ttl(env: Environment, node: ast.Join) -> Hints:
     """``STATE_TTL.LEFT`` / ``STATE_TTL.RIGHT`` of this join: the hint names a table or alias right below it."""
     sides = (("STATE_TTL.LEFT", node.left), ("STATE_TTL.RIGHT", node.right))
-    return tuple(
-        (side, env.state_ttl[name])
+    found = {
+        side: env.state_ttl[name]
         for side, relation in sides
         for name in relation_names(relation)
         if name in env.state_ttl
-    )[:2]
+    }
+    return tuple(found.items())
 
 
 def relation_names(node: ast.Relation) -> tuple[str, ...]:
