@@ -1,7 +1,7 @@
 """The one kernel behind all aggregates: folds rows into accumulators by slot, following a small program.
 
 Accumulators of a slot are one row of int64 words; word 0 counts the slot's rows. A program is a table ``ops`` int64
-(k, 5): code, first accumulator word, row of ``args``, row of ``signs``, accumulator word that counts the values (or -1).
+(k, 5): code, first accumulator word, row of ``args``, row of ``signs``, accumulator word that counts values (or -1).
 Codes that look at the count stand before the COUNT that raises it.
 """
 
@@ -38,20 +38,6 @@ from flowsql_runtime.kernels.byte_arena import compare
 #: What ``status[0]`` says after the call.
 FINE, MORE_THAN_ONE = 0, 1
 _U = np.uint64
-
-
-@njit
-def _fold_wide(acc, slot, at, low, high, sign):
-    """128-bit addition or subtraction of (low, high)."""
-    before = _U(acc[slot, at])
-    if sign > 0:
-        after = before + _U(low)
-        acc[slot, at] = np.int64(after)
-        acc[slot, at + 1] += high + (1 if after < before else 0)
-    else:
-        after = before - _U(low)
-        acc[slot, at] = np.int64(after)
-        acc[slot, at + 1] -= high + (1 if after > before else 0)
 
 
 @njit
@@ -142,14 +128,21 @@ def accumulate(
             elif code == SUM_FLOAT:
                 doubles[slot, at] = np.float64(np.float32(doubles[slot, at] + sign * arg_doubles[arg, i]))
             elif code == SUM_WIDE:
-                _fold_wide(acc, slot, at, value, args[arg + 1, i], sign)
+                before = _U(acc[slot, at])
+                if sign > 0:
+                    after = before + _U(value)
+                    acc[slot, at + 1] += args[arg + 1, i] + (1 if after < before else 0)
+                else:
+                    after = before - _U(value)
+                    acc[slot, at + 1] -= args[arg + 1, i] + (1 if after > before else 0)
+                acc[slot, at] = np.int64(after)
             elif code == MIN_DOUBLE:
                 if acc[slot, ops[k, 4]] == 0 or arg_doubles[arg, i] < doubles[slot, at]:
                     acc[slot, at] = value
             elif code == MAX_DOUBLE:
                 if acc[slot, ops[k, 4]] == 0 or arg_doubles[arg, i] > doubles[slot, at]:
                     acc[slot, at] = value
-            elif code == MIN_WIDE or code == MAX_WIDE:
+            elif code in (MIN_WIDE, MAX_WIDE):
                 high = args[arg + 1, i]
                 mine = acc[slot, at + 1]
                 less = high < mine or (high == mine and _U(value) < _U(acc[slot, at]))
@@ -157,7 +150,7 @@ def accumulate(
                 if acc[slot, ops[k, 4]] == 0 or (less if code == MIN_WIDE else more):
                     acc[slot, at] = value
                     acc[slot, at + 1] = high
-            elif code == MIN_BYTES or code == MAX_BYTES:
+            elif code in (MIN_BYTES, MAX_BYTES):
                 order = 0
                 if acc[slot, at] != 0:
                     order = compare(arena, value, acc[slot, at])
@@ -166,7 +159,7 @@ def accumulate(
             elif code == FIRST:
                 if acc[slot, ops[k, 4]] == 0:
                     acc[slot, at] = value
-            elif code == LAST or code == SET:
+            elif code in (LAST, SET):
                 acc[slot, at] = value
             elif code == SINGLE:
                 if acc[slot, ops[k, 4]] != 0:
@@ -243,3 +236,58 @@ def distinct(counts, entries, signs, bits, out, gone):
                 gone[left] = entry
                 left += 1
     return left
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[::1])")
+def divide_wide(low, high, counts, digits, out_low, out_high):
+    """``sum * 10**digits / count`` of 128-bit sums, rounded half up; rows with count 0 give 0.
+
+    Schoolbook: the quotient bit by bit, then one decimal digit after the other, so that nothing overflows before the
+    result itself does.
+    """
+    for i in range(len(low)):
+        count = counts[i]
+        lo = _U(low[i])
+        hi = _U(high[i])
+        negative = high[i] < 0
+        if negative:
+            lo = ~lo + _U(1)
+            hi = ~hi + (_U(1) if lo == 0 else _U(0))
+        if count < 0:
+            negative = not negative
+            count = -count
+        if count == 0:
+            out_low[i] = 0
+            out_high[i] = 0
+            continue
+        divisor = _U(count)
+        q_hi = hi // divisor
+        rest = hi % divisor
+        if rest == 0:
+            q_lo = lo // divisor
+            rest = lo % divisor
+        else:
+            q_lo = _U(0)
+            for bit in range(63, -1, -1):
+                rest = (rest << _U(1)) | ((lo >> _U(bit)) & _U(1))
+                if rest >= divisor:
+                    rest -= divisor
+                    q_lo |= _U(1) << _U(bit)
+        for _ in range(digits):
+            rest *= _U(10)
+            digit = rest // divisor
+            rest = rest % divisor
+            # (q_hi, q_lo) = (q_hi, q_lo) * 10 + digit
+            a = (q_lo & _U(0xFFFFFFFF)) * _U(10) + digit
+            b = (q_lo >> _U(32)) * _U(10) + (a >> _U(32))
+            q_hi = q_hi * _U(10) + (b >> _U(32))
+            q_lo = (b << _U(32)) | (a & _U(0xFFFFFFFF))
+        if rest >= divisor - rest:
+            q_lo += _U(1)
+            if q_lo == 0:
+                q_hi += _U(1)
+        if negative:
+            q_lo = ~q_lo + _U(1)
+            q_hi = ~q_hi + (_U(1) if q_lo == 0 else _U(0))
+        out_low[i] = np.int64(q_lo)
+        out_high[i] = np.int64(q_hi)

@@ -44,11 +44,15 @@ class KeyedStateBackend(Protocol):
         """Slot of ``parent`` -> sorted multiset of values."""
         ...
 
+    def register(self, name: str, store: Any, index: KeyIndex) -> Any:
+        """Put an operator's own store (``nbytes``, ``save``, ``load``) under a name; returns it, filled if restored."""
+        ...
+
     def snapshot(self) -> dict[str, Any]:
         """A consistent copy: per name an Arrow table whose first column ``__key_group`` is int32."""
         ...
 
-    def restore(self, tables: Mapping[str, Any], key_groups: range) -> None:
+    def restore(self, tables: Mapping[str, Any], key_groups: range | None = None) -> None:
         """Take over the rows of ``key_groups`` from saved tables (of any parallelism, concatenated by name)."""
         ...
 

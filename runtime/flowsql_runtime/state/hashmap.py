@@ -105,10 +105,13 @@ class HashMapBackend:
         # State that was restored and not asked for yet is still state.
         return saved | {name: table for name, table in self._restored.items() if name not in saved}
 
-    def restore(self, tables: Mapping[str, Any], key_groups: range) -> None:
-        """Take over the rows of ``key_groups``."""
+    def restore(self, tables: Mapping[str, Any], key_groups: range | None = None) -> None:
+        """Take over the rows of ``key_groups`` (by default those given at the start)."""
+        key_groups = self.key_groups if key_groups is None else key_groups
         self.key_groups = key_groups
         for name, table in tables.items():
+            if name.startswith("__"):
+                continue  # timers keep themselves
             groups = table.column(KEY_GROUP)
             mine = pc.and_(pc.greater_equal(groups, key_groups.start), pc.less(groups, key_groups.stop))
             part = table.filter(mine)

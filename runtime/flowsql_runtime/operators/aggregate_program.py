@@ -1,0 +1,706 @@
+"""Aggregate calls compiled to one accumulator row a slot and one program for the fold kernel.
+
+Equal accumulators are shared (SUM and AVG of a column have one sum and one count). FILTER, NULL arguments and DISTINCT
+become signs: 1 takes a value in, -1 takes it out, 0 leaves it. MIN and MAX over retractions and calls that keep their
+values stand beside the row in stores of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_core.errors import ExecutionError
+from flowsql_core.eval.columns import validity, values_and_validity
+from flowsql_core.expr import AggregateCall
+from flowsql_core.functions.aggregate import Fold, accumulator_columns, needs_values
+from flowsql_core.keys import is_bytes_type
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import DecimalType, FloatType, LogicalType, Schema
+from flowsql_runtime.kernels import accumulate as kernels
+from flowsql_runtime.operators.aggregate_result import (
+    Average,
+    Count,
+    Deviation,
+    Finisher,
+    Plain,
+    ResultColumn,
+    WideSum,
+)
+from flowsql_runtime.operators.aggregate_values import OrderedValues, ValueResults
+from flowsql_runtime.state.arrow_words import value_words, word_count
+from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
+from flowsql_runtime.state.key_index import KeyIndex
+from flowsql_runtime.state.map_store import MapStore
+from flowsql_runtime.state.row_list import RowList
+from flowsql_runtime.state.sorted_list import SortedList
+
+Int8s = npt.NDArray[np.int8]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Words = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_ROWS: Final = StoredColumn("rows", pa.int64(), nullable=False)
+_NO_BYTES: Final = np.zeros(0, np.uint8)
+
+
+class StateFactory(Protocol):
+    """Where a program gets its stores: a keyed state backend, or nothing for a batch's own work."""
+
+    def column_store(self, name: str, index: KeyIndex, columns: Sequence[StoredColumn]) -> ColumnStore:
+        """See ``KeyedStateBackend``."""
+        ...
+
+    def map_store(
+        self, name: str, parent: KeyIndex, key_types: Sequence[Any], columns: Sequence[StoredColumn]
+    ) -> MapStore:
+        """See ``KeyedStateBackend``."""
+        ...
+
+    def sorted_list(self, name: str, parent: KeyIndex, type_: Any, largest_first: bool) -> SortedList:
+        """See ``KeyedStateBackend``."""
+        ...
+
+    def register(self, name: str, store: Any, index: KeyIndex) -> Any:
+        """Save and restore a store under a name."""
+        ...
+
+
+class TransientStates:
+    """Stores that nobody saves: the work of one batch or one firing."""
+
+    def column_store(self, name: str, index: KeyIndex, columns: Sequence[StoredColumn]) -> ColumnStore:
+        """A store outside any backend."""
+        return ColumnStore(index, columns)
+
+    def map_store(
+        self, name: str, parent: KeyIndex, key_types: Sequence[Any], columns: Sequence[StoredColumn]
+    ) -> MapStore:
+        """A store outside any backend."""
+        return MapStore(parent, key_types, columns)
+
+    def sorted_list(self, name: str, parent: KeyIndex, type_: Any, largest_first: bool) -> SortedList:
+        """A store outside any backend."""
+        return SortedList(parent, type_, largest_first)
+
+    def register(self, name: str, store: Any, index: KeyIndex) -> Any:
+        """The store itself."""
+        return store
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """Which rows a fold takes: not NULL at ``not_null``, TRUE at ``filter``, first or last of DISTINCT ``group``."""
+
+    not_null: tuple[int, ...] = ()
+    filter: int | None = None
+    group: int | None = None
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """Words of input column ``column``, or of the entry on top of sorted list ``column`` (``top``).
+
+    ``presence``: 1 where the column is not NULL, or the sorted list not empty, instead.
+    """
+
+    column: int
+    top: bool = False
+    presence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Op:
+    code: int
+    word: int
+    argument: Argument | None
+    part: int
+    sign: Sign
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Extreme:
+    """A MIN or MAX that keeps its values: their column, which end, and the rows that take part."""
+
+    column: int
+    largest: bool
+    sign: Sign
+
+
+@dataclass(frozen=True, slots=True)
+class _DistinctGroup:
+    """DISTINCT calls over the same argument columns; one place in ``filters`` for each different FILTER."""
+
+    columns: tuple[int, ...]
+    filters: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Changes:
+    """What a fold did.
+
+    ``slots`` (m,), ``first_rows`` (m,): whose change, and the first row of the batch behind it, in row order.
+    ``states`` (2m, w): accumulators before (even) and after (odd). ``results``: one column a call.
+    """
+
+    slots: Int32s
+    first_rows: Int32s
+    states: Words
+    results: list[ResultColumn]
+
+    def existed(self) -> Bools:
+        """Whether the slot had rows before, (m,)."""
+        found: Bools = self.states[0::2, 0] != 0
+        return found
+
+    def exists(self) -> Bools:
+        """Whether the slot has rows after."""
+        found: Bools = self.states[1::2, 0] != 0
+        return found
+
+    def changed(self) -> Bools:
+        """Whether any result differs."""
+        differs = np.zeros(len(self.slots), np.bool_)
+        for column in self.results:
+            differs |= column.changed()
+        return differs
+
+
+class AggregateProgram:
+    """All calls of one operator over one input.
+
+    Args:
+        calls: arguments are column indexes of ``input``.
+        retracts: rows may be taken back.
+        clear_at_zero: a slot without rows starts over (group aggregates do, windows do not).
+    """
+
+    def __init__(
+        self, calls: Sequence[AggregateCall], input: Schema, retracts: bool, clear_at_zero: bool = True
+    ) -> None:
+        self.calls = tuple(calls)
+        self.input = input
+        self.retracts = retracts
+        self._clear = clear_at_zero
+        self._ops: list[_Op] = []
+        self._counts: list[_Op] = []
+        self._shared: dict[Any, int] = {}
+        self._columns: list[StoredColumn] = [_ROWS]
+        self._width = 1
+        self._groups: list[_DistinctGroup] = []
+        self._extremes: list[_Extreme] = []
+        self._finishers: list[Finisher | None] = []
+        self._ordered_calls: list[int] = []
+        self._group_calls()
+        for index, call in enumerate(self.calls):
+            self._finishers.append(self._compile(index, call))
+        self._program = [*self._ops, *self._counts]
+        self._seen = np.zeros(0, np.uint8)
+
+    # -- compilation
+
+    def _group_calls(self) -> None:
+        found: dict[tuple[int, ...], list[int | None]] = {}
+        for call in self.calls:
+            if call.distinct and call.function not in ("MIN", "MAX"):
+                filters = found.setdefault(tuple(arg.index for arg in call.args), [])
+                if call.filter_index not in filters:
+                    filters.append(call.filter_index)
+        self._groups = [_DistinctGroup(columns, tuple(filters)) for columns, filters in found.items()]
+
+    def _sign(self, call: AggregateCall, nulls_too: bool = False) -> Sign:
+        columns = tuple(arg.index for arg in call.args)
+        not_null = () if nulls_too else columns
+        # DISTINCT changes nothing for MIN and MAX.
+        if call.distinct and call.function not in ("MIN", "MAX"):
+            for group, distinct in enumerate(self._groups):
+                if distinct.columns == columns:
+                    return Sign(group=group, place=distinct.filters.index(call.filter_index))
+        return Sign(not_null, call.filter_index)
+
+    def _reserve(self, name: str, type_: Any) -> int:
+        word = self._width
+        self._columns.append(StoredColumn(name, type_, nullable=False))
+        self._width += 1 if is_bytes_type(type_) else word_count(type_)
+        return word
+
+    def _count(self, sign: Sign) -> int:
+        if sign == Sign():
+            return 0
+        key = ("count", sign)
+        if key not in self._shared:
+            word = self._reserve(f"count{_name(sign)}", pa.int64())
+            self._shared[key] = word
+            self._counts.append(_Op(kernels.COUNT, word, None, 0, sign, -1))
+        return self._shared[key]
+
+    def _fold(self, name: str, code: int, argument: Argument, type_: Any, sign: Sign, count: int) -> int:
+        key = (name, code, argument, type_, sign)
+        if key not in self._shared:
+            word = self._reserve(f"{name}({argument.column}){_name(sign)}", type_)
+            self._shared[key] = word
+            parts = 1
+            if code in (kernels.FIRST, kernels.LAST, kernels.SET, kernels.SINGLE) and not is_bytes_type(type_):
+                parts = word_count(type_)
+            for part in range(parts):
+                self._ops.append(_Op(code, word + part, argument, part, sign, count))
+        return self._shared[key]
+
+    def _compile(self, index: int, call: AggregateCall) -> Finisher | None:
+        result = to_arrow(call.type)
+        if call.function == "COUNT":
+            return Count(self._count(self._sign(call)), result)
+        folds = accumulator_columns(call)
+        ordered = any(fold.fold is Fold.VALUES for fold in folds) or (
+            needs_values(call, self.retracts) and folds[0].fold in (Fold.FIRST, Fold.LAST, Fold.SINGLE)
+        )
+        if ordered:
+            self._ordered_calls.append(index)
+            return None
+        argument = Argument(call.args[0].index)
+        sign = self._sign(call)
+        match folds[0].fold:
+            case Fold.SUM:
+                return self._compile_sum(call, folds[0].type, argument, sign, result)
+            case Fold.MIN | Fold.MAX as fold:
+                if self.retracts:
+                    return self._compile_kept(fold is Fold.MAX, argument.column, sign, result)
+                count = self._count(sign)
+                word = self._fold(fold.value, _extreme_code(fold, result), argument, result, sign, count)
+                return Plain(word, count, result, is_bytes_type(result))
+            case Fold.FIRST | Fold.LAST as fold:
+                code = kernels.FIRST if fold is Fold.FIRST else kernels.LAST
+                count = self._count(sign)
+                word = self._fold(fold.value, code, argument, result, sign, count)
+                return Plain(word, count, result, is_bytes_type(result))
+            case Fold.SINGLE:
+                # A NULL row counts as the one row too.
+                rows = self._sign(call, nulls_too=True)
+                present = Argument(argument.column, presence=True)
+                valid = self._fold("present", kernels.LAST, present, pa.int64(), rows, -1)
+                word = self._fold("single", kernels.SINGLE, argument, result, rows, self._count(rows))
+                return Plain(word, valid, result, is_bytes_type(result))
+            case _:
+                return self._compile_moments(call, argument, sign, result)
+
+    def _compile_sum(
+        self, call: AggregateCall, state: LogicalType, argument: Argument, sign: Sign, result: Any
+    ) -> Finisher:
+        count = self._count(sign)
+        state_type = to_arrow(state)
+        code = kernels.SUM
+        if isinstance(state, DecimalType):
+            code = kernels.SUM_WIDE
+        elif isinstance(state, FloatType):
+            code = kernels.SUM_FLOAT
+        elif pa.types.is_floating(state_type):
+            code = kernels.SUM_DOUBLE
+        word = self._fold("sum", code, argument, state_type, sign, count)
+        if call.function == "AVG":
+            digits = result.scale - state.scale if isinstance(state, DecimalType) else 0
+            return Average(word, count, result, digits)
+        if code == kernels.SUM_WIDE:
+            return WideSum(word, count, result)
+        return Plain(word, count, result, zero_if_empty=call.function == "$SUM0")
+
+    def _compile_kept(self, largest: bool, column: int, sign: Sign, result: Any) -> Finisher:
+        extreme = _Extreme(column, largest, sign)
+        if extreme not in self._extremes:
+            self._extremes.append(extreme)
+        place = self._extremes.index(extreme)
+        name = "max" if largest else "min"
+        word = self._fold(name, kernels.SET, Argument(place, top=True), result, sign, -1)
+        present = Argument(place, top=True, presence=True)
+        valid = self._fold(f"has {name}", kernels.SET, present, pa.int64(), sign, -1)
+        return Plain(word, valid, result, is_bytes_type(result))
+
+    def _compile_moments(self, call: AggregateCall, argument: Argument, sign: Sign, result: Any) -> Finisher:
+        key = ("moments", argument, sign)
+        if key not in self._shared:
+            word = self._reserve(f"n({argument.column}){_name(sign)}", pa.int64())
+            self._reserve(f"mean({argument.column}){_name(sign)}", pa.float64())
+            self._reserve(f"squares({argument.column}){_name(sign)}", pa.float64())
+            self._shared[key] = word
+            self._ops.append(_Op(kernels.MOMENTS, word, argument, -1, sign, -1))
+        word = self._shared[key]
+        return Deviation(word, result, call.function.endswith("SAMP"), call.function.startswith("STDDEV"))
+
+    # -- state
+
+    @property
+    def mergeable(self) -> bool:
+        """Whether accumulator rows of two slots combine: no DISTINCT, nothing kept beside the row."""
+        return not (self._groups or self._extremes or self._ordered_calls)
+
+    def open(self, states: StateFactory, index: KeyIndex, name: str = "aggregate") -> None:
+        """Make the stores beside the slots of ``index``."""
+        self.index = index
+        self.store = states.column_store(f"{name}.accumulators", index, self._columns)
+        self._distinct = [
+            states.map_store(
+                f"{name}.distinct{number}",
+                index,
+                [to_arrow(self.input[column].type) for column in group.columns],
+                [StoredColumn(str(i), pa.int64(), False) for i in range(len(group.filters) if self.retracts else 1)],
+            )
+            for number, group in enumerate(self._groups)
+        ]
+        self._sorted = [
+            states.sorted_list(
+                f"{name}.sorted{number}", index, to_arrow(self.input[extreme.column].type), extreme.largest
+            )
+            for number, extreme in enumerate(self._extremes)
+        ]
+        self._ordered: list[OrderedValues] = []
+        for number in self._ordered_calls:
+            call = self.calls[number]
+            columns = [arg.index for arg in call.args]
+            types = [to_arrow(self.input[column].type) for column in columns]
+            values = RowList(index, types, removable=self.retracts)
+            states.register(f"{name}.values{number}", values, index)
+            self._ordered.append(OrderedValues(call, values, columns))
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether a call keeps values in order: then a change per row needs rounds of distinct slots."""
+        return bool(self._ordered_calls)
+
+    # -- running
+
+    def known_signs(self, slots: Int32s, signs: Int8s) -> Int8s:
+        """The signs without retractions of slots that have no rows: Flink ignores those."""
+        self.store.ensure()
+        out = np.empty_like(signs)
+        kernels.ignore_unknown(self.store.rows, slots, signs, out)
+        return out
+
+    def fold(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, every: bool) -> Changes:
+        """Take all rows in and say what changed: each row (``every``) or each slot once.
+
+        Args:
+            slots: (n,) of the index the program was opened on.
+            columns: input columns (Arrow).
+            signs: int8 (n,): 1, -1 or 0.
+        """
+        if every and self.keeps_order:
+            return self._fold_in_rounds(slots, columns, signs)
+        self.store.ensure()
+        self.store.compact()
+        touched = before = None
+        if self._ordered:
+            order = np.sort(np.unique(slots, return_index=True)[1])
+            touched = slots[order]
+            before = [values.results(touched) for values in self._ordered]
+        changes = self._run(slots, columns, signs, every)
+        kept: list[ResultColumn] = []
+        if self._ordered:
+            assert touched is not None
+            assert before is not None
+            for values, old in zip(self._ordered, before, strict=True):
+                own = self._signs.row(self._sign(values.call, values.call.function in ("ARRAY_AGG", "SINGLE_VALUE")))
+                values.update(own, slots, columns)
+                came = np.zeros(self.index.high_water, np.bool_)
+                came[slots[own != 0]] = True
+                kept.append(ValueResults(old, values.results(touched), came[touched]))
+        return self._with_results(changes, kept)
+
+    def _with_results(self, changes: Changes, kept: list[ResultColumn]) -> Changes:
+        results: list[ResultColumn] = []
+        place = 0
+        for finisher in self._finishers:
+            if finisher is None:
+                results.append(kept[place])
+                place += 1
+            else:
+                results.append(finisher.results(changes.states, self.store))
+        return Changes(changes.slots, changes.first_rows, changes.states, results)
+
+    def _run(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, every: bool) -> Changes:
+        n = len(slots)
+        self._signs = _SignRows(self, columns, signs)
+        for number, group in enumerate(self._groups):
+            self._signs.add_group(number, self._distinct_signs(number, group, slots, columns))
+        tops = [
+            self._sorted[number].update(slots, columns[extreme.column], self._signs.row(extreme.sign))
+            for number, extreme in enumerate(self._extremes)
+        ]
+        arguments = _ArgumentRows(self, columns, tops, n)
+        ops = np.zeros((len(self._program), 5), np.int64)
+        for k, op in enumerate(self._program):
+            argument = 0 if op.argument is None else arguments.place(op.argument, op.part)
+            ops[k] = (op.code, op.word, argument, self._signs.place(op.sign), op.count)
+        if len(self._seen) < self.index.high_water:
+            self._seen = np.zeros(max(self.index.high_water, 2 * len(self._seen)), np.uint8)
+        rows = self.store.rows
+        touched = np.empty(n, np.int32)
+        first_rows = np.empty(n, np.int32)
+        states = np.empty((2 * n, self._width), np.int64)
+        status = np.zeros(1, np.int64)
+        matrix = arguments.matrix()
+        m = kernels.accumulate(
+            rows, rows.view(np.float64), slots, ops, matrix, matrix.view(np.float64), self._signs.matrix(),
+            self.store.arena, every, self._clear and self.retracts, self._seen, touched, first_rows, states, status,
+        )  # fmt: skip
+        if status[0] == kernels.MORE_THAN_ONE:
+            raise ExecutionError("single-value", "SingleValueAggFunction received more than one element.")
+        return Changes(touched[:m], first_rows[:m], states[: 2 * m], [])
+
+    def _distinct_signs(self, number: int, group: _DistinctGroup, slots: Int32s, columns: Sequence[Any]) -> Any:
+        store = self._distinct[number]
+        filtered = np.stack([self._signs.row(Sign(group.columns, index)) for index in group.filters])
+        skip: Bools = np.asarray(~filtered.any(axis=0))
+        skipped: npt.NDArray[np.uint8] = skip.view(np.uint8) if skip.any() else _NO_BYTES
+        entries, _ = store.find_or_insert(slots, [columns[column] for column in group.columns], skipped)
+        out = np.empty_like(filtered)
+        gone = np.empty(filtered.size, np.int32)
+        left = kernels.distinct(store.values.rows, entries, filtered, not self.retracts, out, gone)
+        if left:
+            empty = np.unique(gone[:left])
+            store.remove(empty[~store.values.rows[empty].any(axis=1)])
+        return out
+
+    def _fold_in_rounds(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> Changes:
+        """Rows of one slot one after the other, rows of different slots together; then in row order again."""
+        order = np.argsort(slots, kind="stable")
+        ordered = slots[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(slots) else np.zeros(0, np.int64)
+        rank = np.empty(len(slots), np.int64)
+        rank[order] = np.arange(len(slots)) - np.repeat(starts, np.diff(np.r_[starts, len(slots)]))
+        parts = []
+        for number in range(int(rank.max()) + 1 if len(rank) else 0):
+            rows = np.flatnonzero(rank == number)
+            index = pa.array(rows)
+            changes = self.fold(slots[rows], [column.take(index) for column in columns], signs[rows], False)
+            parts.append((rows[changes.first_rows], changes))
+        return _joined(parts, self)
+
+    # -- slots
+
+    def forget(self, slots: Int32s) -> None:
+        """Clear all that is kept of slots; whoever removes keys calls it first."""
+        self.store.clear(slots)
+        beside: list[MapStore | SortedList | RowList] = [*self._distinct, *self._sorted]
+        for store in (*beside, *(values.values for values in self._ordered)):
+            store.drop_slots(slots)
+
+    def results_at(self, slots: Int32s) -> list[Any]:
+        """Results of slots as they stand, Arrow arrays."""
+        states = self.store.rows[slots]
+        rows = np.arange(len(slots))
+        arrays, place = [], 0
+        for finisher in self._finishers:
+            if finisher is None:
+                arrays.append(self._ordered[place].results(slots))
+                place += 1
+            else:
+                arrays.append(finisher.results(states, self.store).to_arrow(rows))
+        return arrays
+
+    def merge_rows(self, slots: Int32s, rows: Words, arena: npt.NDArray[np.uint8]) -> None:
+        """Fold accumulator rows of another program of the same calls into slots; only where ``mergeable``.
+
+        Args:
+            rows: (n, words); bytes in them are references into ``arena``.
+        """
+        self.store.ensure()
+        n = len(slots)
+        rows = self._adopt_bytes(rows, arena)
+        matrix = np.ascontiguousarray(rows.T)
+        sign_rows: dict[int, int] = {-1: 0}
+        signs = [np.ones(n, np.int8)]
+        ops: list[tuple[int, int, int, int, int]] = []
+        for op in self._program:
+            match op.code:
+                case kernels.COUNT:
+                    ops.append((kernels.SUM, op.word, op.word, 0, -1))
+                case kernels.SUM | kernels.SUM_DOUBLE | kernels.SUM_FLOAT | kernels.SUM_WIDE:
+                    ops.append((op.code, op.word, op.word, 0, -1))
+                case kernels.MOMENTS:
+                    ops.append((kernels.MERGE_MOMENTS, op.word, op.word, 0, -1))
+                case _:
+                    if op.count not in sign_rows:
+                        sign_rows[op.count] = len(signs)
+                        signs.append((rows[:, op.count] != 0).astype(np.int8))
+                    ops.append((op.code, op.word, op.word, sign_rows[op.count], op.count))
+        # Row counts last: word 0 is what MIN and MAX of a column without NULLs look at.
+        ops.append((kernels.SUM, 0, 0, 0, -1))
+        signs.insert(0, np.zeros(n, np.int8))
+        table = np.array(ops, np.int64)
+        table[:, 3] += 1
+        if len(self._seen) < self.index.high_water:
+            self._seen = np.zeros(max(self.index.high_water, 2 * len(self._seen)), np.uint8)
+        states = np.empty((2 * n, self._width), np.int64)
+        mine = self.store.rows
+        kernels.accumulate(
+            mine, mine.view(np.float64), slots, table, matrix, matrix.view(np.float64), np.stack(signs),
+            self.store.arena, False, False, self._seen, np.empty(n, np.int32), np.empty(n, np.int32), states,
+            np.zeros(1, np.int64),
+        )  # fmt: skip
+
+    def _adopt_bytes(self, rows: Words, arena: npt.NDArray[np.uint8]) -> Words:
+        copied = False
+        for column, word in zip(self._columns, self.store.word_of, strict=True):
+            if is_bytes_type(column.type) and arena is not self.store.arena:
+                rows = rows if copied else rows.copy()
+                copied = True
+                source = ColumnStore(self.index, [])
+                source.arena = arena
+                rows[:, word] = self.store.store_bytes(source.bytes_at(rows[:, word], column.type))
+        return rows
+
+
+def _joined(parts: list[tuple[npt.NDArray[Any], Changes]], program: AggregateProgram) -> Changes:
+    """Changes of rounds in the order of their rows."""
+    rows = np.concatenate([rows for rows, _ in parts])
+    order = np.argsort(rows, kind="stable")
+    slots = np.concatenate([changes.slots for _, changes in parts])[order]
+    pairs = np.concatenate([changes.states.reshape(len(changes.slots), 2, -1) for _, changes in parts])[order]
+    states = np.ascontiguousarray(pairs.reshape(2 * len(order), -1))
+    kept: list[ResultColumn] = []
+    index = pa.array(order)
+    for place in range(len(program.calls)):
+        columns = [changes.results[place] for _, changes in parts]
+        values = [column for column in columns if isinstance(column, ValueResults)]
+        if values:
+            before = pa.concat_arrays([column.before for column in values]).take(index)
+            after = pa.concat_arrays([column.after for column in values]).take(index)
+            kept.append(ValueResults(before, after, np.concatenate([column.touched for column in values])[order]))
+    return program._with_results(Changes(slots, rows[order].astype(np.int32), states, []), kept)
+
+
+class _SignRows:
+    """Sign vectors of one batch, each computed once; row 0 is the rows' own sign."""
+
+    def __init__(self, program: AggregateProgram, columns: Sequence[Any], base: Int8s) -> None:
+        self._columns = columns
+        self._rows: list[Int8s] = [base]
+        self._places: dict[Sign, int] = {Sign(): 0}
+
+    def add_group(self, group: int, signs: npt.NDArray[np.int8]) -> None:
+        """Rows of a DISTINCT group, one a filter."""
+        for place, row in enumerate(signs):
+            self._places[Sign(group=group, place=place)] = len(self._rows)
+            self._rows.append(row)
+
+    def place(self, sign: Sign) -> int:
+        """Row number of a sign vector."""
+        found = self._places.get(sign)
+        if found is None:
+            row = self._rows[0]
+            for column in sign.not_null:
+                valid = validity(self._columns[column])
+                if valid is not None:
+                    row = row * valid
+            if sign.filter is not None:
+                values, valid = values_and_validity(self._columns[sign.filter])
+                row = row * (values if valid is None else values & valid)
+            found = 0 if row is self._rows[0] else len(self._rows)
+            if found:
+                self._rows.append(row)
+            self._places[sign] = found
+        return found
+
+    def row(self, sign: Sign) -> Int8s:
+        """One sign vector."""
+        return self._rows[self.place(sign)]
+
+    def matrix(self) -> npt.NDArray[np.int8]:
+        """All of them, (s, n)."""
+        return self._rows[0].reshape(1, -1) if len(self._rows) == 1 else np.stack(self._rows)
+
+
+class _ArgumentRows:
+    """Argument words of one batch, each column once."""
+
+    def __init__(self, program: AggregateProgram, columns: Sequence[Any], tops: Sequence[Int32s], n: int) -> None:
+        self._program = program
+        self._columns = columns
+        self._tops = tops
+        self._n = n
+        self._rows: list[Int64s] = []
+        self._places: dict[tuple[Argument, bool], int] = {}
+
+    def place(self, argument: Argument, part: int) -> int:
+        """Row number of an argument's word ``part`` (-1: as a double whatever its type)."""
+        key = (argument, part < 0)
+        if key not in self._places:
+            self._places[key] = len(self._rows)
+            self._rows.extend(self._words(argument, as_double=part < 0))
+        return self._places[key] + max(part, 0)
+
+    def _words(self, argument: Argument, as_double: bool) -> list[Int64s]:
+        if argument.top:
+            return self._top_words(argument)
+        array = self._columns[argument.column]
+        if argument.presence:
+            valid = validity(array)
+            return [np.ones(self._n, np.int64) if valid is None else valid.astype(np.int64)]
+        if is_bytes_type(array.type):
+            return [self._program.store.store_bytes(array)]
+        if as_double:
+            return [_as_doubles(array).view(np.int64)]
+        words = list(value_words(array).words)
+        if pa.types.is_decimal(array.type) and len(words) == 1:
+            words.append(words[0] >> 63)
+        return words
+
+    def _top_words(self, argument: Argument) -> list[Int64s]:
+        tops = self._tops[argument.column]
+        found = tops >= 0
+        if argument.presence:
+            return [found.astype(np.int64)]
+        values = self._program._sorted[argument.column].values
+        at = np.where(found, tops, 0)
+        if is_bytes_type(values.columns[0].type):
+            array = values.bytes_at(np.where(found, values.rows[at, 0], np.int64(0)), values.columns[0].type)
+            return [self._program.store.store_bytes(array)]
+        rows = values.rows[at] if len(values.rows) else np.zeros((len(tops), values.width), np.int64)
+        return [np.ascontiguousarray(rows[:, word]) for word in range(values.width)]
+
+    def matrix(self) -> npt.NDArray[np.int64]:
+        """All of them, (a, n)."""
+        if not self._rows:
+            return np.zeros((1, self._n), np.int64)
+        if len(self._rows) == 1 and self._rows[0].flags.writeable and self._rows[0].flags.c_contiguous:
+            return self._rows[0].reshape(1, -1)
+        return np.stack(self._rows)
+
+
+def _as_doubles(array: Any) -> npt.NDArray[np.float64]:
+    words = value_words(array).words
+    if pa.types.is_floating(array.type):
+        return words[0].view(np.float64)
+    if pa.types.is_decimal(array.type):
+        low = words[0].view(np.uint64).astype(np.float64) if len(words) == 2 else words[0].astype(np.float64)
+        high = words[1].astype(np.float64) * 2.0**64 if len(words) == 2 else 0.0
+        result: npt.NDArray[np.float64] = (low + high) / 10.0**array.type.scale
+        return result
+    return words[0].astype(np.float64)
+
+
+def _extreme_code(fold: Fold, type_: Any) -> int:
+    least = fold is Fold.MIN
+    if is_bytes_type(type_):
+        return kernels.MIN_BYTES if least else kernels.MAX_BYTES
+    if pa.types.is_floating(type_):
+        return kernels.MIN_DOUBLE if least else kernels.MAX_DOUBLE
+    if word_count(type_) == 2:
+        return kernels.MIN_WIDE if least else kernels.MAX_WIDE
+    return kernels.MIN if least else kernels.MAX
+
+
+def _name(sign: Sign) -> str:
+    parts = [str(column) for column in sign.not_null]
+    if sign.filter is not None:
+        parts.append(f"filter {sign.filter}")
+    if sign.group is not None:
+        parts.append(f"distinct {sign.group}.{sign.place}")
+    return "[" + ",".join(parts) + "]" if parts else ""
