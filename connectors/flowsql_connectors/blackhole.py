@@ -8,7 +8,7 @@ from flowsql_connectors.options import SINK_PARALLELISM, OptionSet
 from flowsql_connectors.spi.sink import SinkFactory, SinkWriter, TableSink, WriterContext
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.specs import SinkSpec, TableSpec
-from flowsql_core.row import ChangelogMode
+from flowsql_core.row import ChangelogMode, RowKind
 
 _OPTIONS = OptionSet(optional=(SINK_PARALLELISM,))
 
@@ -28,14 +28,14 @@ class BlackholeWriter(SinkWriter):
 
 
 class BlackholeSink(TableSink):
-    """Accepts every change."""
+    """Accepts every change, and asks for none that it need not see."""
 
     def __init__(self, parallelism: int | None) -> None:
         self._parallelism = parallelism
 
     def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
-        """What the query produces."""
-        return wanted
+        """What the query produces, without ``-U`` (as in Flink): nobody looks at the old rows."""
+        return ChangelogMode(wanted.kinds - {RowKind.UPDATE_BEFORE})
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer that keeps nothing."""

@@ -20,7 +20,7 @@ def json_plan(graph: StreamGraph) -> str:
             "id": number,
             "type": _type(node),
             "pact": _pact(node),
-            "contents": f"[{number}]:{describe(node.physical, infix=True)}",
+            "contents": f"[{number}]:{_line(node)}",
             "parallelism": node.parallelism,
         }
         predecessors = [
@@ -30,7 +30,7 @@ def json_plan(graph: StreamGraph) -> str:
         if predecessors:
             entry["predecessors"] = predecessors
         nodes.append(entry)
-    return _flink_style(json.dumps({"nodes": nodes}, indent=2, ensure_ascii=False)) + "\n"
+    return _layout({"nodes": nodes})
 
 
 def _real_inputs(graph: StreamGraph, number: int) -> list[StreamEdge]:
@@ -50,8 +50,15 @@ def _type(node: StreamNode) -> str:
             return f"Source: {table.path[-1]}[{number}]"
         case SinkNode(name=name):
             return f"Sink: {name.rpartition('.')[2]}[{number}]"
-        case physical:
-            return f"{describe(physical).partition('(')[0]}[{number}]"
+        case _:
+            return f"{_line(node).partition('(')[0]}[{number}]"
+
+
+def _line(node: StreamNode) -> str:
+    """The operator's line; a source bears its table's name instead."""
+    if isinstance(node.physical, TableSourceScan):
+        return describe(node.physical, infix=True)
+    return node.operator.name
 
 
 def _pact(node: StreamNode) -> str:
@@ -60,21 +67,15 @@ def _pact(node: StreamNode) -> str:
     return "Data Sink" if isinstance(node.operator.spec, SinkSpec) else "Operator"
 
 
-def _flink_style(text: str) -> str:
-    """Jackson's layout: objects of a list open on the list's line, colons stand free."""
-    lines = text.split("\n")
-    joined = "\n".join(lines).replace('": ', '" : ')
-    joined = joined.replace("[\n    {", "[ {").replace("},\n    {", "}, {").replace("}\n  ]", "} ]")
-    inner = joined.replace("[\n        {", "[ {").replace("},\n        {", "}, {").replace("}\n      ]", "} ]")
-    return "\n".join(_dedent(line) for line in inner.split("\n"))
-
-
-def _dedent(line: str) -> str:
-    """One list level stands on the line of its parent: its members move two columns to the left a level."""
-    depth = len(line) - len(line.lstrip(" "))
-    if depth >= 10:
-        return line[4:]
-    return line[2:] if depth >= 4 else line
+def _layout(value: object, indent: str = "") -> str:
+    """JSON in the layout of Flink's printer: lists open and close on the lines of their members, colons stand free."""
+    if isinstance(value, dict):
+        inner = indent + "  "
+        members = (f"{inner}{json.dumps(key)} : {_layout(member, inner)}" for key, member in value.items())
+        return "{\n" + ",\n".join(members) + f"\n{indent}}}"
+    if isinstance(value, list):
+        return "[ " + ", ".join(_layout(member, indent) for member in value) + " ]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def chaining_text(graph: StreamGraph) -> str:

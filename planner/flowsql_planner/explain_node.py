@@ -44,11 +44,15 @@ NO_CHANGES = "NONE"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A node's line: operator name, attributes, and the changelog mode that it would show."""
+    """A node's line: operator name, attributes, and the changelog mode that it would show.
+
+    ``net_changes``: a stateful node may leave out changes that later ones of the same batch undo.
+    """
 
     name: str
     attributes: tuple[tuple[str, str], ...]
     mode: ChangelogMode | None
+    net_changes: bool = False
 
     def text(self, changelog: bool = False, advice: Sequence[int] = ()) -> str:
         """``Name(key=[value], ...)``; a node without attributes is its bare name."""
@@ -58,6 +62,8 @@ class Line:
         if changelog:
             shown = NO_CHANGES if self.mode is None else str(self.mode)[1:-1]
             parts.append(f"changelogMode=[{shown}]")
+            if self.net_changes:
+                parts.append("netChanges=[true]")
         return f"{self.name}({', '.join(parts)})" if parts else self.name
 
 
@@ -75,7 +81,12 @@ def lines(node: Physical, infix: bool = False) -> list[Line]:
             return list(_two_phase_window(node))
         case _:
             name, attributes = _attributes(node, infix)
-            return [Line(name, tuple(attributes), node.mode)]
+            return [Line(name, tuple(attributes), node.mode, _net_changes(node))]
+
+
+def _net_changes(node: Physical) -> bool:
+    stateful = isinstance(node, GroupAggregate | JoinNode)
+    return stateful and not node.every_change and not _insert_only(node)
 
 
 def covers_exchange(node: Physical) -> bool:
@@ -293,7 +304,10 @@ def _two_phase_group(node: GroupAggregate) -> Iterator[Line]:
         yield from _split_group(node, names, partials, views, keys)
         return
     yield Line(
-        "GlobalGroupAggregate", (*by, ("select", ", ".join(keys + [part.final for part in partials]))), node.mode
+        "GlobalGroupAggregate",
+        (*by, ("select", ", ".join(keys + [part.final for part in partials]))),
+        node.mode,
+        _net_changes(node),
     )
     yield _exchange_line(keys, INSERT_ONLY)
     selected = keys + [part.local for part in partials]

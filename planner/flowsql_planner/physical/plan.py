@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from flowsql_core.expr import Literal, conjuncts
+from flowsql_core.expr import Cast, Expr, Literal, conjuncts
 from flowsql_core.types.logical import Column, is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import (
     Aggregate,
@@ -22,6 +22,7 @@ from flowsql_planner.logical.nodes import (
     WatermarkAssigner,
     WindowTableFunction,
 )
+from flowsql_planner.logical.rewrite import ref
 from flowsql_planner.physical.aggregate import exchange, plan_group_aggregate
 from flowsql_planner.physical.calc import make_calc, make_filter
 from flowsql_planner.physical.context import PlanContext
@@ -85,7 +86,7 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
         case Join():
             return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
         case Union():
-            inputs = tuple(plan_physical(child, context) for child in rel.inputs)
+            inputs = tuple(_as_nullable_as(plan_physical(child, context), rel) for child in rel.inputs)
             return UnionNode(inputs=inputs, schema=rel.schema, span=rel.span)
         case Sort():
             return _sort(rel, plan_physical(rel.input, context))
@@ -93,6 +94,16 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             return _sink(rel, plan_physical(rel.input, context))
         case _:
             assert_never(rel)
+
+
+def _as_nullable_as(source: Physical, union: Union) -> Physical:
+    """An input of a union, NOT NULL columns cast where the union's column may be NULL."""
+    exprs: list[Expr] = []
+    for index, column in enumerate(union.schema):
+        own = ref(source.schema, index)
+        cast = own.type.nullable is not column.type.nullable and not is_time_attribute(own.type)
+        exprs.append(Cast(own, own.type.as_nullable(column.type.nullable), implicit=True) if cast else own)
+    return make_calc(source, tuple(exprs), tuple(column.name for column in source.schema), source.span)
 
 
 def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:

@@ -12,6 +12,7 @@ from typing import Any
 from flowsql_core.config import PARALLELISM
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import (
+    FORWARD,
     ChainEdge,
     ChainingStrategy,
     ExchangeEdge,
@@ -19,9 +20,11 @@ from flowsql_core.graph.job import (
     JobVertex,
     OperatorNode,
     Partitioning,
+    ShipStrategy,
 )
-from flowsql_core.graph.specs import SinkSpec
-from flowsql_planner.explain_node import describe
+from flowsql_core.graph.specs import LocalGroupAggregateSpec, OperatorSpec, SinkSpec
+from flowsql_core.types.logical import Schema
+from flowsql_planner.explain_node import describe, lines
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import (
     Exchange,
@@ -126,39 +129,66 @@ class _Builder:
         return node, planned
 
     def _add(self, node: Physical) -> None:
-        number = len(self._graph.nodes) + 1
-        self._ids[id(node)] = number
         parallelism = self._parallelism_of(node)
+        if isinstance(node, GroupAggregate) and parallelism > 1:
+            local = self._specs.local_half(node)
+            if local is not None:
+                self._add_two_phase(node, local, parallelism)
+                return
         name = describe(node, infix=True)
         if isinstance(node, TableSourceScan):
-            name = f"Source: {node.table.path[-1]}[{number}]"
+            name = f"Source: {node.table.path[-1]}[{len(self._graph.nodes) + 1}]"
+        number = self._operator(node, self._uids.assign(node), name, self._specs.make(node), node.schema, parallelism)
+        self._ids[id(node)] = number
+        for index, child in enumerate(node.inputs):
+            producer, planned = self._producer(child)
+            source = self._graph.nodes[self._ids[id(producer)]]
+            if planned is not None:
+                partitioning = exchange.of_exchange(planned)
+            else:
+                partitioning = exchange.between(producer, node, source.parallelism, parallelism)
+            self._connect(source, number, index, partitioning)
+
+    def _add_two_phase(self, node: GroupAggregate, local: LocalGroupAggregateSpec, parallelism: int) -> None:
+        """Rows are folded before they travel: the local half runs in the producer's task."""
+        producer, _ = self._producer(node.inputs[0])
+        source = self._graph.nodes[self._ids[id(producer)]]
+        halves = lines(node, infix=True)
+        uid = self._uids.assign(node)
+        before = self._operator(node, f"Local{uid}", halves[-1].text(), local, local.output, source.parallelism)
+        self._connect(source, before, 0, FORWARD)
+        spec = self._specs.global_half(node, local)
+        after = self._operator(node, uid, halves[0].text(), spec, node.schema, parallelism)
+        self._ids[id(node)] = after
+        keys = tuple(range(len(node.grouping)))
+        partitioning = Partitioning(ShipStrategy.HASH, keys) if keys else exchange.GLOBAL
+        self._connect(self._graph.nodes[before], after, 0, partitioning)
+
+    def _operator(
+        self, node: Physical, uid: str, name: str, spec: OperatorSpec, output: Schema, parallelism: int
+    ) -> int:
+        number = len(self._graph.nodes) + 1
         operator = OperatorNode(
             id=number,
-            uid=self._uids.assign(node),
+            uid=uid,
             name=name,
-            spec=self._specs.make(node),
-            output=node.schema,
+            spec=spec,
+            output=output,
             number_of_inputs=len(node.inputs),
             chaining=ChainingStrategy.ALWAYS if node.inputs else ChainingStrategy.HEAD,
         )
         self._graph.nodes[number] = StreamNode(operator, parallelism, node)
-        for index, child in enumerate(node.inputs):
-            self._connect(node, number, index, child, parallelism)
+        return number
 
-    def _connect(self, node: Physical, number: int, index: int, child: Physical, parallelism: int) -> None:
-        producer, planned = self._producer(child)
-        source = self._graph.nodes[self._ids[id(producer)]]
-        if planned is not None:
-            partitioning = exchange.of_exchange(planned)
-        else:
-            partitioning = exchange.between(producer, node, source.parallelism, parallelism)
+    def _connect(self, source: StreamNode, number: int, index: int, partitioning: Partitioning) -> None:
+        target = self._graph.nodes[number]
         facts = EdgeFacts(
             partitioning,
             source.parallelism,
-            parallelism,
-            len(node.inputs),
+            target.parallelism,
+            target.operator.number_of_inputs,
             source.operator.chaining,
-            ChainingStrategy.ALWAYS,
+            target.operator.chaining,
         )
         decision = decide(facts, self._chaining, self._chain_single)
         self._graph.edges.append(StreamEdge(source.operator.id, number, index, partitioning, decision))

@@ -11,15 +11,18 @@ from flowsql_core.config import (
     parse_duration_ms,
 )
 from flowsql_core.errors import InternalError, NotSupportedYetError, PlanError
+from flowsql_core.functions.aggregate import is_mergeable, local_columns
 from flowsql_core.graph.specs import (
     CalcSpec,
     CollectSinkSpec,
     DropUpdateBeforeSpec,
     ExpandSpec,
+    GlobalGroupAggregateSpec,
     GroupAggregateSpec,
     JoinKind,
     JoinSpec,
     LimitSpec,
+    LocalGroupAggregateSpec,
     MiniBatch,
     MiniBatchAssignerSpec,
     OperatorSpec,
@@ -166,6 +169,31 @@ class SpecMaker:
             interval,
             self.context.configuration.get(SOURCE_IDLE_TIMEOUT_MS) if idle is None else parse_duration_ms(idle),
             WatermarkEmit(emit.strip().lower()) if emit is not None else WatermarkEmit.ON_PERIODIC,
+        )
+
+    def local_half(self, node: GroupAggregate) -> LocalGroupAggregateSpec | None:
+        """The pre-aggregation of a two-phase aggregate; None where a call's partial results do not combine."""
+        source = node.inputs[0]
+        if not node.two_phase or not all(is_mergeable(call, retracts(source)) for call in node.calls):
+            return None
+        keys = tuple(source.schema[index] for index in node.grouping)
+        return LocalGroupAggregateSpec(
+            node.grouping,
+            node.calls,
+            source.schema,
+            local_columns(keys, node.calls, retracts(source)),
+            retracts(source),
+        )
+
+    def global_half(self, node: GroupAggregate, local: LocalGroupAggregateSpec) -> GlobalGroupAggregateSpec:
+        """What merges :meth:`local_half`."""
+        return GlobalGroupAggregateSpec(
+            local,
+            node.schema,
+            emit_update_before=emits_before(node),
+            mini_batch=self._mini_batch,
+            consolidate=not node.every_change,
+            state_ttl_ms=self._ttl(node.state_ttl_ms),
         )
 
     def _group(self, node: GroupAggregate) -> GroupAggregateSpec:
