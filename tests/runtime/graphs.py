@@ -59,7 +59,13 @@ def collect(input_: Schema = NUMBERS, resource: str = "out") -> s.CollectSinkSpe
     return s.CollectSinkSpec(resource, input_, ALL_CHANGES)
 
 
-_SOURCES = (s.ScanSpec, s.ValuesSpec, s.ExtensionSpec)
+def _inputs(spec: s.OperatorSpec) -> int:
+    match spec:
+        case s.UnionSpec(inputs=inputs):
+            return inputs
+        case s.ScanSpec() | s.ValuesSpec() | s.ExtensionSpec(kind="source"):
+            return 0
+    return 1
 
 
 def vertex(
@@ -73,15 +79,7 @@ def vertex(
             f"{type(spec).__name__.removesuffix('Spec')}-{vertex_id}-{position}",
             spec,
             output,
-            number_of_inputs=(
-                inputs
-                if position == 0 and inputs is not None
-                else spec.inputs
-                if isinstance(spec, s.UnionSpec)
-                else 0
-                if isinstance(spec, _SOURCES)
-                else 1
-            ),
+            number_of_inputs=inputs if position == 0 and inputs is not None else _inputs(spec),
         )
         for position, spec in enumerate(specs)
     )

@@ -216,7 +216,7 @@ class _Builder:
         progress = SplitProgress()
         nodes: dict[int, ChainedOperator] = {}
         for node in vertex.operators:
-            operator = make_operator(node.spec)
+            operator = make_operator(node.spec, self._graph.resources)
             if operator.number_of_inputs and node.number_of_inputs != operator.number_of_inputs:
                 raise InternalError(
                     f"{node.name} is planned with {node.number_of_inputs} inputs and takes {operator.number_of_inputs}"

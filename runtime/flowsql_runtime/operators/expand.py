@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from flowsql_core.arrow import compute as pc
 
 from flowsql_core.batch import ChangelogBatch, RowTimes, WatermarkTrack
 from flowsql_core.eval.compile import compile_projections

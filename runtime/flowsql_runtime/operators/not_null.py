@@ -51,8 +51,8 @@ class NotNullEnforcer:
             if self.mode is NotNullMode.ERROR:
                 raise ExecutionError(
                     "not-null-violation",
-                    f"Column '{self.names[index]}' is NOT NULL, however, a null value is being written into it. You "
-                    f"can set job configuration '{NOT_NULL_ENFORCER.key}'='DROP' to suppress this exception and drop such "
+                    f"Column '{self.names[index]}' is NOT NULL, however, a null value is being written into it. "
+                    f"You can set job configuration '{NOT_NULL_ENFORCER.key}'='DROP' to suppress this exception and drop such "
                     "records silently.",
                 )
             valid = validity(column)

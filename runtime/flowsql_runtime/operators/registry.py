@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
@@ -9,6 +10,11 @@ from typing import Any, Final
 from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.graph import specs
 from flowsql_runtime.operators.base import Operator
+
+#: Kinds of an ``ExtensionSpec``: an operator without state, one with keyed state, a source.
+EXTENSION_PLAIN: Final = "plain"
+EXTENSION_KEYED: Final = "keyed"
+EXTENSION_SOURCE: Final = "source"
 
 _PACKAGE: Final = "flowsql_runtime.operators."
 
@@ -46,6 +52,8 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
 
 def operator_class(spec: specs.OperatorSpec) -> OperatorClass:
     """The entry for a spec; NotSupportedYetError for one that nothing runs."""
+    if isinstance(spec, specs.ExtensionSpec):
+        return OperatorClass("", stateful=spec.kind == EXTENSION_KEYED, source=spec.kind == EXTENSION_SOURCE)
     found = _CLASSES.get(type(spec))
     if found is None:
         raise NotSupportedYetError(f"the operator {type(spec).__name__.removesuffix('Spec')}")
@@ -57,10 +65,15 @@ def is_source(spec: specs.OperatorSpec) -> bool:
     return operator_class(spec).source
 
 
-def make_operator(spec: specs.OperatorSpec) -> Operator[Any]:
-    """A new operator for one subtask."""
-    module, _, name = operator_class(spec).path.partition(":")
-    made = getattr(import_module(_PACKAGE + module), name)(spec)
+def make_operator(spec: specs.OperatorSpec, resources: Mapping[str, Any]) -> Operator[Any]:
+    """A new operator for one subtask. The resource of an extension is its factory: ``(spec) -> Operator``."""
+    if isinstance(spec, specs.ExtensionSpec):
+        path = spec.resource
+        made = resources[spec.resource](spec)
+    else:
+        path = operator_class(spec).path
+        module, _, name = path.partition(":")
+        made = getattr(import_module(_PACKAGE + module), name)(spec)
     if not isinstance(made, Operator):
-        raise InternalError(f"{module}:{name} is not an operator")
+        raise InternalError(f"{path} is not an operator")
     return made

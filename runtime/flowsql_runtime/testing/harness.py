@@ -101,7 +101,7 @@ class OperatorHarness(Generic[S]):
         ]
 
     def _make(self, subtask: int, snapshot: OperatorSnapshot | None) -> Operator[Any]:
-        operator = make_operator(self.spec)
+        operator = make_operator(self.spec, self._resources)
         state, operator_state = make_state(
             operator_class(self.spec).stateful, self.max_parallelism, self.parallelism, subtask
         )

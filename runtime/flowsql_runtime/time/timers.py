@@ -1,8 +1,8 @@
 """Timers of one operator in two time domains, kept as columns: register, delete and fire in arrays.
 
 A timer is (time, slot), set-like: registering it twice fires it once. A slot is what the operator's key index hands out.
-Kept as a log of sorted runs: what was said last about a (time, slot) counts, runs of similar size are merged, so that
-a registration costs an amortised logarithm and firing reads only prefixes.
+Kept as a log of sorted runs: what was said last about a (time, slot) counts, runs of similar size are merged. So a
+registration costs an amortised logarithm and firing reads only prefixes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flowsql_core.errors import InternalError
 from flowsql_core.eval.columns import values_and_validity
@@ -206,6 +205,6 @@ class TimerService:
         """Keep the timers of ``key_groups`` for :meth:`bind_slots`."""
         for name in TIMER_TABLES:
             if name in keyed:
-                groups = keyed[name].column(_KEY_GROUP)
-                mine = pc.and_(pc.greater_equal(groups, key_groups.start), pc.less(groups, key_groups.stop))
-                self._restored[name] = keyed[name].filter(mine)
+                groups = values_and_validity(keyed[name].column(_KEY_GROUP).combine_chunks())[0]
+                mine = (groups >= key_groups.start) & (groups < key_groups.stop)
+                self._restored[name] = keyed[name].take(pa.array(np.flatnonzero(mine)))
