@@ -51,6 +51,7 @@ from flowsql_planner.physical.options import (
 from flowsql_planner.physical.plan import plan_physical
 from flowsql_planner.physical.reuse import share_scans, share_sub_plans
 from flowsql_planner.traits.changelog import ChangelogInference
+from flowsql_planner.traits.every_change import derive_every_change
 from flowsql_planner.traits.keys import derive_upsert_keys
 from flowsql_planner.traits.statistics import cumulative_cost, estimate_rows, scientific
 from flowsql_planner.translate.graph import StreamGraph, build_stream_graph, to_job_graph
@@ -124,9 +125,10 @@ class Planner:
     def _physical(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
         """Physical plans with modes, equal parts being the same objects."""
         planned = self._planned(roots, context)
-        if self._configuration.get(REUSE_SUB_PLAN):
-            return share_sub_plans(planned)
-        return planned
+        return derive_every_change(self._shared(planned))
+
+    def _shared(self, trees: tuple[Physical, ...]) -> tuple[Physical, ...]:
+        return share_sub_plans(trees) if self._configuration.get(REUSE_SUB_PLAN) else trees
 
     def _planned(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
         trees: list[Physical] = []
@@ -182,13 +184,14 @@ class Planner:
 
     def _explained(self, logical: tuple[Rel, ...], wanted: set[Detail]) -> str:
         context = PlanContext(self._configuration)
-        trees = self._planned(logical, context)
+        planned = self._planned(logical, context)
+        trees = derive_every_change(planned)
         advice = advise(trees, self._configuration) if Detail.PLAN_ADVICE in wanted else None
         sections = [
             (AST_TITLE, render_logical(logical)),
             self._physical_section(trees, wanted, advice),
         ]
-        shared = share_sub_plans(trees) if self._configuration.get(REUSE_SUB_PLAN) else trees
+        shared = derive_every_change(self._shared(planned))
         sections.append((EXECUTION_TITLE, render_execution(shared)))
         if wanted & {Detail.JSON_EXECUTION_PLAN, Detail.CHAINING}:
             graph = self._stream_graph(shared, context)

@@ -20,7 +20,7 @@ from flowsql_core.types.logical import Schema
 class Physical:
     """Base. ``mode``: the changelog that leaves the node, None before inference and for sinks.
 
-    ``every_change``: somebody downstream observes each change, not only the resulting table.
+    ``every_change``: somebody downstream sees each change, not only the resulting table.
     """
 
     inputs: tuple[Physical, ...]

@@ -34,7 +34,7 @@ def share_scans(roots: Sequence[Physical]) -> tuple[Physical, ...]:
 
 
 def _scan_key(scan: TableSourceScan) -> _ScanKey:
-    return (scan.table, scan.metadata, scan.filters, scan.limit, scan.mode, scan.every_change)
+    return (scan.table, scan.metadata, scan.filters, scan.limit)
 
 
 def _union_scan(scans: list[TableSourceScan]) -> TableSourceScan:
@@ -50,7 +50,7 @@ def _widened(node: Physical, wide: dict[_ScanKey, TableSourceScan]) -> Physical:
         scan = wide.get(_scan_key(node))
         if scan is None or scan.projection == node.projection:
             return node if scan is None else scan
-        return replace(select(scan, _places(node, scan)), mode=node.mode, every_change=node.every_change)
+        return select(scan, _places(node, scan))
     if isinstance(node, Calc) and isinstance(node.inputs[0], TableSourceScan):
         scan = wide.get(_scan_key(node.inputs[0]))
         if scan is not None and all(is_deterministic(expr) for expr in node.projections):

@@ -12,10 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from flowsql_core.errors import InternalError, PlanError
-from flowsql_core.expr import AggregateCall
 from flowsql_core.graph.specs import JoinKind, TableSpec
 from flowsql_core.row import ChangelogMode, RowKind
-from flowsql_planner.physical.aggregates import order_sensitive
 from flowsql_planner.physical.nodes import (
     Calc,
     ChangelogNormalize,
@@ -134,12 +132,8 @@ class ChangelogInference:
         for updates in wanted:
             done = self._satisfy(root, updates)
             if done is not None:
-                return derive_every_change(done, self._observes(done))
+                return done
         raise InternalError("no changelog mode satisfies the plan")
-
-    def _observes(self, root: Physical) -> bool:
-        # A sink that takes upserts keeps a table; one that asks for -U, and a collected answer, shows each change.
-        return root.inputs[0].mode is None or not root.inputs[0].mode.upsert if isinstance(root, SinkNode) else True
 
     def _of(self, node: Physical) -> Modifies:
         return self._modifies[id(node)]
@@ -322,32 +316,6 @@ class ChangelogInference:
             return None
         updates = required if Modify.UPDATE in self._of(node) else Updates.NONE
         return replace(node, inputs=made, mode=mode_of(self._of(node), updates))
-
-
-def derive_every_change(node: Physical, observed: bool) -> Physical:
-    """Set ``every_change`` on each node: whether each single change may be seen, or only the table they add up to.
-
-    A final result per window hides what led to it; an order-sensitive aggregate over updates sees every step.
-    """
-    match node:
-        case WindowAggregate():
-            below = _order_sensitive(node.calls) and not _insert_only(node.inputs[0])
-        case GroupAggregate():
-            below = observed or (_order_sensitive(node.calls) and not _insert_only(node.inputs[0]))
-        case Limit() | SortLimit():
-            below = True
-        case _:
-            below = observed
-    made = tuple(derive_every_change(child, below) for child in node.inputs)
-    return replace(node, inputs=made, every_change=observed)
-
-
-def _insert_only(node: Physical) -> bool:
-    return node.mode is not None and node.mode.insert_only
-
-
-def _order_sensitive(calls: tuple[AggregateCall, ...]) -> bool:
-    return any(order_sensitive(call) for call in calls)
 
 
 def _changes_text(refused: Modifies) -> str:
