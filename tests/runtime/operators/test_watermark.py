@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.element import ACTIVE, IDLE, MAX_WATERMARK, Watermark
+from flowsql_core.errors import ExecutionError
+from flowsql_core.expr import Call, InputRef, Literal
+from flowsql_core.graph.specs import MiniBatchAssignerSpec, WatermarkAssignerSpec, WatermarkEmit
+from flowsql_core.types.logical import DayTimeIntervalType, TimestampType
+from flowsql_runtime.testing.harness import OperatorHarness
+
+MS = TimestampType(precision=3)
+
+
+def assigner(delay_ms: int = 0, **options: object) -> WatermarkAssignerSpec:
+    time = InputRef(0, MS)
+    delay = Literal(delay_ms, DayTimeIntervalType(resolution="SECOND"))
+    expression = time if not delay_ms else Call("-", (time, delay), MS)
+    return WatermarkAssignerSpec(0, "ts", expression, **options)  # type: ignore[arg-type]
+
+
+def times(*values: int | None, unit: str = "ms") -> ChangelogBatch:
+    return ChangelogBatch.of([pa.array(values, pa.timestamp(unit))])
+
+
+def emitted(harness: OperatorHarness[WatermarkAssignerSpec]) -> list[tuple[int, int]]:
+    """(rows before it, watermark) over all batches."""
+    found, base = [], 0
+    for element in harness.output.elements:
+        if isinstance(element, ChangelogBatch):
+            if element.track is not None:
+                found += [
+                    (base + int(o), int(w)) for o, w in zip(element.track.offsets, element.track.wm_ms, strict=True)
+                ]
+            base += element.num_rows
+        elif isinstance(element, Watermark):
+            found.append((base, element.timestamp_ms))
+    return found
+
+
+def flink(values: list[int], delay_ms: int, interval_ms: int) -> list[tuple[int, int]]:
+    """``WatermarkAssignerOperator.processElement``, row by row."""
+    current = last = 0
+    found = []
+    for row, value in enumerate(values):
+        current = max(current, value - delay_ms)
+        if current - last > interval_ms:
+            last = current
+            found.append((row + 1, current))
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_emit_exactly_where_flink_does_however_the_input_is_cut(seed: int, size: int) -> None:
+    rng = random.Random(seed)
+    values = [1_000_000 + 40 * row + rng.randrange(-3000, 300) for row in range(600)]
+    harness = OperatorHarness(assigner(1000))
+    for start in range(0, len(values), size):
+        harness.batch(times(*values[start : start + size]))
+    assert emitted(harness) == flink(values, 1000, 200)
+    harness.end()
+    assert emitted(harness)[-1] == (600, MAX_WATERMARK)
+
+
+def test_time_starts_at_zero_as_in_flink() -> None:
+    harness = OperatorHarness(assigner())
+    harness.batch(times(-5000, 100, 200, 201))
+    assert emitted(harness) == [(4, 201)]
+
+
+def test_a_finer_unit_is_floored_to_milliseconds() -> None:
+    harness = OperatorHarness(assigner())
+    harness.batch(times(999_999_999, unit="us"))
+    assert emitted(harness) == [(1, 999_999)]
+
+
+def test_a_null_row_time_fails_with_flinks_text_and_names_the_column() -> None:
+    harness = OperatorHarness(assigner())
+    with pytest.raises(ExecutionError, match="RowTime field should not be null") as raised:
+        harness.batch(times(1000, None))
+    assert "'ts'" in (raised.value.hint or "")
+
+
+def test_a_null_watermark_lifts_nothing() -> None:
+    spec = WatermarkAssignerSpec(0, "ts", InputRef(1, MS))
+    harness = OperatorHarness(spec)
+    column = pa.array([None, 5000, None, 6000], pa.timestamp("ms"))
+    harness.batch(ChangelogBatch.of([pa.array([1, 2, 3, 4], pa.timestamp("ms")), column]))
+    assert emitted(harness) == [(2, 5000), (4, 6000)]
+
+
+def test_on_event_emits_at_every_row_that_lifts() -> None:
+    harness = OperatorHarness(assigner(emit=WatermarkEmit.ON_EVENT))
+    harness.batch(times(-10, -9, -9, 5, 4, 6))
+    assert emitted(harness) == [(1, -10), (2, -9), (4, 5), (6, 6)]
+
+
+def test_what_is_below_the_interval_leaves_after_a_quiet_interval() -> None:
+    harness = OperatorHarness(assigner())
+    harness.batch(times(1000, 1100))
+    harness.advance(100)
+    harness.batch(times(1150))
+    harness.advance(199)
+    assert emitted(harness) == [(1, 1000)]
+    harness.advance(1)
+    assert emitted(harness) == [(1, 1000), (3, 1150)]
+
+
+def test_a_bounded_source_gives_the_same_answer_at_any_speed() -> None:
+    harness = OperatorHarness(assigner())
+    harness.operators[0].ctx.progress.bounded = True
+    harness.batch(times(1000, 1100))
+    harness.advance(10_000)
+    assert emitted(harness) == [(1, 1000)]
+
+
+def test_idleness_is_declared_after_the_timeout_and_ends_with_a_row() -> None:
+    harness = OperatorHarness(assigner(idle_timeout_ms=1000))
+    harness.batch(times(1000))
+    harness.advance(900)
+    harness.batch(times(2000))
+    harness.advance(999)
+    statuses = [element for element in harness.output.elements if element in (ACTIVE, IDLE)]
+    assert statuses == []
+    harness.advance(1)
+    harness.batch(times(3000))
+    assert harness.output.elements[-2] is ACTIVE
+    assert [element for element in harness.output.elements if element in (ACTIVE, IDLE)] == [IDLE, ACTIVE]
+
+
+def test_an_idle_assigner_wakes_for_the_end() -> None:
+    harness = OperatorHarness(assigner(idle_timeout_ms=1000))
+    harness.advance(1000)
+    harness.watermark(MAX_WATERMARK)
+    assert harness.output.elements == [IDLE, ACTIVE, Watermark(MAX_WATERMARK)]
+
+
+def test_incoming_time_is_replaced() -> None:
+    harness = OperatorHarness(assigner())
+    harness.watermark(77)
+    harness.idle()
+    assert harness.output.elements == []
+
+
+@pytest.mark.parametrize("cut", [0, 1, 5, 9])
+def test_a_restored_assigner_goes_on_where_it_stopped(cut: int) -> None:
+    values = [1000, 1150, 1190, 1201, 1300, 1410, 1411, 5000, 4000, 5300]
+    harness = OperatorHarness(assigner())
+    harness.batch(times(*values[:cut]))
+    harness = harness.restored(1)
+    harness.batch(times(*values[cut:]))
+    found = [entry for index, entry in enumerate(emitted(harness)) if entry not in emitted(harness)[:index]]
+    # The level that stood is told again to receivers, at the cut.
+    assert [entry for entry in found if entry in flink(values, 0, 200)] == flink(values, 0, 200)
+    assert {level for _, level in found} == {level for _, level in flink(values, 0, 200)}
+
+
+def test_mini_batch_marks_are_multiples_of_the_interval() -> None:
+    harness = OperatorHarness(MiniBatchAssignerSpec(100))
+    harness.batch(times(1))
+    harness.advance(250)
+    harness.batch(times(2))
+    harness.advance(49)
+    harness.advance(1)
+    harness.watermark(5)
+    harness.end()
+    shown = [element.timestamp_ms if isinstance(element, Watermark) else "rows" for element in harness.output.elements]
+    assert shown == ["rows", 200, "rows", 300, MAX_WATERMARK]
+
+
+def test_emission_positions_are_int32_and_levels_int64() -> None:
+    harness = OperatorHarness(assigner())
+    harness.batch(times(1000, 2000))
+    track = harness.batches[0].track
+    assert track is not None
+    assert track.offsets.dtype == np.int32
+    assert track.wm_ms.dtype == np.int64
