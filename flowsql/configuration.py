@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from flowsql.option_homes import OPTION_HOMES
 from flowsql_core.config import DEPRECATED_KEYS, OPTIONS, Configuration
 from flowsql_core.errors import BindError, did_you_mean
 
 CONFIG_DIRECTORY_VARIABLE = "FLOWSQL_CONF_DIR"
 CONFIG_FILE = "config.yaml"
-
-#: Every module that defines options, so that all of them can be listed; a test compares it with the source.
-OPTION_MODULES = (
-    "flowsql.cli.script",
-    "flowsql.table.tableau",
-    "flowsql_connectors.print",
-    "flowsql_core.config",
-    "flowsql_planner.physical.options",
-)
-
-
-def load_all_options() -> None:
-    """Import every module that defines options, so that ``OPTIONS`` is complete."""
-    for module in OPTION_MODULES:
-        importlib.import_module(module)
 
 
 def file_configuration() -> Configuration:
@@ -58,28 +44,37 @@ def file_configuration() -> Configuration:
     return Configuration(None, dict(_flat(content)))
 
 
-def command_line_configuration(settings: Iterable[tuple[str, str]], output_format: str) -> Configuration:
-    """The file's layer, what the output format implies, and ``-D`` settings on top, later ones winning."""
+def command_line_configuration(
+    settings: Iterable[tuple[str, str]], output_format: str, warn: Callable[[str], None]
+) -> Configuration:
+    """The file's layer, what the output format implies, and ``-D`` settings on top, later ones winning.
+
+    The uppermost layer is empty: ``SET`` writes there, and ``RESET`` empties it again.
+    """
     base = file_configuration()
     if output_format == "jsonl":
         base.set("flowsql.print.format", "jsonl")
     command_line = base.with_layer()
     for key, value in settings:
-        set_option(command_line, key, value)
+        warning = set_option(command_line, key, value)
+        if warning is not None:
+            warn(warning)
     return command_line.with_layer()
 
 
 def set_option(configuration: Configuration, key: str, value: str) -> str | None:
-    """Put a value under a key; a warning when the key is unknown and nearly a known one.
+    """Put a value under a key; a warning when the key is an old one, or unknown and nearly a known one.
 
     Raises:
         BindError: the value does not fit the option.
     """
-    if key not in OPTIONS and key not in DEPRECATED_KEYS:
-        load_all_options()
+    known = DEPRECATED_KEYS.get(key, key)
+    if known not in OPTIONS and known in OPTION_HOMES:
+        # Its module has not been needed yet; the value must be judged now all the same.
+        importlib.import_module(OPTION_HOMES[known])
     configuration.set(key, value)
     if key in DEPRECATED_KEYS:
-        return f"The key '{key}' is deprecated, use '{DEPRECATED_KEYS[key]}'."
+        return f"The key '{key}' is deprecated, use '{known}'."
     if key in OPTIONS:
         return None
     near = _near_miss(key)
@@ -88,7 +83,7 @@ def set_option(configuration: Configuration, key: str, value: str) -> str | None
 
 def _near_miss(key: str) -> str | None:
     """A known key that is at most two edits away; names that merely look alike are somebody else's options."""
-    hint = did_you_mean(key, OPTIONS)
+    hint = did_you_mean(key, OPTION_HOMES)
     if hint is None:
         return None
     near = hint.removeprefix("did you mean '").removesuffix("'?")

@@ -16,6 +16,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return EXIT_USAGE
     try:
+        from flowsql.cli import cold_start
+
+        cold_start.spare_the_collector()
+        cold_start.keep_pandas_out()
         from flowsql.cli.script import run
 
         return run(invocation)

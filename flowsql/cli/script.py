@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import assert_never
 
+from flowsql.cli import cold_start
 from flowsql.cli.arguments import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -57,7 +58,7 @@ def run(invocation: Invocation) -> int:
     _use_utf8()
     try:
         sources = list(_sources(invocation))
-        configuration = command_line_configuration(invocation.settings, invocation.format)
+        configuration = command_line_configuration(invocation.settings, invocation.format, _warn)
     except (OSError, UnicodeDecodeError) as error:
         print(f"flowsql: error: {_reading_error(error)}", file=sys.stderr)
         return EXIT_USAGE
@@ -107,7 +108,9 @@ class Script:
                 if isinstance(statement, ClientCommand):
                     self._client_command(statement.kind, renderer)
                 else:
-                    self._answer(self._environment.execute(statement, source), renderer, started)
+                    result = self._environment.execute(statement, source)
+                    cold_start.settle()
+                    self._answer(result, renderer, started)
             except FlowSqlError as error:
                 raise self._report(error.within(source), renderer) from error
             except (BrokenPipeError, RecursionError, MemoryError):
@@ -190,6 +193,10 @@ def _reading_error(error: OSError | UnicodeDecodeError) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"the script is not UTF-8 text (byte {error.start})"
     return f"cannot read '{error.filename}': {error.strerror}"
+
+
+def _warn(text: str) -> None:
+    print(f"[WARNING] {text}", file=sys.stderr)
 
 
 def _use_utf8() -> None:

@@ -18,12 +18,11 @@ from flowsql_core.types.logical import STRING, Column
 from flowsql_planner.bind import operations as op
 
 if TYPE_CHECKING:
-    from flowsql_planner.planner import Planner
-
     from flowsql.common.job_client import JobClient
     from flowsql_core.graph.job import JobGraph
     from flowsql_grammar.ast.statement import Statement
     from flowsql_planner.catalog.manager import CatalogManager
+    from flowsql_planner.planner import Planner
     from flowsql_runtime.cluster.local import LocalCluster
 
 

@@ -1,4 +1,4 @@
-"""Runs ``*.test`` files: SQL with its answers as text, at parallelism 1 and 3. ``pytest --update`` fills the answers in.
+"""Runs ``*.test`` files: SQL with its answers, at parallelism 1 and 3. ``pytest --update`` fills the answers in.
 
 A file is a list of blocks, separated by blank lines; lines that start with ``#`` are comments. Blocks:
 
