@@ -32,6 +32,12 @@ _ENFORCED = (
     "is the NOT ENFORCED mode"
 )
 
+_KIND_WORDS = {
+    ColumnKind.PHYSICAL: "A regular Column",
+    ColumnKind.COMPUTED: "A computed Column",
+    ColumnKind.METADATA: "A metadata Column",
+}
+
 
 def bind_create_table(context: BindContext, node: ast.CreateTable) -> op.CreateTable | op.CreateTableAs:
     """The table that a CREATE TABLE describes; with AS SELECT, the INSERT that fills it too."""
@@ -80,7 +86,7 @@ def _refuse_duplicates(names: Sequence[str], nodes: Sequence[ast.Name], span: Sp
     for i, name in enumerate(names):
         if name in names[:i]:
             at = nodes[i].span if nodes else span
-            raise BindError("duplicate-column", f"A column named '{name}' already exists in the view.", at)
+            raise BindError("duplicate-column", f"A column with the same name `{name}` has been defined", at)
 
 
 @dataclass(slots=True)
@@ -193,7 +199,11 @@ class _TableBuilder:
                     if rules.overwrites(feature):
                         self.columns[i] = made
                         return
-                raise BindError("duplicate-column", f"A column named '{made.name}' already exists in the table.", span)
+                raise BindError(
+                    "duplicate-column",
+                    f"{_KIND_WORDS[made.kind]} named '{made.name}' already exists in the table.",
+                    span,
+                )
         self.columns.append(made)
 
     def _merge_query_columns(self) -> None:

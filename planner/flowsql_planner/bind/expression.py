@@ -14,7 +14,7 @@ from flowsql_grammar import ast
 from flowsql_planner.bind.aggregate_calls import AggregateCollector, PendingAggregate, has_mark
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expand import path_of
-from flowsql_planner.bind.literal import bind_literal, unit_interval
+from flowsql_planner.bind.literal import bind_literal, bind_number, unit_interval
 from flowsql_planner.bind.scope import Scope
 from flowsql_planner.bind.syntax import Options, as_call, json_options
 from flowsql_planner.bind.types import bind_type
@@ -156,6 +156,8 @@ class ExpressionBinder:
         return made
 
     def _signed(self, node: ast.UnaryOp, operand: ast.Expression) -> Expr:
+        if isinstance(operand, ast.NumberLiteral):
+            return bind_number(operand, node.operator is ast.UnaryOperator.MINUS, node.span)
         bound = self.bind(operand)
         if isinstance(bound, Literal) and bound.value is not None and isinstance(bound.type, t.NumericType):
             return _signed_number(bound, node)

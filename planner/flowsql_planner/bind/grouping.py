@@ -127,7 +127,8 @@ class Aggregation:
         ]
         argument_names = [_column_name(self.input, expr, i) for i, expr in enumerate(columns)][width:]
         rel = self.input
-        if columns != [InputRef(i, column.type) for i, column in enumerate(rel.schema)]:
+        # COUNT(*) of everything needs no column: there is nothing to project.
+        if columns and columns != [InputRef(i, column.type) for i, column in enumerate(rel.schema)]:
             rel = Project(rel, tuple(columns), uniquify([*group_names, *argument_names]), span)
         output_names = uniquify([*group_names, *(call.name for call in calls)])
         calls = [replace(call, name=name) for call, name in zip(calls, output_names[width:], strict=True)]

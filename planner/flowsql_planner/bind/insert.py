@@ -175,9 +175,9 @@ def _spread(rel: Rel, node: ast.Insert, table: CatalogTable, constants: dict[str
     if len(listed) != len(rel.schema):
         raise BindError(
             "insert-arity",
-            f"Number of INSERT target columns ({len(listed)}) does not equal number of source items "
-            f"({len(rel.schema)})",
+            "Number of columns must match number of query columns",
             node.query.span,
+            f"{len(listed)} columns are listed, the query has {len(rel.schema)}",
         )
     refs = dict(zip(listed, row_refs(rel), strict=True))
     exprs = tuple(_sink_value(column, refs, constants, node.span) for column in target)

@@ -28,12 +28,12 @@ _UNIT_MONTHS = {ast.TimeUnit.YEAR: 12, ast.TimeUnit.QUARTER: 3, ast.TimeUnit.MON
 _LEADING_LIMIT_DIGITS = 2
 
 
-def bind_literal(node: ast.Literal, negative: bool = False) -> Literal:
-    """A typed constant. ``negative``: a minus stands before a number."""
+def bind_literal(node: ast.Literal) -> Literal:
+    """A typed constant."""
     span = node.span
     match node:
         case ast.NumberLiteral():
-            return bind_number(node, negative, span)
+            return bind_number(node, False, span)
         case ast.StringLiteral(value):
             return Literal(value, t.CharType(length=utf16_length(value), nullable=False), span)
         case ast.BinaryLiteral(data):
@@ -61,7 +61,7 @@ def utf16_length(text: str) -> int:
 
 
 def bind_number(node: ast.NumberLiteral, negative: bool, span: Span) -> Literal:
-    """The smallest of INT and BIGINT, a DECIMAL of the digits as written, or a DOUBLE.
+    """The smallest of INT and BIGINT, a DECIMAL of the digits as written, or a DOUBLE; ``negative``: after a minus.
 
     Raises:
         BindError: the digits do not fit into a BIGINT.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -10,7 +11,7 @@ from flowsql_core.expr import Expr, InputRef
 from flowsql_core.functions.registry import resolve_cast
 from flowsql_core.span import Span
 from flowsql_core.types.coerce import common_type
-from flowsql_core.types.logical import Column, LogicalType, Schema
+from flowsql_core.types.logical import Column, LogicalType, NullType, Schema
 from flowsql_grammar import ast
 from flowsql_planner.bind.aggregate_calls import AggregateCollector
 from flowsql_planner.bind.context import BindContext
@@ -29,9 +30,9 @@ def bind_query(context: BindContext, query: ast.Query) -> Rel:
     return _bind_query(Environment(context, _bind_nested), query)
 
 
-def _bind_nested(env: Environment, query: ast.Query) -> Rel:
-    """A query inside another one: an order without a limit means nothing there, and goes."""
-    if query.order_by and query.limit is None and query.offset is None:
+def _bind_nested(env: Environment, query: ast.Query, is_view: bool = False) -> Rel:
+    """A query inside another one: an order without a limit means nothing there, and goes; a view's stays."""
+    if not is_view and query.order_by and query.limit is None and query.offset is None:
         query = replace(query, order_by=())
     return _bind_query(env, query)
 
@@ -104,7 +105,9 @@ def _bind_select(
     env = replace(env, state_ttl=_state_ttl_hints(node.hints))
     source = _bind_from(env, node)
     if node.where is not None:
-        condition = ExpressionBinder(env.context, source.scope, "WHERE").condition(node.where)
+        # The one column of JOIN USING is known to the SELECT list alone; WHERE sees both sides, as in Flink.
+        both_sides = Scope(source.scope.namespaces)
+        condition = ExpressionBinder(env.context, both_sides, "WHERE").condition(node.where)
         source = Bound(Filter(source.rel, condition, node.where.span), source.scope)
     collector = AggregateCollector(grouped=_names_groups(node.group_by))
     binder = ExpressionBinder(env.context, source.scope, "SELECT", collector)
@@ -118,13 +121,9 @@ def _bind_select(
     else:
         rel, exprs, sort_exprs = _aggregate(env, node, source, binder, items, having, wanted)
     distinct = node.quantifier is ast.SetQuantifier.DISTINCT
-    return _finish(
-        _Output(rel, exprs, uniquify(item.name for item in items), distinct, node.span),
-        order_by,
-        sort_exprs,
-        offset,
-        fetch,
-    )
+    names = uniquify(item.name for item in items)
+    output = _Output(rel, exprs, names, distinct, node.span, env.context.text_of)
+    return _finish(output, order_by, sort_exprs, offset, fetch)
 
 
 def _bind_from(env: Environment, node: ast.Select) -> Bound:
@@ -144,7 +143,10 @@ def _select_items(binder: ExpressionBinder, nodes: tuple[ast.SelectItem, ...]) -
             _note_star(binder, node, columns)
             continue
         name = column_alias(node) or unnamed(len(items))
-        items.append(_Item(name, binder.bind(node.expression)))
+        bound = binder.bind(node.expression)
+        if isinstance(bound.type, NullType):
+            raise BindError("illegal-null", "Illegal use of 'NULL'", node.span, "cast it: CAST(NULL AS INT)")
+        items.append(_Item(name, bound))
     return items
 
 
@@ -200,6 +202,7 @@ class _Output:
     names: tuple[str, ...]
     distinct: bool
     span: Span
+    text_of: Callable[[Span | None], str | None]
 
 
 def _finish(
@@ -212,9 +215,8 @@ def _finish(
     for item, expr in zip(order_by, sort_exprs, strict=True):
         if expr not in exprs:
             if output.distinct:
-                raise BindError(
-                    "order-by-distinct", "ORDER BY of a SELECT DISTINCT may only name selected columns", item.span
-                )
+                shown = output.text_of(item.expression.span) or "..."
+                raise BindError("order-by-distinct", f"Expression '{shown}' is not in the select clause", item.span)
             exprs.append(expr)
             names.append(f"EXPR${len(exprs) - 1}")
         keys.append(_sort_key(exprs.index(expr), item))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr, InputRef, conjunction, remap_inputs
@@ -35,6 +35,14 @@ _KINDS = {
 }
 
 
+class QueryBinder(Protocol):
+    """Binds a query inside of another one."""
+
+    def __call__(self, env: Environment, query: ast.Query, is_view: bool = False) -> Rel:
+        """The query's plan."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """What FROM may see: common tables by name, and how nested queries are bound.
@@ -43,13 +51,13 @@ class Environment:
     """
 
     context: BindContext
-    bind_query: Callable[[Environment, ast.Query], Rel]
+    bind_query: QueryBinder
     common_tables: Mapping[str, Rel] = field(default_factory=dict)
     state_ttl: Mapping[str, str] = field(default_factory=dict)
 
     def bind_view(self, context: BindContext, query: ast.Query) -> Rel:
         """A view's query sees no common tables of the query around it."""
-        return self.bind_query(Environment(context, self.bind_query), query)
+        return self.bind_query(Environment(context, self.bind_query), query, is_view=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,10 @@ def bind_show(context: BindContext, node: ast.Show) -> Rows:
             return _names("database name", catalogs.catalog(catalog, _at(node.place)).databases(), node.like)
         case ast.ShowKind.TABLES | ast.ShowKind.VIEWS:
             catalog, database = _place(context, node.place)
-            catalogs.require_database(catalog, database, _at(node.place))
+            if catalogs.catalog(catalog, _at(node.place)).database(database) is None:
+                raise BindError(
+                    "database-not-found", f"Database '{catalog}'.'{database}' doesn't exist.", _at(node.place)
+                )
             only = CatalogView if node.kind is ast.ShowKind.VIEWS else None
             title = "view name" if only is not None else "table name"
             return _names(title, catalogs.object_names(catalog, database, only), node.like)

@@ -92,8 +92,14 @@ def as_window_call(call: ast.FunctionCall) -> WindowCall | None:
             raise BindError("duplicate-parameter", f"Parameter {parameter} of {name} is given twice", argument.span)
         if not isinstance(value, ast.DefaultValue):
             made.arguments[parameter] = value
-    if any(p not in made.arguments and p not in _OPTIONAL for p in parameters):
-        raise made.refuse(call.span)
+    required = [parameter for parameter in parameters if parameter not in _OPTIONAL]
+    if any(parameter not in made.arguments for parameter in required):
+        raise BindError(
+            "argument-count",
+            f"Invalid number of arguments to function '{name}'. Was expecting {len(required)} arguments",
+            call.span,
+            _FORMS[kind],
+        )
     return made
 
 
@@ -136,7 +142,7 @@ def _time_column(context: BindContext, call: WindowCall, schema: t.Schema) -> in
     names = [column.name for column in schema]
     if name.last.text not in names or len(name.parts) > 1:
         hint = did_you_mean(name.last.text, names)
-        raise BindError("column-not-found", f"Column '{name}' not found in any table", name.span, hint)
+        raise BindError("column-not-found", f"Unknown identifier '{name}'", name.span, hint)
     index = names.index(name.last.text)
     type_ = schema[index].type
     is_time = t.is_time_attribute(type_) or (

@@ -282,8 +282,13 @@ class CatalogManager:
                 "table-not-found",
                 f"{word} with identifier '{path}' does not exist.",
                 at,
-                did_you_mean(path.name, self.object_names(path.catalog, path.database)),
+                self._drop_hint(path, found),
             )
+
+    def _drop_hint(self, path: ObjectPath, found: CatalogObject | None) -> str | None:
+        if found is not None:
+            return "it is a table: DROP TABLE" if isinstance(found, CatalogTable) else "it is a view: DROP VIEW"
+        return did_you_mean(path.name, self.object_names(path.catalog, path.database))
 
     def object_names(self, catalog: str, database: str, kind: type[CatalogView] | None = None) -> list[str]:
         """Names of tables and views (or of views alone) of a database, temporary ones with them, sorted."""

@@ -70,7 +70,9 @@ def _node(rel: n.Rel) -> str:
             shown = ", ".join("(" + ", ".join(expr_text(v) for v in row) + ")" for row in rows)
             return f"Values({shown}: {', '.join(c.name for c in schema)})"
         case n.Project(_, exprs, names):
-            return "Project(" + ", ".join(f"{expr_text(e)} AS {name}" for e, name in zip(exprs, names)) + ")"
+            return (
+                "Project(" + ", ".join(f"{expr_text(e)} AS {name}" for e, name in zip(exprs, names, strict=True)) + ")"
+            )
         case n.Filter(_, condition):
             return f"Filter({expr_text(condition)})"
         case n.WatermarkAssigner(_, index, expression):
