@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_core.errors import ExecutionError
+from flowsql_core.errors import ExecutionError, InternalError
 from flowsql_core.eval.columns import validity, values_and_validity
 from flowsql_core.expr import AggregateCall
-from flowsql_core.functions.aggregate import Fold, accumulator_columns, needs_values
+from flowsql_core.functions.aggregate import AccumulatorColumn, Fold, accumulator_columns, needs_values
 from flowsql_core.keys import is_bytes_type
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import DecimalType, FloatType, LogicalType, Schema
@@ -33,7 +33,7 @@ from flowsql_runtime.operators.aggregate_result import (
     WideSum,
 )
 from flowsql_runtime.operators.aggregate_values import OrderedValues, ValueResults
-from flowsql_runtime.state.arrow_words import value_words, word_count
+from flowsql_runtime.state.arrow_words import array_of_words, value_words, word_count
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
 from flowsql_runtime.state.key_index import KeyIndex
 from flowsql_runtime.state.map_store import MapStore
@@ -504,8 +504,73 @@ class AggregateProgram:
                 arrays.append(finisher.results(states, self.store).to_arrow(rows))
         return arrays
 
-    def merge_rows(self, slots: Int32s, rows: Words, arena: npt.NDArray[np.uint8]) -> None:
+    def accumulators_at(self, slots: Int32s) -> list[Any]:
+        """Accumulator columns of each call, as ``local_columns`` declares them; ``rows`` last if the input retracts."""
+        arrays = []
+        for call in self.calls:
+            words = self._words_of_call(call)
+            for column, word, counted in words:
+                states = self.store.rows[slots]
+                type_ = to_arrow(column.type)
+                valid = None if counted < 0 else states[:, counted] != 0
+                if is_bytes_type(type_):
+                    refs = states[:, word] if valid is None else np.where(valid, states[:, word], np.int64(0))
+                    arrays.append(self.store.bytes_at(refs, type_))
+                else:
+                    parts = [states[:, word + part] for part in range(word_count(type_))]
+                    arrays.append(array_of_words(parts, valid, type_))
+        if self.retracts:
+            arrays.append(pa.array(self.store.rows[slots, 0]))
+        return arrays
+
+    def _words_of_call(self, call: AggregateCall) -> list[tuple[AccumulatorColumn, int, int]]:
+        """(declared column, word, word that counts its values or -1) of a mergeable call."""
+        declared = accumulator_columns(call)
+        finisher = self._finishers[self.calls.index(call)]
+        match finisher:
+            case Count(count=count):
+                return [(declared[0], count, -1)]
+            case Deviation(value=value):
+                return [(column, value + place, -1) for place, column in enumerate(declared)]
+            case (
+                Plain(value=value, count=count) | WideSum(value=value, count=count) | Average(value=value, count=count)
+            ):
+                first = (declared[0], value, count)
+                return [first] if len(declared) == 1 else [first, (declared[1], count, -1)]
+            case _:
+                raise InternalError(f"{call.function} does not merge")
+
+    def rows_of_accumulators(self, arrays: Sequence[Any], n: int) -> Words:
+        """The inverse of :meth:`accumulators_at`: accumulator rows, their bytes put into this program's arena.
+
+        A MIN or MAX that is NULL has seen nothing; the count that says so is made here. Insert-only inputs count one row.
+        """
+        self.store.compact()
+        rows = np.zeros((n, self._width), np.int64)
+        rows[:, 0] = 1
+        place = 0
+        for call in self.calls:
+            words = self._words_of_call(call)
+            for column, word, counted in words:
+                array = arrays[place]
+                place += 1
+                valid = validity(array)
+                if is_bytes_type(array.type):
+                    rows[:, word] = self.store.store_bytes(array)
+                else:
+                    for part, values in enumerate(value_words(array).words):
+                        rows[:, word + part] = values
+                if column.fold in (Fold.MIN, Fold.MAX) and counted > 0:
+                    seen = np.ones(n, np.int64) if valid is None else valid.astype(np.int64)
+                    rows[:, counted] = np.maximum(rows[:, counted], seen)
+        if self.retracts:
+            rows[:, 0] = value_words(arrays[place]).words[0]
+        return rows
+
+    def merge_rows(self, slots: Int32s, rows: Words, arena: npt.NDArray[np.uint8]) -> Changes:
         """Fold accumulator rows of another program of the same calls into slots; only where ``mergeable``.
+
+        One change a slot comes back.
 
         Args:
             rows: (n, words); bytes in them are references into ``arena``.
@@ -538,12 +603,17 @@ class AggregateProgram:
         if len(self._seen) < self.index.high_water:
             self._seen = np.zeros(max(self.index.high_water, 2 * len(self._seen)), np.uint8)
         states = np.empty((2 * n, self._width), np.int64)
+        touched = np.empty(n, np.int32)
+        first_rows = np.empty(n, np.int32)
         mine = self.store.rows
-        kernels.accumulate(
+        m = kernels.accumulate(
             mine, mine.view(np.float64), slots, table, matrix, matrix.view(np.float64), np.stack(signs),
-            self.store.arena, False, False, self._seen, np.empty(n, np.int32), np.empty(n, np.int32), states,
-            np.zeros(1, np.int64),
+            self.store.arena, False, False, self._seen, touched, first_rows, states, np.zeros(1, np.int64),
         )  # fmt: skip
+        if self.retracts and self._clear:
+            gone = touched[:m][mine[touched[:m], 0] == 0]
+            mine[gone] = 0
+        return self._with_results(Changes(touched[:m], first_rows[:m], states[: 2 * m], []), [])
 
     def _adopt_bytes(self, rows: Words, arena: npt.NDArray[np.uint8]) -> Words:
         copied = False

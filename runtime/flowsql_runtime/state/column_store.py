@@ -217,4 +217,4 @@ def keys_of_table(index: KeyIndex, table: Any) -> Any:
 
 def flat(column: Any) -> Any:
     """One array of a chunked column."""
-    return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,50 @@
+"""The first of two phases: one accumulator row per key and batch, before the exchange."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flowsql_core.batch import ChangelogBatch, WatermarkTrack
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.functions.aggregate import is_mergeable
+from flowsql_core.graph.specs import LocalGroupAggregateSpec
+from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.operators.aggregate import signs_of
+from flowsql_runtime.operators.aggregate_program import AggregateProgram, TransientStates
+from flowsql_runtime.operators.base import Operator
+from flowsql_runtime.state.key_index import KeyIndex
+
+
+class LocalGroupAggregateOperator(Operator[LocalGroupAggregateSpec]):
+    """Pre-aggregate each batch.
+
+    In     any changelog; every call merges.
+    Out    +I rows: grouping columns, accumulators of each call (``local_columns``), ``count1$`` if the input retracts.
+    State  none: nothing outlives a batch.
+    """
+
+    def __init__(self, spec: LocalGroupAggregateSpec) -> None:
+        super().__init__(spec)
+        for call in spec.calls:
+            if not is_mergeable(call, spec.input_retracts):
+                raise NotSupportedYetError(f"two-phase {call.function}", at=call.span)
+
+    def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
+        """Aggregate and emit."""
+        track = self.advance_track(input_index, batch.track)
+        program = AggregateProgram(self.spec.calls, self.spec.input, self.spec.input_retracts, clear_at_zero=False)
+        index = KeyIndex([to_arrow(self.spec.input[column].type) for column in self.spec.grouping])
+        program.open(TransientStates(), index)
+        keys = [batch.columns[column] for column in self.spec.grouping]
+        slots, fresh = index.find_or_insert(index.encode(keys, num_rows=batch.num_rows))
+        program.fold(slots, batch.columns, signs_of(batch), every=False)
+        at = np.arange(index.high_water, dtype=np.int32)
+        rows = pa.array(fresh)
+        columns: list[Any] = [key.take(rows) for key in keys]
+        columns.extend(program.accumulators_at(at))
+        if track is not None:
+            track = WatermarkTrack(np.full(len(track), len(at), np.int32), track.wm_ms)
+        self.output.collect(ChangelogBatch(tuple(columns), len(at), None, None, track))
