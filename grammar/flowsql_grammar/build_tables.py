@@ -108,7 +108,7 @@ def _encode(lark: Any, table: Any) -> bytes:
     )
     ids = {name: i for i, name in enumerate([*terminals, *non_terminals])}
 
-    rules = [rule for rule in lark.rules]
+    rules = list(lark.rules)
     rule_ids = {id(rule): i for i, rule in enumerate(rules)}
     by_value = {rule: i for i, rule in enumerate(rules)}
 

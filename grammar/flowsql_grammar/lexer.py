@@ -31,7 +31,7 @@ _PATTERN = re.compile(
     | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<string>'(?:[^']|'')*')
     | (?P<quoted>`(?:[^`]|``)+`)
-    | (?P<symbol>/\*\+|\*/|<>|<=|>=|=>|\|\||\{-|-\}|[-+*/%=<>()\[\]{},.;:?|^])
+    | (?P<symbol>(?!/\*[^+]|/\*$)(?:/\*\+|\*/|<>|<=|>=|=>|\|\||\{-|-\}|[-+*/%=<>()\[\]{},.;:?|^]))
     """,
     re.VERBOSE,
 )
@@ -205,9 +205,13 @@ def _join(tokens: list[Token], ids: dict[str, int]) -> None:
             second, name = _JOINED[upper]
             if index + 1 < len(tokens) and tokens[index + 1].text.upper() == second:
                 _merge(tokens, index, 2, ids[name])
-        elif upper == "FINAL" and index + 2 < len(tokens) and tokens[index + 2].text == "(":
-            if tokens[index + 1].text[0].isalpha():
-                token.kind = ids["FINAL_CALL"]
+        elif (
+            upper == "FINAL"
+            and index + 2 < len(tokens)
+            and tokens[index + 2].text == "("
+            and tokens[index + 1].text[0].isalpha()
+        ):
+            token.kind = ids["FINAL_CALL"]
         index += 1
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from flowsql_core.errors import ParseError
 from flowsql_grammar import ast
 from flowsql_grammar.printing.statement import StatementPrinter
@@ -30,10 +32,10 @@ def print_sql(node: ast.Statement | ast.Query | ast.Expression | ast.TypeSpec) -
                 | ast.UserType()
             ):
                 return printer.type(node)
+            case _ if isinstance(node, _STATEMENTS):
+                return printer.statement(cast(ast.Statement, node))
             case _:
-                if isinstance(node, _STATEMENTS):
-                    return printer.statement(node)
-                return printer.expression(node)
+                return printer.expression(cast(ast.Expression, node))
     except RecursionError:
         raise ParseError("nested-too-deeply", "The statement is nested too deeply to be printed.", node.span) from None
 

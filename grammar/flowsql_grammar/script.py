@@ -39,11 +39,7 @@ def is_complete(source: Source | str) -> bool:
 
     An opened string, comment or statement set is not complete.
     """
-    tokens = tokenize(_source(source))[:-1]
-    if not tokens or tokens[-1].kind != kinds().semicolon:
-        return not tokens
-    pieces = list(_pieces(tokenize(_source(source))))
-    return not pieces or pieces[-1][-1].end < tokens[-1].start
+    return all(ended for _, ended in _cut(tokenize(_source(source))))
 
 
 def parse_script(source: Source | str) -> tuple[ast.Statement, ...]:
@@ -107,7 +103,11 @@ def _source(source: Source | str) -> Source:
 
 
 def _pieces(tokens: list[Token]) -> Iterator[list[Token]]:
-    """Runs of tokens between the ``;`` that end statements; empty ones are left out."""
+    return (piece for piece, _ in _cut(tokens))
+
+
+def _cut(tokens: list[Token]) -> Iterator[tuple[list[Token], bool]]:
+    """Runs of tokens between the ``;`` that end statements, and whether one did; empty ones are left out."""
     semicolon = kinds().semicolon
     piece: list[Token] = []
     in_set = False
@@ -117,7 +117,7 @@ def _pieces(tokens: list[Token]) -> Iterator[list[Token]]:
                 piece.append(token)
                 continue
             if piece:
-                yield piece
+                yield piece, True
             piece, in_set = [], False
             continue
         piece.append(token)
@@ -129,7 +129,7 @@ def _pieces(tokens: list[Token]) -> Iterator[list[Token]]:
     if piece:
         while piece[-1].kind == semicolon:
             piece.pop()
-        yield piece
+        yield piece, False
 
 
 def _statement(source: Source, piece: list[Token]) -> ast.Statement:

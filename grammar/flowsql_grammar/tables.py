@@ -1,8 +1,8 @@
 """The parse tables: their file format and how they are read.
 
 ``tables.bin`` is zlib-compressed: a little-endian length (4 bytes), a JSON header of that length, then the rows. A row
-is a run of pairs of unsigned 16-bit numbers (symbol, action); ``2 * state`` shifts (or goes) to a state, ``2 * rule + 1``
-reduces by a rule. Equal rows are stored once. Rows are unpacked when a parse first meets them.
+is a run of pairs of unsigned 16-bit numbers (symbol, action); ``2 * state`` shifts (or goes) to a state,
+``2 * rule + 1`` reduces by a rule. Equal rows are stored once. Rows are unpacked when a parse first meets them.
 
 The header: ``terminals`` (names; number 0 is the end), ``display`` (their texts), ``starts`` and ``ends`` (states by
 start symbol), ``rules``, ``row_lengths`` (pairs a row), ``rows`` (row of each state). A rule is (left side, number of

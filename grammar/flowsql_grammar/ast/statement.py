@@ -31,7 +31,7 @@ class ConflictAction(StrEnum):
 
 
 class Insert(Node):
-    """``INSERT INTO | INSERT OVERWRITE | UPSERT INTO t [hints] [PARTITION (...)] [(columns)] query [ON CONFLICT DO action]``."""
+    """``INSERT INTO | OVERWRITE, UPSERT INTO t [hints] [PARTITION ()] [(columns)] query [ON CONFLICT ...]``."""
 
     target: Identifier
     query: Query

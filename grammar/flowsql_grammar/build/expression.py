@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from flowsql_core.errors import ParseError
 from flowsql_core.span import Span
@@ -13,7 +13,14 @@ from flowsql_grammar.lexer import Token
 _BINARY = {operator.value: operator for operator in ast.BinaryOperator}
 _UNARY = {operator.value: operator for operator in ast.UnaryOperator}
 _WORD_OPERATORS = {"MEMBER": "MEMBER OF", "SUBMULTISET": "SUBMULTISET OF"}
-_Within = tuple[str, tuple[ast.Expression, ...] | tuple[ast.OrderItem, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class WithinClause:
+    """What stands behind WITHIN: an order, or expressions to be distinct in."""
+
+    group: tuple[ast.OrderItem, ...] = ()
+    distinct: tuple[ast.Expression, ...] = ()
 
 
 class ExpressionBuilder:
@@ -224,7 +231,7 @@ class ExpressionBuilder:
         span: Span,
         call: ast.FunctionCall,
         nulls: ast.NullTreatment | None,
-        within: _Within | None,
+        within: WithinClause | None,
         condition: ast.Expression | None,
         over: ast.WindowSpec | ast.Name | None,
     ) -> ast.FunctionCall:
@@ -233,12 +240,12 @@ class ExpressionBuilder:
             return call
         if not isinstance(call, ast.FunctionCall):
             raise ParseError("bad-descriptor", "SQL parse failed. DESCRIPTOR is no function to aggregate with.", span)
-        by_kind = dict([within]) if within else {}
+        within = within or WithinClause()
         return replace(
             call,
             null_treatment=nulls,
-            within_group=by_kind.get("GROUP", ()),
-            within_distinct=by_kind.get("DISTINCT", ()),
+            within_group=within.group,
+            within_distinct=within.distinct,
             filter=condition,
             over=over,
             span=span,
@@ -250,7 +257,7 @@ class ExpressionBuilder:
         scope: str,
         call: ast.FunctionCall,
         nulls: ast.NullTreatment | None,
-        within: _Within | None,
+        within: WithinClause | None,
         condition: ast.Expression | None,
         over: ast.WindowSpec | ast.Name | None,
     ) -> ast.FunctionCall:
@@ -265,13 +272,13 @@ class ExpressionBuilder:
         name = ast.Identifier((ast.Name(token.text, span=span),), span=span)
         return ast.FunctionCall(name, niladic=True, span=span)
 
-    def within_group(self, span: Span, items: tuple[ast.OrderItem, ...]) -> _Within:
+    def within_group(self, span: Span, items: tuple[ast.OrderItem, ...]) -> WithinClause:
         """``WITHIN GROUP (ORDER BY x)``."""
-        return "GROUP", items
+        return WithinClause(group=items)
 
-    def within_distinct(self, span: Span, items: tuple[ast.Expression, ...]) -> _Within:
+    def within_distinct(self, span: Span, items: tuple[ast.Expression, ...]) -> WithinClause:
         """``WITHIN DISTINCT (x)``."""
-        return "DISTINCT", items
+        return WithinClause(distinct=items)
 
     def ignore_nulls(self, span: Span, token: Token) -> ast.NullTreatment:
         """IGNORE NULLS."""

@@ -26,7 +26,7 @@ class TypeBuilder:
 
     def nullable_type(self, span: Span, inner: ast.TypeSpec, nullable: bool | None) -> ast.TypeSpec:
         """A type with NULL or NOT NULL."""
-        return inner if nullable is None else replace(inner, nullable=nullable, span=span)  # type: ignore[type-var]
+        return inner if nullable is None else replace(inner, nullable=nullable, span=span)
 
     def array_suffix(self, span: Span, element: ast.TypeSpec) -> ast.ArrayType:
         """``t ARRAY``."""

@@ -89,7 +89,7 @@ class DdlPrinter(QueryPrinter):
                     "WITH " + options_list(node.options),
                 )
             case ast.Alter(kind, identifier, action, if_exists):
-                exists = "IF EXISTS" if if_exists else None
+                exists = "IF EXISTS" if if_exists else ""
                 return words("ALTER", kind.value, exists, path(identifier), self._action(action))
             case ast.AlterFunction():
                 return words(

@@ -310,8 +310,8 @@ class ExpressionPrinter(TypePrinter, ABC):
             case ast.JsonObjectAgg(entry, null_clause):
                 return f"JSON_OBJECTAGG({words(self._entry(entry), null_clause.value if null_clause else None)})"
             case ast.JsonArrayAgg(element, order_by, null_clause):
-                tail = null_clause.value if null_clause else None
-                return f"JSON_ARRAYAGG({words(self._element(element), self.order_by(order_by), tail)})"
+                nulls = null_clause.value if null_clause else None
+                return f"JSON_ARRAYAGG({words(self._element(element), self.order_by(order_by), nulls)})"
             case _:
                 raise AssertionError(f"no text for {type(node).__name__}")
 
