@@ -40,9 +40,7 @@ def cast_raises(src: t.LogicalType, dst: t.LogicalType) -> bool:
     return False
 
 
-def cast_array(
-    array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext
-) -> pa.Array:
+def cast_array(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext) -> pa.Array:
     """A column in another type.
 
     Args:
@@ -113,9 +111,7 @@ def _fit_bytes(array: pa.Array, src: t.LogicalType, dst: t.BinaryStringType) -> 
     return array
 
 
-def _converted(
-    array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext
-) -> pa.Array:
+def _converted(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext) -> pa.Array:
     target = to_arrow(dst) if not isinstance(dst, t.RawType) else array.type
     match src, dst:
         case t.BinaryStringType(), t.BinaryStringType():
@@ -168,9 +164,7 @@ def _decimal_to_decimal(array: pa.Array, src: t.DecimalType, dst: t.DecimalType)
     return exact.decimal_column(exact.rescale(values, src.scale, dst.scale), valid, to_arrow(dst), len(array))
 
 
-def _decimal_to_number(
-    array: pa.Array, src: t.DecimalType, dst: t.LogicalType, target: pa.DataType
-) -> pa.Array:
+def _decimal_to_number(array: pa.Array, src: t.DecimalType, dst: t.LogicalType, target: pa.DataType) -> pa.Array:
     values, valid = exact.unscaled(array)
     if isinstance(dst, t.ApproximateType):
         doubles = exact.to_double(values, src.scale)
@@ -290,9 +284,7 @@ def _nested(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool,
 Checked = tuple[pa.Array, Bools | None]
 
 
-def cast_checked(
-    array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext
-) -> Checked:
+def cast_checked(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext) -> Checked:
     """A cast child column, and where a safe cast failed (the whole collection becomes NULL there)."""
     made = cast_array(array, src, dst, safe, context)
     if not safe or made is array:
@@ -325,6 +317,4 @@ def _rebuilt(array: pa.Array, target: pa.DataType, children: tuple[Checked, ...]
     if pa.types.is_map(target):
         entry = pa.struct([target.key_field, target.item_field])
         child = pa.StructArray.from_arrays(columns, fields=list(entry))
-    return pa.Array.from_buffers(
-        target, n, [bitmap, pa.py_buffer(np.ascontiguousarray(offsets))], children=[child]
-    )
+    return pa.Array.from_buffers(target, n, [bitmap, pa.py_buffer(np.ascontiguousarray(offsets))], children=[child])

@@ -51,14 +51,18 @@ def text_of(array: pa.Array, type_: t.LogicalType, context: EvalContext) -> pa.A
 def local_wall(array: pa.Array, zone: str) -> pa.Array:
     """A TIMESTAMP_LTZ column as the session zone's wall clock (timestamp without zone)."""
     values, valid = values_and_validity(array)
-    return make_array(utc_to_local(values, UNITS_PER_SECOND[array.type.unit], zone), valid, pa.timestamp(array.type.unit))
+    return make_array(
+        utc_to_local(values, UNITS_PER_SECOND[array.type.unit], zone), valid, pa.timestamp(array.type.unit)
+    )
 
 
 def timestamp_text(array: pa.Array, precision: int) -> pa.Array:
     """``yyyy-MM-dd HH:mm:ss`` with exactly ``precision`` digits behind the point."""
     text = pc.cast(array, pa.string())
     wanted = 19 if precision == 0 else 20 + precision
-    return text if {"ms": 23, "us": 26, "ns": 29}[array.type.unit] == wanted else pc.utf8_slice_codeunits(text, 0, wanted)
+    return (
+        text if {"ms": 23, "us": 26, "ns": 29}[array.type.unit] == wanted else pc.utf8_slice_codeunits(text, 0, wanted)
+    )
 
 
 def double_text(array: pa.Array) -> pa.Array:
@@ -123,7 +127,9 @@ def _decimal_text(array: pa.Array, type_: t.DecimalType) -> pa.Array:
         )
     else:
         text = pa.array([_plain(int(value), type_.scale) for value in values], pa.string())
-    return text if valid is None else pc.if_else(make_array(valid, None, pa.bool_()), text, pa.scalar(None, pa.string()))
+    return (
+        text if valid is None else pc.if_else(make_array(valid, None, pa.bool_()), text, pa.scalar(None, pa.string()))
+    )
 
 
 def _plain(value: int, scale: int) -> str:
@@ -159,7 +165,9 @@ def _year_month_text(array: pa.Array) -> pa.Array:
 
 
 def _masked(text: pa.Array, valid: Any) -> pa.Array:
-    return text if valid is None else pc.if_else(make_array(valid, None, pa.bool_()), text, pa.scalar(None, pa.string()))
+    return (
+        text if valid is None else pc.if_else(make_array(valid, None, pa.bool_()), text, pa.scalar(None, pa.string()))
+    )
 
 
 def _nested_text(array: pa.Array, type_: t.LogicalType, context: EvalContext) -> pa.Array:
@@ -177,9 +185,7 @@ def _nested_text(array: pa.Array, type_: t.LogicalType, context: EvalContext) ->
             )
             return _enclosed(array, entries, "{", "}")
         case t.RowType(fields=fields):
-            parts = [
-                _shown(pc.struct_field(array, [index]), field.type, context) for index, field in enumerate(fields)
-            ]
+            parts = [_shown(pc.struct_field(array, [index]), field.type, context) for index, field in enumerate(fields)]
             inner = pc.binary_join_element_wise(*parts, ", ") if parts else pa.repeat("", len(array))
             text = pc.binary_join_element_wise("(", inner, ")", "")
             return _masked(text, validity(array))
@@ -208,5 +214,3 @@ def _enclosed(array: pa.Array, elements: pa.Array, opening: str, closing: str) -
     lists = pa.ListArray.from_arrays(as_type(pa.array(offsets), pa.int32()), elements)
     text = pc.binary_join_element_wise(opening, pc.binary_join(lists, ", "), closing, "")
     return _masked(text, validity(array))
-
-

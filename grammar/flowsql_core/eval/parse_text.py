@@ -127,6 +127,7 @@ def _floats(text: pa.Array, target: pa.DataType) -> pa.Array:
     return pc.cast(pc.if_else(pc.or_(number, named), bare, None), target)
 
 
+_PLAIN_TEXT = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?()")
 _DECIMAL_TEXT = re.compile(r"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?\s*")
 
 
@@ -161,9 +162,10 @@ def _decimals(text: pa.Array, type_: t.DecimalType) -> tuple[pa.Array, Bools]:
 
 
 def _one_decimal(word: str, scale: int) -> int | None:
-    """The unscaled number; the text up to the first letter counts, as in Flink's parser."""
-    cut = re.match(r"[^A-DF-Za-df-z]*", word)
-    found = _DECIMAL_TEXT.fullmatch(word if cut is None or not cut[0].strip(" +-") else cut[0])
+    """The unscaled number of one text. One wrong character at the very end is overlooked, as Flink's parser does."""
+    found = _DECIMAL_TEXT.fullmatch(word)
+    if found is None:
+        found = _PLAIN_TEXT.fullmatch(word.strip()[:-1])
     if found is None or not (found[2] or found[3]):
         return None
     number = decimal.Decimal(f"{found[1]}{found[2] or 0}.{found[3] or 0}e{found[4] or 0}")
@@ -217,7 +219,9 @@ def _times(text: pa.Array, precision: int) -> pa.Array:
 
 def _fraction(parts: Any, digits: int) -> npt.NDArray[np.int64]:
     """Group ``f`` as a fraction cut to so many digits."""
-    padded = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.fill_null(pc.struct_field(parts, "f"), ""), digits, "0"), 0, digits)
+    padded = pc.utf8_slice_codeunits(
+        pc.utf8_rpad(pc.fill_null(pc.struct_field(parts, "f"), ""), digits, "0"), 0, digits
+    )
     return values_and_validity(pc.cast(padded, pa.int64()))[0].copy()
 
 

@@ -1,4 +1,4 @@
-"""Values as text, column by column: the JSON encoding of answers, Java's ``toString`` of printed rows, the tableau's cells.
+"""Values as text, column by column: the JSON encoding of answers, Java's ``toString`` of printed rows, tableau cells.
 
 A row's text is the element-wise join of its columns' texts, so that no row is touched by itself. Casts to STRING stand
 in ``cast``; the three notations here differ from them (and from each other) in NULLs, fractions, bytes and nesting.
@@ -145,7 +145,8 @@ def _render_valid(array: Any, type_: LogicalType, notation: Notation) -> pa.Stri
         case FloatType() | DoubleType():
             return _floats(array, notation)
         case DecimalType():
-            texts = _decimals(array)
+            # Java's BigDecimal and Arrow agree on when to write 1E-10; the others want all digits.
+            texts = pc.cast(array, pa.string()) if notation is Notation.ROW else _decimals(array)
             return _wrap('"', texts, '"') if notation is Notation.JSON else texts
         case CharacterType():
             return json_strings(array) if notation is Notation.JSON else pc.cast(array, pa.string())
@@ -373,10 +374,8 @@ def _regrouped(array: Any, texts: pa.StringArray) -> Any:
 
 def _maps(array: Any, key: LogicalType, value: LogicalType, notation: Notation) -> pa.StringArray:
     entries = pa.ListArray.from_arrays(array.offsets, pa.StructArray.from_arrays([array.keys, array.items], ["k", "v"]))
-    if array.null_count:
-        lists = pc.if_else(pc.is_valid(array), entries, pa.nulls(len(array), entries.type))
-    else:
-        lists = entries
+    no_entries = pa.scalar(None, entries.type)
+    lists = pc.if_else(pc.is_valid(array), entries, no_entries) if array.null_count else entries
     pairs = lists.flatten()
     keys = render_column(pairs.field(0), key, notation)
     values = render_column(pairs.field(1), value, notation)

@@ -281,8 +281,7 @@ def _check_if(args: Sequence[Expr], span: Span | None) -> None:
         shown = ", ".join(f"<{summary(arg.type)}>" for arg in args)
         raise BindError(
             "argument-types",
-            f"Cannot apply 'IF' to arguments of type 'IF({shown})'. Supported form(s): "
-            "'IF(<BOOLEAN>, <ANY>, <ANY>)'",
+            f"Cannot apply 'IF' to arguments of type 'IF({shown})'. Supported form(s): 'IF(<BOOLEAN>, <ANY>, <ANY>)'",
             span,
         )
 
@@ -356,5 +355,3 @@ def _extreme(call: Invocation, values: tuple[Any, ...], better: Any) -> Any:
 def typeof(call: Invocation, operand: Any, serializable: Any = None) -> Any:
     """The type of the expression as text."""
     return pa.scalar(str(call.arg_types[0]), pa.string())
-
-

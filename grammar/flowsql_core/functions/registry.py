@@ -20,7 +20,7 @@ from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import common_type, explicit_cast_allowed
 
-_MODULES = ("logic", "math")
+_MODULES = ("logic", "math", "string", "regex", "temporal", "parse_time", "collection", "system")
 
 Options = tuple[tuple[str, Any], ...]
 

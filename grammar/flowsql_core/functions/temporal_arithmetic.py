@@ -82,4 +82,3 @@ def _move(
 
 def _column(datum: Any, n: int) -> tuple[npt.NDArray[Any], Bools | None]:
     return values_and_validity(pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum)
-

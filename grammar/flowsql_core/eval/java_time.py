@@ -1,0 +1,391 @@
+"""Java's date patterns (``yyyy-MM-dd HH:mm:ss``): formatting columns of moments, parsing texts.
+
+Formatting works on the distinct days, minutes or seconds of a column, whichever is the finest unit of the pattern, or
+writes the digits of a numeric pattern for all rows at once. Source: ``java.time.format.DateTimeFormatter`` and
+``java.text.SimpleDateFormat``, locale US.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_core.errors import ExecutionError, NotSupportedYetError
+from flowsql_core.eval.columns import Bools, make_array
+from flowsql_core.eval.time import civil_from_days, days_from_civil, month_length
+
+Int64s = npt.NDArray[np.int64]
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_NANOS = 1_000_000_000
+_DAY_NS = 86_400 * _NANOS
+#: The coarsest unit, in nanoseconds, that each letter's text is constant in.
+_GRAIN = {
+    **dict.fromkeys("yuMLdDEecQqYwWG", _DAY_NS),
+    **dict.fromkeys("ahHkK", 3600 * _NANOS),
+    "m": 60 * _NANOS,
+    "s": _NANOS,
+}
+_NUMERIC_LETTERS = "yuMdDHhkKmsS"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A pattern letter with its count, or literal text (``letter`` is '')."""
+
+    letter: str
+    count: int
+    text: str = ""
+
+
+@lru_cache(maxsize=256)
+def pattern_tokens(pattern: str) -> tuple[Token, ...]:
+    """The pattern in pieces; quoted text and everything that is no letter is literal.
+
+    Raises:
+        ExecutionError: an unknown letter or an open quote.
+    """
+    tokens: list[Token] = []
+    place = 0
+    while place < len(pattern):
+        character = pattern[place]
+        if character == "'":
+            quoted = re.compile(r"'((?:[^']|'')*)'").match(pattern, place)
+            if quoted is None:
+                raise ExecutionError("bad-pattern", f"Pattern ends with an incomplete string literal: {pattern}")
+            tokens.append(Token("", 0, quoted[1].replace("''", "'") or "'"))
+            place = quoted.end()
+        elif character.isascii() and character.isalpha():
+            end = place
+            while end < len(pattern) and pattern[end] == character:
+                end += 1
+            tokens.append(Token(character, end - place))
+            place = end
+        elif character in "[]{}#":
+            raise NotSupportedYetError(f"'{character}' in the date pattern {pattern}")
+        else:
+            tokens.append(Token("", 0, character))
+            place += 1
+    return tuple(tokens)
+
+
+# Formatting
+
+
+def format_moments(values: Int64s, valid: Bools | None, per_second: int, pattern: str) -> pa.Array:
+    """Wall-clock moments, counted in 1/``per_second`` seconds from the epoch, as text of a pattern.
+
+    Raises:
+        ExecutionError: the pattern is malformed or asks for a zone.
+    """
+    tokens = pattern_tokens(pattern)
+    _check(tokens, pattern)
+    n = len(values)
+    if not n:
+        return pa.array([], pa.string())
+    grain = min((_GRAIN.get(token.letter, 1) for token in tokens if token.letter), default=_DAY_NS)
+    step = max(1, grain * per_second // _NANOS)
+    if valid is not None:
+        values = np.where(valid, values, values[int(np.argmax(valid))] if valid.any() else 0)
+    buckets = values // step
+    low, high = int(buckets.min()), int(buckets.max())
+    if high - low < max(16, n // 4):
+        # A stream's batch spans few days or minutes: all units between first and last are made once.
+        distinct, index = np.arange(low, high + 1), buckets - low
+    elif _fixed_width(tokens):
+        distinct, index = buckets, None
+    else:
+        distinct, index = np.unique(buckets, return_inverse=True)
+    shown = _format_all(distinct * step, per_second, tokens)
+    if index is not None:
+        return pc.take(shown, pa.array(index, mask=None if valid is None else ~valid), boundscheck=False)
+    return (
+        shown if valid is None else pc.if_else(make_array(valid, None, pa.bool_()), shown, pa.scalar(None, pa.string()))
+    )
+
+
+def _check(tokens: tuple[Token, ...], pattern: str) -> None:
+    for token in tokens:
+        if token.letter and token.letter in "VvzOXxZ":
+            raise ExecutionError("bad-pattern", f"Unable to extract ZoneId from the moment for pattern '{pattern}'")
+        if token.letter and token.letter not in "yuMLdDEecahHkKmsSnANQqYwWG":
+            raise ExecutionError("bad-pattern", f"Unknown pattern letter: {token.letter}")
+        if (token.letter in ("d", "H", "h", "k", "K", "m", "s") and token.count > 2) or (
+            token.letter == "D" and token.count > 3
+        ):
+            raise ExecutionError("bad-pattern", f"Too many pattern letters: {token.letter}")
+
+
+def _fixed_width(tokens: tuple[Token, ...]) -> bool:
+    for token in tokens:
+        if not token.letter:
+            continue
+        padded = token.count == (4 if token.letter in "yu" else 2) or (token.letter in "yu" and token.count == 2)
+        if token.letter not in _NUMERIC_LETTERS or not (padded or token.letter == "S"):
+            return False
+    return True
+
+
+def _format_all(values: Int64s, per_second: int, tokens: tuple[Token, ...]) -> pa.Array:
+    fields = _Fields(values, per_second)
+    if _fixed_width(tokens) and values.size and fields.year.min() >= 0 and fields.year.max() <= 9999:
+        return _digits(fields, tokens, len(values))
+    rows = fields.rows()
+    return pa.array(["".join(_shown(token, row) for token in tokens) for row in rows], pa.string())
+
+
+class _Fields:
+    """Parts of moments as columns."""
+
+    def __init__(self, values: Int64s, per_second: int) -> None:
+        per_day = 86_400 * per_second
+        self.days = values // per_day
+        self.nanos = (values - self.days * per_day) * (_NANOS // per_second)
+        self.year, self.month, self.day = civil_from_days(self.days)
+        self.seconds = self.nanos // _NANOS
+
+    def number(self, letter: str) -> Int64s:
+        match letter:
+            case "y" | "u":
+                return self.year
+            case "M" | "L":
+                return self.month
+            case "d":
+                return self.day
+            case "D":
+                one = np.ones_like(self.year)
+                return self.days - days_from_civil(self.year, one, one) + 1
+            case "H":
+                return self.seconds // 3600
+            case "k":
+                return (self.seconds // 3600 + 23) % 24 + 1
+            case "K":
+                return self.seconds // 3600 % 12
+            case "h":
+                return (self.seconds // 3600 + 11) % 12 + 1
+            case "m":
+                return self.seconds // 60 % 60
+        return self.seconds % 60
+
+    def rows(self) -> list[dict[str, int]]:
+        columns = {letter: self.number(letter) for letter in "yMdDHkKhms"}
+        columns["weekday"] = (self.days + 3) % 7
+        columns["nanos"] = self.nanos
+        columns["days"] = self.days
+        names = list(columns)
+        return [dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
+
+
+def _digits(fields: _Fields, tokens: tuple[Token, ...], n: int) -> pa.Array:
+    """A pattern of fixed width, digit by digit for all rows."""
+    pieces: list[npt.NDArray[np.uint8]] = []
+    for token in tokens:
+        if not token.letter:
+            raw = np.frombuffer(token.text.encode(), dtype=np.uint8)
+            pieces.append(np.broadcast_to(raw, (n, len(raw))))
+            continue
+        if token.letter == "S":
+            count = token.count
+            number = fields.nanos % _NANOS // 10 ** max(0, 9 - count) * 10 ** max(0, count - 9)
+        else:
+            number, count = fields.number(token.letter), token.count
+        powers = 10 ** np.arange(count - 1, -1, -1, dtype=np.int64)
+        pieces.append((number[:, None] // powers % 10 + 48).astype(np.uint8))
+    matrix = np.concatenate(pieces, axis=1)
+    width = matrix.shape[1]
+    offsets = np.arange(n + 1, dtype=np.int32) * np.int32(width)
+    return pa.Array.from_buffers(
+        pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(matrix))]
+    )
+
+
+def _shown(token: Token, row: dict[str, int]) -> str:
+    letter, count = token.letter, token.count
+    match letter:
+        case "":
+            return token.text
+        case "y" | "u":
+            return _year(row["y"], count)
+        case "M" | "L":
+            return str(row["M"]).rjust(count, "0") if count <= 2 else _name(_MONTHS[row["M"] - 1], count)
+        case "E":
+            return _name(_DAYS[row["weekday"]], max(count, 3))
+        case "e" | "c":
+            return str((row["weekday"] + 1) % 7 + 1) if count <= 2 else _name(_DAYS[row["weekday"]], count)
+        case "a":
+            return "AM" if row["H"] < 12 else "PM"
+        case "S":
+            return str(row["nanos"] % _NANOS).rjust(9, "0")[:count].ljust(count, "0")
+        case "n":
+            return str(row["nanos"] % _NANOS).rjust(count, "0")
+        case "N":
+            return str(row["nanos"]).rjust(count, "0")
+        case "A":
+            return str(row["nanos"] // 1_000_000).rjust(count, "0")
+        case "Q" | "q":
+            quarter = (row["M"] + 2) // 3
+            longer = {3: f"Q{quarter}", 4: f"{quarter}{('st', 'nd', 'rd', 'th')[quarter - 1]} quarter"}
+            return longer.get(count, str(quarter).rjust(count, "0"))
+        case "G":
+            return "AD" if count <= 3 else "Anno Domini" if count == 4 else "A"
+        case "Y" | "w" | "W":
+            return _week(row, letter, count)
+    return str(row[letter]).rjust(count, "0")
+
+
+def _year(year: int, count: int) -> str:
+    return str(year % 100).rjust(2, "0") if count == 2 else str(year).rjust(count, "0")
+
+
+def _name(full: str, count: int) -> str:
+    return full[:3] if count == 3 else full if count == 4 else full[0]
+
+
+def _week(row: dict[str, int], letter: str, count: int) -> str:
+    """Weeks of the US: from Sunday, the one with January 1st is the first."""
+    sunday = row["days"] - (row["days"] + 4) % 7
+    if letter == "W":
+        first = row["days"] - row["d"] + 1
+        return str((sunday - (first - (first + 4) % 7)) // 7 + 1)
+    year = row["y"]
+    following = _days(year + 1, 1, 1)
+    if sunday >= following - (following + 4) % 7:
+        year, start = year + 1, following
+    else:
+        start = _days(year, 1, 1)
+    if letter == "Y":
+        return _year(year, count)
+    return str((sunday - (start - (start + 4) % 7)) // 7 + 1).rjust(count, "0")
+
+
+def _days(year: int, month: int, day: int) -> int:
+    return datetime.date(year, month, day).toordinal() - 719_163
+
+
+# Parsing
+
+
+def parse_strictly(text: str, pattern: str) -> int | None:
+    """Nanoseconds of a text by ``DateTimeFormatter``'s rules (smart resolving); None when it does not fit."""
+    compiled = _strict_regex(pattern)
+    found = compiled.fullmatch(text)
+    return None if found is None else _resolve(pattern_tokens(pattern), found, lenient=False)
+
+
+def parse_leniently(text: str, pattern: str) -> int | None:
+    """Nanoseconds of a text by ``SimpleDateFormat``'s rules: fields may overflow, text behind is ignored."""
+    found = _lenient_regex(pattern).match(text)
+    return None if found is None else _resolve(pattern_tokens(pattern), found, lenient=True)
+
+
+_NAMES = {"M": _MONTHS, "L": _MONTHS, "E": _DAYS}
+
+
+def _group(place: int, token: Token, following: Token | None, lenient: bool) -> str:
+    if not token.letter:
+        return re.escape(token.text)
+    if token.letter == "a":
+        return f"(?P<g{place}>AM|PM|am|pm)" if lenient else f"(?P<g{place}>AM|PM)"
+    if (token.letter in "ML" and token.count >= 3) or token.letter == "E":
+        names = _NAMES[token.letter]
+        wanted = names if token.count >= 4 else tuple(name[:3] for name in names)
+        if lenient:
+            wanted = (*names, *(name[:3] for name in names))
+        return f"(?P<g{place}>{'|'.join(wanted)})"
+    if token.letter not in "yuMLdDHhkKmsSn":
+        raise NotSupportedYetError(f"the letter {token.letter} in a pattern to parse with")
+    adjacent = following is not None and following.letter != "" and following.letter in "yuMLdDHhkKmsSn"
+    if lenient:
+        return rf"(?P<g{place}>\d{{{token.count}}})" if adjacent else rf"(?P<g{place}>\s*-?\d+)"
+    if token.letter == "S" or (token.count == 2) or (adjacent and token.count > 1):
+        return rf"(?P<g{place}>\d{{{token.count}}})"
+    if token.letter in "yu" and token.count >= 3:
+        return rf"(?P<g{place}>[+-]?\d{{{token.count},10}})"
+    return rf"(?P<g{place}>\d{{1,19}})"
+
+
+@lru_cache(maxsize=256)
+def _strict_regex(pattern: str) -> re.Pattern[str]:
+    return _regex(pattern, lenient=False)
+
+
+@lru_cache(maxsize=256)
+def _lenient_regex(pattern: str) -> re.Pattern[str]:
+    return _regex(pattern, lenient=True)
+
+
+def _regex(pattern: str, lenient: bool) -> re.Pattern[str]:
+    tokens = pattern_tokens(pattern)
+    followings = (*tokens[1:], None)
+    parts = [
+        _group(place, token, following, lenient)
+        for place, (token, following) in enumerate(zip(tokens, followings, strict=True))
+    ]
+    return re.compile("".join(parts), re.ASCII | (re.IGNORECASE if lenient else 0))
+
+
+_LIMITS = {"M": (1, 12), "L": (1, 12), "d": (1, 31), "D": (1, 366), "H": (0, 23), "h": (1, 12), "k": (1, 24),
+           "K": (0, 11), "m": (0, 59), "s": (0, 59)}  # fmt: skip
+
+
+def _resolve(tokens: tuple[Token, ...], found: re.Match[str], lenient: bool) -> int | None:
+    fields: dict[str, int] = {}
+    for place, token in enumerate(tokens):
+        if token.letter:
+            value = _field_value(token, found[f"g{place}"].strip(), lenient)
+            low, high = _LIMITS.get(token.letter, (-(10**10), 10**19))
+            if not lenient and not low <= value <= high:
+                return None
+            fields["y" if token.letter == "u" else "M" if token.letter == "L" else token.letter] = value
+    year, month, day = fields.get("y", 1970), fields.get("M", 1), fields.get("d", 1)
+    hour = fields.get("H", fields.get("k", 0) % 24)
+    if "h" in fields or "K" in fields:
+        hour = fields.get("h", fields.get("K", 0)) % 12 + 12 * fields.get("a", 0)
+    if "D" in fields and "d" not in fields:
+        month, day = 1, fields["D"]
+        days = _civil(year, 1, 1) + day - 1
+    elif lenient:
+        extra, month = divmod(month - 1, 12)
+        days = _civil(year + extra, month + 1, 1) + day - 1
+    else:
+        last = int(month_length(np.array([year]), np.array([month]))[0])
+        days = _civil(year, month, min(day, last))
+    seconds = (hour * 60 + fields.get("m", 0)) * 60 + fields.get("s", 0)
+    return (days * 86_400 + seconds) * _NANOS + fields.get("S", fields.get("n", 0))
+
+
+def _field_value(token: Token, text: str, lenient: bool) -> int:
+    if token.letter == "a":
+        return int(text.upper() == "PM")
+    if not text.lstrip("+-").isdigit():
+        short = [name[:3].lower() for name in _NAMES[token.letter]]
+        return short.index(text[:3].lower()) + 1
+    if token.letter == "S":
+        # java.text reads milliseconds, java.time a fraction.
+        return int(text) * 1_000_000 if lenient else int(text.ljust(9, "0")[:9])
+    value = int(text)
+    if token.letter in "yu" and token.count == 2 and len(text) == 2:
+        return _pivot(value) if lenient else 2000 + value
+    return value
+
+
+def _pivot(two_digits: int) -> int:
+    """The year within 80 years before and 20 years after now."""
+    today = datetime.date.today().year
+    year = today - today % 100 + two_digits
+    return year - 100 if year > today + 20 else year + 100 if year < today - 80 else year
+
+
+def _civil(year: int, month: int, day: int) -> int:
+    return int(days_from_civil(np.array([year]), np.array([month]), np.array([day]))[0])

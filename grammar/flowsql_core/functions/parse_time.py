@@ -1,0 +1,204 @@
+"""Text and numbers to moments and back: DATE_FORMAT, TO_DATE, TO_TIMESTAMP, UNIX_TIMESTAMP, FROM_UNIXTIME, CONVERT_TZ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_core.errors import ExecutionError
+from flowsql_core.eval.columns import make_array, values_and_validity
+from flowsql_core.eval.distinct import map_distinct
+from flowsql_core.eval.java_time import format_moments, parse_leniently, parse_strictly
+from flowsql_core.eval.parse_text import parse_text_column
+from flowsql_core.eval.time import UNITS_PER_SECOND, local_to_utc, utc_to_local
+from flowsql_core.expr import Expr, Literal
+from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
+from flowsql_core.functions.string import map_rows
+from flowsql_core.types import logical as t
+from flowsql_core.types.arrow import to_arrow
+
+_DEFAULT = "yyyy-MM-dd HH:mm:ss"
+_LOWEST = -(2**63)
+
+
+def _column(datum: Any, n: int) -> pa.Array:
+    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+
+
+def _constant(datum: Any, default: str) -> str | None:
+    """The text of a constant pattern; None when it is a column or NULL."""
+    if datum is None:
+        return default
+    return datum.as_py() if isinstance(datum, pa.Scalar) else None
+
+
+@scalar("DATE_FORMAT(TIMESTAMP, STRING) -> STRING", nulls=NULLABLE, spark=None)
+def date_format(call: Invocation, moment: Any, pattern: Any) -> Any:
+    """A moment as text of a Java date pattern, in the session's zone."""
+    values, valid = values_and_validity(_column(moment, call.n))
+    per_second = UNITS_PER_SECOND[moment.type.unit]
+    if isinstance(call.arg_types[0], t.TimestampLtzType):
+        values = utc_to_local(values, per_second, call.context.zone)
+    return _by_pattern(call, pattern, lambda java: format_moments(values, valid, per_second, java))
+
+
+def _by_pattern(call: Invocation, pattern: Any, function: Callable[[str], pa.Array]) -> pa.Array:
+    """A whole-column function of a constant pattern; of a column of patterns, one pass for each distinct one."""
+    if isinstance(pattern, pa.Scalar):
+        return function(pattern.as_py()) if pattern.is_valid else pa.nulls(call.n, to_arrow(call.type))
+    made = pa.nulls(call.n, to_arrow(call.type))
+    for one in pc.unique(pattern):
+        if one.is_valid:
+            made = pc.if_else(pc.fill_null(pc.equal(pattern, one), False), function(one.as_py()), made)
+    return made
+
+
+@scalar("DATE_FORMAT(STRING, STRING) -> STRING", nulls=NULLABLE, spark=None)
+def date_format_text(call: Invocation, text: Any, pattern: Any) -> Any:
+    """The text of a moment (``yyyy-MM-dd HH:mm:ss``) in another pattern; NULL when it is no such text."""
+    column = _column(text, call.n)
+    timed = pc.match_substring(column, ":")
+    moments, _ = parse_text_column(pc.if_else(timed, column, None), t.TimestampType(precision=3), call.context)
+    values, valid = values_and_validity(moments)
+    return _by_pattern(call, pattern, lambda java: format_moments(values, valid, 1000, java))
+
+
+@scalar("TO_DATE(STRING) -> DATE", nulls=NULLABLE, spark=None)
+def to_date(call: Invocation, text: Any) -> Any:
+    """The date of a text; NULL when it is none."""
+    return parse_text_column(text, t.DATE, call.context)[0]
+
+
+@scalar("TO_DATE(STRING, STRING) -> DATE", nulls=NULLABLE, spark=None)
+def to_date_pattern(call: Invocation, text: Any, pattern: Any) -> Any:
+    """The date of a text in a pattern, read leniently (February 30th is March 1st); NULL when it does not fit."""
+
+    def parse(word: str, java: str) -> int | None:
+        nanos = parse_leniently(word, java)
+        return None if nanos is None else nanos // 86_400_000_000_000
+
+    return pc.cast(_parse(call, text, pattern, parse, pa.int32()), pa.date32())
+
+
+def _parse(
+    call: Invocation, text: Any, pattern: Any, function: Callable[[str, str], int | None], type_: pa.DataType
+) -> pa.Array:
+    java = _constant(pattern, _DEFAULT)
+    if java is not None:
+        return map_distinct(_column(text, call.n), lambda word: function(word, java), type_)
+    if isinstance(pattern, pa.Scalar):
+        return pa.nulls(call.n, type_)
+    return map_rows([_column(text, call.n), pattern], function, type_)
+
+
+@scalar("TO_TIMESTAMP(STRING) -> TIMESTAMP(3)", nulls=NULLABLE, spark=None)
+def to_timestamp(call: Invocation, text: Any) -> Any:
+    """The moment of a text; NULL when it is none."""
+    return parse_text_column(text, t.TimestampType(precision=3), call.context)[0]
+
+
+@scalar("TO_TIMESTAMP(STRING, STRING) -> TIMESTAMP(3)", nulls=NULLABLE, spark=None)
+def to_timestamp_pattern(call: Invocation, text: Any, pattern: Any) -> Any:
+    """The moment of a text in a Java date pattern; NULL when it does not fit."""
+    return _moments(call, text, pattern, pa.timestamp("ms"))
+
+
+def _moments(call: Invocation, text: Any, pattern: Any, type_: pa.DataType) -> pa.Array:
+    if _constant(pattern, _DEFAULT) == _DEFAULT:
+        column = _column(text, call.n)
+        plain = pc.all(pc.match_substring_regex(column, r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")).as_py()
+        if plain in (True, None):
+            return pc.cast(parse_text_column(column, t.TimestampType(precision=3), call.context)[0], type_)
+
+    def parse(word: str, java: str) -> int | None:
+        nanos = parse_strictly(word, java)
+        return None if nanos is None else nanos // 1_000_000
+
+    return pc.cast(_parse(call, text, pattern, parse, pa.int64()), type_)
+
+
+def _ltz_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    precision = 3
+    if len(args) == 2:
+        if not isinstance(args[1], Literal) or args[1].value is None:
+            return t.TimestampLtzType(precision=3)
+        precision = args[1].value
+        if not 0 <= precision <= 9:
+            return None
+    return t.TimestampLtzType(precision=max(3, precision))
+
+
+@scalar("TO_TIMESTAMP_LTZ(NUMERIC, [INTEGER]) -> TIMESTAMP_LTZ(3)", nulls=NULLABLE, returns=_ltz_type, spark=None)
+def to_timestamp_ltz(call: Invocation, number: Any, precision: Any = None) -> Any:
+    """The point in time of epoch seconds (precision 0), milliseconds (3, if not given) or finer units."""
+    digits = 3 if precision is None else precision.as_py() if isinstance(precision, pa.Scalar) else precision[0].as_py()
+    type_ = to_arrow(call.type)
+    if digits is None:
+        return pa.nulls(call.n, type_)
+    column = _column(number, call.n)
+    if not pa.types.is_integer(column.type):
+        column = pc.cast(pc.trunc(column), pa.int64(), safe=False)
+    values, valid = values_and_validity(column)
+    wanted, given = UNITS_PER_SECOND[type_.unit], 10**digits
+    values = values.astype(np.int64)
+    return make_array(values * (wanted // given) if wanted >= given else values // (given // wanted), valid, type_)
+
+
+@scalar("TO_TIMESTAMP_LTZ(STRING) -> TIMESTAMP_LTZ(3)", "TO_TIMESTAMP_LTZ(STRING, STRING) -> TIMESTAMP_LTZ(3)",
+        "TO_TIMESTAMP_LTZ(STRING, STRING, STRING) -> TIMESTAMP_LTZ(3)", nulls=NULLABLE, raises=True, spark=None)  # fmt: skip
+def to_timestamp_ltz_text(call: Invocation, text: Any, pattern: Any = None, zone: Any = None) -> Any:
+    """The point in time of a text, in the given zone (UTC if none). Fails on text that does not fit."""
+    column = _column(text, call.n)
+    if pattern is None:
+        wall = parse_text_column(column, t.TimestampType(precision=3), call.context)[0]
+    else:
+        wall = _moments(call, column, pattern, pa.timestamp("ms"))
+    if wall.null_count > column.null_count and not (isinstance(pattern, pa.Scalar) and not pattern.is_valid):
+        wrong = pc.and_(pc.is_null(wall), pc.is_valid(column))
+        word = pc.filter(column, wrong)[0].as_py() if pc.any(wrong).as_py() else ""
+        raise ExecutionError("bad-timestamp", f"Text '{word}' could not be parsed as a timestamp")
+    values, valid = values_and_validity(wall)
+    name = "UTC" if zone is None else _constant(zone, "UTC") or "UTC"
+    return make_array(local_to_utc(values, 1000, name), valid, to_arrow(call.type))
+
+
+@scalar("FROM_UNIXTIME(INTEGER, [STRING]) -> STRING", nulls=NULLABLE, spark=None)
+def from_unixtime(call: Invocation, seconds: Any, pattern: Any = None) -> Any:
+    """Epoch seconds as text of a pattern, in the session's zone."""
+    values, valid = values_and_validity(_column(seconds, call.n))
+    wall = utc_to_local(values.astype(np.int64), 1, call.context.zone)
+    given = pa.scalar(_DEFAULT) if pattern is None else pattern
+    return _by_pattern(call, given, lambda java: format_moments(wall, valid, 1, java))
+
+
+@scalar("UNIX_TIMESTAMP(STRING, [STRING]) -> BIGINT", spark=None)
+def unix_timestamp(call: Invocation, text: Any, pattern: Any = None) -> Any:
+    """Epoch seconds of a text in a pattern, read in the session's zone; the smallest BIGINT when it does not fit."""
+
+    def parse(word: str, java: str) -> int:
+        nanos = parse_leniently(word, java)
+        return _LOWEST if nanos is None else nanos // 1_000_000_000
+
+    values, valid = values_and_validity(_parse(call, text, pattern, parse, pa.int64()))
+    bad = values == _LOWEST
+    moved = local_to_utc(np.where(bad, 0, values), 1, call.context.zone)
+    return make_array(np.where(bad, _LOWEST, moved), valid, pa.int64())
+
+
+@scalar("CONVERT_TZ(STRING, STRING, STRING) -> STRING", nulls=NULLABLE, spark=None)
+def convert_tz(call: Invocation, text: Any, source: Any, target: Any) -> Any:
+    """A text ``yyyy-MM-dd HH:mm:ss`` moved from one zone's wall clock to another's; NULL when it is none."""
+    columns = [_column(datum, call.n) for datum in (text, source, target)]
+
+    def convert(word: str, from_zone: str, to_zone: str) -> str | None:
+        nanos = parse_strictly(word, _DEFAULT)
+        if nanos is None:
+            return None
+        seconds = local_to_utc(np.array([nanos // 1_000_000_000]), 1, from_zone)
+        return format_moments(utc_to_local(seconds, 1, to_zone), None, 1, _DEFAULT)[0].as_py()  # type: ignore[no-any-return]
+
+    return map_rows(columns, convert, pa.string())
