@@ -37,7 +37,6 @@ from flowsql_planner.logical.nodes import Rel, Scan, Sink
 from flowsql_planner.logical.rewrite import retype
 from flowsql_planner.optimize.driver import Trace, optimize
 from flowsql_planner.optimize.programs import streaming
-from flowsql_planner.optimize.rules.fold_constants import fold_constants
 from flowsql_planner.physical.batch import check_batch
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.minibatch import assign_mini_batches
@@ -119,8 +118,7 @@ class Planner:
     def optimized(self, root: Rel, context: PlanContext, trace: Trace | None = None) -> Rel:
         """The logical plan after all rules."""
         evaluation = EvalContext(zone=context.zone)
-        program = streaming(_Abilities(context), lambda rel: fold_constants(rel, evaluation))
-        return retype(optimize(root, program, trace))
+        return retype(optimize(root, streaming(_Abilities(context), evaluation), trace))
 
     def _physical(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
         """Physical plans with modes, equal parts being the same objects."""

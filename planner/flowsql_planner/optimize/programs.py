@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
+from flowsql_core.eval.context import EvalContext
 from flowsql_planner.logical.nodes import Rel
 from flowsql_planner.optimize.abilities import SourceAbilities
 from flowsql_planner.optimize.driver import Rule, Stage, TreeRule
 from flowsql_planner.optimize.rules.expand_grouping_sets import expand_grouping_sets
+from flowsql_planner.optimize.rules.fold_constants import fold_constants
 from flowsql_planner.optimize.rules.infer_join_predicates import infer_join_predicates
 from flowsql_planner.optimize.rules.merge_filters import merge_filters
 from flowsql_planner.optimize.rules.merge_projects import merge_projects
@@ -27,6 +30,8 @@ from flowsql_planner.optimize.rules.remove_trivial_project import remove_trivial
 from flowsql_planner.optimize.rules.simplify_filter import simplify_filter
 from flowsql_planner.optimize.rules.simplify_outer_join import simplify_outer_join
 
+A = TypeVar("A")
+
 _TIDY: tuple[Rule, ...] = (merge_projects, remove_trivial_project, merge_filters, simplify_filter, prune_empty)
 
 #: Filters first move as far down as they may, so that each scan, join and aggregate meets the ones that concern it.
@@ -43,11 +48,11 @@ _FILTERS: tuple[Rule, ...] = (
 )
 
 
-def streaming(abilities: SourceAbilities, fold_constants: TreeRule) -> tuple[Stage, ...]:
+def streaming(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage, ...]:
     """The program for unbounded (and, with the same answers, bounded) streaming plans."""
     return (
         # Folding first: a condition that becomes TRUE or FALSE decides what is worth moving.
-        Stage("fold", tree_rules=(fold_constants,)),
+        Stage("fold", tree_rules=(_bound_tree_rule(fold_constants, evaluation),)),
         # Grouping sets before filters: a HAVING on a key must not be pushed below the set that NULLs it.
         Stage("rewrite", rules=(expand_grouping_sets,)),
         Stage("filters", rules=(*_FILTERS, *_TIDY)),
@@ -64,17 +69,17 @@ def streaming(abilities: SourceAbilities, fold_constants: TreeRule) -> tuple[Sta
     )
 
 
-def _bound_rule(rule: Callable[[Rel, SourceAbilities], Rel | None], abilities: SourceAbilities) -> Rule:
+def _bound_rule(rule: Callable[[Rel, A], Rel | None], argument: A) -> Rule:
     def bound(rel: Rel) -> Rel | None:
-        return rule(rel, abilities)
+        return rule(rel, argument)
 
     bound.__name__ = rule.__name__
     return bound
 
 
-def _bound_tree_rule(rule: Callable[[Rel, SourceAbilities], Rel], abilities: SourceAbilities) -> TreeRule:
+def _bound_tree_rule(rule: Callable[[Rel, A], Rel], argument: A) -> TreeRule:
     def bound(rel: Rel) -> Rel:
-        return rule(rel, abilities)
+        return rule(rel, argument)
 
     bound.__name__ = rule.__name__
     return bound
