@@ -146,7 +146,21 @@ class Node(metaclass=NodeType):
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return self._content() == other._content()
+        # Without calls of its own: a chain of thousands of operators is as deep as it is long.
+        waiting: list[tuple[object, object]] = [(self, other)]
+        while waiting:
+            left, right = waiting.pop()
+            if type(left) is not type(right):
+                return False
+            if isinstance(left, Node) and isinstance(right, Node):
+                waiting.extend(zip(left._content(), right._content(), strict=True))
+            elif isinstance(left, tuple) and isinstance(right, tuple):
+                if len(left) != len(right):
+                    return False
+                waiting.extend(zip(left, right, strict=True))
+            elif left != right:
+                return False
+        return True
 
     def __hash__(self) -> int:
         return hash((type(self), self._content()))
