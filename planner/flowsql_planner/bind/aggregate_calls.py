@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flowsql_core.expr import Call, Expr, walk
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import LogicalType
 
@@ -13,7 +14,7 @@ from flowsql_core.types.logical import LogicalType
 MARK = "$AGGREGATE"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PendingAggregate:
     """An aggregate whose arguments are still expressions over the input of the aggregation."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import AggregateCall, Call, Case, Cast, Expr, InputRef, Literal, children, with_children
 from flowsql_core.functions.registry import resolve_call, resolve_case, resolve_cast
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column
 from flowsql_grammar import ast
@@ -20,7 +21,7 @@ Hints = tuple[tuple[str, str], ...]
 Sets = tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Grouping:
     """Bound GROUP BY: all group expressions, and the sets of them when there is more than one."""
 

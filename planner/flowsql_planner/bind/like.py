@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from flowsql_core.catalog import CatalogTable, ColumnKind, TableColumn
 from flowsql_core.errors import BindError
+from flowsql_core.record import record
 from flowsql_grammar import ast
 from flowsql_planner.catalog.schema import Options
 
@@ -31,7 +31,7 @@ _OVERWRITABLE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LikeRules:
     """The strategy of each feature: Flink's defaults, then ALL, then the features written."""
 

@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flowsql_core.catalog import CatalogDatabase, CatalogTable, CatalogView, ObjectPath
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Schema
 from flowsql_planner.logical.nodes import Rel, Sink
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Query:
     """A SELECT, WITH or VALUES whose rows go to the caller."""
 
@@ -27,7 +28,7 @@ class Query:
         return self.rel.schema
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Insert:
     """INSERT INTO or OVERWRITE one table."""
 
@@ -35,24 +36,24 @@ class Insert:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StatementSet:
     """Several INSERTs that run as one job."""
 
     inserts: tuple[Insert, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BeginStatementSet:
     """``BEGIN STATEMENT SET`` typed into a shell: collect INSERTs until END."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EndStatementSet:
     """``END`` of a collected statement set."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Explain:
     """EXPLAIN of a query, an INSERT or a statement set. ``details``: Flink's names, e.g. ``CHANGELOG_MODE``."""
 
@@ -60,7 +61,7 @@ class Explain:
     details: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CreateTable:
     """CREATE [OR REPLACE] [TEMPORARY] TABLE; names, types and expressions are resolved."""
 
@@ -72,7 +73,7 @@ class CreateTable:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CreateTableAs:
     """CREATE TABLE ... AS SELECT: create the table, then run ``insert`` (skip both if the table exists and may)."""
 
@@ -80,7 +81,7 @@ class CreateTableAs:
     insert: Insert
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CreateView:
     """CREATE [OR REPLACE] [TEMPORARY] VIEW."""
 
@@ -92,7 +93,7 @@ class CreateView:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AlterObject:
     """ALTER TABLE or VIEW in the catalog: ``value`` replaces what stands at ``path``; None if only the name changes."""
 
@@ -103,7 +104,7 @@ class AlterObject:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DropTable:
     """DROP [TEMPORARY] TABLE."""
 
@@ -113,7 +114,7 @@ class DropTable:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DropView:
     """DROP [TEMPORARY] VIEW."""
 
@@ -123,7 +124,7 @@ class DropView:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CreateDatabase:
     """CREATE DATABASE."""
 
@@ -134,7 +135,7 @@ class CreateDatabase:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AlterDatabase:
     """ALTER DATABASE ... SET: ``database`` replaces the old one."""
 
@@ -144,7 +145,7 @@ class AlterDatabase:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DropDatabase:
     """DROP DATABASE; ``cascade`` drops its objects too."""
 
@@ -155,7 +156,7 @@ class DropDatabase:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CreateCatalog:
     """CREATE CATALOG of type ``generic_in_memory``."""
 
@@ -166,7 +167,7 @@ class CreateCatalog:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DropCatalog:
     """DROP CATALOG."""
 
@@ -175,7 +176,7 @@ class DropCatalog:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UseCatalog:
     """USE CATALOG."""
 
@@ -183,7 +184,7 @@ class UseCatalog:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UseDatabase:
     """USE [catalog.]database."""
 
@@ -192,7 +193,7 @@ class UseDatabase:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rows:
     """An answer that is known already: SHOW and DESCRIBE. ``rows`` hold Python values of ``schema``'s types."""
 
@@ -200,7 +201,7 @@ class Rows:
     rows: tuple[tuple[str | bool | None, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SetOption:
     """``SET 'k' = 'v'``."""
 
@@ -209,26 +210,26 @@ class SetOption:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShowOptions:
     """The bare ``SET``: list what is set."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResetOption:
     """``RESET 'k'``, or RESET of everything (``key`` None)."""
 
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClientCommand:
     """``QUIT``, ``CLEAR`` or ``HELP``."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NoOperation:
     """Nothing is left to do, e.g. ALTER ... IF EXISTS of a missing object."""
 

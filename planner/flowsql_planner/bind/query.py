@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Expr, InputRef
 from flowsql_core.functions.registry import resolve_cast
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.coerce import common_type
 from flowsql_core.types.logical import Column, LogicalType, NullType, Schema
@@ -87,7 +88,7 @@ def _bind_body(env: Environment, body: ast.QueryBody) -> Rel:
 # SELECT
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Item:
     """One output column: its name, and its expression over the input (with marks for aggregates)."""
 
@@ -193,7 +194,7 @@ def _aggregate(
     return rel, exprs, sort_exprs
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Output:
     """The SELECT list over a relation."""
 

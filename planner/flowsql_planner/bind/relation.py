@@ -10,6 +10,7 @@ from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr, InputRef, conjunction, remap_inputs
 from flowsql_core.functions.registry import resolve_call
 from flowsql_core.graph.specs import JoinKind
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, Schema
 from flowsql_grammar import ast
@@ -60,7 +61,7 @@ class Environment:
         return self.bind_query(Environment(context, self.bind_query), query, is_view=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bound:
     """A relation with its scope."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.expr import Expr, InputRef
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, RowType, Schema
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Namespace:
     """One item of FROM.
 
@@ -48,7 +48,7 @@ class Namespace:
         return Namespace(self.alias, columns, self.start, self.path)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Merged:
     """A column of JOIN USING or NATURAL JOIN: one name for the columns of both sides."""
 
@@ -57,7 +57,7 @@ class Merged:
     covers: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scope:
     """The row that expressions of one SELECT see."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
 from flowsql_core.catalog import CatalogDatabase, CatalogTable, CatalogView
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError
@@ -10,10 +11,9 @@ from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
-from flowsql_planner.bind.ddl import bind_create_table, bind_create_view, make_view
-from flowsql_planner.bind.insert import bind_insert
 from flowsql_planner.bind.query import bind_query
-from flowsql_planner.bind.show import bind_describe, bind_show, bind_show_create, bind_show_current
+
+_SPLIT = "split it with views or WITH"
 
 
 def bind_statement(statement: ast.Statement, context: BindContext) -> op.Operation:
@@ -26,7 +26,14 @@ def bind_statement(statement: ast.Statement, context: BindContext) -> op.Operati
     try:
         return _bind(statement, context)
     except FlowSqlError as error:
-        raise (error.within(context.source) if context.source is not None else error) from None
+        raise _placed(error, context) from None
+    except RecursionError:
+        deep = BindError("nested-too-deeply", "The statement is nested too deeply", statement.span, _SPLIT)
+        raise _placed(deep, context) from None
+
+
+def _placed(error: FlowSqlError, context: BindContext) -> FlowSqlError:
+    return error if context.source is None else error.within(context.source)
 
 
 def _bind(statement: ast.Statement, context: BindContext) -> op.Operation:
@@ -34,9 +41,9 @@ def _bind(statement: ast.Statement, context: BindContext) -> op.Operation:
         case ast.QueryStatement(query):
             return op.Query(bind_query(context, query), statement.span)
         case ast.Insert():
-            return bind_insert(context, statement)
+            return _insert(statement, context)
         case ast.StatementSet(statements):
-            return op.StatementSet(tuple(bind_insert(context, insert) for insert in statements))
+            return op.StatementSet(tuple(_insert(insert, context) for insert in statements))
         case ast.BeginStatementSet():
             return op.BeginStatementSet()
         case ast.EndStatementSet():
@@ -58,23 +65,40 @@ def _bind(statement: ast.Statement, context: BindContext) -> op.Operation:
             return op.UseDatabase(catalog, database, name.span)
         case ast.ClientCommand(kind):
             return op.ClientCommand(kind.value)
-        case ast.Show():
-            return bind_show(context, statement)
-        case ast.ShowCurrent():
-            return bind_show_current(context, statement)
-        case ast.ShowCreate():
-            return bind_show_create(context, statement)
-        case ast.Describe():
-            return bind_describe(context, statement)
+        case ast.Show() | ast.ShowCurrent() | ast.ShowCreate() | ast.Describe():
+            return _show(statement, context)
     return _bind_ddl(statement, context)
+
+
+# A session mostly asks one thing: what a statement does not need is not imported.
+
+
+def _insert(statement: ast.Insert, context: BindContext) -> op.Insert:
+    from flowsql_planner.bind.insert import bind_insert
+
+    return bind_insert(context, statement)
+
+
+def _show(statement: ast.Show | ast.ShowCurrent | ast.ShowCreate | ast.Describe, context: BindContext) -> op.Rows:
+    from flowsql_planner.bind import show
+
+    match statement:
+        case ast.Show():
+            return show.bind_show(context, statement)
+        case ast.ShowCurrent():
+            return show.bind_show_current(context, statement)
+        case ast.ShowCreate():
+            return show.bind_show_create(context, statement)
+        case ast.Describe():
+            return show.bind_describe(context, statement)
+        case _:
+            assert_never(statement)
 
 
 def _bind_ddl(statement: ast.Statement, context: BindContext) -> op.Operation:
     match statement:
-        case ast.CreateTable():
-            return bind_create_table(context, statement)
-        case ast.CreateView():
-            return bind_create_view(context, statement)
+        case ast.CreateTable() | ast.CreateView():
+            return _create(statement, context)
         case ast.CreateDatabase(name, options, comment, if_not_exists):
             catalog, database = _database_path(context, name)
             made = CatalogDatabase(comment, {option.key: option.value for option in options})
@@ -86,6 +110,14 @@ def _bind_ddl(statement: ast.Statement, context: BindContext) -> op.Operation:
         case ast.Drop():
             return _drop(statement, context)
     raise NotSupportedYetError(_words(statement), statement.span)
+
+
+def _create(statement: ast.CreateTable | ast.CreateView, context: BindContext) -> op.Operation:
+    from flowsql_planner.bind import ddl
+
+    if isinstance(statement, ast.CreateView):
+        return ddl.bind_create_view(context, statement)
+    return ddl.bind_create_table(context, statement)
 
 
 def _explain(
@@ -169,6 +201,8 @@ def _alter_object(node: ast.Alter, context: BindContext) -> op.Operation:
             kept = tuple(item for item in table.options if item[0] not in keys)
             return op.AlterObject(path, replace(table, options=kept), None, found.temporary, node.name.span)
         case ast.SetQuery(query), CatalogView() as view:
+            from flowsql_planner.bind.ddl import make_view
+
             as_written = ast.CreateView(node.name, query, comment=view.comment, span=node.span)
             return op.AlterObject(path, make_view(context, as_written), None, found.temporary, node.name.span)
     raise NotSupportedYetError(f"ALTER {node.kind.value} {_action_words(node.action)}", node.span)

@@ -6,17 +6,17 @@ becomes options of the call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.record import record
 from flowsql_grammar import ast
 from flowsql_planner.bind.types import bind_type
 
 Options = tuple[tuple[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallForm:
     """A call of ``name`` on operands; ``negated`` puts NOT around it."""
 

@@ -5,12 +5,13 @@ Source: Flink manual, "Windowing table-valued functions"; FLIP-145.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.expr import Literal
 from flowsql_core.graph.specs import WindowKind
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
@@ -43,7 +44,7 @@ WINDOW_END = "window_end"
 WINDOW_TIME = "window_time"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WindowCall:
     """A window function with its arguments by parameter name."""
 

@@ -6,7 +6,6 @@ Temporary tables and views shadow permanent ones of the same path. Error texts a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flowsql_core.catalog import (
     Catalog,
@@ -17,6 +16,7 @@ from flowsql_core.catalog import (
     ObjectPath,
 )
 from flowsql_core.errors import BindError, did_you_mean
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_planner.catalog.memory import GenericInMemoryCatalog, existing_object
 
@@ -24,7 +24,7 @@ DEFAULT_CATALOG = "default_catalog"
 DEFAULT_DATABASE = "default_database"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Resolved:
     """An object that a name stood for."""
 
