@@ -141,17 +141,23 @@ class DatagenSource(TableSource):
     """A scan of a ``datagen`` table."""
 
     def __init__(
-        self, generators: tuple[ColumnGenerator, ...], total_rows: int | None, rate: int, parallelism: int | None
+        self,
+        generators: tuple[ColumnGenerator, ...],
+        total_rows: int | None,
+        rate: int,
+        parallelism: int | None,
+        bounded: bool,
     ) -> None:
         self._generators = generators
         self._total_rows = total_rows
+        self._bounded = bounded
         self._rate = rate
         self._parallelism = parallelism
 
     @property
     def bounded(self) -> bool:
-        """Whether ``number-of-rows`` or a sequence ends it."""
-        return self._total_rows is not None
+        """Whether ``number-of-rows`` is set; a source that only its sequences end counts as unbounded, as in Flink."""
+        return self._bounded
 
     def supports_limit(self) -> bool:
         """The limit caps ``number-of-rows``."""
@@ -193,4 +199,5 @@ class DatagenSourceFactory(SourceFactory):
             min(limits) if limits else None,
             values.get(ROWS_PER_SECOND),
             values.get(SCAN_PARALLELISM),
+            values.has(NUMBER_OF_ROWS),
         )

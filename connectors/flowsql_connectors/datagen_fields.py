@@ -275,11 +275,12 @@ def _random_integers(path: str, type_: IntegerType, values: OptionValues) -> Mak
 
 
 def _random_floats(path: str, type_: LogicalType, values: OptionValues) -> Make:
-    dtype = np.dtype(np.float32 if isinstance(type_, FloatType) else np.float64)
-    # Half the greatest value on each side: the width of the range must not overflow.
-    largest = float(np.finfo(dtype).max) / 2
+    single = isinstance(type_, FloatType)
+    dtype = np.dtype(np.float32 if single else np.float64)
+    largest = float(np.finfo(np.float32).max if single else np.finfo(np.float64).max)
     low, high = (values.get(_bound(path, end, type_)) for end in ("min", "max"))
-    low = -largest if low is None else low
+    # Java's MIN_VALUE of a floating type is its least positive value.
+    low = 0.0 if low is None else low
     high = largest if high is None else high
     _check_bounds(path, low, high)
     return lambda rows, rng, now_ms: pa.array((low + (high - low) * rng.random(rows.count)).astype(dtype))
@@ -291,7 +292,7 @@ def _random_decimals(path: str, type_: DecimalType, values: OptionValues) -> Mak
         context.prec = 80
         largest = decimal.Decimal(10) ** (type_.precision - type_.scale) - unit
         low, high = (values.get(_bound(path, end, type_)) for end in ("min", "max"))
-        low = (-largest if low is None else low).quantize(unit, decimal.ROUND_CEILING)
+        low = (decimal.Decimal(0) if low is None else low).quantize(unit, decimal.ROUND_CEILING)
         high = (largest if high is None else high).quantize(unit, decimal.ROUND_FLOOR)
         _check_bounds(path, low, high)
         units = int((high - low) / unit)

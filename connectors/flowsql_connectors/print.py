@@ -67,7 +67,7 @@ class PrintSink(TableSink):
         return PrintWriter(lambda batch: print_rows(batch, self._sink.input, prefix), write_text)
 
     def _prefix(self, context: WriterContext) -> str:
-        """``identifier:subtask> ``; the subtask (from 1) only where there are several, nothing where there is nothing."""
+        """``identifier:subtask> ``; the subtask (from 1) only where there are several."""
         parts = [self._identifier] if self._identifier else []
         if context.parallelism > 1:
             parts.append(str(context.subtask + 1))

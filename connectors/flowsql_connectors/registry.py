@@ -91,7 +91,7 @@ def create_sink(sink: SinkSpec, configuration: Mapping[str, str]) -> TableSink:
 
 
 def validate_table(table: TableSpec, *, as_source: bool = True) -> None:
-    """Check the WITH clause of a table for one use of it. Flink does so when a table is used, not when it is created."""
+    """Check the WITH clause of a table for one use of it. Flink does so when a table is used, not at CREATE."""
     identifier = _identifier(table)
     factory = source_factory(identifier) if as_source else sink_factory(identifier)
     factory.options(table).check(table)

@@ -1,4 +1,4 @@
-"""Finding a table's files: paths and URIs, folders, globs, hidden names, partition folders, compression by extension."""
+"""Finding a table's files: paths, folders, globs, hidden names, partition folders, compression by extension."""
 
 from __future__ import annotations
 

@@ -6,9 +6,7 @@ each file with the column names. ``csv.write-bigdecimal-in-scientific-notation``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from flowsql_connectors.formats.csv_tokens import CsvDialect
 from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
@@ -104,11 +102,11 @@ class CsvFormat(FileFormat):
 
         return CsvDecoder(self, context)
 
-    def encoder(self, stream: Any, columns: Schema, configuration: Mapping[str, str]) -> FileEncoder:
+    def encoder(self, columns: Schema) -> FileEncoder:
         """An encoder of rows with Flink's quoting."""
         from flowsql_connectors.formats.csv_encode import CsvEncoder
 
-        return CsvEncoder(self, stream, columns)
+        return CsvEncoder(self, columns)
 
 
 class CsvFormatFactory(FormatFactory):

@@ -67,7 +67,7 @@ class CsvDecoder(Decoder):
             if data:
                 try:
                     yield self._decode(data)
-                except _BadRow as bad:
+                except _BadRowError as bad:
                     raise self._error(file, position, bad) from bad
                 except UnicodeDecodeError as error:
                     raise ExecutionError(
@@ -113,7 +113,7 @@ class CsvDecoder(Decoder):
             if len(rows) > _PROBE_ROWS:
                 break
         judged = rows[:-1] if len(rows) > 1 else rows
-        good = sum(row.error is None and len(row.fields) == self._usual_width for row in judged)
+        good = sum(len(row.fields) == self._usual_width and self._tokenizer.is_strict(row) for row in judged)
         return good / len(judged) if judged else 1.0
 
     def _cut_rows(self, data: bytes) -> int:
@@ -139,14 +139,12 @@ class CsvDecoder(Decoder):
         if self._needs_tokens(data):
             rows = list(self._tokenizer.rows(data.decode()))
             return self._from_rows(rows)
-        while True:
-            table, odd = self._bulk(data, self._usual_width)
-            if odd and len(odd) > table.num_rows:
-                width = Counter(row.actual_columns for row in odd).most_common(1)[0][0]
-                if width != self._usual_width:
-                    self._usual_width = width
-                    continue
-            break
+        table, odd = self._bulk(data, self._usual_width)
+        if len(odd) > table.num_rows:
+            width, rows = Counter(row.actual_columns for row in odd).most_common(1)[0]
+            if rows > table.num_rows:
+                self._usual_width = width
+                table, odd = self._bulk(data, width)
         if self._may_hold_blank_lines(table) and _has_blank_line(data):
             return self._from_rows(list(self._tokenizer.rows(data.decode())))
         if odd or self._usual_width != self._width:
@@ -171,7 +169,7 @@ class CsvDecoder(Decoder):
         for neighbour in (before, after):
             for byte in (delimiter, _NEWLINE, _RETURN, quote):
                 regular |= neighbour == byte
-        return not regular.all()
+        return not bool(regular.all())
 
     def _bulk(self, data: bytes, width: int) -> tuple[Any, list[Any]]:
         """Arrow's table of the rows that are ``width`` fields wide, and the others."""
@@ -264,11 +262,18 @@ class CsvDecoder(Decoder):
                 return False
             if len(column) and pc.min(pc.binary_length(column)).as_py() > 0:
                 return False
-        return table.num_rows > 0
+        return bool(table.num_rows > 0)
 
     def _typed(self, table: Any) -> Columns:
-        arrays = [self._convert(_whole(table.column(f"{index}")), index) for index in self._projection]
+        arrays = [self._convert(self._bulk_column(table, index), index) for index in self._projection]
         return Columns(tuple(arrays), table.num_rows)
+
+    def _bulk_column(self, table: Any, index: int) -> Any:
+        """A column of the bulk reader. An array is never NULL as a whole: the literal stands for a NULL element."""
+        column = _whole(table.column(f"{index}"))
+        if isinstance(self._columns[index].type, ArrayType) and self._format.null_literal is not None:
+            return pc.fill_null(column, self._format.null_literal)
+        return column
 
     def _convert(self, array: Any, index: int) -> Any:
         column = self._columns[index]
@@ -285,18 +290,21 @@ class CsvDecoder(Decoder):
         values, bad, reason = parse_texts(texts, type_, TextDialect.CSV)
         if bad is not None and not self._format.ignore_parse_errors:
             row = pc.index(bad, True).as_py()
-            raise _BadRow(row, f"Fail to deserialize at field: {name}. {reason}", texts[row].as_py())
+            raise _BadRowError(row, f"Fail to deserialize at field: {name}. {reason}", texts[row].as_py())
         return values
 
     def _parse_lists(self, texts: Any, element: LogicalType, name: str) -> Any:
         lists = pc.split_pattern(texts, self._format.array_delimiter)
+        empty = pc.fill_null(pc.equal(texts, ""), False)
+        if pc.any(empty).as_py():
+            lists = pc.if_else(empty, pa.scalar([], lists.type), lists)
         inner = lists.flatten()
         if self._format.null_literal is not None:
             inner = pc.if_else(pc.equal(inner, self._format.null_literal), pa.scalar(None, pa.string()), inner)
         try:
             values = self._parse(inner, element, name)
-        except _BadRow as bad:
-            raise _BadRow(pc.list_parent_indices(lists)[bad.row].as_py(), bad.reason, bad.text) from bad
+        except _BadRowError as bad:
+            raise _BadRowError(pc.list_parent_indices(lists)[bad.row].as_py(), bad.reason, bad.text) from bad
         lengths = pc.fill_null(pc.list_value_length(lists), 0)
         offsets = np.zeros(len(lists) + 1, dtype=np.int32)
         np.cumsum(np.frombuffer(lengths.buffers()[1], dtype=np.int32)[: len(lists)], out=offsets[1:])
@@ -310,7 +318,7 @@ class CsvDecoder(Decoder):
         if not self._format.ignore_parse_errors and pc.any(short).as_py():
             row = pc.index(short, True).as_py()
             reason = f"Row length mismatch. {len(type_.fields)} fields expected but was {lengths[row].as_py()}."
-            raise _BadRow(row, reason, texts[row].as_py())
+            raise _BadRowError(row, reason, texts[row].as_py())
         padded = pc.list_slice(lists, 0, len(type_.fields), return_fixed_size_list=True)
         children = []
         for position, field in enumerate(type_.fields):
@@ -335,7 +343,7 @@ class CsvDecoder(Decoder):
             if pc.any(wrong).as_py():
                 if not self._format.ignore_parse_errors:
                     at = pc.index(wrong, True).as_py()
-                    raise _BadRow(int(numbers[at]) - 1, _too_many(self._width, extra[at].as_py() or ""), "")
+                    raise _BadRowError(int(numbers[at]) - 1, _too_many(self._width, extra[at].as_py() or ""), "")
                 kept = pc.indices_nonzero(pc.invert(wrong))
                 table = table.take(kept)
                 numbers = numbers[np.frombuffer(kept.buffers()[1], dtype=np.uint64)[: len(kept)]]
@@ -356,7 +364,7 @@ class CsvDecoder(Decoder):
         arrays = []
         for index in self._projection:
             bulk = (
-                _whole(table.column(f"{index}")) if index < self._usual_width else pa.nulls(table.num_rows, pa.string())
+                self._bulk_column(table, index) if index < self._usual_width else pa.nulls(table.num_rows, pa.string())
             )
             texts = pa.concat_arrays([bulk, pa.array([fields[index] for fields in repaired], pa.string())])
             arrays.append(self._convert(pc.take(texts, order), index))
@@ -377,25 +385,30 @@ class CsvDecoder(Decoder):
         if row.error is not None:
             if self._format.ignore_parse_errors:
                 return None
-            raise _BadRow(at, row.error, row.text)
+            raise _BadRowError(at, row.error, row.text)
         if len(fields) == self._width + 1 and fields[-1] == "":
             fields = fields[:-1]
         if len(fields) > self._width:
             if self._format.ignore_parse_errors:
                 return None
-            raise _BadRow(at, _too_many(self._width, fields[self._width]), row.text)
+            raise _BadRowError(at, _too_many(self._width, fields[self._width]), row.text)
         self._check_width(at, len(fields), row.text)
         literal = self._format.null_literal
         padded = (*fields, *(None for _ in range(self._width - len(fields))))
-        return padded if literal is None else tuple(None if field == literal else field for field in padded)
+        if literal is None:
+            return padded
+        return tuple(
+            None if field == literal and not isinstance(column.type, ArrayType) else field
+            for field, column in zip(padded, self._columns, strict=True)
+        )
 
     def _check_width(self, at: int, width: int, text: str) -> None:
         # Flink compares with the number of projected fields, not with the table's.
         if width < len(self._projection) and not self._format.ignore_parse_errors:
             reason = f"Row length mismatch. {len(self._projection)} fields expected but was {width}."
-            raise _BadRow(at, reason, text)
+            raise _BadRowError(at, reason, text)
 
-    def _error(self, file: FileView, position: int, bad: _BadRow) -> ExecutionError:
+    def _error(self, file: FileView, position: int, bad: _BadRowError) -> ExecutionError:
         before = 0
         if position and file.compression is None:
             with open(file.path, "rb") as stream:
@@ -411,7 +424,7 @@ class CsvDecoder(Decoder):
         )
 
 
-class _BadRow(Exception):
+class _BadRowError(Exception):
     """A row that breaks a rule: ``row`` counts from 0 within the block."""
 
     def __init__(self, row: int, reason: str, text: str | None) -> None:

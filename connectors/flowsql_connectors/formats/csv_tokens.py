@@ -47,8 +47,18 @@ class CsvTokenizer:
             quote = re.escape(dialect.quote)
             inner = f"[^{quote}{escape}]|{quote}{quote}" + (f"|{escape}." if escape else "")
             self._quoted = re.compile(f"{quote}((?:{inner})*){quote}[ \t]*", re.DOTALL)
+        self._strict = re.compile(f"(?:{self._strict_field()})(?:{delimiter}(?:{self._strict_field()}))*")
         self._escaped = re.compile(f"{escape}(.)", re.DOTALL) if escape else None
         self._line_end = re.compile(r"\r\n|\n|\r")
+
+    def _strict_field(self) -> str:
+        if self._quoted is None or self._dialect.quote is None:
+            return self._unquoted.pattern
+        return f"{self._quoted.pattern}|[^{re.escape(self._dialect.delimiter)}\r\n{re.escape(self._dialect.quote)}]*"
+
+    def is_strict(self, row: CsvRow) -> bool:
+        """Whether the row is well-formed without any quote inside an unquoted field: what careful writers write."""
+        return row.error is None and self._strict.fullmatch(row.text) is not None
 
     def rows(self, text: str) -> Iterator[CsvRow]:
         """All rows of a text that begins at a row's start; a final line end makes no further row."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
 
 from flowsql_connectors.options import OptionSet, OptionValues
 from flowsql_core.errors import BindError, did_you_mean
@@ -63,20 +65,67 @@ class Decoder(ABC):
         """The rows of one range in file order, the same rows at every call."""
 
 
-class FileEncoder(ABC):
-    """Writes one part file. Bytes go to the stream that ``open_encoder`` was given."""
+class PartStream(Protocol):
+    """Where the bytes of one part file go."""
+
+    def write(self, data: bytes, /) -> int:
+        """Append bytes."""
+        ...
+
+
+class PartEncoder(ABC):
+    """Writes the rows of one part file."""
 
     @abstractmethod
-    def write(self, columns: tuple[Any, ...], num_rows: int) -> None:
-        """Append rows."""
+    def append(self, rows: Any, start: int, stop: int) -> None:
+        """Rows ``[start, stop)`` of what :meth:`FileEncoder.prepare` gave."""
 
+    @property
     @abstractmethod
-    def bytes_written(self) -> int:
+    def size_bytes(self) -> int:
         """Size of the file so far, as well as it is known."""
 
     @abstractmethod
     def close(self) -> None:
-        """Write what belongs at the end; the stream stays open."""
+        """Write what is kept back; the stream stays open."""
+
+
+class FileEncoder(ABC):
+    """Encodes the rows of one subtask for any number of part files: a batch at once, then cut into parts."""
+
+    @abstractmethod
+    def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
+        """A batch in the form that parts append slices of."""
+
+    @abstractmethod
+    def open_part(self, stream: PartStream) -> PartEncoder:
+        """A new part file over a stream."""
+
+
+class TextPart(PartEncoder):
+    """A part file of lines. Rows are an Arrow string array, each text with its line end."""
+
+    def __init__(self, stream: PartStream, head: bytes = b"") -> None:
+        self._stream = stream
+        self._size = 0
+        if head:
+            self._size += stream.write(head)
+
+    def append(self, rows: Any, start: int, stop: int) -> None:
+        """The lines' bytes lie one behind the other in the array's buffer."""
+        _, offsets, data = rows.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int32)
+        first, last = int(ends[rows.offset + start]), int(ends[rows.offset + stop])
+        if first < last:
+            self._size += self._stream.write(bytes(memoryview(data)[first:last]))
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written."""
+        return self._size
+
+    def close(self) -> None:
+        """Lines need no end."""
 
 
 class FileFormat(ABC):
@@ -100,8 +149,8 @@ class FileFormat(ABC):
         """A decoder for a scan; raises NotSupportedYetError for what it cannot read."""
 
     @abstractmethod
-    def encoder(self, stream: Any, columns: Schema, configuration: Mapping[str, str]) -> FileEncoder:
-        """An encoder of one part file over a binary stream."""
+    def encoder(self, columns: Schema) -> FileEncoder:
+        """An encoder for the columns that stand in the files."""
 
 
 class FormatFactory(ABC):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from flowsql_core.errors import BindError
-from flowsql_core.graph.specs import TableSpec
-from flowsql_core.types.logical import Schema
 
 from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_boolean, parse_choice
+from flowsql_core.errors import BindError
+from flowsql_core.graph.specs import TableSpec
+from flowsql_core.types.logical import Schema
 
 FAIL_ON_MISSING = ConnectorOption(
     "json.fail-on-missing-field", parse_boolean, False, "Whether an object must hold every field."
@@ -73,11 +70,11 @@ class JsonFormat(FileFormat):
 
         return JsonDecoder(self, context)
 
-    def encoder(self, stream: Any, columns: Schema, configuration: Mapping[str, str]) -> FileEncoder:
+    def encoder(self, columns: Schema) -> FileEncoder:
         """An encoder of one object a line."""
         from flowsql_connectors.formats.json_encode import JsonEncoder
 
-        return JsonEncoder(self, stream, columns)
+        return JsonEncoder(self, columns)
 
 
 class JsonFormatFactory(FormatFactory):

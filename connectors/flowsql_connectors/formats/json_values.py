@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
+from flowsql_connectors.formats.text_values import TextDialect, text_value
 from flowsql_core.eval.render import java_double
 from flowsql_core.types.logical import (
     ArrayType,
@@ -22,8 +23,6 @@ from flowsql_core.types.logical import (
     MultisetType,
     RowType,
 )
-
-from flowsql_connectors.formats.text_values import TextDialect, text_value
 
 
 class NumberText(str):

@@ -1,23 +1,19 @@
 """The ``parquet`` format: row groups are the ranges, unread columns are not touched.
 
-Timestamps: Flink reads stored instants as wall clocks of the machine's time zone unless ``parquet.utc-timezone`` is set;
-on a machine that runs in UTC both are the same.
+Timestamps: Flink reads stored instants as wall clocks of the machine's time zone unless ``parquet.utc-timezone`` is
+set; on a machine that runs in UTC both are the same.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from flowsql_core.errors import ConnectorError, ExecutionError
-from flowsql_core.graph.specs import TableSpec
-from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import LogicalType, Schema, TimestampType
 
 from flowsql_connectors.formats.format import (
     Columns,
@@ -31,6 +27,10 @@ from flowsql_connectors.formats.format import (
 )
 from flowsql_connectors.formats.rows_in_bytes import unreadable
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_boolean, parse_choice
+from flowsql_core.errors import ConnectorError, ExecutionError
+from flowsql_core.graph.specs import TableSpec
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import LogicalType, Schema, TimestampType
 
 UTC_TIMEZONE = ConnectorOption(
     "parquet.utc-timezone", parse_boolean, False, "Whether stored timestamps are read and written as UTC wall clocks."
@@ -75,11 +75,11 @@ class ParquetFormat(FileFormat):
         """A decoder of row groups."""
         return ParquetDecoder(self, context)
 
-    def encoder(self, stream: Any, columns: Schema, configuration: Mapping[str, str]) -> FileEncoder:
-        """An encoder of one parquet file."""
+    def encoder(self, columns: Schema) -> FileEncoder:
+        """An encoder of parquet files."""
         from flowsql_connectors.formats.parquet_encode import ParquetEncoder
 
-        return ParquetEncoder(self, stream, columns)
+        return ParquetEncoder(self, columns)
 
 
 class ParquetFormatFactory(FormatFactory):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 from flowsql_connectors.formats.format import (
     DecodeContext,
@@ -63,7 +62,7 @@ class UnreadableFormat(FileFormat):
         """Refuses."""
         raise NotSupportedYetError(f"format '{self._name}'")
 
-    def encoder(self, stream: Any, columns: Schema, configuration: Mapping[str, str]) -> FileEncoder:
+    def encoder(self, columns: Schema) -> FileEncoder:
         """Refuses."""
         raise NotSupportedYetError(f"format '{self._name}'")
 

@@ -1,4 +1,4 @@
-"""Where rows begin in a text file: byte ranges become whole rows, so that readers of one file neither lose nor repeat any.
+"""Where rows begin in a text file: byte ranges become whole rows, so that readers neither lose nor repeat any.
 
 The start of a row at or behind a position is a function of file and position alone; two neighbours that ask for the
 same border get the same answer. Compressed files are read from their beginning and cut at row ends.

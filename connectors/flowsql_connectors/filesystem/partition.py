@@ -1,0 +1,192 @@
+"""Partitions of a file sink: folder names from columns, rows sorted by folder, the time that a partition stands for."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_connectors.filesystem.files import escape_path_name, unescape_path_name
+from flowsql_connectors.filesystem.options import (
+    COMMIT_DELAY_MS,
+    COMMIT_POLICY,
+    COMMIT_POLICY_CLASS,
+    COMMIT_TRIGGER,
+    COMMIT_ZONE,
+    DEFAULT_NAME,
+    EXTRACTOR_CLASS,
+    EXTRACTOR_KIND,
+    SUCCESS_NAME,
+    TIMESTAMP_FORMATTER,
+    TIMESTAMP_PATTERN,
+)
+from flowsql_connectors.options import OptionValues
+from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
+from flowsql_core.eval.render import Notation, render_column
+from flowsql_core.graph.specs import TableSpec
+from flowsql_core.types.logical import CharacterType
+
+
+class Partitioner:
+    """Finds the folder of each row."""
+
+    def __init__(self, table: TableSpec, default_name: str) -> None:
+        names = [column.name for column in table.columns]
+        self._keys = [(names.index(key), key) for key in table.partition_keys]
+        self._table = table
+        self._default_name = default_name
+
+    def group(self, columns: tuple[Any, ...], num_rows: int) -> tuple[Any | None, list[tuple[str, int, int]]]:
+        """Rows by folder.
+
+        Returns:
+            ``(order, runs)``: positions that bring the rows of each folder together in their order (None when they
+            are so already), and per folder ``(folder, start, stop)`` within that order. The folder of a table without
+            partitions is ``""``.
+        """
+        if not self._keys:
+            return None, [("", 0, num_rows)]
+        encoded = pc.dictionary_encode(self._folders(columns))
+        codes = np.frombuffer(encoded.indices.buffers()[1], dtype=np.int32)[:num_rows]
+        order = None
+        if (codes[1:] < codes[:-1]).any():
+            by_code = np.argsort(codes, kind="stable")
+            order, codes = pa.array(by_code), codes[by_code]
+        borders = np.flatnonzero(np.diff(codes)) + 1
+        starts = [0, *borders.tolist()]
+        stops = [*borders.tolist(), num_rows]
+        folders = [encoded.dictionary[int(codes[start])].as_py() for start in starts]
+        return order, list(zip(folders, starts, stops, strict=True))
+
+    def _folders(self, columns: tuple[Any, ...]) -> Any:
+        levels = []
+        for index, key in self._keys:
+            type_ = self._table.columns[index].type
+            column = columns[index]
+            texts = column if isinstance(type_, CharacterType) else render_column(column, type_, Notation.ROW)
+            if column.null_count and not isinstance(type_, CharacterType):
+                texts = pc.if_else(pc.is_valid(column), texts, pa.scalar(None, pa.string()))
+            encoded = pc.dictionary_encode(pc.fill_null(texts, ""))
+            head = f"{escape_path_name(key)}="
+            # Python over the distinct values only: there are few in a batch.
+            names = pa.array(
+                [head + escape_path_name(value.as_py() or self._default_name) for value in encoded.dictionary],
+                pa.string(),
+            )
+            levels.append(pc.take(names, encoded.indices))
+        return levels[0] if len(levels) == 1 else pc.binary_join_element_wise(*levels, "/")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPolicy:
+    """When a partition is complete and what tells so. ``by_watermark``: partition-time, else process-time."""
+
+    by_watermark: bool
+    delay_ms: int
+    success_name: str
+    zone: str
+    pattern: str | None
+    formatter: str | None
+
+    @staticmethod
+    def of(values: OptionValues, table: TableSpec) -> CommitPolicy | None:
+        """The policy of a table; None when it has none.
+
+        Raises:
+            NotSupportedYetError: metastore, custom policies and extractors.
+        """
+        kind = values.get(COMMIT_POLICY)
+        if kind is None:
+            return None
+        for part in kind.split(","):
+            if part.strip().lower() != "success-file":
+                raise NotSupportedYetError(f"partition commit policy '{part.strip()}'")
+        if values.get(COMMIT_POLICY_CLASS) is not None or values.get(EXTRACTOR_CLASS) is not None:
+            raise NotSupportedYetError("partition commit policies and time extractors as Java classes")
+        if values.get(EXTRACTOR_KIND) != "default":
+            raise NotSupportedYetError(f"partition time extractor '{values.get(EXTRACTOR_KIND)}'")
+        if not table.partition_keys:
+            return None
+        zone = values.get(COMMIT_ZONE)
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise BindError("invalid-option-value", f"'{COMMIT_ZONE.key}': no time zone is named '{zone}'.") from error
+        return CommitPolicy(
+            by_watermark=values.get(COMMIT_TRIGGER) == "partition-time",
+            delay_ms=values.get(COMMIT_DELAY_MS),
+            success_name=values.get(SUCCESS_NAME),
+            zone=zone,
+            pattern=values.get(TIMESTAMP_PATTERN),
+            formatter=values.get(TIMESTAMP_FORMATTER),
+        )
+
+    def partition_ms(self, folder: str) -> int:
+        """Epoch milliseconds of the time that a partition folder stands for.
+
+        Raises:
+            ExecutionError: its values make no time.
+        """
+        values = dict(_key_value(level) for level in folder.split("/"))
+        text = next(iter(values.values())) if self.pattern is None else self.pattern
+        if self.pattern is not None:
+            # Longer names first: $hour must not be read as $ho followed by 'ur'.
+            for key in sorted(values, key=len, reverse=True):
+                text = text.replace(f"${key}", values[key])
+        try:
+            local = _parse_time(text, self.formatter)
+        except ValueError as error:
+            raise ExecutionError(
+                "bad-partition-time",
+                f"Partition '{folder}' makes no time: '{text}'.",
+                hint=f"'{TIMESTAMP_PATTERN.key}' must give yyyy-MM-dd HH:mm:ss or yyyy-MM-dd",
+            ) from error
+        return int(local.replace(tzinfo=ZoneInfo(self.zone)).timestamp() * 1000)
+
+
+def default_partition_name(values: OptionValues) -> str:
+    """``partition.default-name``."""
+    return values.get(DEFAULT_NAME)
+
+
+def success_name(values: OptionValues) -> str:
+    """``sink.partition-commit.success-file.name``."""
+    return values.get(SUCCESS_NAME)
+
+
+def _key_value(level: str) -> tuple[str, str]:
+    key, _, value = level.partition("=")
+    return unescape_path_name(key), unescape_path_name(value)
+
+
+_TIME: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?")
+_LETTERS: Final = {"yyyy": "%Y", "uuuu": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+
+
+def _parse_time(text: str, formatter: str | None) -> datetime.datetime:
+    if formatter is None:
+        match = _TIME.fullmatch(text)
+        if match is None:
+            raise ValueError(text)
+        year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+        return datetime.datetime(year, month, day, hour, minute, second)
+    return datetime.datetime.strptime(text, _strptime_form(formatter))
+
+
+def _strptime_form(formatter: str) -> str:
+    form = ""
+    for piece in re.finditer(r"'([^']*)'|(([a-zA-Z])\3*)|[^a-zA-Z']+", formatter):
+        letters = piece[2]
+        if letters is None:
+            form += (piece[1] if piece[1] is not None else piece[0]).replace("%", "%%")
+        elif letters in _LETTERS:
+            form += _LETTERS[letters]
+        else:
+            raise NotSupportedYetError(f"letters '{letters}' in '{TIMESTAMP_FORMATTER.key}'")
+    return form

@@ -1,0 +1,98 @@
+"""INSERT INTO files: writers of hidden part files, one committer that shows them and marks complete partitions."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+
+from flowsql_connectors.filesystem.commit import FileCommitter
+from flowsql_connectors.filesystem.files import escape_path_name, local_path
+from flowsql_connectors.filesystem.options import (
+    AUTO_COMPACTION,
+    CHECK_MS,
+    INACTIVITY_MS,
+    PATH,
+    ROLLING_SIZE,
+    ROLLOVER_MS,
+    SHUFFLE,
+)
+from flowsql_connectors.filesystem.partition import CommitPolicy, default_partition_name
+from flowsql_connectors.filesystem.writer import FileWriter, Rolling
+from flowsql_connectors.formats.format import FileFormat
+from flowsql_connectors.options import SINK_PARALLELISM, OptionValues
+from flowsql_connectors.spi.sink import Committer, SinkWriter, TableSink, WriterContext
+from flowsql_core.errors import ConnectorError, NotSupportedYetError
+from flowsql_core.graph.specs import SinkSpec
+from flowsql_core.row import INSERT_ONLY, ChangelogMode
+
+
+class FileSink(TableSink):
+    """Appends to (or overwrites) a folder of files."""
+
+    def __init__(
+        self, sink: SinkSpec, values: OptionValues, format_: FileFormat, configuration: Mapping[str, str]
+    ) -> None:
+        self._sink = sink
+        self._values = values
+        self._format = format_
+        self._root = local_path(values.get(PATH))
+        if os.path.exists(self._root) and not os.path.isdir(self._root):
+            raise ConnectorError("path-is-a-file", f"Path {self._root} of table {sink.table.name} is a file.")
+        if values.get(AUTO_COMPACTION):
+            raise NotSupportedYetError("'auto-compaction' of the filesystem sink")
+        if values.get(SHUFFLE):
+            raise NotSupportedYetError("'sink.shuffle-by-partition.enable'")
+        batch = configuration.get("execution.runtime-mode", "streaming").lower() == "batch"
+        self._policy = CommitPolicy.of(values, sink.table)
+        self._batch = batch
+
+    def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
+        """Files hold no updates."""
+        return INSERT_ONLY
+
+    def parallelism(self) -> int | None:
+        """``sink.parallelism``."""
+        return self._values.get(SINK_PARALLELISM)
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """A writer with part files of its own."""
+        keys = self._sink.table.partition_keys
+        file_columns = tuple(column for column in self._sink.table.columns if column.name not in keys)
+        rolling = Rolling(
+            self._values.get(ROLLING_SIZE),
+            self._values.get(ROLLOVER_MS),
+            self._values.get(INACTIVITY_MS),
+            self._values.get(CHECK_MS),
+        )
+        return FileWriter(
+            root=self._root,
+            table=self._sink.table,
+            encoder=self._format.encoder(file_columns),
+            rolling=rolling,
+            policy=self._policy,
+            default_name=default_partition_name(self._values),
+            run_id=str(uuid.uuid4()),
+            context=context,
+        )
+
+    def create_committer(self) -> Committer | None:
+        """The committer of the whole INSERT."""
+        overwrite = None
+        if self._sink.overwrite:
+            overwrite = self._overwritten_folder()
+        return FileCommitter(self._root, self._policy, overwrite, bool(self._sink.overwrite), self._batch)
+
+    def _overwritten_folder(self) -> str | None:
+        """The folder that is emptied whatever was written; None: only folders that got rows."""
+        table = self._sink.table
+        if not table.partition_keys:
+            return ""
+        static = dict(self._sink.static_partition)
+        levels = []
+        for key in table.partition_keys:
+            if key not in static:
+                break
+            levels.append(f"{escape_path_name(key)}={escape_path_name(static[key])}")
+        # Further keys that are not static make it dynamic again below the static ones.
+        return "/".join(levels) if len(levels) == len(table.partition_keys) else None

@@ -1,0 +1,132 @@
+"""Columns to lines of csv, with the quoting of Flink's writer (Jackson's loose one).
+
+A text is quoted if it is longer than 24 characters or holds a character up to the greatest of delimiter, quote and
+line feed, or a back-slash; numbers and booleans never are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream, TextPart
+from flowsql_connectors.formats.text_output import (
+    base64_texts,
+    decimal_texts,
+    regrouped,
+    stripped_plain_texts,
+    time_texts,
+    timestamp_texts,
+)
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.eval.render import float_texts
+from flowsql_core.types.logical import (
+    ArrayType,
+    BinaryStringType,
+    BooleanType,
+    CharacterType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LogicalType,
+    RowType,
+    Schema,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+)
+
+if TYPE_CHECKING:
+    from flowsql_connectors.formats.csv import CsvFormat
+
+_UNCHECKED_LENGTH: Final = 24
+
+
+class CsvEncoder(FileEncoder):
+    """Lines of one table."""
+
+    def __init__(self, format_: CsvFormat, columns: Schema) -> None:
+        self._format = format_
+        self._columns = columns
+        dialect = format_.dialect
+        self._null = format_.null_literal or ""
+        top = max(ord(dialect.delimiter), ord(dialect.quote or "\0"), ord("\n"))
+        escape = re.escape(dialect.escape) if dialect.escape else ""
+        self._special = f"[\\x00-\\x{{{top:x}}}\\\\{escape}]"
+
+    def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
+        """The lines of a batch."""
+        texts = [
+            pc.fill_null(self._texts(array, column.type), self._null)
+            for array, column in zip(columns, self._columns, strict=True)
+        ]
+        if not texts:
+            return pa.array(["\n"] * num_rows, pa.string())
+        texts[-1] = pc.binary_join_element_wise(texts[-1], "\n", "")
+        if len(texts) == 1:
+            return texts[0]
+        return pc.binary_join_element_wise(*texts, self._format.dialect.delimiter)
+
+    def open_part(self, stream: PartStream) -> PartEncoder:
+        """A part file; with ``csv.header`` its first line holds the names."""
+        head = b""
+        if self._format.header:
+            names = self._quoted(pa.array([column.name for column in self._columns]))
+            head = (self._format.dialect.delimiter.join(name.as_py() for name in names) + "\n").encode()
+        return TextPart(stream, head)
+
+    def _texts(self, array: Any, type_: LogicalType) -> Any:
+        """The field's text with its quotes; NULL stays NULL."""
+        match type_:
+            case BooleanType() | IntegerType() | FloatType() | DoubleType() | DecimalType():
+                return self._plain(array, type_)
+        return self._quoted(self._plain(array, type_))
+
+    def _plain(self, array: Any, type_: LogicalType) -> Any:
+        match type_:
+            case BooleanType() | IntegerType() | CharacterType() | DateType():
+                return pc.cast(array, pa.string())
+            case FloatType() | DoubleType():
+                return float_texts(array)
+            case DecimalType():
+                return decimal_texts(array, plain=False) if self._format.scientific else stripped_plain_texts(array)
+            case BinaryStringType():
+                return base64_texts(array)
+            case TimeType():
+                return time_texts(array)
+            case TimestampType() | TimestampLtzType():
+                return timestamp_texts(array, " ")
+            case ArrayType(element=element):
+                inner = pc.fill_null(self._plain(array.flatten(), element), self._null)
+                return pc.binary_join(regrouped(array, inner), self._format.array_delimiter)
+            case RowType(fields=fields):
+                parts = [
+                    pc.fill_null(self._plain(pc.struct_field(array, [i]), field.type), self._null)
+                    for i, field in enumerate(fields)
+                ]
+                joined = (
+                    pc.binary_join_element_wise(*parts, self._format.array_delimiter) if len(parts) > 1 else parts[0]
+                )
+                return pc.if_else(pc.is_valid(array), joined, pa.scalar(None, pa.string()))
+        raise NotSupportedYetError(f"writing {type_} to csv")
+
+    def _quoted(self, texts: Any) -> Any:
+        quote, escape = self._format.dialect.quote, self._format.dialect.escape
+        if quote is None:
+            return texts
+        special = pc.match_substring_regex(texts, self._special)
+        wanted = pc.or_(special, pc.greater(pc.utf8_length(texts), _UNCHECKED_LENGTH))
+        if not pc.any(wanted).as_py():
+            return texts
+        inner = texts
+        if escape is not None and pc.any(pc.match_substring(texts, escape)).as_py():
+            inner = pc.replace_substring(inner, escape, escape * 2)
+        if pc.any(pc.match_substring(texts, quote)).as_py():
+            inner = pc.replace_substring(inner, quote, quote * 2)
+        quoted = pc.binary_join_element_wise(quote, inner, quote, "")
+        return quoted if pc.all(wanted).as_py() else pc.if_else(wanted, quoted, texts)

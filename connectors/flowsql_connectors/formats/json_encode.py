@@ -1,0 +1,127 @@
+"""Columns to lines of json: one object a row, fields in the order of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream, TextPart
+from flowsql_connectors.formats.text_output import base64_texts, decimal_texts, regrouped, time_texts, timestamp_texts
+from flowsql_connectors.formats.text_values import TextDialect
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.eval.render import Notation, json_strings, render_column
+from flowsql_core.types.logical import (
+    BIGINT,
+    ArrayType,
+    BinaryStringType,
+    BooleanType,
+    CharacterType,
+    Column,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LogicalType,
+    MapType,
+    MultisetType,
+    RowType,
+    Schema,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+)
+
+if TYPE_CHECKING:
+    from flowsql_connectors.formats.json import JsonFormat
+
+
+class JsonEncoder(FileEncoder):
+    """Lines of one table."""
+
+    def __init__(self, format_: JsonFormat, columns: Schema) -> None:
+        self._format = format_
+        self._columns = columns
+        self._separator = "T" if format_.dialect is TextDialect.JSON_ISO else " "
+
+    def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
+        """The lines of a batch."""
+        if not columns:
+            return pa.array(["{}\n"] * num_rows, pa.string())
+        return pc.binary_join_element_wise(self._object(list(columns), self._columns), "\n", "")
+
+    def open_part(self, stream: PartStream) -> PartEncoder:
+        """A part file."""
+        return TextPart(stream)
+
+    def _object(self, arrays: list[Any], columns: Schema) -> Any:
+        """``{"a":1,"b":"x"}`` a row."""
+        if self._format.ignore_nulls:
+            parts = [
+                pc.fill_null(pc.binary_join_element_wise(f",{_key(c.name)}:", self._value(array, c.type), ""), "")
+                for array, c in zip(arrays, columns, strict=True)
+            ]
+            joined = pc.binary_join_element_wise(*parts, "") if len(parts) > 1 else parts[0]
+            return pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 1), "}", "")
+        pieces: list[Any] = []
+        for at, (array, column) in enumerate(zip(arrays, columns, strict=True)):
+            pieces.append(("{" if at == 0 else ",") + _key(column.name) + ":")
+            pieces.append(pc.fill_null(self._value(array, column.type), "null"))
+        return pc.binary_join_element_wise(*pieces, "}", "")
+
+    def _value(self, array: Any, type_: LogicalType) -> Any:
+        """JSON texts; NULL stays NULL."""
+        match type_:
+            case BooleanType() | IntegerType():
+                return pc.cast(array, pa.string())
+            case FloatType() | DoubleType():
+                texts = render_column(array, type_, Notation.JSON)
+                return pc.if_else(pc.is_valid(array), texts, pa.scalar(None, pa.string()))
+            case DecimalType():
+                return decimal_texts(array, self._format.plain_decimals)
+            case CharacterType():
+                return json_strings(array)
+            case BinaryStringType():
+                return _in_quotes(base64_texts(array))
+            case DateType():
+                return _in_quotes(pc.cast(array, pa.string()))
+            case TimeType():
+                return _in_quotes(time_texts(array))
+            case TimestampType() | TimestampLtzType():
+                return _in_quotes(timestamp_texts(array, self._separator))
+            case ArrayType(element=element):
+                inner = pc.fill_null(self._value(array.flatten(), element), "null")
+                return pc.binary_join_element_wise("[", pc.binary_join(regrouped(array, inner), ","), "]", "")
+            case MapType(key=key, value=value):
+                return self._map(array, key, value)
+            case MultisetType(element=element):
+                return self._map(array, element, BIGINT)
+            case RowType(fields=fields):
+                children = [pc.struct_field(array, [index]) for index in range(len(fields))]
+                texts = self._object(children, tuple(Column(field.name, field.type) for field in fields))
+                return pc.if_else(pc.is_valid(array), texts, pa.scalar(None, pa.string()))
+        raise NotSupportedYetError(f"writing {type_} to json")
+
+    def _map(self, array: Any, key: LogicalType, value: LogicalType) -> Any:
+        """An object; Arrow's maps have no NULL key, so ``json.map-null-key.*`` never comes into play."""
+        if not isinstance(key, CharacterType):
+            raise NotSupportedYetError(f"JSON format doesn't support non-string as key type of map: {key}")
+        entries = pa.StructArray.from_arrays([array.keys, array.items], ["k", "v"])
+        lists = pa.ListArray.from_arrays(array.offsets, entries)
+        if array.null_count:
+            lists = pc.if_else(pc.is_valid(array), lists, pa.scalar(None, lists.type))
+        pairs = lists.flatten()
+        items = pc.fill_null(self._value(pairs.field(1), value), "null")
+        texts = pc.binary_join_element_wise(json_strings(pairs.field(0)), items, ":")
+        return pc.binary_join_element_wise("{", pc.binary_join(regrouped(lists, texts), ","), "}", "")
+
+
+def _key(name: str) -> str:
+    return orjson.dumps(name).decode()
+
+
+def _in_quotes(texts: Any) -> Any:
+    return pc.binary_join_element_wise('"', texts, '"', "")

@@ -1,0 +1,139 @@
+"""Columns to parquet files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream
+from flowsql_connectors.formats.parquet import machine_zone
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import LogicalType, Schema, TimestampType
+
+if TYPE_CHECKING:
+    from flowsql_connectors.formats.parquet import ParquetFormat
+
+_UNITS: Final = {"nanos": "ns", "micros": "us", "millis": "ms"}
+#: In-memory bytes are several times the encoded ones; a row group is written when these are reached.
+_BUFFERED_BYTES: Final = 64 * 1024 * 1024
+
+
+class ParquetEncoder(FileEncoder):
+    """Parquet files of one table; timestamps as INT96 unless ``parquet.write.int64.timestamp``."""
+
+    def __init__(self, format_: ParquetFormat, columns: Schema) -> None:
+        self.format = format_
+        self._columns = columns
+        self.schema = pa.schema([pa.field(c.name, self._file_type(c.type), nullable=c.type.nullable) for c in columns])
+
+    def _file_type(self, type_: LogicalType) -> Any:
+        target = to_arrow(type_)
+        if pa.types.is_timestamp(target) and self.format.int64_timestamps:
+            return pa.timestamp(_UNITS[self.format.timestamp_unit], target.tz)
+        return target
+
+    def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
+        """The batch with the file's types."""
+        arrays = []
+        for array, column, field in zip(columns, self._columns, self.schema, strict=True):
+            if isinstance(column.type, TimestampType) and not self.format.utc_timezone:
+                array = _as_instant(array)
+            arrays.append(pc.cast(array, options=pc.CastOptions(field.type, allow_time_truncate=True)))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def open_part(self, stream: PartStream) -> PartEncoder:
+        """A part file."""
+        return ParquetPart(self, stream)
+
+
+class ParquetPart(PartEncoder):
+    """Keeps rows until a row group is worth writing."""
+
+    def __init__(self, encoder: ParquetEncoder, stream: PartStream) -> None:
+        self._encoder = encoder
+        self._stream = stream
+        self._writer: Any = None
+        self._kept: list[Any] = []
+        self._kept_bytes = 0
+        self._written_bytes = 0
+
+    def append(self, rows: Any, start: int, stop: int) -> None:
+        """Keep rows; write a row group when enough are there."""
+        part = rows.slice(start, stop - start)
+        self._kept.append(part)
+        self._kept_bytes += part.nbytes
+        if self._kept_bytes >= min(_BUFFERED_BYTES, self._encoder.format.block_bytes):
+            self._write_group()
+
+    @property
+    def size_bytes(self) -> int:
+        """Encoded bytes and the kept rows' own size."""
+        return self._written_bytes + self._kept_bytes
+
+    def close(self) -> None:
+        """Write the last row group and the footer."""
+        self._write_group()
+        self._writer.close()
+
+    def _write_group(self) -> None:
+        import pyarrow.parquet as pq
+
+        if self._writer is None:
+            codec = self._encoder.format.compression
+            self._writer = pq.ParquetWriter(
+                _Counting(self),
+                self._encoder.schema,
+                compression="NONE" if codec == "UNCOMPRESSED" else codec,
+                use_deprecated_int96_timestamps=not self._encoder.format.int64_timestamps,
+            )
+        if self._kept:
+            table = pa.Table.from_batches(self._kept, self._encoder.schema)
+            self._kept, self._kept_bytes = [], 0
+            self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+    def write_through(self, data: bytes) -> int:
+        """Encoded bytes on their way to the stream."""
+        self._written_bytes += len(data)
+        return self._stream.write(data)
+
+
+class _Counting:
+    """The file object that Arrow's writer wants."""
+
+    def __init__(self, part: ParquetPart) -> None:
+        self._part = part
+        self._at = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        self._at += self._part.write_through(bytes(data))
+        return len(data)
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        """Nothing is kept back here."""
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _as_instant(array: Any) -> Any:
+    """Wall clocks of the machine's time zone as instants, which is what INT96 holds."""
+    zone = machine_zone()
+    if zone is None:
+        return array
+    instants = pc.assume_timezone(array, zone, ambiguous="earliest", nonexistent="latest")
+    return instants.cast(pa.timestamp(array.type.unit, "UTC")).cast(array.type)

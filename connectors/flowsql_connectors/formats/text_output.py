@@ -1,0 +1,69 @@
+"""Values as the texts that csv and json files hold; NULL stays NULL."""
+
+from __future__ import annotations
+
+import base64
+import decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql_core.eval.render import over_distinct, plain_timestamps
+
+
+def timestamp_texts(array: Any, separator: str) -> pa.StringArray:
+    """``yyyy-MM-dd HH:mm:ss`` with the fraction's digits up to the last one that is not zero; LTZ with ``Z``."""
+    texts = _without_zeros(plain_timestamps(array))
+    if separator != " ":
+        texts = pc.replace_substring(texts, " ", separator)
+    return texts if array.type.tz is None else pc.binary_join_element_wise(texts, "Z", "")
+
+
+def time_texts(array: Any) -> pa.StringArray:
+    """``HH:mm:ss`` with the fraction's digits up to the last one that is not zero."""
+    return _without_zeros(pc.cast(array, pa.string()))
+
+
+def _without_zeros(texts: pa.StringArray) -> pa.StringArray:
+    # Arrow writes the fraction of the whole unit; most often it is all zero.
+    return pc.replace_substring_regex(texts, r"\.?0+$", "") if _any_zero_end(texts) else texts
+
+
+def _any_zero_end(texts: pa.StringArray) -> bool:
+    return bool(pc.any(pc.ends_with(texts, "0")).as_py())
+
+
+def decimal_texts(array: Any, plain: bool) -> pa.StringArray:
+    """``BigDecimal``'s text: all digits of the scale when ``plain``, else without trailing zeros and as ``1E+2``."""
+    return over_distinct(array, (lambda value: format(value, "f")) if plain else _stripped)
+
+
+def stripped_plain_texts(array: Any) -> pa.StringArray:
+    """Without trailing zeros and without an exponent."""
+    return over_distinct(array, lambda value: format(_strip(value), "f"))
+
+
+def _strip(value: decimal.Decimal) -> decimal.Decimal:
+    with decimal.localcontext() as context:
+        context.prec = 40
+        return value.normalize() if value else decimal.Decimal(0)
+
+
+def _stripped(value: decimal.Decimal) -> str:
+    return str(_strip(value))
+
+
+def base64_texts(array: Any) -> pa.StringArray:
+    """Base64 of bytes."""
+    return over_distinct(array, lambda value: base64.b64encode(value).decode())
+
+
+def regrouped(array: Any, values: Any) -> Any:
+    """The list array with other elements, as many as ``array.flatten()`` gave."""
+    lengths = pc.fill_null(pc.list_value_length(array), 0)
+    offsets = np.zeros(len(array) + 1, dtype=np.int32)
+    np.cumsum(np.frombuffer(lengths.buffers()[1], dtype=np.int32)[lengths.offset :][: len(array)], out=offsets[1:])
+    mask = pc.is_null(array) if array.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
