@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.element import MIN_WATERMARK
 
 Int64s = npt.NDArray[np.int64]
@@ -61,7 +61,7 @@ class RowTimes:
 
 @dataclass(frozen=True, eq=False)
 class WatermarkTrack:
-    """Watermarks inside a batch: before row ``offsets[i]`` the watermark becomes ``wm_ms[i]``; offset n: after all rows.
+    """Watermarks inside a batch: before row ``offsets[i]`` the watermark becomes ``wm_ms[i]``; n: after all rows.
 
     ``offsets`` int32 (m,), not falling; ``wm_ms`` int64 (m,), strictly rising. Both read-only by convention.
     """
@@ -92,18 +92,18 @@ class WatermarkTrack:
 
     def at_least(self, floor_ms: int) -> WatermarkTrack | None:
         """Only the entries above ``floor_ms`` (what is new to a receiver that already stands there)."""
-        lo = int(np.searchsorted(self.wm_ms, floor_ms, side="right"))
-        if lo == 0:
+        if len(self) and self.wm_ms[0] > floor_ms:  # the common case, without a search
             return self
+        lo = int(np.searchsorted(self.wm_ms, floor_ms, side="right"))
         return WatermarkTrack(self.offsets[lo:], self.wm_ms[lo:]) if lo < len(self.wm_ms) else None
 
     def capped(self, ceiling_ms: int, floor_ms: int) -> WatermarkTrack | None:
         """Minimum with another channel's watermark, entries that do not lift ``floor_ms`` dropped."""
         if not len(self) or ceiling_ms <= floor_ms:
             return None
-        hi = int(np.searchsorted(self.wm_ms, ceiling_ms, side="left"))
         track = self
-        if hi < len(self):
+        if self.wm_ms[-1] > ceiling_ms:
+            hi = int(np.searchsorted(self.wm_ms, ceiling_ms, side="left"))
             wm_ms = self.wm_ms[: hi + 1].copy()
             wm_ms[hi] = ceiling_ms
             track = WatermarkTrack(self.offsets[: hi + 1], wm_ms)

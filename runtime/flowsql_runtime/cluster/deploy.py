@@ -50,6 +50,10 @@ DEBUG = option(
 )
 SPILL_DIRECTORY = option("io.tmp.dirs", str, "", "Folder for files that memory cannot hold; empty: the machine's.")
 
+#: Part of the memory budget that the exchanges of one job may take.
+NETWORK_SHARE = 0.25
+SMALLEST_CHANNEL_BYTES = 64 << 10
+
 #: Rows after which source subtasks suspend, by (operator uid, subtask): the cut of a whole graph.
 Cut: TypeAlias = Mapping[tuple[str, int], int]
 
@@ -64,6 +68,7 @@ class Deployment:
     processing_time: ProcessingTime
     budget: MemoryBudget
     metrics: JobMetrics
+    network_memory: OperatorMemory
     seed: int
     restored: JobSnapshot = field(default_factory=dict)
     cut: Cut | None = None
@@ -85,7 +90,7 @@ class _Builder:
             configuration.get(BUFFER_TIMEOUT_MS) if configuration.get(BUFFER_TIMEOUT_ENABLED) else NEVER_FLUSH
         )
         self._target_rows = configuration.get(BATCH_ROWS)
-        self._channel_bytes = configuration.get(CHANNEL_BYTES)
+        self._channel_bytes = self._reserve_channels(configuration.get(CHANNEL_BYTES))
         self._parameters = dict(configuration.items())
         self._mailboxes: dict[tuple[int, int], Mailbox] = {}
         self._queues: dict[tuple[int, int], ConsumerQueue] = {}
@@ -104,6 +109,17 @@ class _Builder:
         for position, edge in enumerate(self._graph.edges):
             self._connect(position, edge, by_id[edge.source_vertex], by_id[edge.target_vertex])
         return [self._task(vertex, subtask) for vertex in self._graph.vertices for subtask in range(vertex.parallelism)]
+
+    def _reserve_channels(self, wanted_bytes: int) -> int:
+        """Bytes of one channel: as configured, unless all of them together would take too much of the budget."""
+        width = {vertex.id: vertex.parallelism for vertex in self._graph.vertices}
+        channels = sum(width[edge.source_vertex] * width[edge.target_vertex] for edge in self._graph.edges)
+        if not channels:
+            return wanted_bytes
+        share = int(self._job.budget.total_bytes * NETWORK_SHARE)
+        each = min(wanted_bytes, max(SMALLEST_CHANNEL_BYTES, share // channels))
+        self._job.network_memory.reserve(each * channels)
+        return each
 
     def _restore(self) -> None:
         for vertex in self._graph.vertices:

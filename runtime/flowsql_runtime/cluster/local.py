@@ -20,7 +20,7 @@ from flowsql_runtime.metrics.registry import JobMetrics
 from flowsql_runtime.network.partition import OutputFlusher
 from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.mailbox import TaskCancelled
-from flowsql_runtime.task.memory import MEMORY, MemoryBudget
+from flowsql_runtime.task.memory import MEMORY, MemoryBudget, OperatorMemory
 from flowsql_runtime.task.restore import JobSnapshot
 from flowsql_runtime.task.services import JobServices
 from flowsql_runtime.task.task import StreamTask
@@ -236,6 +236,7 @@ class LocalCluster:
             self.budget = MemoryBudget.of_option(configuration.get(MEMORY))
         job = Job(graph)
         services = JobServices(graph.name, job.id)
+        network_memory = OperatorMemory(self.budget, "exchange")
         deployment = Deployment(
             graph=graph,
             configuration=configuration,
@@ -243,12 +244,19 @@ class LocalCluster:
             processing_time=ProcessingTime(self.clock),
             budget=self.budget,
             metrics=job.metrics,
+            network_memory=network_memory,
             seed=random.randrange(1 << 62) if self._seed is None else self._seed,
             restored=restored,
             cut=cut,
             on_snapshot=job._add_snapshots,
         )
-        return _Run(job, deployment.tasks(), services, collect_resources(graph))
+        try:
+            tasks = deployment.tasks()
+        except BaseException:
+            network_memory.close()
+            raise
+        job.on_end(network_memory.close)
+        return _Run(job, tasks, services, collect_resources(graph))
 
 
 class _Run:

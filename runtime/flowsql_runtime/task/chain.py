@@ -99,9 +99,11 @@ class CopyingChainingOutput(ChainingOutput):
 
     def collect(self, batch: ChangelogBatch) -> None:
         """Rows for the next operator, objects copied deeply."""
-        if any(isinstance(column, PyObjectColumn) for column in batch.columns):
-            batch = batch.with_columns([_copied(column) for column in batch.columns])
-        super().collect(batch)
+        for column in batch.columns:
+            if type(column) is PyObjectColumn:
+                batch = batch.with_columns([_copied(column) for column in batch.columns])
+                break
+        ChainingOutput.collect(self, batch)
 
 
 def _copied(column: Any) -> Any:
@@ -294,6 +296,8 @@ class OperatorChain:
                 node.operator.close()
             except Exception as error:
                 first = first or named_failure(error, node.name)
+        for node in self.operators:
+            node.operator.ctx.memory.close()
         self._opened = 0
         return first
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 
 
 class TaskCancelled(BaseException):
@@ -14,15 +14,16 @@ class TaskCancelled(BaseException):
 class Mailbox:
     """Mails in order, and a sleep that any wake-up ends.
 
-    A wake-up sets a flag and takes the lock only when the owner sleeps: handing a batch to a busy task costs no system
-    call. The owner looks at its queues after every sleep, so a wake-up that came early is never lost.
+    A wake-up sets a flag and goes through the queue only when the owner sleeps: handing a batch to a busy task costs no
+    system call. The owner looks at its queues after every sleep, so a wake-up that came early is never lost, and one
+    too many does no harm. ``SimpleQueue`` because it waits in C; a Condition makes a lock for every wait.
     """
 
-    __slots__ = ("_condition", "_mails", "_signal", "_sleeping", "cancelled")
+    __slots__ = ("_mails", "_signal", "_sleeping", "_wake_ups", "cancelled")
 
     def __init__(self) -> None:
         self._mails: deque[Callable[[], None]] = deque()
-        self._condition = threading.Condition(threading.Lock())
+        self._wake_ups: SimpleQueue[None] = SimpleQueue()
         self._signal = False
         self._sleeping = False
         self.cancelled = False
@@ -36,8 +37,8 @@ class Mailbox:
         """End the owner's sleep, or its next one (any thread)."""
         self._signal = True
         if self._sleeping:
-            with self._condition:
-                self._condition.notify()
+            self._sleeping = False
+            self._wake_ups.put(None)
 
     def cancel(self) -> None:
         """Make the owner raise :class:`TaskCancelled` at its next look (any thread)."""
@@ -46,13 +47,15 @@ class Mailbox:
 
     def sleep(self, seconds: float | None) -> None:
         """Owner: until a wake-up, at most ``seconds``; raises :class:`TaskCancelled`."""
-        with self._condition:
-            # Order matters: announce the sleep, then look at the flag (``wake`` does the reverse).
-            self._sleeping = True
-            if not self._signal:
-                self._condition.wait(seconds)
-            self._sleeping = False
-            self._signal = False
+        # Order matters: announce the sleep, then look at the flag (``wake`` does the reverse).
+        self._sleeping = True
+        if not self._signal:
+            try:
+                self._wake_ups.get(timeout=seconds)
+            except Empty:
+                pass
+        self._sleeping = False
+        self._signal = False
         if self.cancelled:
             raise TaskCancelled
 

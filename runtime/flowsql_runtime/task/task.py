@@ -70,7 +70,7 @@ class StreamTask:
         self._restored = restored
         self._key_groups = key_groups
         self._on_snapshot = on_snapshot
-        self._timed = chain.operators
+        self._timers = tuple(node.operator.ctx.timers for node in chain.operators)
         self._running = True
 
     def run(self) -> None:
@@ -186,7 +186,10 @@ class StreamTask:
         while True:
             self.mailbox.run_mails()
             self._fire_processing_timers()
-            if not any(writer.blocked() for writer in self.writers):
+            for writer in self.writers:
+                if writer.blocked():
+                    break
+            else:
                 return
             began_ns = perf_counter_ns()
             self.mailbox.sleep(self._seconds_to_timer())
@@ -199,8 +202,8 @@ class StreamTask:
 
     def _next_timer_ms(self) -> int | None:
         due: int | None = None
-        for node in self._timed:
-            at = node.operator.ctx.timers.next_processing_ms
+        for timers in self._timers:
+            at = timers.next_processing_ms
             if at is not None and (due is None or at < due):
                 due = at
         return due
@@ -212,7 +215,7 @@ class StreamTask:
         if self._next_timer_ms() is None:
             return
         now_ms = self._processing_time.clock.now_ms()
-        for node in self._timed:
+        for node in self._chain.operators:
             self._fire(node, now_ms)
 
     def _fire(self, node: ChainedOperator, now_ms: int) -> None:

@@ -58,16 +58,16 @@ class _Run:
 
 
 class _TimerLog:
-    """Timers of one domain."""
+    """Timers of one domain. ``next_ms``: no timer is due before it; None without timers."""
 
-    __slots__ = ("_runs",)
+    __slots__ = ("_runs", "next_ms")
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
+        self.next_ms: int | None = None
 
-    def next_ms(self) -> int | None:
-        """No timer is due before this time; None without timers."""
-        return min((int(run.times[0]) for run in self._runs), default=None)
+    def _changed(self) -> None:
+        self.next_ms = min((int(run.times[0]) for run in self._runs), default=None)
 
     def write(self, times: Int64s, slots: Int64s, live: bool) -> None:
         if not len(times):
@@ -83,6 +83,7 @@ class _TimerLog:
                 merged = _only_live(merged)  # nothing older that a deletion could still hide
             if len(merged.times):
                 self._runs.append(merged)
+        self._changed()
 
     def pop(self, until_ms: int) -> DueTimers | None:
         """Take all timers with time <= ``until_ms``."""
@@ -97,6 +98,7 @@ class _TimerLog:
         if not due:
             return None
         self._runs = kept
+        self._changed()
         fired = _only_live(due[0] if len(due) == 1 else _merged(due))
         return DueTimers(fired.times, fired.slots) if len(fired.times) else None
 
@@ -106,6 +108,7 @@ class _TimerLog:
             return DueTimers(np.zeros(0, np.int64), np.zeros(0, np.int64))
         merged = _only_live(_merged(self._runs))
         self._runs = [merged] if len(merged.times) else []
+        self._changed()
         return DueTimers(merged.times, merged.slots)
 
 
@@ -179,12 +182,12 @@ class TimerService:
     @property
     def next_event_ms(self) -> int | None:
         """No event timer is due before this; None without timers."""
-        return self._event.next_ms()
+        return self._event.next_ms
 
     @property
     def next_processing_ms(self) -> int | None:
         """No processing timer is due before this; None without timers."""
-        return self._processing.next_ms()
+        return self._processing.next_ms
 
     def snapshot(self) -> dict[str, Any]:
         """Arrow tables by state name, ``__key_group`` first; empty without a slot codec and timers."""
