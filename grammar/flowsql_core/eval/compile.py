@@ -7,8 +7,9 @@ does row by row; operands that are cheap and cannot fail are evaluated whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 import numpy as np
@@ -24,6 +25,7 @@ from flowsql_core.eval.literal import is_literal_type, literal_scalar, scalar_to
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform
 from flowsql_core.functions.registry import FunctionDef, Invocation, find_definition
 from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import BigIntType
 
 #: A column, or one value for all rows.
 Datum = Any
@@ -127,6 +129,9 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
                 definition = find_definition(node)
                 if not definition.deterministic:
                     return node
+            case Cast(operand=Literal(value=float() as number), type=BigIntType()) if 2.0**63 <= abs(number) < math.inf:
+                # The planner casts a written number exactly and keeps its low 64 bits; columns saturate.
+                return Literal((int(number) + 2**63) % 2**64 - 2**63, node.type, node.span)
             case Cast() | Case():
                 pass
             case _:
@@ -138,8 +143,10 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
             value = _as_column(step(_Frame((), 1)), 1)[0]
         except FlowSqlError:
             return node
-        made = scalar_to_literal(value, node.type)
-        return Literal(made.value, made.type if made.value is None else node.type, node.span)
+        if not value.is_valid and not node.type.nullable:
+            # A DECIMAL that overflowed: the sink complains about the NULL, with the column's own type.
+            return node
+        return replace(scalar_to_literal(value, node.type), span=node.span)
 
     return transform(expr, change)
 

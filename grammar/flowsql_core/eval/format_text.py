@@ -194,19 +194,7 @@ def _nested_text(array: pa.Array, type_: t.LogicalType, context: EvalContext) ->
 
 
 def _shown(array: pa.Array, type_: t.LogicalType, context: EvalContext) -> pa.Array:
-    if isinstance(type_, t.BinaryStringType):
-        text = hex_text(array)
-    else:
-        text = text_of(array, type_, context)
-    return pc.fill_null(text, "NULL")
-
-
-def hex_text(array: pa.Array) -> pa.Array:
-    """Bytes in upper-case hexadecimal digits, as they stand inside of printed collections."""
-    encoded = pc.dictionary_encode(array)
-    # Only inside of arrays, maps and rows: distinct values are enough.
-    words = [None if word is None else word.hex().upper() for word in encoded.dictionary.to_pylist()]
-    return pc.take(pa.array(words, pa.string()), encoded.indices)
+    return pc.fill_null(text_of(array, type_, context), "NULL")
 
 
 def _enclosed(array: pa.Array, elements: pa.Array, opening: str, closing: str) -> pa.Array:

@@ -160,7 +160,7 @@ def _render_valid(array: Any, type_: LogicalType, notation: Notation) -> pa.Stri
         case YearMonthIntervalType() | DayTimeIntervalType():
             return _intervals(array, type_, notation)
         case ArrayType(element=element):
-            return _lists(array, render_column(_inside(array), element, notation))
+            return _lists(array, render_column(array.flatten(), element, notation))
         case MapType(key=key, value=value):
             return _maps(array, key, value, notation)
         case MultisetType(element=element):
@@ -354,22 +354,17 @@ def _day_time(millis: int) -> str:
     return f"{'-' if millis < 0 else '+'}{days} {clock}"
 
 
-def _inside(array: Any) -> Any:
-    """Elements of a list array (its slice only), NULL lists' elements left out of account by the offsets."""
-    return array.flatten() if array.null_count or array.offset else array.values
-
-
 def _lists(array: Any, texts: pa.StringArray) -> pa.StringArray:
-    return _wrap("[", pc.binary_join(_regrouped(array, texts), ", "), "]")
+    return _wrap("[", pc.binary_join(regrouped(array, texts), ", "), "]")
 
 
-def _regrouped(array: Any, texts: pa.StringArray) -> Any:
-    """The list array with other elements, as many as :func:`_inside` gave."""
+def regrouped(array: Any, values: Any) -> Any:
+    """The list array with other elements: as many as ``array.flatten()`` gave (none of NULL lists)."""
     lengths = pc.fill_null(pc.list_value_length(array), 0)
     offsets = np.zeros(len(array) + 1, dtype=np.int32)
-    np.cumsum(np.asarray(lengths), out=offsets[1:])
+    np.cumsum(np.frombuffer(lengths.buffers()[1], dtype=np.int32)[lengths.offset :][: len(array)], out=offsets[1:])
     mask = pc.is_null(array) if array.null_count else None
-    return pa.ListArray.from_arrays(pa.array(offsets), texts, mask=mask)
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
 
 
 def _maps(array: Any, key: LogicalType, value: LogicalType, notation: Notation) -> pa.StringArray:
@@ -381,14 +376,14 @@ def _maps(array: Any, key: LogicalType, value: LogicalType, notation: Notation) 
     values = render_column(pairs.field(1), value, notation)
     if notation is not Notation.JSON:
         joined = pc.binary_join_element_wise(keys, values, "=")
-        return _wrap("{", pc.binary_join(_regrouped(lists, joined), ", "), "}")
+        return _wrap("{", pc.binary_join(regrouped(lists, joined), ", "), "}")
     joined = _wrap("[", pc.binary_join_element_wise(keys, values, ", "), "]")
     # The encoding sorts a map's pairs by their JSON text: order by (row, text) keeps the rows' lengths.
     rows = pc.list_parent_indices(lists)
     order = pc.sort_indices(
         pa.table({"row": rows, "text": joined}), sort_keys=[("row", "ascending"), ("text", "ascending")]
     )
-    return _wrap("[", pc.binary_join(_regrouped(lists, pc.take(joined, order)), ", "), "]")
+    return _wrap("[", pc.binary_join(regrouped(lists, pc.take(joined, order)), ", "), "]")
 
 
 def _structs(array: Any, type_: RowType, notation: Notation) -> pa.StringArray:

@@ -239,7 +239,13 @@ def _in_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | N
 
 def _in_meeting_type(args: Sequence[Expr]) -> t.LogicalType | None:
     values = common_type([arg.type for arg in args[1:]])
-    return None if values is None else _meeting_type(args[0].type, values)
+    if values is None:
+        return None
+    operand = args[0].type
+    if isinstance(operand, t.IntegerType) and all(isinstance(arg, Literal) for arg in args[1:]):
+        # Flink looks numbers up in a set of the operand's type: 3 IN (3.5) is TRUE.
+        return operand if isinstance(values, t.NumericType | t.CharacterType | t.NullType) else None
+    return _meeting_type(operand, values)
 
 
 def _to_in_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:

@@ -120,11 +120,11 @@ def similar_to(call: Invocation, text: Any, pattern: Any, escape: Any = None) ->
         if not pattern.is_valid or (escape is not None and not escape.is_valid):
             return pa.nulls(call.n, pa.bool_())
         java = similar_to_java(pattern.as_py(), None if escape is None else escape.as_py())
-        return _matches(text, f"^(?:{java})\\z")
+        return _matches(text, f"(?s)^(?:{java})\\z")
     columns = [_column(datum, call.n) for datum in (text, pattern) + (() if escape is None else (escape,))]
 
     def fits(word: str, sql: str, mark: str | None = None) -> bool:
-        compiled = translate_pattern(f"^(?:{similar_to_java(sql, mark)})\\z")
+        compiled = translate_pattern(f"(?s)^(?:{similar_to_java(sql, mark)})\\z")
         return compiled is not None and compiled.python.search(word) is not None
 
     return map_rows(columns, fits, pa.bool_())
@@ -168,7 +168,7 @@ def similar_to_java(pattern: str, escape: str | None) -> str:
             made.append("[")
         else:
             made.append(
-                {"%": "(?s:.*)", "_": "(?s:.)"}.get(character, "\\" + character if character in ".^$\\" else character)
+                {"%": ".*", "_": "."}.get(character, "\\" + character if character in "^$\\" else character)
             )
         place += 1
     if inside:

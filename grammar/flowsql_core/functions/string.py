@@ -48,17 +48,24 @@ def _numbers(datum: Any, n: int) -> tuple[Int64s, Bools | None]:
 @scalar("UPPER(STRING) -> $1", spark="UPPER({0})")
 def upper(text: Any) -> Any:
     """In upper case."""
-    made = pc.utf8_upper(text)
-    # Arrow keeps the sharp s, Java spells it out.
-    if pc.any(pc.match_substring(made, "ß")).as_py():
-        made = pc.replace_substring(made, "ß", "SS")
-    return made
+    return _recased(text, pc.utf8_upper, str.upper, _UPPER_SPECIAL)
 
 
 @scalar("LOWER(STRING) -> $1", spark="LOWER({0})")
 def lower(text: Any) -> Any:
     """In lower case."""
-    return pc.utf8_lower(text)
+    return _recased(text, pc.utf8_lower, str.lower, _LOWER_SPECIAL)
+
+
+#: Letters whose other case is several letters or depends on what stands around: Arrow maps one to one.
+_UPPER_SPECIAL = "[ßŉǰΐΰևẖ-ẚὐὒὔὖᾀ-ᾯᾲ-ᾷᾼῂ-ῇῌῒΐῖῗῢΰῤῦῧῲ-ῷῼﬀ-ﬆﬓ-ﬗ]"
+_LOWER_SPECIAL = "[İΣ]"
+
+
+def _recased(text: Any, whole: Callable[[Any], Any], one: Callable[[str], str], special: str) -> Any:
+    if pc.all(pc.string_is_ascii(text)).as_py() is False and pc.any(pc.match_substring_regex(text, special)).as_py():
+        return map_distinct(text, one, pa.string())
+    return whole(text)
 
 
 @scalar("INITCAP(STRING) -> $1", spark=None)
@@ -299,11 +306,7 @@ def concat(*parts: Any) -> Any:
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "")
 
 
-def _join_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
-    return t.VarCharType(nullable=args[0].type.nullable)
-
-
-@scalar("CONCAT_WS(STRING, STRING, STRING...) -> STRING", nulls=CUSTOM, returns=_join_type, spark=None)
+@scalar("CONCAT_WS(STRING, STRING, STRING...) -> STRING", spark=None)
 def concat_ws(call: Invocation, separator: Any, *parts: Any) -> Any:
     """All parts that are not NULL, with the separator between them; NULL when that is NULL."""
     columns = [_column(part, call.n) for part in parts]
@@ -505,6 +508,8 @@ def _first_position(text: pa.Array, needle: str) -> pa.Array:
 def _find(word: str | None, needle: str | None, start: int | None = 1) -> int | None:
     if word is None or needle is None or start is None:
         return None
+    if not needle:
+        return 1
     return 0 if start <= 0 else word.find(needle, start - 1) + 1
 
 
