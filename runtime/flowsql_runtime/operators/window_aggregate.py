@@ -124,7 +124,7 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
             return False
         levels = watermark_per_row(batch.num_rows, batch.track, before)
         first = self._trigger_ms(self._slicing.first_window_end(ends))
-        return bool(((first <= levels) & (first > before)).any())
+        return bool(((first <= levels) & (levels > before)).any())
 
     def _process_cut(self, batch: ChangelogBatch, ends: Int64s, before: int) -> None:
         track = batch.track

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.kernels.views import for_kernel
 from flowsql_core.keys import bytes_column, is_bytes_type
 from flowsql_runtime.kernels import byte_arena
@@ -64,6 +65,8 @@ class ColumnStore:
         self.word_of: list[int] = []
         width = 0
         for column in self.columns:
+            if pa.types.is_nested(column.type):
+                raise NotSupportedYetError(f"state of type {column.type}")
             self.word_of.append(width)
             width += 1 if is_bytes_type(column.type) else word_count(column.type)
         self._valid_word = width

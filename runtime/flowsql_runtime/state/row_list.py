@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from flowsql_core.keys import is_bytes_type, key_hash64
 from flowsql_runtime.kernels import row_list as kernels
+from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn, flat, key_table_of
 from flowsql_runtime.state.key_index import KeyIndex
 from flowsql_runtime.state.map_store import parent_slots
@@ -46,6 +47,7 @@ class RowList:
         removable: rows may be taken out by an equal row (the oldest equal one goes).
         unique: columns that identify a row within its slot: a new row overwrites, removal goes by these columns.
             () means one row a slot.
+        stamped: ``stamps`` (int64 by row id) keeps a time that the owner writes after ``apply``.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class RowList:
         types: Sequence[Any],
         removable: bool = False,
         unique: Sequence[int] | None = None,
+        stamped: bool = False,
     ) -> None:
         self.parent = parent
         self.types = tuple(types)
@@ -61,6 +64,8 @@ class RowList:
         self._ids = _RowIds()
         self.store = ColumnStore(self._ids, [StoredColumn(str(i), type_) for i, type_ in enumerate(self.types)])
         self._ends = np.zeros((0, 3), np.int32)
+        self._stamped = stamped
+        self.stamps = np.zeros(0, np.int64)
         self._identity: KeyIndex | None = None
         if self.unique is not None:
             self._identity = KeyIndex([self.types[i] for i in self.unique], namespaced=True)
@@ -111,6 +116,10 @@ class RowList:
             links[: len(self._ids.links)] = self._ids.links
             self._ids.links = links
             self.store.reserve(size)
+            if self._stamped:
+                stamps = np.zeros(size, np.int64)
+                stamps[: len(self.stamps)] = self.stamps
+                self.stamps = stamps
         slots = self.parent.high_water
         if slots > len(self._ends):
             ends = np.zeros((max(slots, 2 * len(self._ends)), 3), np.int32)
@@ -124,7 +133,7 @@ class RowList:
         else:
             keys = [columns[i] for i in self.unique]
         encoded = self._identity.encode(keys, slots.astype(np.int64))
-        entries, fresh = self._identity.find_or_insert(encoded, (slots < 0).view(np.uint8))
+        entries, fresh = self._identity.find_or_insert(encoded, np.asarray(slots < 0).view(np.uint8))
         if self._identity.high_water > len(self._chains):
             chains = np.full((max(self._identity.high_water, 2 * len(self._chains)), 2), -1, np.int32)
             chains[: len(self._chains)] = self._chains
@@ -145,9 +154,20 @@ class RowList:
         return probes, found
 
     def counts(self, slots: Int32s) -> Int32s:
-        """Rows of each live slot."""
-        result: Int32s = self._ends[slots, 2]
+        """Rows of each slot."""
+        if not len(self._ends):
+            return np.zeros(len(slots), np.int32)
+        result: Int32s = np.where(slots < len(self._ends), self._ends[np.minimum(slots, len(self._ends) - 1), 2], 0)
         return result
+
+    def remove_older(self, stamp: int) -> Int32s:
+        """Take out rows stamped at or before ``stamp``; returns their slots. Needs ``stamped`` and removable rows."""
+        live = self._ids.live_slots()
+        rows = live[self.stamps[live] <= stamp]
+        slots = self._ids.links[rows, 3].copy()
+        # Of equal rows the oldest goes, so that never a younger one is hit.
+        self.apply(np.full(len(rows), -1, np.int8), slots, self.gather(rows))
+        return slots
 
     def gather(self, rows: Int32s) -> list[Any]:
         """Columns of rows as Arrow arrays."""
@@ -166,10 +186,16 @@ class RowList:
         owners = np.flatnonzero(self._ends[:, 2] > 0).astype(np.int32)
         probes, rows = self.rows_of(owners)
         names = [f"r{i}" for i in range(len(self.types))]
-        return key_table_of(self.parent, owners[probes], self.gather(rows), names)
+        columns = self.gather(rows)
+        if self._stamped:
+            columns.append(pa.array(self.stamps[rows]))
+            names.append("stamp")
+        return key_table_of(self.parent, owners[probes], columns, names)
 
     def load(self, table: Any) -> None:
         """Append the rows of a saved table."""
         slots = parent_slots(self.parent, table)
         columns = [flat(table.column(f"r{i}")) for i in range(len(self.types))]
-        self.apply(np.ones(len(slots), np.int8), slots, columns)
+        rows = self.apply(np.ones(len(slots), np.int8), slots, columns)
+        if self._stamped:
+            self.stamps[rows] = value_words(flat(table.column("stamp"))).words[0]
