@@ -77,4 +77,6 @@ def test_readme_begins_with_the_two_commands() -> None:
 def test_readme_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (program,) = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "README.md").read_text())
     exec(compile(program, "README.md", "exec"), {})
-    assert "2 rows in set" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "2 rows in set" in output
+    assert "+U ann 7" in output

@@ -9,6 +9,7 @@ A file is a list of blocks, separated by blank lines; lines that start with ``#`
 ``error CODE L:C``   a statement that fails with this code at this line and column (``-`` for no place)
 ``plan [DETAIL]``    the last plan section of EXPLAIN
 
+``serial`` in the head: only at parallelism 1, where the order of arrival is known (late rows).
 Answers stand behind a line ``----``; values are separated by two blanks and written as in the tableau.
 """
 
@@ -144,6 +145,10 @@ class Session:
     def run(self, block: Block) -> None:
         """Run a block; raises WrongAnswerError, or what an unexpected failure raises."""
         kind, *words = block.head.split()
+        if "serial" in words:
+            if self._parallelism > 1:
+                return
+            words.remove("serial")
         sql = "\n".join(block.text).replace("${DIR}", str(self._folder))
         match kind, words:
             case "file", [name]:
