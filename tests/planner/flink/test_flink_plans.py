@@ -1,8 +1,8 @@
 """Plans against Flink's own: the ``.test`` files hold what Flink 2.3.0 answered to EXPLAIN CHANGELOG_MODE.
 
-A file starts with a ``tables`` block; each ``plan`` block is settings (``SET``), one statement, and below ``----`` Flink's
-physical plan. Compared are the operators as a multiset, each with distribution, keys, join type and changelog mode, and
-that no more is read or shuffled: the answers are Flink's, so there is nothing to update.
+A file starts with a ``tables`` block; each ``plan`` block is settings (``SET``), one statement, and below ``----`` the
+physical plan that Flink shows. Compared are the operators as a multiset, each with distribution, keys, join type and
+changelog mode. The answers are Flink's, so there is nothing to update.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Optimizer rules as data: each ``<rule>.test`` holds queries with the optimized logical plan, and the rule must have fired.
+"""Optimizer rules as data: each ``<rule>.test`` holds queries with their optimized plan, and the rule must have fired.
 
-``tables`` blocks define, ``plan`` blocks compare (SQL, then below ``----`` the plan after all rules), ``same`` blocks are
-queries in which the rule must not fire. ``FLOWSQL_UPDATE=1`` writes the plans anew: review the diff.
+``plan`` blocks compare (SQL, then below ``----`` the logical plan after all rules), ``same`` blocks are queries in
+which the rule must not fire. ``FLOWSQL_UPDATE=1`` writes the plans anew: review the diff.
 """
 
 from __future__ import annotations

@@ -1,0 +1,211 @@
+"""The text of EXPLAIN: sections, trees, details, expressions."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+
+import pytest
+
+from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal
+from flowsql_core.types import logical as t
+from flowsql_planner.bind import operations as op
+from flowsql_planner.explain_expr import ExpressionPrinter, duration_text
+from flowsql_planner.planner import Planner
+from flowsql_planner.traits.statistics import scientific
+from tests.planner.bind.bind_script import Session
+
+TABLES = """
+CREATE TABLE a (id INT, k STRING, v BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
+WITH ('connector' = 'filesystem', 'path' = '/nowhere/a.csv', 'format' = 'csv');
+CREATE TABLE b (id INT, k STRING, w BIGINT)
+WITH ('connector' = 'filesystem', 'path' = '/nowhere/b.csv', 'format' = 'csv');
+CREATE TABLE pr (id INT, n BIGINT) WITH ('connector' = 'print');
+CREATE TABLE hole (id INT, n BIGINT) WITH ('connector' = 'blackhole');
+"""
+
+
+@pytest.fixture(scope="module")
+def tables() -> Session:
+    session = Session()
+    for _ in session.run(TABLES):
+        pass
+    return session
+
+
+def explain(tables: Session, *statements: str, details: tuple[str, ...] = ()) -> str:
+    operations = [tables.last(sql) for sql in statements]
+    planner = Planner(tables.config)
+    if len(operations) == 1:
+        (operation,) = operations
+        assert isinstance(operation, op.Query | op.Insert)
+        return planner.explain(operation, details)
+    return planner.explain(op.StatementSet(tuple(one for one in operations if isinstance(one, op.Insert))), details)
+
+
+def test_three_sections(tables: Session) -> None:
+    assert explain(tables, "SELECT k, COUNT(*) AS n FROM b WHERE w > 1 GROUP BY k") == (
+        """\
+== Abstract Syntax Tree ==
+LogicalAggregate(group=[{0}], n=[COUNT()])
++- LogicalProject(k=[$1])
+   +- LogicalFilter(condition=[>($2, CAST(1 AS BIGINT NOT NULL))])
+      +- LogicalTableScan(table=[[default_catalog, default_database, b]])
+
+== Optimized Physical Plan ==
+GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n])
++- Exchange(distribution=[hash[k]])
+   +- Calc(select=[k], where=[>(w, 1:BIGINT)])
+      +- TableSourceScan(table=[[default_catalog, default_database, b, filter=[>(w, 1:BIGINT)], project=[k, w], \
+metadata=[]]], fields=[k, w])
+
+== Optimized Execution Plan ==
+GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n])
++- Exchange(distribution=[hash[k]])
+   +- Calc(select=[k], where=[(w > 1)])
+      +- TableSourceScan(table=[[default_catalog, default_database, b, filter=[>(w, 1:BIGINT)], project=[k, w], \
+metadata=[]]], fields=[k, w])
+"""
+    )
+
+
+def test_branches_and_reuse_within_one_plan(tables: Session) -> None:
+    text = explain(
+        tables,
+        "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM b GROUP BY k) WHERE n > 3 UNION ALL "
+        "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM b GROUP BY k) WHERE n < 2",
+    )
+    assert text.partition("== Optimized Execution Plan ==\n")[2] == (
+        """\
+Union(all=[true], union=[k, n])
+:- Calc(select=[k, n], where=[(n > 3)])
+:  +- GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n])(reuse_id=[1])
+:     +- Exchange(distribution=[hash[k]])
+:        +- TableSourceScan(table=[[default_catalog, default_database, b, project=[k], metadata=[]]], fields=[k])
++- Calc(select=[k, n], where=[(n < 2)])
+   +- Reused(reference_id=[1])
+"""
+    )
+
+
+def test_a_statement_set_shows_what_its_sinks_share_in_front(tables: Session) -> None:
+    text = explain(
+        tables,
+        "INSERT INTO hole SELECT id, SUM(v) FROM a GROUP BY id",
+        "INSERT INTO pr SELECT id, MAX(v) FROM a GROUP BY id",
+        details=("CHANGELOG_MODE",),
+    )
+    physical, _, execution = text.partition("== Optimized Execution Plan ==\n")
+    # Each sink has its own changelog: one asks for -U, the other does not.
+    assert "select=[id, SUM(v) AS EXPR$1], changelogMode=[I,UA], netChanges=[true])" in physical
+    assert "select=[id, MAX(v) AS EXPR$1], changelogMode=[I,UB,UA])" in physical
+    blocks = execution.split("\n\n")
+    assert [block.partition("(")[0] for block in blocks] == ["Exchange", "Sink", "Sink"]
+    assert blocks[0].startswith("Exchange(distribution=[hash[id]])(reuse_id=[1])\n")
+    assert all("+- Reused(reference_id=[1])" in block for block in blocks[1:])
+
+
+def test_json_is_a_graph_of_the_operators(tables: Session) -> None:
+    text = explain(
+        tables, "INSERT INTO pr SELECT id, v FROM a UNION ALL SELECT id, w FROM b", details=("JSON_EXECUTION_PLAN",)
+    )
+    nodes = json.loads(text.partition("== Physical Execution Plan ==\n")[2])["nodes"]
+    by_id = {node["id"]: node for node in nodes}
+    sink = nodes[-1]
+    assert (sink["pact"], sink["type"].partition("[")[0]) == ("Data Sink", "Sink: pr")
+    # A union is no operator in Flink's graph: the sink reads both branches.
+    assert [by_id[edge["id"]]["type"].partition("[")[0] for edge in sink["predecessors"]] == ["Calc", "Source: b"]
+    assert {edge["ship_strategy"] for edge in sink["predecessors"]} == {"FORWARD"}
+
+
+def test_cost_grows_with_the_plan(tables: Session) -> None:
+    text = explain(tables, "SELECT k, SUM(w) FROM b WHERE w > 1 GROUP BY k", details=("ESTIMATED_COST",))
+    lines = text.partition("== Optimized Physical Plan ==\n")[2].partition("\n\n")[0].splitlines()
+    assert all(": rowcount = " in line and "cumulative cost = {" in line for line in lines)
+    rows = [float(line.partition("cumulative cost = {")[2].partition(" rows")[0]) for line in lines]
+    assert rows == sorted(rows, reverse=True)
+    assert "TableSourceScan" in lines[-1]
+    assert "rowcount = 1.0E8" in lines[-1]
+
+
+def test_advice_marks_what_could_be_two_phase(tables: Session) -> None:
+    text = explain(tables, "SELECT k, SUM(w) FROM b GROUP BY k", details=("PLAN_ADVICE",))
+    assert "== Optimized Physical Plan With Advice ==\nGroupAggregate(advice=[1], groupBy=[k]" in text
+    assert "\nadvice[1]: [ADVICE] You might want to enable local-global two-phase optimization" in text
+    none = explain(tables, "SELECT k FROM b", details=("PLAN_ADVICE",))
+    assert "\nNo available advice...\n" in none
+
+
+def test_chaining_decisions_have_reasons(tables: Session) -> None:
+    text = explain(tables, "SELECT a.id FROM a JOIN b ON a.id = b.id", details=("CHAINING",))
+    section = text.partition("== FlowSQL Chaining ==\n")[2]
+    assert "Source: b[4] -> Join[5]: not chained (the target has 2 inputs)" in section
+    assert "Source: a[1] -> WatermarkAssigner[2]: chained (forward)" in section
+
+
+def test_an_unknown_detail_is_an_error(tables: Session) -> None:
+    with pytest.raises(ValueError, match="NOTHING"):
+        explain(tables, "SELECT 1", details=("NOTHING",))
+
+
+# Expressions
+
+_K = InputRef(0, t.STRING)
+_W = InputRef(1, t.BIGINT)
+_B = t.BOOLEAN
+
+
+@pytest.mark.parametrize(
+    ("expr", "prefix", "infix"),
+    [
+        (
+            Call("=", (_K, Literal("x", t.STRING)), _B),
+            "=(k, _UTF-16LE'x':VARCHAR(2147483647) CHARACTER SET \"UTF-16LE\")",
+            "(k = 'x')",
+        ),
+        (Call(">", (_W, Literal(3, t.BIGINT)), _B), ">(w, 3:BIGINT)", "(w > 3)"),
+        (
+            Call("AND", (Call("IS NULL", (_K,), _B), Call("IS NOT NULL", (_W,), _B)), _B),
+            "AND(IS NULL(k), IS NOT NULL(w))",
+            "(k IS NULL AND w IS NOT NULL)",
+        ),
+        (Cast(_W, t.INT), "CAST(w AS INTEGER)", "CAST(w AS INTEGER)"),
+        (Cast(_W, t.INT, safe=True), "TRY_CAST(w AS INTEGER)", "TRY_CAST(w AS INTEGER)"),
+        (
+            Case(
+                (Call(">", (_W, Literal(1, t.INT)), _B),),
+                (Literal("a", t.CharType(length=1)),),
+                Literal("b", t.CharType(length=1)),
+                t.CharType(length=1),
+            ),
+            "CASE(>(w, 1), _UTF-16LE'a', _UTF-16LE'b')",
+            "CASE((w > 1), 'a', 'b')",
+        ),
+        (Literal(None, t.BIGINT), "null:BIGINT", "null:BIGINT"),
+        (Literal(True, _B), "true", "true"),
+        (Literal(decimal.Decimal("0.908"), t.DecimalType(precision=4, scale=3)), "0.908:DECIMAL(4, 3)", "0.908"),
+        (Literal(5000, t.DayTimeIntervalType(resolution="SECOND")), "5000:INTERVAL SECOND", "5000:INTERVAL SECOND"),
+        (Literal((datetime.date(2020, 1, 2) - datetime.date(1970, 1, 1)).days, t.DATE), "2020-01-02", "2020-01-02"),
+        (
+            Literal(1_577_836_800_123_000_000, t.TimestampType(precision=3)),
+            "2020-01-01 00:00:00.123",
+            "2020-01-01 00:00:00.123",
+        ),
+    ],
+)
+def test_expressions_print_as_flink_prints_them(expr: Expr, prefix: str, infix: str) -> None:
+    assert ExpressionPrinter(("k", "w")).print(expr) == prefix
+    assert ExpressionPrinter(("k", "w"), infix=True).print(expr) == infix
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"), [(600_000, "10 min"), (2_000, "2 s"), (1_500, "1500 ms"), (86_400_000, "1 d"), (7_200_000, "2 h")]
+)
+def test_durations_print_in_their_largest_unit(ms: int, text: str) -> None:
+    assert duration_text(ms) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(5e7, "5.0E7"), (0.0, "0.0"), (12.0, "12.0"), (8.65e9, "8.65E9")])
+def test_numbers_print_as_java_prints_doubles(value: float, text: str) -> None:
+    assert scientific(value) == text
