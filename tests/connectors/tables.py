@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+
 from flowsql_connectors import registry
 from flowsql_connectors.spi.sink import Committable, Committer, SinkWriter, WriterContext
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch, TableSource

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flowsql_core.errors import FlowSqlError
 
+from flowsql_core.errors import FlowSqlError
 from tests.connectors.tables import scan, table_of
 
 _DATA = Path(__file__).parent / "data"

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from flowsql_connectors.filesystem.files import FoundFile
 from flowsql_connectors.filesystem.splits import FileSplit, deal
 from flowsql_connectors.formats.csv import CsvFormat
 from flowsql_connectors.formats.csv_tokens import CsvDialect
 from flowsql_connectors.formats.format import DecodeContext, FileView, Range
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from tests.connectors.tables import (
     columns_of,
     drain,
@@ -39,7 +40,7 @@ def _read(path: Path, borders: list[int]) -> list[tuple[Any, ...]]:
     cuts = sorted({0, size, *(border for border in borders if 0 < border < size)})
     decoder = _decoder()
     rows: list[tuple[Any, ...]] = []
-    for start, stop in zip(cuts, cuts[1:], strict=False):
+    for start, stop in itertools.pairwise(cuts):
         for columns in decoder.read(FileView(str(path), size), Range(start, stop)):
             rows.extend(zip(*(array.to_pylist() for array in columns.arrays), strict=True))
     return rows

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from flowsql_core.batch import single_watermark
 from flowsql_core.clock import ManualClock
 from flowsql_core.errors import BindError, ConnectorError, NotSupportedYetError
-
 from tests.connectors.tables import batch_of, files_table, insert, scan, writer_of
 
 _WIDE = (
     "a INT, b STRING, c DOUBLE, d DECIMAL(10,3), e TIMESTAMP(3), f TIMESTAMP(6), g TIMESTAMP_LTZ(3), h DATE, "
     "i TIME(3), j BOOLEAN, k BYTES, l ARRAY<INT>, m ROW<x INT, y STRING>, n FLOAT"
 )
-_UTC = dt.timezone.utc
+_UTC = dt.UTC
 _ROWS: list[tuple[Any, ...]] = [
     (
         1, "x", 1.5, Decimal("1.5"), dt.datetime(2020, 1, 2, 3, 4, 5), dt.datetime(2020, 1, 2, 3, 4, 5, 123400),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from flowsql_connectors import registry
 from flowsql_connectors.blackhole import BlackholeWriter
 from flowsql_connectors.spi.source import ReadStatus
@@ -19,7 +20,6 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import ManualClock
 from flowsql_core.errors import BindError, ConnectorError, FlowSqlError, NotSupportedYetError
 from flowsql_core.row import ALL_CHANGES, UPDATE_AFTER, UPDATE_BEFORE
-
 from tests.connectors.tables import batch_of, drain, files_table, reader_of, scan, source_of, table_of, writer_of
 
 
@@ -28,6 +28,7 @@ def _datagen(ddl: str, **options: str) -> Any:
     return table_of(ddl, {"connector": "datagen", "rows-per-second": "1000000", **named})
 
 
+_CSV = {"connector": "filesystem", "path": "x", "format": "csv"}
 _SEQUENCE = {"fields.a.kind": "sequence", "fields.a.start": "5", "fields.a.end": "14"}
 
 
@@ -42,7 +43,8 @@ def test_sequence_ends_and_is_shared(type_: str, parallelism: int) -> None:
 
 def test_random_values_stay_in_their_bounds() -> None:
     table = _datagen(
-        "a INT, b STRING, c DECIMAL(5,2), d STRING, e DOUBLE, f ARRAY<STRING>, g DECIMAL(38,10), h CHAR(4), i TIMESTAMP(3)",
+        "a INT, b STRING, c DECIMAL(5,2), d STRING, e DOUBLE, f ARRAY<STRING>, g DECIMAL(38,10), h CHAR(4), "
+        "i TIMESTAMP(3)",
         number_of_rows="500", fields__a__min="3", fields__a__max="5", fields__b__length="3", fields__c__min="1",
         fields__c__max="2", fields__d__length="10", fields__d__var_len="true", fields__e__null_rate="0.5",
         fields__f__element__length="2", fields__i__max_past="1 h",
@@ -87,7 +89,8 @@ def test_datagen_position_is_kept() -> None:
     ("ddl", "options", "message"),
     [
         ("x INT", {"fields.x.kind": "sequence"}, "Could not find required property 'fields.x.start' for sequence"),
-        ("x INT", {"number-of-rows": "1", "speed": "fast"}, "Unsupported options found for 'datagen'.\n\nUnsupported options:\n\nspeed\n\nSupported options:\n\nconnector\n"),
+        ("x INT", {"number-of-rows": "1", "speed": "fast"}, "Unsupported options found for 'datagen'.\n\nUnsupported "
+         "options:\n\nspeed\n\nSupported options:\n\nconnector\n"),
         ("x INT", {"fields.y.min": "1"}, "Unsupported options found for 'datagen'."),
         ("x INT", {"fields.x.kind": "rnd"}, "Unsupported generator kind: rnd"),
         ("x INT", {"number-of-rows": "x"}, 'For input string: "x"'),
@@ -107,13 +110,16 @@ def test_datagen_options_are_checked(ddl: str, options: dict[str, str], message:
         ({"connector": "carrier-pigeon"}, "Could not find any factory for identifier 'carrier-pigeon'", "pip install"),
         ({"connector": "datagn"}, "Available factory identifiers are:\n\nblackhole\n", "did you mean 'datagen'"),
         ({"connector": "print"}, "Connector 'print' can only be used as a sink.", ""),
-        ({"connector": "filesystem", "format": "csv"}, "One or more required options are missing.\n\nMissing required options are:\n\npath", "path"),
+        ({"connector": "filesystem", "format": "csv"}, "One or more required options are missing.\n\nMissing required "
+         "options are:\n\npath", "path"),
         ({"connector": "filesystem", "path": "x"}, "Missing required options are:\n\nformat", ""),
-        ({"connector": "filesystem", "path": "x", "format": "xml"}, "Could not find any format factory for identifier 'xml'", ""),
-        ({"connector": "filesystem", "path": "x", "format": "csv", "csv.foo": "1"}, "Unsupported options:\n\ncsv.foo", ""),
-        ({"connector": "filesystem", "path": "x", "format": "csv", "csv.ignore-parse-error": "1"}, "Unsupported options", "csv.ignore-parse-errors"),
-        ({"connector": "filesystem", "path": "x", "format": "csv", "csv.ignore-parse-errors": "maybe"}, "Unrecognized option for boolean: maybe. Expected either true or false(case insensitive)", ""),
-        ({"connector": "filesystem", "path": "x", "format": "csv", "csv.field-delimiter": "||"}, "Option 'csv.field-delimiter' must be a string with single character, but was: ||", ""),
+        ({**_CSV, "format": "xml"}, "Could not find any format factory for identifier 'xml'", ""),
+        ({**_CSV, "csv.foo": "1"}, "Unsupported options:\n\ncsv.foo", ""),
+        ({**_CSV, "csv.ignore-parse-error": "1"}, "Unsupported options", "csv.ignore-parse-errors"),
+        ({**_CSV, "csv.ignore-parse-errors": "maybe"},
+         "Unrecognized option for boolean: maybe. Expected either true or false(case insensitive)", ""),
+        ({**_CSV, "csv.field-delimiter": "||"},
+         "Option 'csv.field-delimiter' must be a string with single character, but was: ||", ""),
     ],
 )  # fmt: skip
 def test_with_clauses_are_checked_in_flinks_words(options: dict[str, str], message: str, hint: str) -> None:

@@ -78,7 +78,8 @@ def find_files(
     if os.path.exists(root):
         roots = [root]
     elif glob.has_magic(root):
-        roots = sorted(glob.glob(root, recursive=True))
+        # A `*` of the glob module passes `_x` (and nothing that starts with a dot).
+        roots = sorted(name for name in glob.glob(root, recursive=True) if not os.path.basename(name).startswith("_"))
         if not roots:
             raise unreadable(root)
     else:

@@ -19,6 +19,7 @@ from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, F
 from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, whole_lines
 from flowsql_connectors.formats.text_values import TextDialect, parse_texts
 from flowsql_core.errors import ExecutionError
+from flowsql_core.eval.render import regrouped
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
     ArrayType,
@@ -141,8 +142,8 @@ class CsvDecoder(Decoder):
             return self._from_rows(rows)
         table, odd = self._bulk(data, self._usual_width)
         if len(odd) > table.num_rows:
-            width, rows = Counter(row.actual_columns for row in odd).most_common(1)[0]
-            if rows > table.num_rows:
+            width, times = Counter(row.actual_columns for row in odd).most_common(1)[0]
+            if times > table.num_rows:
                 self._usual_width = width
                 table, odd = self._bulk(data, width)
         if self._may_hold_blank_lines(table) and _has_blank_line(data):
@@ -305,11 +306,8 @@ class CsvDecoder(Decoder):
             values = self._parse(inner, element, name)
         except _BadRowError as bad:
             raise _BadRowError(pc.list_parent_indices(lists)[bad.row].as_py(), bad.reason, bad.text) from bad
-        lengths = pc.fill_null(pc.list_value_length(lists), 0)
-        offsets = np.zeros(len(lists) + 1, dtype=np.int32)
-        np.cumsum(np.frombuffer(lengths.buffers()[1], dtype=np.int32)[: len(lists)], out=offsets[1:])
-        mask = pc.is_null(texts) if texts.null_count else None
-        return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
+        made = regrouped(lists, values)
+        return pc.if_else(pc.is_valid(texts), made, pa.scalar(None, made.type)) if texts.null_count else made
 
     def _parse_structs(self, texts: Any, type_: RowType, name: str) -> Any:
         lists = pc.split_pattern(texts, self._format.array_delimiter)

@@ -16,13 +16,12 @@ from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStre
 from flowsql_connectors.formats.text_output import (
     base64_texts,
     decimal_texts,
-    regrouped,
     stripped_plain_texts,
     time_texts,
     timestamp_texts,
 )
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.eval.render import float_texts
+from flowsql_core.eval.render import float_texts, regrouped
 from flowsql_core.types.logical import (
     ArrayType,
     BinaryStringType,

@@ -6,7 +6,6 @@ import base64
 import decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -58,12 +57,3 @@ def _stripped(value: decimal.Decimal) -> str:
 def base64_texts(array: Any) -> pa.StringArray:
     """Base64 of bytes."""
     return over_distinct(array, lambda value: base64.b64encode(value).decode())
-
-
-def regrouped(array: Any, values: Any) -> Any:
-    """The list array with other elements, as many as ``array.flatten()`` gave."""
-    lengths = pc.fill_null(pc.list_value_length(array), 0)
-    offsets = np.zeros(len(array) + 1, dtype=np.int32)
-    np.cumsum(np.frombuffer(lengths.buffers()[1], dtype=np.int32)[lengths.offset :][: len(array)], out=offsets[1:])
-    mask = pc.is_null(array) if array.null_count else None
-    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
