@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from flowsql_core.errors import PlanError
 from flowsql_core.expr import AggregateCall, Expr, InputRef, input_refs, remap_inputs
 from flowsql_core.graph.specs import WindowKind, WindowProperty, WindowSpec
 from flowsql_core.types.logical import Column, Schema, TimestampLtzType, is_proctime
@@ -56,6 +57,7 @@ def plan_window_aggregate(rel: Aggregate, source: Physical, context: PlanContext
     starts, ends = sorted(grouped & windows.starts), sorted(grouped & windows.ends)
     if not starts or not ends:
         return None
+    _check_slices(rel, windows.window)
     parts = _pull_up(rel, source, windows)
     if parts is None:
         parts = _Parts(
@@ -85,6 +87,25 @@ def plan_window_aggregate(rel: Aggregate, source: Physical, context: PlanContext
         span=rel.span,
     )
     return _in_original_order(rel, made, windows, width, properties)
+
+
+def _check_slices(rel: Aggregate, window: WindowSpec) -> None:
+    """Windows are aggregated in slices: a window must be whole slices."""
+    if window.size_ms % max(window.step_ms, 1) == 0:
+        return
+    match window.kind:
+        case WindowKind.HOP:
+            size, step = "size", "slide"
+        case WindowKind.CUMULATE:
+            size, step = "maxSize", "step"
+        case _:
+            return
+    raise PlanError(
+        "window-size-not-multiple",
+        f"{window.kind.value} table function based aggregate requires {size} must be an integral multiple of {step}, "
+        f"but got {size} {window.size_ms} ms and {step} {window.step_ms} ms",
+        rel.span,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from flowsql_core.graph.specs import (
     WindowTableFunctionSpec,
 )
 from flowsql_core.row import RowKind
+from flowsql_core.types.logical import Column
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import (
     Calc,
@@ -296,11 +297,15 @@ class SpecMaker:
         not_null = tuple(
             index
             for index, column in enumerate(node.table.columns)
-            if not column.type.nullable and index < len(source.schema) and source.schema[index].type.nullable
+            if not column.type.nullable and source.schema[index].type.nullable
+        )
+        # Under the table's names: messages about a column speak of the table's.
+        columns = tuple(
+            Column(wanted.name, column.type) for wanted, column in zip(node.table.columns, source.schema, strict=True)
         )
         return SinkSpec(
             node.table,
-            source.schema,
+            columns,
             mode,
             node.overwrite,
             node.static_partition,

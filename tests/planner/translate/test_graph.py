@@ -255,6 +255,15 @@ def test_a_condition_on_the_window_keeps_it_below(tables: Session) -> None:
     assert job.one(specs.WindowTableFunctionSpec).window.time_index is not None
 
 
+def test_a_window_must_be_whole_slices(tables: Session) -> None:
+    sql = (
+        "SELECT window_start, window_end, COUNT(*) FROM TABLE(HOP(TABLE a, DESCRIPTOR(ts), INTERVAL '4' SECOND, "
+        "INTERVAL '10' SECOND)) GROUP BY window_start, window_end"
+    )
+    with pytest.raises(PlanError, match="HOP table function based aggregate requires size must be an integral"):
+        planned(tables, (sql,), {})
+
+
 WINDOWED = "(SELECT * FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(ts), INTERVAL '10' SECOND)))"
 
 
@@ -276,6 +285,7 @@ def test_equal_windows_join_by_window(tables: Session) -> None:
 def test_nulls_are_judged_where_the_sink_forbids_them(tables: Session) -> None:
     spec = planned(tables, ("INSERT INTO strict SELECT id, w FROM b",), {}).one(specs.SinkSpec)
     assert spec.not_null == (1,)
+    assert [column.name for column in spec.input] == ["id", "n"]
     assert spec.not_null_enforcer == "ERROR"
     dropping = planned(
         tables, ("INSERT INTO strict SELECT id, w FROM b",), {"table.exec.sink.not-null-enforcer": "DROP"}
