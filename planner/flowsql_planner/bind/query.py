@@ -12,7 +12,7 @@ from flowsql_core.functions.registry import resolve_cast
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.coerce import common_type
-from flowsql_core.types.logical import Column, LogicalType, NullType, Schema
+from flowsql_core.types.logical import Column, LogicalType, NullType, RowType, Schema
 from flowsql_grammar import ast
 from flowsql_planner.bind.aggregate_calls import AggregateCollector
 from flowsql_planner.bind.context import BindContext
@@ -137,9 +137,7 @@ def _select_items(binder: ExpressionBinder, nodes: tuple[ast.SelectItem, ...]) -
     items: list[_Item] = []
     for node in nodes:
         if isinstance(node.expression, ast.Star):
-            qualifier = node.expression.qualifier
-            names = None if qualifier is None else qualifier.texts
-            columns = binder.scope.star(names, node.span)
+            columns = _star(binder, node.expression)
             items.extend(_Item(name, expr) for name, expr in columns)
             _note_star(binder, node, columns)
             continue
@@ -149,6 +147,19 @@ def _select_items(binder: ExpressionBinder, nodes: tuple[ast.SelectItem, ...]) -
             raise BindError("illegal-null", "Illegal use of 'NULL'", node.span, "cast it: CAST(NULL AS INT)")
         items.append(_Item(name, bound))
     return items
+
+
+def _star(binder: ExpressionBinder, star: ast.Star) -> list[tuple[str, Expr]]:
+    """Names and expressions of ``*``, ``t.*``, or ``r.*`` of a column with fields."""
+    qualifier = star.qualifier
+    if qualifier is None:
+        return binder.scope.star(None, star.span)
+    is_table = binder.scope.namespace_of(qualifier.texts) is not None
+    if not is_table and binder.scope.starts_with_row(qualifier.texts):
+        row = binder.bind(ast.ColumnRef(qualifier, span=qualifier.span))
+        if isinstance(row.type, RowType):
+            return [(field.name, binder.field(row, field.name, star.span)) for field in row.type.fields]
+    return binder.scope.star(qualifier.texts, star.span)
 
 
 def _note_star(binder: ExpressionBinder, node: ast.SelectItem, columns: list[tuple[str, Expr]]) -> None:

@@ -122,17 +122,20 @@ class Scope:
             raise BindError("column-not-found", f"Column '{name}' not found in table '{table}'", spans[length], hint)
         if len(path) == 1:
             return self.resolve_column(path[0], span), 1
-        starts_with_row = [
-            column
-            for namespace in self.namespaces
-            for column in namespace.columns
-            if column.name == path[0] and isinstance(column.type, RowType)
-        ]
-        if starts_with_row:
+        if self.starts_with_row(path):
             return self.resolve_column(path[0], spans[0]), 1
         known = [namespace.alias for namespace in self.namespaces if namespace.alias is not None]
         raise BindError(
             "table-not-found", f"Table '{'.'.join(path[:-1])}' not found", span, did_you_mean(path[0], known)
+        )
+
+    def starts_with_row(self, path: Sequence[str]) -> bool:
+        """Whether a path may lead into a column that has fields: it starts with its name, or its table's."""
+        in_table = len(path) > 1 and self.namespace_of(path[:1]) is not None
+        return in_table or any(
+            column.name == path[0] and isinstance(column.type, RowType)
+            for namespace in self.namespaces
+            for column in namespace.columns
         )
 
     def star(self, qualifier: Sequence[str] | None, span: Span) -> list[tuple[str, Expr]]:
