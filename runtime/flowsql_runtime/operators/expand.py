@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from flowsql_core.arrow import compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, RowTimes, WatermarkTrack
 from flowsql_core.eval.compile import compile_projections
 from flowsql_core.graph.specs import ExpandSpec

@@ -52,8 +52,8 @@ class NotNullEnforcer:
                 raise ExecutionError(
                     "not-null-violation",
                     f"Column '{self.names[index]}' is NOT NULL, however, a null value is being written into it. "
-                    f"You can set job configuration '{NOT_NULL_ENFORCER.key}'='DROP' to suppress this exception and drop such "
-                    "records silently.",
+                    f"You can set job configuration '{NOT_NULL_ENFORCER.key}'='DROP' to suppress this exception and "
+                    "drop such records silently.",
                 )
             valid = validity(column)
             batch = batch.filter(np.ones(batch.num_rows, np.bool_) if valid is None else valid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -50,10 +51,8 @@ class Mailbox:
         # Order matters: announce the sleep, then look at the flag (``wake`` does the reverse).
         self._sleeping = True
         if not self._signal:
-            try:
+            with contextlib.suppress(Empty):
                 self._wake_ups.get(timeout=seconds)
-            except Empty:
-                pass
         self._sleeping = False
         self._signal = False
         if self.cancelled:

@@ -24,10 +24,14 @@ from flowsql_runtime.network.partition import RecordWriter
 from flowsql_runtime.operators.base import OperatorSnapshot, SourceOperator, SourceStatus
 from flowsql_runtime.task.chain import ChainedOperator, OperatorChain, named_failure
 from flowsql_runtime.task.mailbox import Mailbox
+from flowsql_runtime.task.stateless import NoKeyedState
 from flowsql_runtime.time.processing import ProcessingTime
 from flowsql_runtime.time.timers import TIMER_TABLES
 
 logger = logging.getLogger(__name__)
+
+#: After so many inputs the state of a task is compared with the memory budget.
+ACCOUNT_EVERY = 4
 
 #: Called with ``(vertex id, subtask, snapshot by operator uid)`` when a barrier passed a task.
 SnapshotListener = Callable[[int, int, Mapping[str, OperatorSnapshot]], None]
@@ -70,7 +74,10 @@ class StreamTask:
         self._restored = restored
         self._key_groups = key_groups
         self._on_snapshot = on_snapshot
-        self._timers = tuple(node.operator.ctx.timers for node in chain.operators)
+        self._inputs_to_account = ACCOUNT_EVERY
+        contexts = [node.operator.ctx for node in chain.operators]
+        self._stateful = tuple(ctx for ctx in contexts if not isinstance(ctx.state, NoKeyedState))
+        self._timers = tuple(ctx.timers for ctx in contexts)
         self._running = True
 
     def run(self) -> None:
@@ -183,6 +190,11 @@ class StreamTask:
 
     def _between_inputs(self) -> None:
         """Mails and timers; returns when there is room at the receivers."""
+        if self._stateful:
+            self._inputs_to_account -= 1
+            if not self._inputs_to_account:
+                self._inputs_to_account = ACCOUNT_EVERY
+                self._account()
         while True:
             self.mailbox.run_mails()
             self._fire_processing_timers()
@@ -194,6 +206,12 @@ class StreamTask:
             began_ns = perf_counter_ns()
             self.mailbox.sleep(self._seconds_to_timer())
             self.metrics.back_pressured_ns += perf_counter_ns() - began_ns
+
+    def _account(self) -> None:
+        """Reserve what the operators' state has grown to; a breach of the budget names the operator."""
+        for ctx in self._stateful:
+            if ctx.state.nbytes > ctx.memory.held_bytes:
+                ctx.memory.resize(ctx.state.nbytes)
 
     def _idle(self) -> None:
         began_ns = perf_counter_ns()

@@ -1,8 +1,8 @@
 """Timers of one operator in two time domains, kept as columns: register, delete and fire in arrays.
 
-A timer is (time, slot), set-like: registering it twice fires it once. A slot is what the operator's key index hands out.
-Kept as a log of sorted runs: what was said last about a (time, slot) counts, runs of similar size are merged. So a
-registration costs an amortised logarithm and firing reads only prefixes.
+A timer is (time, slot), set-like: registering it twice fires it once. A slot is what the operator's key index hands
+out. Kept as a log of sorted runs: what was said last about a (time, slot) counts, runs of similar size are merged. So
+a registration costs an amortised logarithm and firing reads only prefixes.
 """
 
 from __future__ import annotations

@@ -8,7 +8,11 @@ from ..graphs import __file__ as graphs_file
 
 PROGRAM = """
 import importlib.util, sys
-sys.modules["pandas"] = None  # Arrow asks for it, and it would bring pyarrow.compute along
+class NoPandas:  # Arrow asks for it, and it would bring pyarrow.compute along
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, NoPandas())
 spec = importlib.util.spec_from_file_location("graphs", {graphs!r})
 graphs = importlib.util.module_from_spec(spec)
 sys.modules["graphs"] = graphs
