@@ -1,4 +1,4 @@
-"""CAST and TRY_CAST over columns: every pair of types that Flink casts, with its wrap-arounds, formats and roundings."""
+"""CAST and TRY_CAST over columns: the pairs of types that Flink casts, with its wrap-arounds, formats, roundings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def cast_raises(src: t.LogicalType, dst: t.LogicalType) -> bool:
             return False
         case t.CharacterType(), _:
             return True
-        case (t.ArrayType(), t.ArrayType()) | (t.MultisetType(), t.MultisetType()):
+        case t.ArrayType(), t.ArrayType():
+            return cast_raises(src.element, dst.element)
+        case t.MultisetType(), t.MultisetType():
             return cast_raises(src.element, dst.element)
         case t.MapType(), t.MapType():
             return cast_raises(src.key, dst.key) or cast_raises(src.value, dst.value)
@@ -261,6 +263,7 @@ def _wall_clock(
 
 
 def _nested(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext) -> pa.Array:
+    children: tuple[Checked, ...]
     match src, dst:
         case t.ArrayType(), t.ArrayType():
             children = (cast_checked(array.values, src.element, dst.element, safe, context),)
@@ -309,8 +312,9 @@ def _rebuilt(array: pa.Array, target: pa.DataType, children: tuple[Checked, ...]
         return made
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int32, count=array.offset + n + 1)[array.offset :]
     for mask in wrong:
-        total = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(mask)))
-        failed |= total[offsets[1:]] > total[offsets[:-1]]
+        total = np.zeros(len(mask) + 1, dtype=np.int64)
+        np.cumsum(mask, out=total[1:])
+        failed |= np.greater(total[offsets[1:]], total[offsets[:-1]])
     kept = ~failed if valid is None else valid & ~failed
     bitmap = None if kept.all() else pa.py_buffer(np.packbits(kept, bitorder="little"))
     child = columns[0]

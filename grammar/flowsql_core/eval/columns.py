@@ -70,7 +70,7 @@ def values_and_validity(array: pa.Array) -> tuple[Values, Bools | None]:
 
 
 def string_buffers(array: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Offsets (int32, n + 1) and bytes (uint8) of a string or binary column; row i is bytes[offsets[i]:offsets[i+1]]."""
+    """Offsets (int32, n + 1) and bytes (uint8) of a string or binary column; row i is offsets[i] to offsets[i + 1]."""
     _, offsets, data = array.buffers()
     n = len(array)
     if offsets is None or offsets.size == 0:

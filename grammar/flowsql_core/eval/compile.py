@@ -1,7 +1,7 @@
-"""Expression IR to vectorised callables: each distinct sub-expression once per batch, branches only where they are taken.
+"""Expression IR to vectorised callables: each distinct sub-expression once per batch, branches where they are taken.
 
-A compiled expression is a graph of steps. Evaluating a batch makes a *frame*: its columns and the results so far. AND,
-OR, CASE and COALESCE evaluate an operand that may fail or is dear on a sub-frame of just the rows that need it, as Flink
+A compiled expression is a graph of steps. Evaluating a batch makes a *frame*: its columns and the results so far.
+AND, OR, CASE and COALESCE evaluate an operand that may fail or is dear on a sub-frame of just the rows that need it, as Flink
 does row by row; operands that are cheap and cannot fail are evaluated whole.
 """
 
@@ -119,7 +119,7 @@ def compile_condition(expr: Expr, context: EvalContext) -> Condition:
 
 
 def fold(expr: Expr, context: EvalContext) -> Expr:
-    """Constant sub-trees replaced by literals, where deterministic; what would fail stays, to fail only if evaluated."""
+    """Constant, deterministic sub-trees replaced by literals; what would fail stays, to fail only if evaluated."""
 
     def change(node: Expr) -> Expr:
         match node:

@@ -91,7 +91,7 @@ def divide(a: Unscaled, b: Unscaled) -> Unscaled:
     if _narrow(a, b) and 2 * bound(a) + bound(b) < _INT64_LIMIT:
         top, bottom = np.abs(a), np.abs(b)
         quotient = (2 * top + bottom) // (2 * bottom)
-        return np.where((a < 0) != (b < 0), -quotient, quotient)
+        return np.asarray(np.where((a < 0) != (b < 0), -quotient, quotient))
     wide_a, wide_b = a.astype(object), b.astype(object)
     top, bottom = np.abs(wide_a), np.abs(wide_b)
     quotient = (2 * top + bottom) // (2 * bottom)

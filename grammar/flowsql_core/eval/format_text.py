@@ -1,4 +1,4 @@
-"""Values to text, as CAST AS STRING prints them in Flink: ``TRUE``, ``1.0E7``, ``2020-01-02 03:04:05.100``, ``[1, NULL]``."""
+"""Values to text as CAST AS STRING prints them: ``TRUE``, ``1.0E7``, ``2020-01-02 03:04:05.100``, ``[1, NULL]``."""
 
 from __future__ import annotations
 

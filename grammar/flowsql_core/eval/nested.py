@@ -69,7 +69,7 @@ def _bounds(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
 
 def _same_lists(a: pa.Array, b: pa.Array) -> Bools:
     (start_a, size_a), (start_b, size_b) = _bounds(a), _bounds(b)
-    same = size_a == size_b
+    same: Bools = np.asarray(size_a == size_b)
     rows = np.flatnonzero(same & (size_a > 0))
     sizes = size_a[rows]
     owner = np.repeat(rows, sizes)
@@ -85,7 +85,7 @@ def _same_lists(a: pa.Array, b: pa.Array) -> Bools:
 def _same_maps(a: pa.Array, b: pa.Array) -> Bools:
     """Every entry of one has an equal entry in the other; entries of a row are compared all against all."""
     (start_a, size_a), (start_b, size_b) = _bounds(a), _bounds(b)
-    same = size_a == size_b
+    same: Bools = np.asarray(size_a == size_b)
     rows = np.flatnonzero(same & (size_a > 0))
     sizes = size_a[rows]
     pairs = sizes * sizes
@@ -96,4 +96,4 @@ def _same_maps(a: pa.Array, b: pa.Array) -> Bools:
     keys = _same(_Pair(pc.take(a.keys, pa.array(left)), pc.take(b.keys, pa.array(right))))
     items = _same(_Pair(pc.take(a.items, pa.array(left)), pc.take(b.items, pa.array(right))))
     matches = np.bincount(owner[keys & items], minlength=len(same))
-    return same & (matches >= size_a)
+    return np.asarray(same & (matches >= size_a))

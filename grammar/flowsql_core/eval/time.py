@@ -124,7 +124,7 @@ def _shift(values: npt.NDArray[Any], per_second: int, zone: str, to_local: bool)
     if info is datetime.UTC or not values.size:
         return values
     if isinstance(info, datetime.timezone):
-        seconds = int(info.utcoffset(None).total_seconds())  # type: ignore[union-attr]
+        seconds = int(info.utcoffset(None).total_seconds())
         return values + (seconds if to_local else -seconds) * per_second
     # Since 1970 zones change at quarters of an hour; before, at any second.
     step = 900 if int(values.min()) >= 0 else 1

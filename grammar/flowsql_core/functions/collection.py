@@ -46,7 +46,7 @@ def _field_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType 
     type_ = args[0].type
     if not isinstance(type_, t.RowType) or "index" not in options:
         return None
-    made = type_.fields[options["index"]].type
+    made: t.LogicalType = type_.fields[options["index"]].type
     return made.as_nullable(made.nullable or type_.nullable)
 
 

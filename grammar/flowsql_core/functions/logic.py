@@ -279,7 +279,7 @@ def _rewrite_if(args: tuple[Expr, ...], span: Span | None) -> Expr:
     condition, positive, negative = args
     made = resolve_case((condition,), (positive,), negative, span)
     # Flink's IF is a function: NULL in the condition counts as an argument that may be NULL.
-    return replace(made, type=made.type.as_nullable(made.type.nullable or condition.type.nullable))  # type: ignore
+    return replace(made, type=made.type.as_nullable(made.type.nullable or condition.type.nullable))
 
 
 def _check_if(args: Sequence[Expr], span: Span | None) -> None:

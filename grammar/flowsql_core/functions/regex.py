@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from flowsql_core.errors import BindError, ExecutionError
 from flowsql_core.eval.distinct import map_distinct
 from flowsql_core.eval.java_regex import translate_pattern
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, contains, extract_run, literal_run
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 from flowsql_core.functions.string import map_rows
@@ -91,7 +92,7 @@ def _like_constant(text: pa.Array, pattern: str, escape: str | None) -> pa.Array
         if count == 1 and starts:
             return pc.ends_with(text, word)
         if count == 2 and starts and ends:
-            return pc.match_substring(text, word)
+            return contains(text, word) if len(text) >= KERNEL_ROWS else pc.match_substring(text, word)
     return pc.match_substring_regex(text, _regex_of(tokens, re2=True))
 
 
@@ -167,9 +168,7 @@ def similar_to_java(pattern: str, escape: str | None) -> str:
             inside = True
             made.append("[")
         else:
-            made.append(
-                {"%": ".*", "_": "."}.get(character, "\\" + character if character in "^$\\" else character)
-            )
+            made.append({"%": ".*", "_": "."}.get(character, "\\" + character if character in "^$\\" else character))
         place += 1
     if inside:
         raise ExecutionError("bad-pattern", f"Invalid regular expression '{pattern}'")
@@ -225,6 +224,9 @@ def _extract(text: pa.Array, java: str, group: int) -> pa.Array:
     translated = translate_pattern(java)
     if translated is None or not 0 <= group <= translated.python.groups:
         return pa.nulls(len(text), pa.string())
+    shape = literal_run(java) if len(text) >= KERNEL_ROWS else None
+    if shape is not None and group == shape.group:
+        return extract_run(text, shape)
     named = translated.extracting(group)
     if named is not None:
         found = pc.extract_regex(text, named)

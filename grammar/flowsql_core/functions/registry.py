@@ -10,7 +10,7 @@ import enum
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from flowsql_core.errors import BindError, InternalError, NotSupportedYetError, did_you_mean
 from flowsql_core.eval.context import EvalContext
@@ -64,20 +64,11 @@ class Invocation:
 Kernel = Callable[..., Any]
 
 
-class ResultRule(Protocol):
-    """Derives the result type where a signature cannot say it; None: the arguments do not fit."""
-
-    def __call__(self, args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
-        """The type, nullability included when the null rule is ``CUSTOM``."""
-        ...
-
-
-class Rewrite(Protocol):
-    """Makes the expression of a matched call itself (NULLIF is a CASE)."""
-
-    def __call__(self, args: tuple[Expr, ...], span: Span | None) -> Expr:
-        """The expression."""
-        ...
+#: Derives the result type where a signature cannot say it, from arguments and options; None: they do not fit. The
+#: nullability counts when the null rule is ``CUSTOM``.
+ResultRule = Callable[[Sequence[Expr], dict[str, Any]], t.LogicalType | None]
+#: Makes the expression of a matched call itself (NULLIF is a CASE).
+Rewrite = Callable[[tuple[Expr, ...], Span | None], Expr]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +134,7 @@ def scalar(
     """
 
     def register(kernel: Kernel) -> Kernel:
-        code = kernel.__code__  # type: ignore[attr-defined]
+        code = kernel.__code__
         passes_call = code.co_argcount > 0 and code.co_varnames[0] == "call"
         for text in signatures:
             signature = parse_signature(text)
@@ -299,7 +290,9 @@ def may_fail(source: t.LogicalType, target: t.LogicalType) -> bool:
     match source, target:
         case _, t.CharacterType():
             return False
-        case (t.ArrayType(), t.ArrayType()) | (t.MultisetType(), t.MultisetType()):
+        case t.ArrayType(), t.ArrayType():
+            return may_fail(source.element, target.element)
+        case t.MultisetType(), t.MultisetType():
             return may_fail(source.element, target.element)
         case t.MapType(), t.MapType():
             return may_fail(source.key, target.key) or may_fail(source.value, target.value)
@@ -310,7 +303,7 @@ def may_fail(source: t.LogicalType, target: t.LogicalType) -> bool:
 
 def resolve_case(
     conditions: tuple[Expr, ...], results: tuple[Expr, ...], otherwise: Expr, span: Span | None = None
-) -> Expr:
+) -> Case:
     """A searched CASE over bound parts: results meet in one type.
 
     Raises:

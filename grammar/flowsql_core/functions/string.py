@@ -20,6 +20,7 @@ from flowsql_core.eval.columns import (
     values_and_validity,
 )
 from flowsql_core.eval.distinct import map_distinct
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, first_byte, gather, pieces, without_byte
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import CUSTOM, NULLABLE, Invocation, scalar
 from flowsql_core.types import logical as t
@@ -86,7 +87,8 @@ def _initcap(text: str) -> str:
 @scalar("CHAR_LENGTH(STRING) -> INT", aliases=("CHARACTER_LENGTH",), spark="CHAR_LENGTH({0})")
 def char_length(text: Any) -> Any:
     """The number of characters."""
-    return pc.utf8_length(text)
+    # Bytes are characters where all are ASCII, and a column's offsets know them without a look at the text.
+    return pc.binary_length(text) if pc.all(pc.string_is_ascii(text)).as_py() else pc.utf8_length(text)
 
 
 @scalar("REVERSE(STRING) -> STRING", nulls=NULLABLE, spark="REVERSE({0})")
@@ -169,6 +171,8 @@ def _slice_characters(text: pa.Array, begin: Int64s, stop: Int64s) -> pa.Array:
 
 def gather_bytes(data: npt.NDArray[np.uint8], low: Int64s, high: Int64s, valid: Bools | None) -> pa.Array:
     """Text column of byte ranges [low, high) of a buffer."""
+    if len(low) >= KERNEL_ROWS:
+        return gather(data, low, high, valid)
     sizes = high - low
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
@@ -230,6 +234,8 @@ def split_piece(text: pa.Array, separator: str, index: int) -> pa.Array:
     n, mark = len(text), separator.encode()
     if index < 0 or not n:
         return pa.nulls(n, pa.string())
+    if mark and n >= KERNEL_ROWS:
+        return pieces(text, separator, index)
     offsets, data = string_buffers(text)
     base, end = int(offsets[0]), int(offsets[-1])
     used = data[base:end]
@@ -241,13 +247,11 @@ def split_piece(text: pa.Array, separator: str, index: int) -> pa.Array:
         return _where(valid & (index == 0), text)
     hits = find_bytes(used, mark)
     if len(mark) > 1 and len(hits):
-        hits = _without_overlaps(hits, starts, len(mark))
-    # Row i's separators are hits[first[i]:first[i + 1]]; those that reach over a row's end do not count.
+        # A mark that reaches over a row's end is none, and must not hide one that follows.
+        hits = hits[hits + len(mark) <= starts[np.searchsorted(starts, hits, side="right")]]
+        hits = _without_overlaps(hits, len(mark))
+    # Row i's separators are hits[first[i]:first[i + 1]].
     first = np.searchsorted(hits, starts)
-    if len(mark) > 1 and len(hits):
-        inside = hits + len(mark) <= starts[np.searchsorted(starts, hits, side="right")]
-        hits = hits[inside]
-        first = np.searchsorted(hits, starts)
     count = np.diff(first)
     valid = valid & (index <= count)
     padded = np.append(hits, 0)
@@ -266,7 +270,7 @@ def find_bytes(data: npt.NDArray[np.uint8], mark: bytes) -> Int64s:
     return hits.astype(np.int64)
 
 
-def _without_overlaps(hits: Int64s, starts: Int64s, size: int) -> Int64s:
+def _without_overlaps(hits: Int64s, size: int) -> Int64s:
     """Matches from left to right: one that starts inside the one before is none (``aa`` in ``aaa``)."""
     if not np.any(np.diff(hits) < size):
         return hits
@@ -437,6 +441,8 @@ def replace_bytes(text: pa.Array, old: str, new: str) -> pa.Array:
     """Every occurrence of a non-empty constant replaced by another."""
     if new or len(old.encode()) != 1:
         return pc.replace_substring(text, old, new)
+    if len(text) >= KERNEL_ROWS:
+        return without_byte(text, old)
     # Deleting one byte: keep the others, and count how many went before each row's end.
     offsets, data = string_buffers(text)
     base, end = int(offsets[0]), int(offsets[-1])
@@ -497,7 +503,10 @@ def position(call: Invocation, needle: Any, text: Any, start: Any = None) -> Any
 
 
 def _first_position(text: pa.Array, needle: str) -> pa.Array:
-    found = pc.find_substring(text, needle)
+    if needle and len(text) >= KERNEL_ROWS:
+        found = make_array(first_byte(text, needle), validity(text), pa.int32())
+    else:
+        found = pc.find_substring(text, needle)
     ascii_only = pc.all(pc.string_is_ascii(text)).as_py() in (True, None)
     if ascii_only:
         return pc.add(found, pa.scalar(1, pa.int32()))

@@ -384,7 +384,7 @@ def timestampdiff(call: Invocation, start: Any, end: Any) -> Any:
 
 
 def _truncated(values: Int64s, unit: int) -> Int64s:
-    return np.sign(values) * (np.abs(values) // unit)
+    return np.asarray(np.sign(values) * (np.abs(values) // unit))
 
 
 def _millis(values: npt.NDArray[Any], type_: t.LogicalType, call: Invocation) -> Int64s:
@@ -406,7 +406,7 @@ def _months_between(a: Int64s, b: Int64s) -> Int64s:
     months = np.where(add_months(early, months) > late, months - 1, months)
     months = np.where(days_b < days_a, -months, months)
     behind = b - days_b * DAY_MS < a - days_a * DAY_MS
-    return months - ((add_months(days_a, months) == days_b) & behind)
+    return np.asarray(months - ((add_months(days_a, months) == days_b) & behind))
 
 
 # Periods

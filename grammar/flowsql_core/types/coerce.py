@@ -56,10 +56,7 @@ def _merge(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
             return _merge_numbers(a, b)
         case t.TimestampType(), t.TimestampType():
             return t.TimestampType(precision=max(a.precision, b.precision))
-        case (t.TimestampLtzType(), t.TimestampLtzType() | t.TimestampType()) | (
-            t.TimestampType(),
-            t.TimestampLtzType(),
-        ):
+        case t.TimestampType() | t.TimestampLtzType(), t.TimestampType() | t.TimestampLtzType():
             return t.TimestampLtzType(precision=max(a.precision, b.precision))
         case t.TimeType(), t.TimeType():
             return t.TimeType(precision=max(a.precision, b.precision))
@@ -94,7 +91,8 @@ def _merge_numbers(a: t.NumericType, b: t.NumericType) -> t.LogicalType:
         doubles = (t.DoubleType, t.DecimalType)
         return t.DOUBLE if isinstance(a, doubles) or isinstance(b, doubles) else t.FLOAT
     left, right = as_decimal(a), as_decimal(b)
-    assert left is not None and right is not None
+    assert left is not None
+    assert right is not None
     scale = max(left.scale, right.scale)
     digits = max(left.precision - left.scale, right.precision - right.scale)
     if digits + scale > t.MAX_PRECISION:
@@ -257,7 +255,9 @@ def explicit_cast_allowed(src: t.LogicalType, dst: t.LogicalType) -> bool:
 def _nested_cast(src: t.LogicalType, dst: t.LogicalType, implicit: bool) -> bool:
     allowed = implicit_cast_allowed if implicit else explicit_cast_allowed
     match src, dst:
-        case (t.ArrayType(), t.ArrayType()) | (t.MultisetType(), t.MultisetType()):
+        case t.ArrayType(), t.ArrayType():
+            return allowed(src.element, dst.element)
+        case t.MultisetType(), t.MultisetType():
             return allowed(src.element, dst.element)
         case t.MapType(), t.MapType():
             return allowed(src.key, dst.key) and allowed(src.value, dst.value)

@@ -1,0 +1,125 @@
+"""Kernels over the bytes of string columns: row i is ``data[offsets[i]:offsets[i + 1]]``."""
+
+from __future__ import annotations
+
+from flowsql_core.kernels.lazy import kernel
+
+
+@kernel("void(int32[::1], uint8[::1], uint8[::1], int64, int64[::1], int64[::1])")
+def piece_bounds(offsets, data, mark, index, low, high):
+    """Byte range [low, high) of the ``index``-th piece between marks (not empty); ``low`` is -1 where there is none."""
+    size = mark.size
+    first = mark[0]
+    for row in range(low.size):
+        start = offsets[row]
+        end = offsets[row + 1]
+        low[row] = -1
+        high[row] = -1
+        # The empty text has no pieces.
+        if start == end:
+            continue
+        seen = 0
+        place = start
+        piece = start
+        while place <= end - size:
+            hit = data[place] == first
+            if hit and size > 1:
+                for step in range(1, size):
+                    if data[place + step] != mark[step]:
+                        hit = False
+                        break
+            if hit:
+                if seen == index:
+                    break
+                seen += 1
+                place += size
+                piece = place
+            else:
+                place += 1
+        if seen == index:
+            low[row] = piece
+            high[row] = place if place <= end - size else end
+
+
+@kernel("void(uint8[::1], int64[::1], int32[::1], uint8[::1])")
+def copy_ranges(data, low, out_offsets, out):
+    """Copy one byte range a row, from ``low`` on, to where ``out_offsets`` (n + 1) puts it."""
+    for row in range(low.size):
+        target = out_offsets[row]
+        shift = low[row] - target
+        for place in range(target, out_offsets[row + 1]):
+            out[place] = data[place + shift]
+
+
+@kernel("int64(int32[::1], uint8[::1], uint8, int32[::1], uint8[::1])")
+def delete_byte(offsets, data, unwanted, out_offsets, out):
+    """Copy all rows without one byte value; returns the number of bytes written."""
+    written = 0
+    out_offsets[0] = 0
+    for row in range(offsets.size - 1):
+        for place in range(offsets[row], offsets[row + 1]):
+            value = data[place]
+            out[written] = value
+            # Without a branch: an unwanted byte is overwritten by the next one.
+            written += value != unwanted
+        out_offsets[row + 1] = written
+    return written
+
+
+@kernel("void(int32[::1], uint8[::1], uint8[::1], int32[::1])")
+def find_first(offsets, data, needle, found):
+    """Byte position in its row where ``needle`` (not empty) first stands, -1 where it does not."""
+    size = needle.size
+    first = needle[0]
+    for row in range(found.size):
+        start = offsets[row]
+        last = offsets[row + 1] - size
+        found[row] = -1
+        for place in range(start, last + 1):
+            if data[place] == first:
+                hit = True
+                for step in range(1, size):
+                    if data[place + step] != needle[step]:
+                        hit = False
+                        break
+                if hit:
+                    found[row] = place - start
+                    break
+
+
+@kernel("void(int32[::1], uint8[::1], uint8[::1], boolean[::1], boolean, boolean[::1], int64, int64[::1], int64[::1])")
+def run_after_literal(offsets, data, literal, lead, at_start, stop, at_least, low, high):
+    """The bytes behind the first well-placed literal up to a stop byte; ``low`` is -1 where there is none.
+
+    ``lead`` (256,): bytes that may stand before the literal; ``at_start``: it may open the row; ``stop`` (256,) ends the
+    run; a run shorter than ``at_least`` does not count.
+    """
+    size = literal.size
+    first = literal[0]
+    for row in range(low.size):
+        start = offsets[row]
+        end = offsets[row + 1]
+        low[row] = -1
+        high[row] = -1
+        for place in range(start, end - size + 1):
+            if data[place] != first:
+                continue
+            if place == start:
+                if not at_start:
+                    continue
+            elif not lead[data[place - 1]]:
+                continue
+            hit = True
+            for step in range(1, size):
+                if data[place + step] != literal[step]:
+                    hit = False
+                    break
+            if not hit:
+                continue
+            stand = place + size
+            while stand < end and not stop[data[stand]]:
+                stand += 1
+            if stand - place - size >= at_least:
+                low[row] = place + size
+                high[row] = stand
+                break
