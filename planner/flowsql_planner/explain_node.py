@@ -320,7 +320,8 @@ def _split_group(
     node: GroupAggregate, names: list[str], partials: list[_Partial], views: list[str], keys: list[str]
 ) -> Iterator[Line]:
     """Global over incremental over local: distinct arguments spread over buckets first."""
-    arguments = list(dict.fromkeys(names[arg.index] for call in node.calls if call.distinct for arg in call.args))
+    spread = [call for call in node.calls if call.distinct or call.function in ("MIN", "MAX")]
+    arguments = list(dict.fromkeys(names[arg.index] for call in spread for arg in call.args))
     buckets = [f"$f{len(names) + i}" for i in range(len(arguments))]
     inner = [*keys, *buckets]
     columns = [column for part in partials for column in part.columns]
@@ -354,6 +355,19 @@ def _split_group(
         ),
         INSERT_ONLY,
     )
+    if len(arguments) > 1:
+        # Each row once per distinct argument (and once for the plain calls), so that each copy has one bucket.
+        mode = node.inputs[0].mode
+        yield Line("Calc", (("select", ", ".join([*names, *buckets, "$e"])),), mode)
+        yield Line("Expand", (("projects", _bucket_copies(names, buckets)),), mode)
+
+
+def _bucket_copies(names: Sequence[str], buckets: Sequence[str]) -> str:
+    copies = []
+    for number in range(len(buckets) + 1):
+        kept = [name if i == number else f"null AS {name}" for i, name in enumerate(buckets)]
+        copies.append("{" + ", ".join([*names, *kept, f"{number} AS $e"]) + "}")
+    return ", ".join(copies)
 
 
 def _exchange_line(keys: Sequence[str], mode: ChangelogMode | None) -> Line:
