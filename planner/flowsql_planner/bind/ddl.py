@@ -20,6 +20,7 @@ from flowsql_planner.bind.insert import sink_of
 from flowsql_planner.bind.like import LikeRules
 from flowsql_planner.bind.query import bind_query
 from flowsql_planner.bind.scope import scope_of
+from flowsql_planner.bind.table import bind_stored
 from flowsql_planner.bind.types import bind_type
 from flowsql_planner.bind.unparse import unparse_expression, unparse_query
 from flowsql_planner.bind.values import row_refs
@@ -43,7 +44,7 @@ def bind_create_table(context: BindContext, node: ast.CreateTable) -> op.CreateT
     """The table that a CREATE TABLE describes; with AS SELECT, the INSERT that fills it too."""
     path = context.catalogs.qualify(node.name.texts)
     rel = None if node.query is None else bind_query(context, node.query)
-    builder = _TableBuilder(context, node)
+    builder = TableBuilder(context, node)
     if rel is not None:
         builder.take_query_columns(rel)
     table = builder.build()
@@ -90,8 +91,11 @@ def _refuse_duplicates(names: Sequence[str], nodes: Sequence[ast.Name], span: Sp
 
 
 @dataclass(slots=True)
-class _TableBuilder:
-    """Gathers the parts of a CREATE TABLE in the order in which they depend on each other."""
+class TableBuilder:
+    """Gathers the parts of a CREATE TABLE in the order in which they depend on each other.
+
+    ``columns``, ``watermark`` and ``primary_key`` may hold what the statement adds to.
+    """
 
     context: BindContext
     node: ast.CreateTable
@@ -134,6 +138,49 @@ class _TableBuilder:
             self.node.comment,
             self.distribution,
         )
+
+    def build_over(self, table: CatalogTable) -> CatalogTable:
+        """ALTER TABLE: the written elements beside columns, key and watermark that were put here before."""
+        constraint = self._primary_key_constraint()
+        self._add_stored_columns()
+        if constraint is not None:
+            self._set_primary_key(constraint)
+        self._add_computed_columns()
+        self._set_watermark(None)
+        self._check_kept_parts()
+        return replace(
+            table,
+            columns=tuple(self.columns),
+            watermark=self.watermark,
+            primary_key=self.primary_key,
+            primary_key_name=self.primary_key_name,
+        )
+
+    def _check_kept_parts(self) -> None:
+        """A column that changed its type changes what is computed from it; key and watermark must still hold."""
+        stored = [column for column in self.columns if column.kind is not ColumnKind.COMPUTED]
+        schema = tuple(t.Column(column.name, column.type) for column in stored)
+        for i, column in enumerate(self.columns):
+            if column.kind is ColumnKind.COMPUTED and column.expression is not None:
+                derived = bind_stored(self.context, column.expression, schema, self.node.span)
+                self.columns[i] = replace(column, type=derived.type)
+        for column in self.columns:
+            if column.name in self.primary_key and column.type.nullable:
+                raise BindError(
+                    "primary-key-column",
+                    f"Invalid primary key '{self.primary_key_name}'. Column '{column.name}' is nullable.",
+                    self.node.span,
+                    "add NOT NULL",
+                )
+            mark = self.watermark
+            if mark is not None and mark.rowtime == column.name and not _is_row_time(column.type):
+                raise BindError(
+                    "watermark-type",
+                    "Invalid data type of time field for watermark definition. The field must be of type TIMESTAMP(p) "
+                    "or TIMESTAMP_LTZ(p), the supported precision 'p' is from 0 to 3, but the time field type is "
+                    f"{column.type}",
+                    self.node.span,
+                )
 
     def _inherit(self) -> LikeRules | None:
         """LIKE: what the source table hands on."""

@@ -236,7 +236,8 @@ def _finish(
     if output.distinct:
         rel = distinct_rows(rel, output.span)
     if keys or offset or fetch is not None:
-        rel = Sort(rel, tuple(keys), offset, fetch, output.span)
+        place = order_by[0].span.to(order_by[-1].span) if order_by else output.span
+        rel = Sort(rel, tuple(keys), offset, fetch, place)
     if len(exprs) > visible:
         rel = Project(rel, row_refs(rel)[:visible], output.names, output.span)
     return rel

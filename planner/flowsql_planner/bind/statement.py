@@ -205,22 +205,11 @@ def _alter_object(node: ast.Alter, context: BindContext) -> op.Operation:
 
             as_written = ast.CreateView(node.name, query, comment=view.comment, span=node.span)
             return op.AlterObject(path, make_view(context, as_written), None, found.temporary, node.name.span)
-    raise NotSupportedYetError(f"ALTER {node.kind.value} {_action_words(node.action)}", node.span)
+    if isinstance(found.value, CatalogTable):
+        from flowsql_planner.bind.alter import alter_table
 
-
-def _action_words(action: ast.AlterAction) -> str:
-    return {
-        ast.AddElements: "ADD",
-        ast.ModifyElements: "MODIFY",
-        ast.DropColumns: "DROP column",
-        ast.RenameColumn: "RENAME column",
-        ast.DropPrimaryKey: "DROP PRIMARY KEY",
-        ast.DropConstraint: "DROP CONSTRAINT",
-        ast.DropWatermark: "DROP WATERMARK",
-        ast.DropDistribution: "DROP DISTRIBUTION",
-        ast.AddPartitions: "ADD PARTITION",
-        ast.DropPartitions: "DROP PARTITION",
-    }.get(type(action), type(action).__name__)
+        return op.AlterObject(path, alter_table(context, found.value, node), None, found.temporary, node.name.span)
+    raise NotSupportedYetError(f"ALTER VIEW {type(node.action).__name__}", node.span)
 
 
 _WORDS: dict[type[ast.Node], str] = {
