@@ -183,13 +183,14 @@ class LocalCluster:
 
     Args:
         clock: processing time of all jobs; a ManualClock in tests.
-        memory_bytes: budget of the process; None follows ``flowsql.memory`` of the first job.
+        memory_bytes: budget of the process; None follows ``flowsql.memory`` of each job.
         seed: of everything random in the jobs; None draws one.
     """
 
     def __init__(self, clock: Clock | None = None, memory_bytes: int | None = None, seed: int | None = None) -> None:
         self.clock = clock or SystemClock()
         self.budget = None if memory_bytes is None else MemoryBudget(memory_bytes)
+        self._follows_option = memory_bytes is None
         self._seed = seed
 
     def submit(
@@ -234,6 +235,9 @@ class LocalCluster:
         configuration = Configuration(values=dict(graph.configuration))
         if self.budget is None:
             self.budget = MemoryBudget.of_option(configuration.get(MEMORY))
+        elif self._follows_option:
+            # A session may change the option between two jobs.
+            self.budget.total_bytes = MemoryBudget.of_option(configuration.get(MEMORY)).total_bytes
         job = Job(graph)
         services = JobServices(graph.name, job.id)
         network_memory = OperatorMemory(self.budget, "exchange")

@@ -133,15 +133,20 @@ class CustomSelector(AssigningSelector):
 
 def split_by_channel(batch: ChangelogBatch, channel: npt.NDArray[np.int32], channels: int) -> Parts:
     """Rows by channel in their order, each with the track remapped; None for a channel without rows."""
+    if channels == 2:
+        # The common case on small machines: two selections are cheaper than a sort.
+        to_second = channel != 0
+        second = np.flatnonzero(to_second)
+        if not len(second):
+            return [batch, None]
+        if len(second) == batch.num_rows:
+            return [None, batch]
+        return [batch.take(np.flatnonzero(~to_second)), batch.take(second)]
     counts = np.bincount(channel, minlength=channels)
     if counts.max(initial=0) == batch.num_rows:
         only: Parts = [None] * channels
         only[int(counts.argmax())] = batch
         return only
-    if channels == 2:
-        # The common case on small machines: two selections are cheaper than a sort.
-        to_second = channel != 0
-        return [batch.take(np.flatnonzero(~to_second)), batch.take(np.flatnonzero(to_second))]
     small = channel.astype(np.uint8 if channels <= 256 else np.uint16)  # radix sort below 16 bits
     order = np.argsort(small, kind="stable")
     ends = np.cumsum(counts)

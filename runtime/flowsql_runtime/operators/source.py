@@ -79,7 +79,6 @@ class ScanOperator(SourceOperator[ScanSpec]):
         progress.current = polled.split_id
         batch = polled.batch
         if batch.num_rows:
-            self.ctx.metrics.records_in += batch.num_rows
             if self._stop_at is not None:
                 self._stop_at -= batch.num_rows
             self.output.collect(batch)
