@@ -115,9 +115,8 @@ def main() -> None:
                 old = best.get(name, (wall, used))
                 best[name] = (min(wall, old[0]), min(used, old[1]))
         shown = "  ".join(f"{name} {rows / w / 1e6:.2f} wall {rows / c / 1e6:.2f} cpu" for name, (w, c) in best.items())
-        print(
-            f"{arguments.format} {len(wanted):2d} columns, M rows/s: {shown}  ratio {best['flowsql'][1] / best['bare'][1]:.2f}"
-        )
+        ratio = best["flowsql"][1] / best["bare"][1]
+        print(f"{arguments.format} {len(wanted):2d} columns, M rows/s: {shown}  ratio {ratio:.2f}")
 
 
 if __name__ == "__main__":

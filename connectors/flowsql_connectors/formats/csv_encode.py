@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,6 +58,12 @@ class CsvEncoder(FileEncoder):
         top = max(ord(dialect.delimiter), ord(dialect.quote or "\0"), ord("\n"))
         escape = re.escape(dialect.escape) if dialect.escape else ""
         self._special = f"[\\x00-\\x{{{top:x}}}\\\\{escape}]"
+        # The same as a table by byte, where all these characters are single bytes.
+        self._special_bytes = None
+        if top < 128 and ord(dialect.escape or "\\") < 128:
+            self._special_bytes = np.zeros(256, dtype=np.bool_)
+            self._special_bytes[: top + 1] = True
+            self._special_bytes[[ord("\\"), ord(dialect.escape or "\\")]] = True
 
     def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
         """The lines of a batch."""
@@ -114,12 +121,25 @@ class CsvEncoder(FileEncoder):
                 return pc.if_else(pc.is_valid(array), joined, pa.scalar(None, pa.string()))
         raise NotSupportedYetError(f"writing {type_} to csv")
 
+    def _special_rows(self, texts: Any) -> Any:
+        """Which texts hold a special character."""
+        _, offsets, data = texts.buffers()
+        if self._special_bytes is None or data is None:
+            return pc.match_substring_regex(texts, self._special)
+        ends = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
+        flags = self._special_bytes[np.frombuffer(data, dtype=np.uint8)[ends[0] : ends[-1]]]
+        before = np.zeros(len(flags) + 1, dtype=np.int32)
+        np.cumsum(flags, out=before[1:])
+        marks = before[ends - ends[0]]
+        return pa.array(marks[1:] > marks[:-1])
+
     def _quoted(self, texts: Any) -> Any:
         quote, escape = self._format.dialect.quote, self._format.dialect.escape
         if quote is None:
             return texts
-        special = pc.match_substring_regex(texts, self._special)
-        wanted = pc.or_(special, pc.greater(pc.utf8_length(texts), _UNCHECKED_LENGTH))
+        wanted = pc.greater(pc.utf8_length(texts), _UNCHECKED_LENGTH)
+        if pc.all(wanted).as_py() is not True:
+            wanted = pc.or_(wanted, self._special_rows(texts))
         if not pc.any(wanted).as_py():
             return texts
         inner = texts

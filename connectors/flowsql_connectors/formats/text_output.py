@@ -9,15 +9,26 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flowsql_core.eval.render import over_distinct, plain_timestamps
+from flowsql_core.eval.render import over_distinct
 
 
 def timestamp_texts(array: Any, separator: str) -> pa.StringArray:
     """``yyyy-MM-dd HH:mm:ss`` with the fraction's digits up to the last one that is not zero; LTZ with ``Z``."""
-    texts = _without_zeros(plain_timestamps(array))
+    local = array if array.type.tz is None else array.cast(pa.timestamp(array.type.unit))
+    texts = pc.cast(pc.floor_temporal(local, unit="second").cast(pa.timestamp("s")), pa.string())
     if separator != " ":
         texts = pc.replace_substring(texts, " ", separator)
-    return texts if array.type.tz is None else pc.binary_join_element_wise(texts, "Z", "")
+    zone = "" if array.type.tz is None else "Z"
+    nanos = pc.nanosecond(local) if array.type.unit == "ns" else 0
+    micros = pc.microsecond(local) if array.type.unit in ("us", "ns") else 0
+    fractions = pc.add(pc.add(pc.multiply(pc.millisecond(local), 1_000_000), pc.multiply(micros, 1_000)), nanos)
+    if pc.all(pc.equal(fractions, 0)).as_py() is not False:
+        return pc.binary_join_element_wise(texts, zone, "") if zone else texts
+    return pc.binary_join_element_wise(texts, over_distinct(fractions, _fraction), zone, "")
+
+
+def _fraction(nanos: int) -> str:
+    return "" if nanos == 0 else f".{nanos:09d}".rstrip("0")
 
 
 def time_texts(array: Any) -> pa.StringArray:

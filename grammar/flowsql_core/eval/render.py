@@ -173,11 +173,21 @@ def _render_valid(array: Any, type_: LogicalType, notation: Notation) -> pa.Stri
 def json_strings(array: Any) -> pa.StringArray:
     """JSON string literals of texts; NULL stays NULL. Only what occurs is escaped: most columns need nothing."""
     texts = pc.cast(array, pa.string())
-    if pc.any(pc.match_substring_regex(texts, r'[\x00-\x1f"\\]')).as_py():
+    if _any_escape(texts):
         for raw, escaped in _ESCAPES:
             if pc.any(pc.match_substring(texts, raw)).as_py():
                 texts = pc.replace_substring(texts, raw, escaped)
     return _wrap('"', texts, '"')
+
+
+def _any_escape(texts: pa.StringArray) -> bool:
+    """Whether any byte of any text has to be escaped; the bytes of NULL texts may count, which does no harm."""
+    _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return False
+    ends = np.frombuffer(offsets, dtype=np.int32)
+    used = np.frombuffer(data, dtype=np.uint8)[ends[texts.offset] : ends[texts.offset + len(texts)]]
+    return bool((used < 32).any() or (used == ord('"')).any() or (used == ord("\\")).any())
 
 
 def over_distinct(array: Any, text: Callable[[Any], str]) -> pa.StringArray:
