@@ -16,7 +16,6 @@ from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.ddl import TableBuilder
 from flowsql_planner.bind.table import parse_stored_expression
 
-
 _REFUSED: dict[type[ast.Node], str] = {
     ast.AddPartitions: "ADD PARTITION",
     ast.DropPartitions: "DROP PARTITION",

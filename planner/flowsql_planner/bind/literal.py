@@ -14,6 +14,8 @@ from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind.types import MONTH_INTERVAL, SECOND_INTERVAL, is_year_month
 
+_INT = t.IntType(nullable=False)
+_BIGINT = t.BigIntType(nullable=False)
 _INT_RANGE = range(-(2**31), 2**31)
 _BIGINT_RANGE = range(-(2**63), 2**63)
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
@@ -79,8 +81,7 @@ def bind_number(node: ast.NumberLiteral, negative: bool, span: Span) -> Literal:
             "write it as a string and cast it to DECIMAL",
         )
     if not fraction:
-        type_: t.LogicalType = t.IntType(nullable=False) if unscaled in _INT_RANGE else t.BigIntType(nullable=False)
-        return Literal(unscaled, type_, span)
+        return Literal(unscaled, _INT if unscaled in _INT_RANGE else _BIGINT, span)
     precision = len(whole) + len(fraction)
     value = Decimal(unscaled).scaleb(-len(fraction))
     return Literal(value, t.DecimalType(precision=precision, scale=len(fraction), nullable=False), span)

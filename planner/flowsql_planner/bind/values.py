@@ -51,7 +51,9 @@ def bind_values(context: BindContext, node: ast.Values) -> Rel:
 
 def fit(expr: Expr, wanted: t.LogicalType) -> Expr:
     """The expression in the column's type: a literal is rewritten where its value stays the same, else cast."""
-    if expr.type == wanted or (expr.type.same(wanted) and wanted.nullable):
+    if expr.type == wanted:
+        return expr
+    if wanted.nullable and expr.type.same(wanted):
         return Literal(expr.value, wanted, expr.span) if isinstance(expr, Literal) else expr
     if isinstance(expr, Literal):
         rewritten = _rewrite(expr, wanted)
@@ -81,7 +83,8 @@ def _item(binder: ExpressionBinder, item: ast.Expression | ast.DefaultValue) -> 
 
 
 def _column_type(items: Sequence[Expr], index: int, node: ast.Values) -> t.LogicalType:
-    found = common_type([item.type for item in items])
+    # Thousands of rows have a handful of types.
+    found = common_type(list(dict.fromkeys(item.type for item in items)))
     if found is None:
         shown = ", ".join(dict.fromkeys(str(item.type.as_nullable()) for item in items))
         raise BindError(
