@@ -22,7 +22,7 @@ from flowsql_connectors.formats.text_output import (
     timestamp_texts,
 )
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.eval.render import float_texts, regrouped
+from flowsql_core.eval.render import contains_bytes, float_texts, regrouped
 from flowsql_core.types.logical import (
     ArrayType,
     BinaryStringType,
@@ -143,9 +143,9 @@ class CsvEncoder(FileEncoder):
         if not pc.any(wanted).as_py():
             return texts
         inner = texts
-        if escape is not None and pc.any(pc.match_substring(texts, escape)).as_py():
+        if escape is not None and contains_bytes(texts, escape):
             inner = pc.replace_substring(inner, escape, escape * 2)
-        if pc.any(pc.match_substring(texts, quote)).as_py():
+        if contains_bytes(texts, quote):
             inner = pc.replace_substring(inner, quote, quote * 2)
         quoted = pc.binary_join_element_wise(quote, inner, quote, "")
         return quoted if pc.all(wanted).as_py() else pc.if_else(wanted, quoted, texts)

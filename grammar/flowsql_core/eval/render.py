@@ -190,6 +190,18 @@ def _any_escape(texts: pa.StringArray) -> bool:
     return bool((used < 32).any() or (used == ord('"')).any() or (used == ord("\\")).any())
 
 
+def contains_bytes(texts: pa.StringArray, character: str) -> bool:
+    """Whether any text holds a character: much quicker than a search by text. NULL texts' bytes may count."""
+    _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return False
+    ends = np.frombuffer(offsets, dtype=np.int32)
+    return (
+        bytes(memoryview(data)[int(ends[texts.offset]) : int(ends[texts.offset + len(texts)])]).find(character.encode())
+        >= 0
+    )
+
+
 def over_distinct(array: Any, text: Callable[[Any], str]) -> pa.StringArray:
     """``text`` of each distinct value, put back in place; NULL stays NULL. For notations that no kernel knows."""
     encoded = pc.dictionary_encode(array)
