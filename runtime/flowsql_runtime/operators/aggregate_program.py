@@ -232,8 +232,9 @@ class AggregateProgram:
         self._width += 1 if is_bytes_type(type_) else word_count(type_)
         return word
 
-    def _count(self, sign: Sign) -> int:
-        if sign == Sign():
+    def _count(self, sign: Sign, own: bool = False) -> int:
+        # Word 0 counts all rows, but is raised before the program runs: ``own`` is raised after it.
+        if sign == Sign() and not own:
             return 0
         key = ("count", sign)
         if key not in self._shared:
@@ -286,7 +287,7 @@ class AggregateProgram:
                 rows = self._sign(call, nulls_too=True)
                 present = Argument(argument.column, presence=True)
                 valid = self._fold("present", kernels.LAST, present, pa.int64(), rows, -1)
-                word = self._fold("single", kernels.SINGLE, argument, result, rows, self._count(rows))
+                word = self._fold("single", kernels.SINGLE, argument, result, rows, self._count(rows, own=True))
                 return Plain(word, valid, result, is_bytes_type(result))
             case _:
                 return self._compile_moments(call, argument, sign, result)
@@ -535,15 +536,18 @@ class AggregateProgram:
             case (
                 Plain(value=value, count=count) | WideSum(value=value, count=count) | Average(value=value, count=count)
             ):
-                first = (declared[0], value, count)
-                return [first] if len(declared) == 1 else [first, (declared[1], count, -1)]
+                if len(declared) == 1:
+                    return [(declared[0], value, count)]
+                # A sum over as many rows taken out as put in still counts: never NULL here.
+                return [(declared[0], value, -1), (declared[1], count, -1)]
             case _:
                 raise InternalError(f"{call.function} does not merge")
 
     def rows_of_accumulators(self, arrays: Sequence[Any], n: int) -> Words:
         """The inverse of :meth:`accumulators_at`: accumulator rows, their bytes put into this program's arena.
 
-        A MIN or MAX that is NULL has seen nothing; the count that says so is made here. Insert-only inputs count one row.
+        A MIN or MAX that is NULL has seen nothing; the count that says so is made here. Each row of an insert-only input
+        counts as one.
         """
         self.store.compact()
         rows = np.zeros((n, self._width), np.int64)

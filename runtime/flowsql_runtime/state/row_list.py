@@ -164,7 +164,7 @@ class RowList:
         """Take out rows stamped at or before ``stamp``; returns their slots. Needs ``stamped`` and removable rows."""
         live = self._ids.live_slots()
         rows = live[self.stamps[live] <= stamp]
-        slots = self._ids.links[rows, 3].copy()
+        slots: Int32s = self._ids.links[rows, 3].copy()
         # Of equal rows the oldest goes, so that never a younger one is hit.
         self.apply(np.full(len(rows), -1, np.int8), slots, self.gather(rows))
         return slots
