@@ -60,6 +60,7 @@ class CsvEncoder(FileEncoder):
         self._special = f"[\\x00-\\x{{{top:x}}}\\\\{escape}]"
         # The same as a table by byte, where all these characters are single bytes.
         self._special_bytes = None
+        self._quotes_blanks = dialect.quote is not None and top >= ord(" ")
         if top < 128 and ord(dialect.escape or "\\") < 128:
             self._special_bytes = np.zeros(256, dtype=np.bool_)
             self._special_bytes[: top + 1] = True
@@ -91,6 +92,9 @@ class CsvEncoder(FileEncoder):
         match type_:
             case BooleanType() | IntegerType() | FloatType() | DoubleType() | DecimalType():
                 return self._plain(array, type_)
+            case TimestampType() | TimestampLtzType() if self._quotes_blanks:
+                quote = self._format.dialect.quote
+                return pc.binary_join_element_wise(quote, self._plain(array, type_), quote, "")
         return self._quoted(self._plain(array, type_))
 
     def _plain(self, array: Any, type_: LogicalType) -> Any:
