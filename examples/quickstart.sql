@@ -9,7 +9,8 @@ CREATE TABLE flights (
   air_time INT, distance INT, `hour` STRING, `minute` STRING, time_hour STRING,
   -- The scheduled departure, local time.
   departs AS TO_TIMESTAMP(
-    `year` || '-' || `month` || '-' || `day` || ' ' || `hour` || ':' || `minute`, 'yyyy-M-d H:m'),
+    `year` || '-' || LPAD(`month`, 2, '0') || '-' || LPAD(`day`, 2, '0') || ' '
+    || LPAD(`hour`, 2, '0') || ':' || LPAD(`minute`, 2, '0') || ':00'),
   WATERMARK FOR departs AS departs - INTERVAL '1' HOUR
 ) WITH (
   'connector' = 'filesystem',

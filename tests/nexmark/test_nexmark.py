@@ -7,6 +7,7 @@ import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -56,9 +57,24 @@ def events(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return parallelism, folder
 
 
+@pytest.fixture(scope="module")
+def passed(request: pytest.FixtureRequest) -> Iterator[set[str]]:
+    """Queries that pass in this run at some parallelism; written down at the end where asked."""
+    found: set[str] = set()
+    yield found
+    if request.config.getoption("--update"):
+        names = sorted(recorded() | found, key=lambda name: int(name[1:]))
+        PASSING.write_text("".join(f"{name}\n" for name in names))
+
+
 @pytest.mark.parametrize("query", queries())
 def test_flinks_answer_or_none(
-    query: str, events: tuple[int, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], judge: ModuleType
+    query: str,
+    events: tuple[int, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    judge: ModuleType,
+    passed: set[str],
 ) -> None:
     parallelism, data = events
     golden = json.loads((SUITE / "golden" / f"{query}.json").read_text())
@@ -78,6 +94,7 @@ def test_flinks_answer_or_none(
         assert "not supported yet" in error
         return
     if query == "q12":  # depends on the clock
+        passed.add(query)
         return
     if query == "q10":
         rows = list(judge.csv_rows(tmp_path / "q10", golden["columns"]))
@@ -85,3 +102,4 @@ def test_flinks_answer_or_none(
         rows = judge.materialise(output.splitlines(), query)
     assert len(rows) == golden["rows"]
     assert judge.digest(rows) == golden["sha256"]
+    passed.add(query)
