@@ -1,8 +1,8 @@
 """Expression IR to vectorised callables: each distinct sub-expression once per batch, branches where they are taken.
 
 A compiled expression is a graph of steps. Evaluating a batch makes a *frame*: its columns and the results so far.
-AND, OR, CASE and COALESCE evaluate an operand that may fail or is dear on a sub-frame of just the rows that need it, as Flink
-does row by row; operands that are cheap and cannot fail are evaluated whole.
+AND, OR, CASE and COALESCE evaluate an operand that may fail or is dear on a sub-frame of just the rows that need it, as
+Flink does row by row; operands that are cheap and cannot fail are evaluated whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Java regular expressions as Python ``re`` patterns, and as RE2 patterns where RE2 means the same.
 
-Differences kept: ``.`` stops at all of Java's line ends, ``\\d \\w \\s \\b`` are ASCII, ``$`` also stands before a final line
-end, POSIX classes ``\\p{Alpha}``, possessive quantifiers. A pattern that Java would refuse gives None.
+Differences kept: ``.`` stops at all of Java's line ends, ``\\d \\w \\s \\b`` are ASCII, ``$`` also stands before a
+final line end, POSIX classes ``\\p{Alpha}``, possessive quantifiers. A pattern that Java would refuse gives None.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import lru_cache
 
 _POSIX = {
     "Lower": "a-z", "Upper": "A-Z", "Alpha": "a-zA-Z", "Digit": "0-9", "Alnum": "a-zA-Z0-9",
-    "Punct": r"!-/:-@\[-`{-~", "Space": r" \t\n\x0b\f\r", "XDigit": "0-9a-fA-F", "Blank": r" \t", "Cntrl": r"\x00-\x1f\x7f",
+    "Punct": r"!-/:-@\[-`{-~", "Space": r" \t\n\x0b\f\r", "XDigit": "0-9a-fA-F",
+    "Blank": r" \t", "Cntrl": r"\x00-\x1f\x7f",
     "Graph": "!-~", "Print": " -~", "ASCII": r"\x00-\x7f", "IsDigit": "0-9", "IsAlphabetic": "a-zA-Z",
 }  # fmt: skip
-#: Unicode properties that ``re`` has no word for, and Java's classes of its own.
 _DOT_PYTHON = "[^\n\r\u0085\u2028\u2029]"
 _DOT_RE2 = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _END_PYTHON = "(?=(?:\r\n|[\n\r\u0085\u2028\u2029])?\\Z)"
@@ -23,7 +23,7 @@ _END_PYTHON = "(?=(?:\r\n|[\n\r\u0085\u2028\u2029])?\\Z)"
 
 @dataclass(frozen=True, slots=True)
 class TranslatedPattern:
-    """One pattern. ``re2`` is None where RE2 would answer otherwise; ``optional_groups`` may not take part in a match."""
+    """One pattern. ``re2`` is None where RE2 would answer otherwise; ``optional_groups`` may be unset in a match."""
 
     python: re.Pattern[str]
     re2: str | None

@@ -357,7 +357,9 @@ def _resolve(tokens: tuple[Token, ...], found: re.Match[str], lenient: bool) -> 
         days = _civil(year, 1, 1) + day - 1
     elif lenient:
         extra, month = divmod(month - 1, 12)
-        days = _civil(year + extra, month + 1, 1) + day - 1
+        year, month = year + extra, month + 1
+        # Days beyond a month's end run on; the old calendar only matters for proper dates.
+        days = _historic(year, month, day) if day <= 28 else _civil(year, month, 1) + day - 1
     else:
         last = int(month_length(np.array([year]), np.array([month]))[0])
         days = _civil(year, month, min(day, last))
@@ -385,6 +387,15 @@ def _pivot(two_digits: int) -> int:
     today = datetime.date.today().year
     year = today - today % 100 + two_digits
     return year - 100 if year > today + 20 else year + 100 if year < today - 80 else year
+
+
+def _historic(year: int, month: int, day: int) -> int:
+    """Epoch days in Java's old calendar, which is Julian before 15 October 1582."""
+    if (year, month, day) >= (1582, 10, 15):
+        return _civil(year, month, day)
+    early = (14 - month) // 12
+    years, months = year + 4800 - early, month + 12 * early - 3
+    return day + (153 * months + 2) // 5 + 365 * years + years // 4 - 32_083 - 2_440_588
 
 
 def _civil(year: int, month: int, day: int) -> int:

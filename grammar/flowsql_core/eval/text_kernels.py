@@ -135,6 +135,7 @@ def extract_run(text: pa.Array, shape: LiteralRun) -> pa.Array:
     lead[list(shape.lead or ())] = True
     stop[list(shape.stop)] = True
     run_after_literal(
-        for_kernel(offsets), for_kernel(data), _bytes(shape.literal), lead, shape.at_start, stop, shape.at_least, low, high
+        for_kernel(offsets), for_kernel(data), _bytes(shape.literal), lead, shape.at_start, stop, shape.at_least,
+        low, high,
     )  # fmt: skip
     return _ranges(text, data, low, high)

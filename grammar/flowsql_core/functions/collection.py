@@ -111,12 +111,9 @@ def _row_field(type_: t.RowType, key: Any) -> int | None:
 
 
 def _check_index(args: Sequence[Expr], span: Span | None) -> None:
-    index = args[1]
-    if isinstance(args[0].type, t.ArrayType) and isinstance(index, Literal) and isinstance(index.value, int):
-        if index.value < 1:
-            raise BindError(
-                "bad-index", f"Array element access needs an index starting at 1 but was {index.value}.", span
-            )
+    value = args[1].value if isinstance(args[1], Literal) else None
+    if isinstance(args[0].type, t.ArrayType) and isinstance(value, int) and value < 1:
+        raise BindError("bad-index", f"Array element access needs an index starting at 1 but was {value}.", span)
 
 
 @scalar("ITEM(ANY, ANY) -> BOOLEAN", nulls=CUSTOM, check=_check_index, returns=_item_type,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
@@ -337,16 +338,35 @@ def ifnull(value: Any, other: Any) -> Any:
     return pc.coalesce(value, other)
 
 
-@scalar("GREATEST(T, T...) -> T", spark=None)
+def _check_comparable(args: Sequence[Expr], span: Span | None) -> None:
+    for arg in args[1:]:
+        if common_type([args[0].type, arg.type]) is None:
+            raise BindError(
+                "argument-types",
+                "All types in a comparison should support both 'EQUALS' and 'ORDER' comparison with each other. "
+                f"Can not compare {args[0].type} with {arg.type}",
+                span,
+            )
+
+
+@scalar("GREATEST(ANY, ANY...) -> $1", nulls=CUSTOM, check=_check_comparable,
+        returns=lambda args, options: _extreme_type(args),
+        coerce=lambda args, type_: tuple(implicit_cast(arg, type_) for arg in args), spark=None)  # fmt: skip
 def greatest(call: Invocation, *values: Any) -> Any:
     """The greatest value; NULL when one is NULL."""
     return _extreme(call, values, pc.greater)
 
 
-@scalar("LEAST(T, T...) -> T", spark=None)
+@scalar("LEAST(ANY, ANY...) -> $1", nulls=CUSTOM, check=_check_comparable,
+        returns=lambda args, options: _extreme_type(args),
+        coerce=lambda args, type_: tuple(implicit_cast(arg, type_) for arg in args), spark=None)  # fmt: skip
 def least(call: Invocation, *values: Any) -> Any:
     """The least value; NULL when one is NULL."""
     return _extreme(call, values, pc.less)
+
+
+def _extreme_type(args: Sequence[Expr]) -> t.LogicalType | None:
+    return common_type([arg.type for arg in args])
 
 
 def _extreme(call: Invocation, values: tuple[Any, ...], better: Any) -> Any:
@@ -359,5 +379,13 @@ def _extreme(call: Invocation, values: tuple[Any, ...], better: Any) -> Any:
 
 @scalar("TYPEOF(ANY, [BOOLEAN]) -> STRING", nulls=NULLABLE, spark="typeof({0})")
 def typeof(call: Invocation, operand: Any, serializable: Any = None) -> Any:
-    """The type of the expression as text."""
-    return pa.scalar(str(call.arg_types[0]), pa.string())
+    """The type of the expression as text; ``serializable`` spells STRING and BYTES with their lengths."""
+    text = str(call.arg_types[0])
+    if isinstance(serializable, pa.Scalar) and serializable.as_py():
+        text = _SHORT_NAMES.sub(lambda found: _LONG_NAMES.get(found[0], found[0]), text)
+    return pa.scalar(text, pa.string())
+
+
+#: Field names in back-ticks are matched whole, so that nothing inside of them is replaced.
+_SHORT_NAMES = re.compile(r"`(?:[^`]|``)*`|\bSTRING\b|\bBYTES\b")
+_LONG_NAMES = {"STRING": f"VARCHAR({t.MAX_LENGTH})", "BYTES": f"VARBINARY({t.MAX_LENGTH})"}

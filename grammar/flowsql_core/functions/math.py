@@ -265,7 +265,7 @@ def _round_all(call: Invocation, a: Any, digits: int, divide_by: Callable[[Any, 
 
 
 def _round_doubles(a: pa.Array, digits: int, type_: pa.DataType, half_up: bool) -> pa.Array:
-    """Java goes through ``BigDecimal.valueOf``, the shortest decimal text of the double: half means its decimal half."""
+    """Java goes through the shortest decimal text of the double: half means its decimal half."""
     values, valid = values_and_validity(a)
     values = values.astype(np.float64)
     factor = 10.0 ** abs(digits)

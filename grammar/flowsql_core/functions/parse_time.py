@@ -1,4 +1,4 @@
-"""Text and numbers to moments and back: DATE_FORMAT, TO_DATE, TO_TIMESTAMP, UNIX_TIMESTAMP, FROM_UNIXTIME, CONVERT_TZ."""
+"""Text and numbers to moments and back: DATE_FORMAT, TO_DATE, TO_TIMESTAMP, UNIX_TIMESTAMP, CONVERT_TZ and kin."""
 
 from __future__ import annotations
 
@@ -148,8 +148,14 @@ def to_timestamp_ltz(call: Invocation, number: Any, precision: Any = None) -> An
     return make_array(values * (wanted // given) if wanted >= given else values // (given // wanted), valid, type_)
 
 
-@scalar("TO_TIMESTAMP_LTZ(STRING) -> TIMESTAMP_LTZ(3)", "TO_TIMESTAMP_LTZ(STRING, STRING) -> TIMESTAMP_LTZ(3)",
-        "TO_TIMESTAMP_LTZ(STRING, STRING, STRING) -> TIMESTAMP_LTZ(3)", nulls=NULLABLE, raises=True, spark=None)  # fmt: skip
+@scalar(
+    "TO_TIMESTAMP_LTZ(STRING) -> TIMESTAMP_LTZ(3)",
+    "TO_TIMESTAMP_LTZ(STRING, STRING) -> TIMESTAMP_LTZ(3)",
+    "TO_TIMESTAMP_LTZ(STRING, STRING, STRING) -> TIMESTAMP_LTZ(3)",
+    nulls=NULLABLE,
+    raises=True,
+    spark=None,
+)
 def to_timestamp_ltz_text(call: Invocation, text: Any, pattern: Any = None, zone: Any = None) -> Any:
     """The point in time of a text, in the given zone (UTC if none). Fails on text that does not fit."""
     column = _column(text, call.n)

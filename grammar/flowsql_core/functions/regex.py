@@ -1,7 +1,7 @@
 """Pattern functions: LIKE, SIMILAR TO and Java regular expressions.
 
-A pattern is translated once: to RE2, which Arrow runs over whole columns, where RE2 gives the same answers as Java; to
-Python's ``re`` over the distinct values where it does not (look-around, back references, groups that may not take part).
+A pattern is translated once: to RE2, which Arrow runs over whole columns, where RE2 gives the same answers as Java;
+to Python's ``re`` over the distinct values where it does not (look-around, back references, groups that may not take part).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _like_regex(pattern: str, escape: str | None = None) -> re.Pattern[str]:
 @scalar("SIMILAR TO(STRING, STRING) -> BOOLEAN", "SIMILAR TO(STRING, STRING, STRING) -> BOOLEAN",
         aliases=("SIMILAR",), raises=True, spark=None)  # fmt: skip
 def similar_to(call: Invocation, text: Any, pattern: Any, escape: Any = None) -> Any:
-    """Whether the whole text fits an SQL regular expression (``%``, ``_``, ``|``, ``*``, ``[a-c]``, ``[[:DIGIT:]]``)."""
+    """Whether the whole text fits an SQL pattern: ``%``, ``_``, ``|``, ``*``, ``[a-c]``, ``[[:DIGIT:]]``."""
     if isinstance(pattern, pa.Scalar) and (escape is None or isinstance(escape, pa.Scalar)):
         if not pattern.is_valid or (escape is not None and not escape.is_valid):
             return pa.nulls(call.n, pa.bool_())

@@ -246,9 +246,10 @@ def find_definition(call: Call) -> FunctionDef:
     _load()
     types = [arg.type for arg in call.args]
     for definition in _FUNCTIONS.get(call.function, ()):
-        if definition.kernel is not None and definition.signature.matches(types) is not None:
-            if definition.returns is None or definition.returns(call.args, dict(call.options)) is not None:
-                return definition
+        if definition.kernel is None or definition.signature.matches(types) is None:
+            continue
+        if definition.returns is None or definition.returns(call.args, dict(call.options)) is not None:
+            return definition
     raise InternalError(f"no kernel for {call.function}({', '.join(str(type_) for type_ in types)})")
 
 
@@ -270,6 +271,16 @@ def resolve_cast(expr: Expr, target: t.LogicalType, safe: bool, span: Span | Non
         BindError: the pair of types has no cast.
     """
     source = expr.type
+    numeric_time = isinstance(source, t.NumericType) and isinstance(target, t.TimestampType | t.TimestampLtzType)
+    if numeric_time:
+        local = isinstance(target, t.TimestampLtzType)
+        raise BindError(
+            "cast-not-allowed",
+            f"The cast from NUMERIC type to {'TIMESTAMP_LTZ' if local else 'TIMESTAMP'} type is not allowed. It's "
+            f"recommended to use {'TO_TIMESTAMP_LTZ(numeric_col, precision)' if local else _SECONDS_HINT} instead, "
+            "note the numeric is in seconds.",
+            span,
+        )
     if not explicit_cast_allowed(source, target):
         raise BindError(
             "cast-not-allowed",
@@ -281,6 +292,9 @@ def resolve_cast(expr: Expr, target: t.LogicalType, safe: bool, span: Span | Non
     if isinstance(expr, Literal) and expr.value is None:
         return Literal(None, target.as_nullable(), span)
     return Cast(expr, made, safe, False, span)
+
+
+_SECONDS_HINT = "TO_TIMESTAMP(FROM_UNIXTIME(numeric_col))"
 
 
 def may_fail(source: t.LogicalType, target: t.LogicalType) -> bool:

@@ -24,7 +24,7 @@ from flowsql_core.eval.text_kernels import KERNEL_ROWS, first_byte, gather, piec
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import CUSTOM, NULLABLE, Invocation, scalar
 from flowsql_core.types import logical as t
-from flowsql_core.types.coerce import length_of
+from flowsql_core.types.coerce import common_type, length_of
 
 Int64s = npt.NDArray[np.int64]
 
@@ -527,7 +527,7 @@ def instr(call: Invocation, text: Any, needle: Any, start: Any = None, nth: Any 
     """Where the ``nth`` occurrence stands, from ``start`` on (backwards when negative); 0 when nowhere."""
     if start is None and isinstance(needle, pa.Scalar) and needle.is_valid:
         return _first_position(text, needle.as_py())
-    given = (text, needle) + tuple(datum for datum in (start, nth) if datum is not None)
+    given = [datum for datum in (text, needle, start, nth) if datum is not None]
     return map_rows([_column(datum, call.n) for datum in given], _instr_one, pa.int32())
 
 
@@ -570,3 +570,39 @@ def endswith(call: Invocation, text: Any, end: Any) -> Any:
         return pc.ends_with(text, end.as_py())
     columns = [_column(text, call.n), _column(end, call.n)]
     return map_rows(columns, lambda word, part: word.endswith(part), pa.bool_())
+
+
+@scalar("SPLIT(STRING, STRING) -> ARRAY<STRING>", spark=None)
+def split(call: Invocation, text: Any, separator: Any) -> Any:
+    """All pieces between separators; every character when the separator is empty, none of the empty text."""
+    type_ = pa.list_(pa.string())
+
+    def pieces_of(word: str, mark: str) -> list[str]:
+        return [] if not word else word.split(mark) if mark else list(word)
+
+    if isinstance(separator, pa.Scalar):
+        if not separator.is_valid:
+            return pa.nulls(call.n, type_)
+        return map_distinct(text, lambda word: pieces_of(word, separator.as_py()), type_)
+    return map_rows([_column(text, call.n), separator], pieces_of, type_)
+
+
+def _choice_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    return common_type([arg.type for arg in args[1:]])
+
+
+@scalar(
+    "ELT(INTEGER, STRING, STRING...) -> STRING",
+    "ELT(INTEGER, BINARY, BINARY...) -> BYTES",
+    nulls=NULLABLE,
+    returns=_choice_type,
+    spark="ELT({0}, {1})",
+)
+def elt(call: Invocation, index: Any, *choices: Any) -> Any:
+    """The argument at a position (from 1); NULL where there is none."""
+    place, valid = _numbers(index, call.n)
+    known = (place >= 1) & (place <= len(choices))
+    known = known if valid is None else known & valid
+    columns = [_column(choice, call.n) for choice in choices]
+    rows = np.where(known, place - 1, 0) * call.n + np.arange(call.n)
+    return pc.take(pa.concat_arrays(columns), pa.array(rows, mask=~known), boundscheck=False)

@@ -398,7 +398,7 @@ def _millis(values: npt.NDArray[Any], type_: t.LogicalType, call: Invocation) ->
 
 
 def _months_between(a: Int64s, b: Int64s) -> Int64s:
-    """Whole months from ``a`` to ``b`` as Calcite counts them: by dates first, then one less when the clock is behind."""
+    """Whole months from ``a`` to ``b`` as Calcite counts: by dates first, then one less when the clock is behind."""
     days_a, days_b = a // DAY_MS, b // DAY_MS
     early, late = np.minimum(days_a, days_b), np.maximum(days_a, days_b)
     (year_a, month_a, _), (year_b, month_b, _) = civil_from_days(early), civil_from_days(late)

@@ -72,12 +72,19 @@ def _move(
     per_second = UNITS_PER_SECOND[to_arrow(type_).unit]
     per_day = 86_400 * per_second
     if not months:
-        return values + steps * (per_second // 1000)
+        moved = values + steps * (per_second // 1000)
+        step = 10 ** max(0, len(str(per_second)) - 1 - precision_of(type_))
+        return moved if step == 1 else moved // step * step
     local = isinstance(type_, t.TimestampLtzType)
     wall = utc_to_local(values, per_second, call.context.zone) if local else values
     days = wall // per_day
     wall = add_months(days, steps) * per_day + (wall - days * per_day)
     return local_to_utc(wall, per_second, call.context.zone) if local else wall
+
+
+def precision_of(type_: t.LogicalType) -> int:
+    """Fractional digits of a timestamp type; 9 for others."""
+    return type_.precision if isinstance(type_, t.TimestampType | t.TimestampLtzType) else 9
 
 
 def _column(datum: Any, n: int) -> tuple[npt.NDArray[Any], Bools | None]:

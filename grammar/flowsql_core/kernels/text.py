@@ -91,8 +91,8 @@ def find_first(offsets, data, needle, found):
 def run_after_literal(offsets, data, literal, lead, at_start, stop, at_least, low, high):
     """The bytes behind the first well-placed literal up to a stop byte; ``low`` is -1 where there is none.
 
-    ``lead`` (256,): bytes that may stand before the literal; ``at_start``: it may open the row; ``stop`` (256,) ends the
-    run; a run shorter than ``at_least`` does not count.
+    ``lead`` (256,): bytes that may stand before the literal; ``at_start``: it may open the row; ``stop`` (256,) ends
+    the run; a run shorter than ``at_least`` does not count.
     """
     size = literal.size
     first = literal[0]
