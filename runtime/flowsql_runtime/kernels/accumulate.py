@@ -55,7 +55,7 @@ def _fold_moments(acc, doubles, slot, at, x, sign):
 
 
 @njit
-def _merge_moments(acc, doubles, slot, at, n, mean, squares):
+def merge_moments(acc, doubles, slot, at, n, mean, squares):
     """Chan's merge of two partial moments."""
     have = acc[slot, at]
     total = have + n
@@ -168,7 +168,7 @@ def accumulate(
             elif code == MOMENTS:
                 _fold_moments(acc, doubles, slot, at, arg_doubles[arg, i], np.int64(sign))
             elif code == MERGE_MOMENTS:
-                _merge_moments(acc, doubles, slot, at, value, arg_doubles[arg + 1, i], arg_doubles[arg + 2, i])
+                merge_moments(acc, doubles, slot, at, value, arg_doubles[arg + 1, i], arg_doubles[arg + 2, i])
         if clear and acc[slot, 0] == 0:
             for j in range(width):
                 acc[slot, j] = 0

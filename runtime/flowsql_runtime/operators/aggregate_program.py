@@ -23,6 +23,7 @@ from flowsql_core.keys import is_bytes_type
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import DecimalType, FloatType, LogicalType, Schema
 from flowsql_runtime.kernels import accumulate as kernels
+from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.operators.aggregate_result import (
     Average,
     Count,
@@ -546,7 +547,7 @@ class AggregateProgram:
     def rows_of_accumulators(self, arrays: Sequence[Any], n: int) -> Words:
         """The inverse of :meth:`accumulators_at`: accumulator rows, their bytes put into this program's arena.
 
-        A MIN or MAX that is NULL has seen nothing; the count that says so is made here. Each row of an insert-only input
+        A MIN or MAX that is NULL has seen nothing; the count that says so is made here. A row of an insert-only input
         counts as one.
         """
         self.store.compact()
@@ -570,6 +571,26 @@ class AggregateProgram:
         if self.retracts:
             rows[:, 0] = value_words(arrays[place]).words[0]
         return rows
+
+    def merged_rows(self, positions: Int32s, count: int, members: Int32s) -> Words:
+        """Accumulator rows of ``members`` (slots) merged by position, (count, words); bytes stay in the arena."""
+        rows = np.zeros((count, self._width), np.int64)
+        source = self.store.rows
+        row_kernels.merge(
+            rows, rows.view(np.float64), positions, source, source.view(np.float64), members, self._merge_ops,
+            self.store.arena,
+        )  # fmt: skip
+        return rows
+
+    @property
+    def _merge_ops(self) -> npt.NDArray[np.int64]:
+        ops = [(op.code, op.word, 0, 0, op.count) for op in self._program]
+        return np.array(ops, np.int64).reshape(-1, 5)
+
+    def results_of(self, states: Words) -> list[Any]:
+        """Results of merged accumulator rows, Arrow arrays; only where ``mergeable``."""
+        rows = np.arange(len(states))
+        return [finisher.results(states, self.store).to_arrow(rows) for finisher in self._finishers if finisher]
 
     def merge_rows(self, slots: Int32s, rows: Words, arena: npt.NDArray[np.uint8]) -> Changes:
         """Fold accumulator rows of another program of the same calls into slots; only where ``mergeable``.

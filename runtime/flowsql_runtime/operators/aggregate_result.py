@@ -88,7 +88,7 @@ class Count:
 
     def results(self, states: Words, store: ColumnStore) -> ResultColumn:
         """See the class."""
-        return FixedResults((_column(states, self.count),), None, self.type)
+        return FixedResults((states[:, self.count],), None, self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Plain:
         valid = states[:, self.count] != 0
         if self.is_bytes:
             return ByteResults(np.where(valid, states[:, self.value], np.int64(0)), store, self.type)
-        words = tuple(_column(states, self.value + part) for part in range(word_count(self.type)))
+        words = tuple(states[:, self.value + part] for part in range(word_count(self.type)))
         return FixedResults(words, None if self.zero_if_empty else valid, self.type)
 
 

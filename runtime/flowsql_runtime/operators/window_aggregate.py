@@ -12,8 +12,9 @@ from flowsql_core.batch import ChangelogBatch, WatermarkTrack, watermark_per_row
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.graph.specs import WindowAggregateSpec, WindowKind, WindowProperty
 from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.operators.aggregate import signs_of
-from flowsql_runtime.operators.aggregate_program import AggregateProgram, TransientStates
+from flowsql_runtime.operators.aggregate_program import AggregateProgram
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.state.arrow_words import array_of_words
 from flowsql_runtime.state.key_index import KeyIndex
@@ -25,7 +26,6 @@ from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
 Int32s = npt.NDArray[np.int32]
 
 LATE = "late"
-_NONE: Int32s = np.zeros(0, np.int32)
 
 
 class WindowAggregateOperator(Operator[WindowAggregateSpec]):
@@ -58,6 +58,9 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         self._index = ctx.state.key_index(types, namespaced=True)
         self._program.open(ctx.state, self._index, "window")
         self._pending = PendingSlots()
+        self._keys = KeyIndex(types, namespaced=True)
+        self._key_of: Int32s = np.zeros(0, np.int32)
+        self._slices_of: Int32s = np.zeros(0, np.int32)
         self._fired_ms: int | None = None
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
@@ -66,6 +69,7 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         if len(slots):
             ends = self._index.namespaces_at(slots)
             self._pending.add(ends, slots)
+            self._remember(slots)
             if self.spec.window.processing_time:
                 self._register_clock(np.unique(ends))
 
@@ -166,6 +170,7 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         self._program.fold(slots, batch.columns, signs_of(batch), every=False)
         if len(fresh):
             self._pending.add(ends[fresh], slots[fresh])
+            self._remember(slots[fresh])
             if self.spec.window.processing_time:
                 self._register_clock(np.unique(ends[fresh]))
 
@@ -227,9 +232,8 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
             if not len(due):
                 return None
             windows, slots = self._pending.take(int(due[-1]))
-            columns = self._emit(self._program, self._index, slots, windows)
-            self._program.forget(slots)
-            self._index.remove(slots)
+            columns = self._emit(slots, windows)
+            self._forget(slots)
             return columns
         positions, windows = self._slicing.windows(ends)
         triggers = self._trigger_ms(windows)
@@ -238,12 +242,11 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         over = ends[self._trigger_ms(self._slicing.last_window_end(ends)) <= until]
         if len(over):
             _, slots = self._pending.take(int(over[-1]))
-            self._program.forget(slots)
-            self._index.remove(slots)
+            self._forget(slots)
         return batch
 
     def _merge_slices(self, slice_ends: Int64s, windows: Int64s) -> ChangelogBatch:
-        """Merge the slices of each window in a table of its own; pairs (slice end, window end) say which."""
+        """Merge the slices of each window; pairs (slice end, window end) say which."""
         ends, slots = self._pending.up_to(int(slice_ends.max()))
         order = np.argsort(slice_ends, kind="stable")
         slice_ends, windows = slice_ends[order], windows[order]
@@ -251,47 +254,55 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         counts = np.searchsorted(ends, slice_ends, side="right") - lo
         starts = np.cumsum(counts) - counts
         at = np.arange(int(counts.sum())) - np.repeat(starts - lo, counts)
-        members, owners = slots[at], np.repeat(windows, counts)
-        merged = KeyIndex(self._index.types, namespaced=True)
-        program = self._merging
-        program.open(TransientStates(), merged)
-        found, _ = merged.find_or_insert(self._index.encoded_at(members).with_namespaces(owners))
-        program.merge_rows(found, self._program.store.rows[members], self._program.store.arena)
-        rows = np.arange(merged.high_water, dtype=np.int32)
-        ends = merged.namespaces_at(rows)
+        # Members stand by window: positions number the keys of one window after the other.
+        order = np.argsort(np.repeat(windows, counts), kind="stable")
+        members, owners = slots[at][order], np.repeat(windows, counts)[order]
+        numbers = np.empty(len(members), np.int32)
+        firsts = np.empty(len(members), np.int32)
+        scratch = np.full(self._keys.high_water, -1, np.int32)
+        count = row_kernels.positions(self._key_of[members], owners, scratch, numbers, firsts)
+        rows = self._program.merged_rows(numbers, count, members)
+        members, owners = members[firsts[:count]], owners[firsts[:count]]
+        batch = self._rows_out(members, owners, rows)
         if self._slicing.kind is WindowKind.CUMULATE:
-            self._collapse(program, merged, ends)
-        order = np.argsort(ends, kind="stable")
-        return self._emit(program, merged, rows[order], ends[order])
+            self._collapse(members, owners, rows)
+        return batch
 
-    def _collapse(self, program: AggregateProgram, merged: KeyIndex, windows: Int64s) -> None:
+    def _collapse(self, members: Int32s, windows: Int64s, rows: npt.NDArray[np.int64]) -> None:
         """CUMULATE: what is merged up to a window stands for its slices from now on, so that no slice is read twice."""
         periods = self._slicing.period_end(windows)
         known, places = np.unique(periods, return_inverse=True)
         latest = np.full(len(known), -(2**63), np.int64)
         np.maximum.at(latest, places, windows)
+        kept = np.flatnonzero((windows == latest[places]) & (windows < periods))
+        keys = self._index.encoded_at(members[kept]).with_namespaces(windows[kept])
         ends, slots = self._pending.take(int(latest.max()))
-        at = np.searchsorted(known, self._slicing.period_end(ends))
-        inside = (at < len(known)) & (known[np.minimum(at, len(known) - 1)] == self._slicing.period_end(ends))
-        gone = inside & (ends <= latest[np.minimum(at, len(known) - 1)])
+        at = np.minimum(np.searchsorted(known, self._slicing.period_end(ends)), len(known) - 1)
+        gone = (known[at] == self._slicing.period_end(ends)) & (ends <= latest[at])
         self._pending.add(ends[~gone], slots[~gone])
-        self._program.forget(slots[gone])
-        self._index.remove(slots[gone])
-        kept = np.flatnonzero((windows == latest[places]) & (windows < periods)).astype(np.int32)
-        moved, _ = self._index.find_or_insert(merged.encoded_at(kept))
-        self._program.merge_rows(moved, program.store.rows[kept], program.store.arena)
+        self._forget(slots[gone])
+        moved, fresh = self._index.find_or_insert(keys)
+        self._program.store.ensure()
+        self._program.store.rows[moved] = rows[kept]
+        self._remember(moved[fresh])
         self._pending.add(windows[kept], moved)
 
-    @property
-    def _merging(self) -> AggregateProgram:
-        return AggregateProgram(self.spec.calls, self.spec.input, self.spec.input_retracts, clear_at_zero=False)
-
-    def _emit(self, program: AggregateProgram, index: KeyIndex, slots: Int32s, windows: Int64s) -> ChangelogBatch:
+    def _emit(self, slots: Int32s, windows: Int64s) -> ChangelogBatch:
+        """Rows of windows that have one slot a key."""
         if self.spec.input_retracts:
-            filled = program.store.rows[slots, 0] != 0
+            filled = self._program.store.rows[slots, 0] != 0
             slots, windows = slots[filled], windows[filled]
-        slots = np.ascontiguousarray(slots)
-        columns: list[Any] = [*index.columns_at(slots), *program.results_at(slots)]
+        return self._with_windows(slots, windows, self._program.results_at(np.ascontiguousarray(slots)))
+
+    def _rows_out(self, members: Int32s, windows: Int64s, rows: npt.NDArray[np.int64]) -> ChangelogBatch:
+        """Rows of windows from merged accumulators; ``members``: a slot with the key of each."""
+        if self.spec.input_retracts:
+            filled = rows[:, 0] != 0
+            members, windows, rows = members[filled], windows[filled], rows[filled]
+        return self._with_windows(members, windows, self._program.results_of(rows))
+
+    def _with_windows(self, slots: Int32s, windows: Int64s, results: list[Any]) -> ChangelogBatch:
+        columns: list[Any] = [*self._index.columns_at(np.ascontiguousarray(slots)), *results]
         self._triggers = self._trigger_ms(windows)
         first = len(columns)
         for place, property_ in enumerate(self.spec.properties):
@@ -306,6 +317,38 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
             columns.append(array_of_words([values], None, type_))
         return ChangelogBatch(tuple(columns), len(slots))
 
+    # -- keys without their slices: what merging goes by
+
+    def _remember(self, slots: Int32s) -> None:
+        """Number the keys of new slots."""
+        if self._per_window or not len(slots):
+            return
+        numbers, _ = self._keys.find_or_insert(
+            self._index.encoded_at(slots).with_namespaces(np.zeros(len(slots), np.int64))
+        )
+        self._key_of = _grown(self._key_of, self._index.high_water)
+        self._slices_of = _grown(self._slices_of, self._keys.high_water)
+        self._key_of[slots] = numbers
+        self._slices_of += np.bincount(numbers, minlength=len(self._slices_of)).astype(np.int32)
+
+    def _forget(self, slots: Int32s) -> None:
+        """Free slots, and the numbers of keys that no slice holds any more."""
+        self._program.forget(slots)
+        self._index.remove(slots)
+        if not self._per_window and len(slots):
+            numbers = self._key_of[slots]
+            less = np.bincount(numbers, minlength=len(self._slices_of)).astype(np.int32)
+            self._slices_of -= less
+            self._keys.remove(np.flatnonzero((less > 0) & (self._slices_of == 0)).astype(np.int32))
+
     def _empty(self, track: WatermarkTrack) -> ChangelogBatch:
         columns = tuple(pa.nulls(0, to_arrow(column.type)) for column in self.spec.output)
         return ChangelogBatch(columns, 0, None, None, WatermarkTrack(np.zeros(len(track), np.int32), track.wm_ms))
+
+
+def _grown(array: Int32s, size: int) -> Int32s:
+    if size <= len(array):
+        return array
+    grown = np.zeros(max(size, 2 * len(array)), np.int32)
+    grown[: len(array)] = array
+    return grown

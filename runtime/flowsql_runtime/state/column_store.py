@@ -19,6 +19,7 @@ from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.kernels.views import for_kernel
 from flowsql_core.keys import bytes_column, is_bytes_type
 from flowsql_runtime.kernels import byte_arena
+from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, value_words, word_count
 from flowsql_runtime.state.key_index import KeyIndex
 
@@ -140,16 +141,17 @@ class ColumnStore:
 
     def gather(self, slots: Int32s) -> list[Any]:
         """All columns at the slots, as Arrow arrays."""
-        rows = self.rows[slots]
+        rows = np.empty((self.width, len(slots)), np.int64)
+        row_kernels.gather(self.rows, np.ascontiguousarray(slots), rows)
         arrays = []
         for index, (column, word) in enumerate(zip(self.columns, self.word_of, strict=True)):
             if is_bytes_type(column.type):
-                arrays.append(self.bytes_at(rows[:, word], column.type))
+                arrays.append(self.bytes_at(rows[word], column.type))
                 continue
             valid: Bools | None = None
             if column.nullable:
-                valid = (rows[:, self._valid_word + index // _BITS] >> np.int64(index % _BITS)) & 1 == 1
-            words = [rows[:, word + part] for part in range(word_count(column.type))]
+                valid = (rows[self._valid_word + index // _BITS] >> np.int64(index % _BITS)) & 1 == 1
+            words = [rows[word + part] for part in range(word_count(column.type))]
             arrays.append(array_of_words(words, valid, column.type))
         return arrays
 

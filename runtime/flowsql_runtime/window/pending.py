@@ -14,24 +14,29 @@ class PendingSlots:
 
     def __init__(self) -> None:
         self._runs: list[tuple[Int64s, Int32s]] = []
+        self._ends: Int64s = np.zeros(0, np.int64)
 
     def add(self, ends: Int64s, slots: Int32s) -> None:
         """New pairs, in any order."""
         if not len(ends):
             return
         order = np.argsort(ends, kind="stable")
-        self._runs.append((ends[order], slots[order]))
+        ends = ends[order]
+        self._runs.append((ends, slots[order]))
+        first = np.ones(len(ends), np.bool_)
+        first[1:] = ends[1:] != ends[:-1]
+        self._ends = np.union1d(self._ends, ends[first])
         while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
             newer, older = self._runs.pop(), self._runs.pop()
             self._runs.append(_merged([older, newer]))
 
     def earliest(self) -> int | None:
         """The smallest slice end, None when nothing waits."""
-        return min((int(ends[0]) for ends, _ in self._runs), default=None)
+        return int(self._ends[0]) if len(self._ends) else None
 
     def ends(self) -> Int64s:
         """Distinct slice ends, rising."""
-        return np.unique(np.concatenate([ends for ends, _ in self._runs])) if self._runs else np.zeros(0, np.int64)
+        return self._ends
 
     def up_to(self, end: int) -> tuple[Int64s, Int32s]:
         """Pairs with slice end <= ``end``, by end."""
@@ -40,6 +45,7 @@ class PendingSlots:
     def take(self, end: int) -> tuple[Int64s, Int32s]:
         """The same pairs, which do not wait any longer."""
         cut = self._cut(end)
+        self._ends = self._ends[np.searchsorted(self._ends, end, side="right") :]
         self._runs = [(ends[n:], slots[n:]) for ends, slots, n in cut if n < len(ends)]
         return _merged([(ends[:n], slots[:n]) for ends, slots, n in cut])
 
