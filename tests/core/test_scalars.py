@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.eval.compile import compile_projections, fold

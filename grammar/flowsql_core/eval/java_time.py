@@ -37,6 +37,7 @@ _GRAIN = {
     "m": 60 * _NANOS,
     "s": _NANOS,
 }
+_CANONICAL = "yyyy-MM-dd HH:mm:ss.SSS"
 _NUMERIC_LETTERS = "yuMdDHhkKmsS"
 
 
@@ -94,6 +95,7 @@ def format_moments(values: Int64s, valid: Bools | None, per_second: int, pattern
     n = len(values)
     if not n:
         return pa.array([], pa.string())
+    part = _canonical_part(pattern, per_second)
     grain = min((_GRAIN.get(token.letter, 1) for token in tokens if token.letter), default=_DAY_NS)
     step = max(1, grain * per_second // _NANOS)
     if valid is not None:
@@ -103,6 +105,9 @@ def format_moments(values: Int64s, valid: Bools | None, per_second: int, pattern
     if high - low < max(16, n // 4):
         # A stream's batch spans few days or minutes: all units between first and last are made once.
         distinct, index = np.arange(low, high + 1), buckets - low
+    elif part is not None and _four_digit_years(low * step, high * step, per_second):
+        unit = {1000: "ms", 1_000_000: "us", _NANOS: "ns"}[per_second]
+        return pc.utf8_slice_codeunits(pc.cast(make_array(values, valid, pa.timestamp(unit)), pa.string()), *part)
     elif _fixed_width(tokens):
         distinct, index = buckets, None
     else:
@@ -113,6 +118,18 @@ def format_moments(values: Int64s, valid: Bools | None, per_second: int, pattern
     return (
         shown if valid is None else pc.if_else(make_array(valid, None, pa.bool_()), shown, pa.scalar(None, pa.string()))
     )
+
+
+def _canonical_part(pattern: str, per_second: int) -> tuple[int, int] | None:
+    """Where a pattern stands in what Arrow prints (``yyyy-MM-dd HH:mm:ss.SSS``), if it does, cut at whole fields."""
+    start = _CANONICAL.find(pattern)
+    end = start + len(pattern)
+    whole = start in (0, 5, 8, 11, 14, 17) and end in (4, 7, 10, 13, 16, 19, 23)
+    return (start, end) if start >= 0 and whole and per_second >= 1000 else None
+
+
+def _four_digit_years(low: int, high: int, per_second: int) -> bool:
+    return -62_135_596_800 <= low // per_second and high // per_second < 253_402_300_800
 
 
 def _check(tokens: tuple[Token, ...], pattern: str) -> None:

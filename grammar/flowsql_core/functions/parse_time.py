@@ -11,13 +11,12 @@ import pyarrow.compute as pc
 
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.columns import make_array, values_and_validity
-from flowsql_core.eval.distinct import map_distinct
+from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.java_time import format_moments, parse_leniently, parse_strictly
 from flowsql_core.eval.parse_text import parse_text_column
 from flowsql_core.eval.time import UNITS_PER_SECOND, local_to_utc, utc_to_local
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
-from flowsql_core.functions.string import map_rows
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 
@@ -198,7 +197,7 @@ def unix_timestamp(call: Invocation, text: Any, pattern: Any = None) -> Any:
 @scalar("CONVERT_TZ(STRING, STRING, STRING) -> STRING", nulls=NULLABLE, spark=None)
 def convert_tz(call: Invocation, text: Any, source: Any, target: Any) -> Any:
     """A text ``yyyy-MM-dd HH:mm:ss`` moved from one zone's wall clock to another's; NULL when it is none."""
-    columns = [_column(datum, call.n) for datum in (text, source, target)]
+    columns = [_column(text, call.n), source, target]
 
     def convert(word: str, from_zone: str, to_zone: str) -> str | None:
         nanos = parse_strictly(word, _DEFAULT)

@@ -1,7 +1,7 @@
 """Pattern functions: LIKE, SIMILAR TO and Java regular expressions.
 
 A pattern is translated once: to RE2, which Arrow runs over whole columns, where RE2 gives the same answers as Java;
-to Python's ``re`` over the distinct values where it does not (look-around, back references, groups that may not take part).
+to Python's ``re`` over the distinct values where not (look-around, back references, groups that may be unset).
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flowsql_core.errors import BindError, ExecutionError
-from flowsql_core.eval.distinct import map_distinct
+from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.java_regex import translate_pattern
 from flowsql_core.eval.text_kernels import KERNEL_ROWS, contains, extract_run, literal_run
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
-from flowsql_core.functions.string import map_rows
 from flowsql_core.span import Span
 
 
@@ -131,6 +130,8 @@ def similar_to(call: Invocation, text: Any, pattern: Any, escape: Any = None) ->
     return map_rows(columns, fits, pa.bool_())
 
 
+#: What may be escaped in an SQL pattern.
+_SIMILAR_SPECIALS = "[]()|^-+*_%?{}"
 _CLASSES = {
     "[:ALPHA:]": r"\p{Alpha}", "[:UPPER:]": r"\p{Upper}", "[:LOWER:]": r"\p{Lower}", "[:DIGIT:]": r"\d",
     "[:SPACE:]": " ", "[:WHITESPACE:]": r"\s", "[:ALNUM:]": r"\p{Alnum}",
@@ -151,9 +152,10 @@ def similar_to_java(pattern: str, escape: str | None) -> str:
     while place < len(pattern):
         character = pattern[place]
         if escape and character == escape[0]:
-            if place + 1 >= len(pattern):
+            following = pattern[place + 1 : place + 2]
+            if not following or following not in _SIMILAR_SPECIALS + escape[0]:
                 raise ExecutionError("bad-escape", f"Invalid escape sequence '{pattern}', {place}")
-            made.append(_quoted(pattern[place + 1]))
+            made.append(_quoted(following))
             place += 2
             continue
         named = next((name for name in _CLASSES if inside and pattern.startswith(name, place)), None)

@@ -19,7 +19,7 @@ from flowsql_core.eval.columns import (
     validity,
     values_and_validity,
 )
-from flowsql_core.eval.distinct import map_distinct
+from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.text_kernels import KERNEL_ROWS, first_byte, gather, pieces, without_byte
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import CUSTOM, NULLABLE, Invocation, scalar
@@ -345,7 +345,7 @@ def _padded(call: Invocation, text: Any, length: Any, filling: Any, join: Callab
     if isinstance(length, pa.Scalar) and isinstance(filling, pa.Scalar) and length.is_valid and filling.is_valid:
         size, fill = length.as_py(), filling.as_py()
         return map_distinct(text, lambda word: _pad_one(word, size, fill, join), pa.string())
-    columns = [_column(text, call.n), _column(length, call.n), _column(filling, call.n)]
+    columns = [_column(text, call.n), length, filling]
     return map_rows(columns, lambda word, size, fill: _pad_one(word, size, fill, join), pa.string())
 
 
@@ -356,18 +356,6 @@ def _pad_one(word: str, size: int, fill: str, join: Callable[[str, str], str]) -
     if missing <= 0:
         return word[:size]
     return join(word, (fill * (missing // len(fill) + 1))[:missing])
-
-
-def map_rows(columns: Sequence[pa.Array], function: Callable[..., Any], type_: pa.DataType) -> pa.Array:
-    """A Python function over the distinct combinations of several columns' values; NULL where one is NULL."""
-    table = pa.table({str(index): column for index, column in enumerate(columns)})
-    keys = list(table.column_names)
-    groups = table.group_by(keys).aggregate([])
-    made = [None if None in row.values() else function(*row.values()) for row in groups.select(keys).to_pylist()]
-    lookup = {tuple(row.values()): position for position, row in enumerate(groups.select(keys).to_pylist())}
-    rows = zip(*(column.to_pylist() for column in columns), strict=True)
-    index = np.fromiter((lookup[row] for row in rows), dtype=np.int64, count=len(table))
-    return pc.take(pa.array(made, type_), pa.array(index))
 
 
 # Trimming
@@ -433,7 +421,7 @@ def replace(call: Invocation, text: Any, search: Any, replacement: Any) -> Any:
         if not old:
             return map_distinct(text, lambda word: word.replace("", new), pa.string())
         return replace_bytes(text, old, new)
-    columns = [_column(datum, call.n) for datum in (text, search, replacement)]
+    columns = [_column(text, call.n), search, replacement]
     return map_rows(columns, lambda word, old, new: word.replace(old, new), pa.string())
 
 
@@ -462,7 +450,7 @@ def _overlay_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalTyp
         returns=_overlay_type, spark=None)  # fmt: skip
 def overlay(call: Invocation, text: Any, replacement: Any, start: Any, length: Any = None) -> Any:
     """``length`` characters from ``start`` on replaced; as it is where ``start`` lies outside."""
-    columns = [_column(datum, call.n) for datum in (text, replacement, start) + (() if length is None else (length,))]
+    columns = [datum for datum in (_column(text, call.n), replacement, start, length) if datum is not None]
     return map_rows(columns, _overlay_one, pa.string())
 
 
@@ -478,7 +466,7 @@ def _overlay_one(word: str, new: str, start: int, length: int | None = None) -> 
 @scalar("TRANSLATE(STRING, STRING, STRING) -> STRING", aliases=("TRANSLATE3",), spark="TRANSLATE({0}, {1}, {2})")
 def translate(call: Invocation, text: Any, search: Any, replacement: Any) -> Any:
     """Each character of ``search`` replaced by the one at its place; deleted where there is none."""
-    columns = [_column(datum, call.n) for datum in (text, search, replacement)]
+    columns = [_column(text, call.n), search, replacement]
     return map_rows(columns, _translate_one, pa.string())
 
 
@@ -498,7 +486,7 @@ def position(call: Invocation, needle: Any, text: Any, start: Any = None) -> Any
         if not needle.is_valid:
             return pa.nulls(call.n, pa.int32())
         return _first_position(text, needle.as_py())
-    columns = [_column(datum, call.n) for datum in (text, needle) + (() if start is None else (start,))]
+    columns = [datum for datum in (_column(text, call.n), needle, start) if datum is not None]
     return map_rows(columns, _find, pa.int32())
 
 
@@ -528,7 +516,7 @@ def instr(call: Invocation, text: Any, needle: Any, start: Any = None, nth: Any 
     if start is None and isinstance(needle, pa.Scalar) and needle.is_valid:
         return _first_position(text, needle.as_py())
     given = [datum for datum in (text, needle, start, nth) if datum is not None]
-    return map_rows([_column(datum, call.n) for datum in given], _instr_one, pa.int32())
+    return map_rows([_column(given[0], call.n), *given[1:]], _instr_one, pa.int32())
 
 
 def _instr_one(word: str, needle: str, start: int = 1, nth: int = 1) -> int:
@@ -559,7 +547,7 @@ def startswith(call: Invocation, text: Any, start: Any) -> Any:
     """Whether the first argument begins with the second."""
     if isinstance(start, pa.Scalar) and start.is_valid:
         return pc.starts_with(text, start.as_py())
-    columns = [_column(text, call.n), _column(start, call.n)]
+    columns = [_column(text, call.n), start]
     return map_rows(columns, lambda word, part: word.startswith(part), pa.bool_())
 
 
@@ -568,7 +556,7 @@ def endswith(call: Invocation, text: Any, end: Any) -> Any:
     """Whether the first argument ends with the second."""
     if isinstance(end, pa.Scalar) and end.is_valid:
         return pc.ends_with(text, end.as_py())
-    columns = [_column(text, call.n), _column(end, call.n)]
+    columns = [_column(text, call.n), end]
     return map_rows(columns, lambda word, part: word.endswith(part), pa.bool_())
 
 

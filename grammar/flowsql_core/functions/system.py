@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from flowsql_core.eval.distinct import map_distinct
-from flowsql_core.functions.registry import NOT_NULL, NULLABLE, Invocation, scalar
+from flowsql_core.functions.registry import NOT_NULL, Invocation, scalar
 
 
 @scalar("UUID() -> CHAR(36)", nulls=NOT_NULL, deterministic=False, spark="UUID()")
@@ -49,7 +49,7 @@ def to_base64(text: Any) -> Any:
     return map_distinct(text, lambda word: base64.b64encode(word.encode()).decode(), pa.string())
 
 
-@scalar("FROM_BASE64(STRING) -> STRING", nulls=NULLABLE, spark=None)
+@scalar("FROM_BASE64(STRING) -> STRING", spark=None)
 def from_base64(text: Any) -> Any:
     """The text whose bytes are given in base 64."""
     return map_distinct(text, lambda word: base64.b64decode(word).decode("utf-8", "replace"), pa.string())

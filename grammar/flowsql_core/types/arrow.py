@@ -1,7 +1,7 @@
 """Logical types to Arrow types and back: the physical contract of every batch.
 
 DECIMAL is decimal128 at any precision; a DAY TO SECOND interval is int64 milliseconds, a YEAR TO MONTH one int32
-months; TIME is milliseconds; timestamps have the coarsest unit that holds their digits, TIMESTAMP_LTZ with time zone UTC.
+months; TIME is milliseconds; timestamps have the coarsest unit that holds their digits, TIMESTAMP_LTZ with zone UTC.
 """
 
 from __future__ import annotations

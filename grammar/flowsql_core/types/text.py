@@ -80,9 +80,17 @@ class _Parser:
         return made
 
     def nullability(self, type_: t.LogicalType) -> t.LogicalType:
+        type_ = self.attribute(type_)
         if self.accept("NOT", "NULL"):
-            return type_.as_nullable(False)
-        self.accept("NULL")
+            type_ = type_.as_nullable(False)
+        else:
+            self.accept("NULL")
+        return self.attribute(type_)
+
+    def attribute(self, type_: t.LogicalType) -> t.LogicalType:
+        """The mark of a time attribute; it may stand before or behind NOT NULL."""
+        if self.peek() in _MARKS and isinstance(type_, t.TimestampType | t.TimestampLtzType):
+            return replace(type_, attribute=_MARKS[self.take()])
         return type_
 
     def bare(self) -> t.LogicalType:
@@ -127,9 +135,7 @@ class _Parser:
             local = True
         else:
             self.accept("WITHOUT", "TIME", "ZONE")
-        made: t.TimestampType | t.TimestampLtzType
-        made = t.TimestampLtzType(precision=precision) if local else t.TimestampType(precision=precision)
-        return replace(made, attribute=_MARKS[self.take()]) if self.peek() in _MARKS else made
+        return t.TimestampLtzType(precision=precision) if local else t.TimestampType(precision=precision)
 
     def composed(self, name: str) -> t.LogicalType:
         match name:

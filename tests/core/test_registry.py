@@ -1,0 +1,108 @@
+"""Every function of the registry: documented, shown by a row, known to Flink; and what refusals say."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.expr import Call, Literal, walk
+from flowsql_core.functions.known import FLINK_FUNCTIONS
+from flowsql_core.functions.registry import (
+    FunctionDef,
+    definitions,
+    find_definition,
+    function_names,
+    is_aggregate,
+    resolve_call,
+)
+from flowsql_core.functions.signature import parse_signature
+from flowsql_core.types import logical as t
+
+
+def _scalars() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("scalar_rows", Path(__file__).with_name("test_scalars.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+#: What a single expression can not show: the watermark and the processing-time attribute need a stream, and names that
+#: are bound by syntax of their own show as other calls.
+NO_ROW = frozenset({"CURRENT_WATERMARK", "PROCTIME", "FIELD", "+", "-"})
+
+
+@pytest.mark.parametrize("definition", definitions(), ids=lambda d: d.signature.form())
+def test_every_function_is_documented(definition: FunctionDef) -> None:
+    assert definition.doc.strip().endswith(".")
+    assert definition.signature.required <= (definition.signature.max_args or 99)
+
+
+def test_every_function_has_a_row() -> None:
+    rows = _scalars()
+    texts = "\n".join(expression for expression, _ in rows.blocks("values.test"))
+    shown = {
+        node.function
+        for expression, _ in rows.blocks("values.test")
+        for node in walk(rows.bind(expression))
+        if isinstance(node, Call)
+    }
+    written = {name for name in function_names() if re.search(rf"\b{re.escape(name)}\b", texts)}
+    missing = {d.name for d in definitions()} - shown - written - NO_ROW
+    assert not missing
+
+
+def test_resolved_calls_find_their_declaration_again() -> None:
+    rows = _scalars()
+    for expression, _ in rows.blocks("values.test"):
+        for node in walk(rows.bind(expression)):
+            if isinstance(node, Call):
+                assert find_definition(node).name == node.function
+
+
+def test_named_functions_are_flinks() -> None:
+    ours = {d.name for d in definitions() if d.name.isidentifier()}
+    extra = {"AND", "OR", "NOT", "FIELD", "ITEM", "ARRAY", "MAP", "ROW"}
+    assert ours - extra <= FLINK_FUNCTIONS | {"TYPEOF"}
+
+
+def test_unknown_and_unsupported_differ() -> None:
+    one = Literal(1, t.IntType(nullable=False))
+    with pytest.raises(BindError, match=r"No match found for function signature UPER\(<NUMERIC>\)") as caught:
+        resolve_call("uper", (one,))
+    assert caught.value.hint == "did you mean 'UPPER'?"
+    with pytest.raises(NotSupportedYetError, match="function JSON_VALUE"):
+        resolve_call("JSON_VALUE", (one, one))
+
+
+def test_aggregates_are_told_apart() -> None:
+    assert is_aggregate("count")
+    assert not is_aggregate("upper")
+
+
+def test_signatures_refuse_unknown_families() -> None:
+    with pytest.raises(ValueError, match="unknown type family"):
+        parse_signature("F(TEXT) -> INT")
+
+
+def test_small_columns_do_not_import_numba() -> None:
+    code = (
+        "import sys, pyarrow as pa\n"
+        "from flowsql_core.eval.compile import compile_projections\n"
+        "from flowsql_core.eval.context import EvalContext\n"
+        "from flowsql_core.expr import InputRef\n"
+        "from flowsql_core.functions.registry import resolve_call\n"
+        "from flowsql_core.types import logical as t\n"
+        "call = resolve_call('REVERSE', (resolve_call('UPPER', (InputRef(0, t.STRING),)),))\n"
+        "assert compile_projections([call], EvalContext())([pa.array(['ab'])], 1)[0].to_pylist() == ['BA']\n"
+        "assert 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(p for p in sys.path if p)})
