@@ -129,7 +129,7 @@ def _canonical_part(pattern: str, per_second: int) -> tuple[int, int] | None:
 
 
 def _four_digit_years(low: int, high: int, per_second: int) -> bool:
-    return -62_135_596_800 <= low // per_second and high // per_second < 253_402_300_800
+    return low // per_second >= -62_135_596_800 and high // per_second < 253_402_300_800
 
 
 def _check(tokens: tuple[Token, ...], pattern: str) -> None:
