@@ -1,7 +1,8 @@
 """Linked rows by slot: append, remove an equal row, list. Rows are ids into a matrix of words.
 
-``links`` int32 (rows, 4): next row of the slot, previous one, next row of the same identity, slot. ``ends`` int32
-(slots, 3): first row, last row, rows. ``meta`` int64: next unused row, head of the free list + 1, live rows.
+``links`` int32 (rows, 4): the row of the slot before it, the one after it, next row of the same identity, slot. ``ends``
+int32 (slots, 2): newest row, rows. A new row touches no older one unless rows may be taken out: lists are read backwards.
+The row after is kept only where there are identities. ``meta`` int64: next unused row, head of the free list + 1, live rows.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from flowsql_core.kernels.lazy import kernel
 from flowsql_runtime.kernels.byte_arena import compare
 
 NEXT_ROW, FREE, LIVE = 0, 1, 2
-_NEXT, _PREVIOUS, _SAME, _SLOT = 0, 1, 2, 3
-_FIRST, _LAST, _COUNT = 0, 1, 2
+_OLDER, _NEWER, _SAME, _SLOT = 0, 1, 2, 3
+_NEWEST, _COUNT = 0, 1
 
 
 @kernel(
@@ -46,23 +47,22 @@ def apply(signs, slots, entries, unique, words, is_bytes, arena, rows, links, en
                 continue
             if meta[FREE]:
                 row = meta[FREE] - 1
-                meta[FREE] = links[row, _NEXT] + 1
+                meta[FREE] = links[row, _OLDER] + 1
             else:
                 row = meta[NEXT_ROW]
                 meta[NEXT_ROW] += 1
             meta[LIVE] += 1
             for j in range(w):
                 rows[row, j] = words[i, j]
-            links[row, _NEXT] = -1
-            links[row, _PREVIOUS] = -1
+            links[row, _OLDER] = -1
+            links[row, _NEWER] = -1
             links[row, _SAME] = -1
             links[row, _SLOT] = slot
             if ends[slot, _COUNT]:
-                links[row, _PREVIOUS] = ends[slot, _LAST]
-                links[ends[slot, _LAST], _NEXT] = row
-            else:
-                ends[slot, _FIRST] = row
-            ends[slot, _LAST] = row
+                links[row, _OLDER] = ends[slot, _NEWEST]
+                if has_identity:
+                    links[ends[slot, _NEWEST], _NEWER] = row
+            ends[slot, _NEWEST] = row
             ends[slot, _COUNT] += 1
             if has_identity:
                 entry = entries[i]
@@ -98,19 +98,17 @@ def apply(signs, slots, entries, unique, words, is_bytes, arena, rows, links, en
             links[before, _SAME] = links[row, _SAME]
         if chains[entry, 1] == row:
             chains[entry, 1] = before
-        previous = links[row, _PREVIOUS]
-        following = links[row, _NEXT]
-        if previous >= 0:
-            links[previous, _NEXT] = following
+        older = links[row, _OLDER]
+        newer = links[row, _NEWER]
+        if newer >= 0:
+            links[newer, _OLDER] = older
         else:
-            ends[slot, _FIRST] = following
-        if following >= 0:
-            links[following, _PREVIOUS] = previous
-        else:
-            ends[slot, _LAST] = previous
+            ends[slot, _NEWEST] = older
+        if older >= 0:
+            links[older, _NEWER] = newer
         ends[slot, _COUNT] -= 1
         links[row, _SLOT] = -1
-        links[row, _NEXT] = meta[FREE] - 1
+        links[row, _OLDER] = meta[FREE] - 1
         meta[FREE] = row + 1
         meta[LIVE] -= 1
 
@@ -122,13 +120,12 @@ def expand(slots, starts, links, ends, probes, found):
         slot = slots[i]
         if slot < 0 or slot >= len(ends):
             continue
-        at = starts[i]
-        row = ends[slot, _FIRST] if ends[slot, _COUNT] else -1
-        while row >= 0:
+        count = ends[slot, _COUNT]
+        row = ends[slot, _NEWEST]
+        for at in range(starts[i] + count - 1, starts[i] - 1, -1):
             probes[at] = i
             found[at] = row
-            at += 1
-            row = links[row, _NEXT]
+            row = links[row, _OLDER]
 
 
 @kernel("void(int32[::1], int32[:,::1], int32[:,::1], int64[::1])")
@@ -138,14 +135,12 @@ def drop_slots(slots, links, ends, meta):
         slot = slots[i]
         if slot >= len(ends) or not ends[slot, _COUNT]:
             continue
-        row = ends[slot, _FIRST]
-        while row >= 0:
-            following = links[row, _NEXT]
+        row = ends[slot, _NEWEST]
+        for _ in range(ends[slot, _COUNT]):
+            older = links[row, _OLDER]
             links[row, _SLOT] = -1
-            links[row, _NEXT] = meta[FREE] - 1
+            links[row, _OLDER] = meta[FREE] - 1
             meta[FREE] = row + 1
             meta[LIVE] -= 1
-            row = following
-        ends[slot, _FIRST] = -1
-        ends[slot, _LAST] = -1
+            row = older
         ends[slot, _COUNT] = 0

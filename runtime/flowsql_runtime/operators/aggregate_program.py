@@ -146,7 +146,7 @@ class _DistinctGroup:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Changes:
-    """What a fold did.
+    """What a fold did; valid until the program folds again.
 
     ``slots`` (m,), ``first_rows`` (m,): whose change, and the first row of the batch behind it, in row order.
     ``states`` (2m, w): accumulators before (even) and after (odd). ``results``: one column a call.
@@ -205,6 +205,9 @@ class AggregateProgram:
             self._finishers.append(self._compile(index, call))
         self._program = [*self._ops, *self._counts]
         self._seen = np.zeros(0, np.uint8)
+        self._touched: Int32s = np.empty(0, np.int32)
+        self._first_rows: Int32s = np.empty(0, np.int32)
+        self._states: Words = np.empty((0, self._width), np.int64)
 
     # -- compilation
 
@@ -442,9 +445,7 @@ class AggregateProgram:
         if len(self._seen) < self.index.high_water:
             self._seen = np.zeros(max(self.index.high_water, 2 * len(self._seen)), np.uint8)
         rows = self.store.rows
-        touched = np.empty(n, np.int32)
-        first_rows = np.empty(n, np.int32)
-        states = np.empty((2 * n, self._width), np.int64)
+        touched, first_rows, states = self._scratch_for(n)
         status = np.zeros(1, np.int64)
         matrix = arguments.matrix()
         m = kernels.accumulate(
@@ -454,6 +455,17 @@ class AggregateProgram:
         if status[0] == kernels.MORE_THAN_ONE:
             raise ExecutionError("single-value", "SingleValueAggFunction received more than one element.")
         return Changes(touched[:m], first_rows[:m], states[: 2 * m], [])
+
+    def _scratch_for(self, n: int) -> tuple[Int32s, Int32s, Words]:
+        """Room for the changes of ``n`` rows, the same memory each time: fresh pages cost more than the fold itself.
+
+        What a fold returns is therefore valid until the next one.
+        """
+        if len(self._touched) < n:
+            self._touched = np.empty(n, np.int32)
+            self._first_rows = np.empty(n, np.int32)
+            self._states = np.empty((2 * n, self._width), np.int64)
+        return self._touched, self._first_rows, self._states
 
     def _distinct_signs(self, number: int, group: _DistinctGroup, slots: Int32s, columns: Sequence[Any]) -> Any:
         store = self._distinct[number]
@@ -481,7 +493,8 @@ class AggregateProgram:
             rows = np.flatnonzero(rank == number)
             index = pa.array(rows)
             changes = self.fold(slots[rows], [column.take(index) for column in columns], signs[rows], False)
-            parts.append((rows[changes.first_rows], changes))
+            kept = Changes(changes.slots.copy(), changes.first_rows, changes.states.copy(), changes.results)
+            parts.append((rows[changes.first_rows], kept))
         return _joined(parts, self)
 
     # -- slots
@@ -627,9 +640,7 @@ class AggregateProgram:
         table[:, 3] += 1
         if len(self._seen) < self.index.high_water:
             self._seen = np.zeros(max(self.index.high_water, 2 * len(self._seen)), np.uint8)
-        states = np.empty((2 * n, self._width), np.int64)
-        touched = np.empty(n, np.int32)
-        first_rows = np.empty(n, np.int32)
+        touched, first_rows, states = self._scratch_for(n)
         mine = self.store.rows
         m = kernels.accumulate(
             mine, mine.view(np.float64), slots, table, matrix, matrix.view(np.float64), np.stack(signs),

@@ -63,7 +63,7 @@ class RowList:
         self.unique = None if unique is None else tuple(unique)
         self._ids = _RowIds()
         self.store = ColumnStore(self._ids, [StoredColumn(str(i), type_) for i, type_ in enumerate(self.types)])
-        self._ends = np.zeros((0, 3), np.int32)
+        self._ends = np.zeros((0, 2), np.int32)
         self._stamped = stamped
         self.stamps = np.zeros(0, np.int64)
         self._identity: KeyIndex | None = None
@@ -112,7 +112,7 @@ class RowList:
         needed = self._ids.high_water + n
         if needed > len(self._ids.links):
             size = max(needed, 2 * len(self._ids.links))
-            links = np.full((size, 4), -1, np.int32)
+            links = np.empty((size, 4), np.int32)
             links[: len(self._ids.links)] = self._ids.links
             self._ids.links = links
             self.store.reserve(size)
@@ -122,7 +122,7 @@ class RowList:
                 self.stamps = stamps
         slots = self.parent.high_water
         if slots > len(self._ends):
-            ends = np.zeros((max(slots, 2 * len(self._ends)), 3), np.int32)
+            ends = np.zeros((max(slots, 2 * len(self._ends)), 2), np.int32)
             ends[: len(self._ends)] = self._ends
             self._ends = ends
 
@@ -144,7 +144,7 @@ class RowList:
     def rows_of(self, slots: Int32s) -> tuple[Int32s, Int32s]:
         """Pairs (position in ``slots``, row id), by position and arrival; slot -1 or an empty one has none."""
         known = (slots >= 0) & (slots < len(self._ends))
-        counts = np.where(known, self._ends[np.where(known, slots, 0), 2], 0) if len(self._ends) else 0 * slots
+        counts = np.where(known, self._ends[np.where(known, slots, 0), 1], 0) if len(self._ends) else 0 * slots
         starts = np.zeros(len(slots) + 1, np.int64)
         np.cumsum(counts, out=starts[1:])
         probes = np.empty(int(starts[-1]), np.int32)
@@ -157,7 +157,7 @@ class RowList:
         """Rows of each slot."""
         if not len(self._ends):
             return np.zeros(len(slots), np.int32)
-        result: Int32s = np.where(slots < len(self._ends), self._ends[np.minimum(slots, len(self._ends) - 1), 2], 0)
+        result: Int32s = np.where(slots < len(self._ends), self._ends[np.minimum(slots, len(self._ends) - 1), 1], 0)
         return result
 
     def remove_older(self, stamp: int) -> Int32s:
@@ -183,7 +183,7 @@ class RowList:
 
     def save(self) -> Any:
         """Parent keys and columns ``r0 ..`` of all rows, in arrival order within a slot."""
-        owners = np.flatnonzero(self._ends[:, 2] > 0).astype(np.int32)
+        owners = np.flatnonzero(self._ends[:, 1] > 0).astype(np.int32)
         probes, rows = self.rows_of(owners)
         names = [f"r{i}" for i in range(len(self.types))]
         columns = self.gather(rows)
