@@ -1,8 +1,9 @@
 """Linked rows by slot: append, remove an equal row, list. Rows are ids into a matrix of words.
 
-``links`` int32 (rows, 4): the row of the slot before it, the one after it, next row of the same identity, slot. ``ends``
-int32 (slots, 2): newest row, rows. A new row touches no older one unless rows may be taken out: lists are read backwards.
-The row after is kept only where there are identities. ``meta`` int64: next unused row, head of the free list + 1, live rows.
+``links`` int32 (rows, 4): the row of the slot before it, the one after it, next row of the same identity, slot.
+``ends`` int32 (slots, 2): newest row, rows. A new row touches no older one unless rows may be taken out, as lists are
+read backwards; the row after is kept only where there are identities. ``meta`` int64: next unused row, head of the free
+list + 1, live rows.
 """
 
 from __future__ import annotations

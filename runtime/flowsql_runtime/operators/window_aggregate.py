@@ -26,6 +26,7 @@ from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
 Int32s = npt.NDArray[np.int32]
 
 LATE = "late"
+_FIRED = "fired"
 
 
 class WindowAggregateOperator(Operator[WindowAggregateSpec]):
@@ -65,6 +66,10 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Slices that wait are in the keyed state; so are the windows of the clock, whose timers are set anew."""
+        fired = self.ctx.operator_state.union_state(_FIRED)
+        if fired:
+            # All subtasks fire by one clock, so what the latest has fired, all have.
+            self._fired_ms = max(int(at) for at in fired)
         slots = self._index.live_slots()
         if len(slots):
             ends = self._index.namespaces_at(slots)
@@ -72,6 +77,12 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
             self._remember(slots)
             if self.spec.window.processing_time:
                 self._register_clock(np.unique(ends))
+
+    def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
+        """Windows of the clock: remember which have fired; the watermark says it for the others."""
+        if self.spec.window.processing_time and self._fired_ms is not None:
+            self.ctx.operator_state.union_state(_FIRED)[:] = [str(self._fired_ms).encode()]
+        return super().snapshot_state(checkpoint_id)
 
     # -- time
 
