@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.eval.columns import validity, values_and_validity
 
 VERSION: Final = 1
 LOWEST_MAX_PARALLELISM: Final = 128
@@ -85,61 +86,26 @@ def key_columns(array: Any) -> Iterator[KeyColumn]:
         yield fixed_column(array)
 
 
-def validity(array: Any) -> Bools | None:
-    """Bool (n,), True where a value is; None when there is no NULL."""
-    if not array.null_count:
-        return None
-    bitmap = array.buffers()[0]
-    if bitmap is None:
-        return np.zeros(len(array), np.bool_)
-    return _unpack(bitmap, array.offset, len(array))
-
-
-def _unpack(bitmap: Any, offset: int, length: int) -> Bools:
-    first = offset // 8
-    raw = np.frombuffer(bitmap, np.uint8, count=(offset + length + 7) // 8 - first, offset=first)
-    bits = np.unpackbits(raw, count=offset - first * 8 + length, bitorder="little")
-    return bits[offset - first * 8 :].view(np.bool_)
-
-
-_NUMPY_OF_BITS: Final = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
-
-
 def fixed_column(array: Any) -> FixedColumn:
     """Words of a fixed-width Arrow array: one, or two (low, high) for DECIMAL of more than 18 digits."""
     type_ = array.type
-    n = len(array)
-    valid = validity(array)
-    if pa.types.is_null(type_):
-        return FixedColumn((np.zeros(n, np.int64),), np.zeros(n, np.bool_))
-    data = array.buffers()[1]
-    if n == 0 or data is None:
-        words: tuple[Int64s, ...] = (np.zeros(n, np.int64),) * (2 if _is_wide(type_) else 1)
-        return FixedColumn(words, valid)
-    if pa.types.is_boolean(type_):
-        words = (_unpack(data, array.offset, n).astype(np.int64),)
-    elif pa.types.is_decimal(type_):
-        pairs = np.frombuffer(data, np.int64, count=2 * n, offset=16 * array.offset).reshape(n, 2)
-        words = (pairs[:, 0].copy(), pairs[:, 1].copy()) if _is_wide(type_) else (pairs[:, 0].copy(),)
+    values, valid = values_and_validity(array)
+    words: tuple[Int64s, ...]
+    if values.ndim == 2:
+        words = (values[:, 0].copy(), values[:, 1].copy())
     elif pa.types.is_floating(type_):
-        kind: Any = np.float64 if type_.bit_width == 64 else np.float32
-        values = np.frombuffer(data, kind, count=n, offset=array.offset * type_.bit_width // 8)
         # Adding 0.0 turns -0.0 into 0.0.
         doubles = values.astype(np.float64) + 0.0
         bits = doubles.view(np.uint64)
         bits[np.isnan(doubles)] = _NAN_BITS
         words = (bits.view(np.int64),)
+    elif pa.types.is_decimal(type_):
+        words = (values.copy(),)
     else:
-        kind = _NUMPY_OF_BITS[type_.bit_width]
-        values = np.frombuffer(data, kind, count=n, offset=array.offset * type_.bit_width // 8)
         words = (values.astype(np.int64, copy=False),)
     if valid is not None:
         words = tuple(np.where(valid, word, np.int64(0)) for word in words)
     return FixedColumn(words, valid)
-
-
-def _is_wide(type_: Any) -> bool:
-    return bool(pa.types.is_decimal(type_) and type_.precision > 18)
 
 
 def bytes_column(array: Any) -> BytesColumn:

@@ -10,19 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flowsql_core.eval.columns import pack_validity, values_and_validity
 from flowsql_core.keys import FixedColumn, fixed_column
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 
 _NUMPY: Final = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
-
-
-def bitmap(valid: Bools | None) -> Any:
-    """Arrow validity buffer of a bool array; None without NULLs."""
-    if valid is None or valid.all():
-        return None
-    return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def array_of_words(words: Sequence[Int64s], valid: Bools | None, type_: Any) -> Any:
@@ -33,7 +27,7 @@ def array_of_words(words: Sequence[Int64s], valid: Bools | None, type_: Any) -> 
     n = len(words[0])
     if pa.types.is_null(type_):
         return pa.nulls(n)
-    mask = bitmap(valid)
+    mask = pack_validity(valid)
     data: npt.NDArray[Any]
     if pa.types.is_boolean(type_):
         data = np.packbits(words[0] != 0, bitorder="little")
@@ -53,7 +47,7 @@ def array_of_words(words: Sequence[Int64s], valid: Bools | None, type_: Any) -> 
 def array_of_bytes(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], valid: Bools | None, type_: Any) -> Any:
     """An Arrow string or binary array from offsets (n + 1) and bytes."""
     n = len(offsets) - 1
-    buffers = [bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
+    buffers = [pack_validity(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return pa.Array.from_buffers(type_, n, buffers)
     return pc.cast(pa.Array.from_buffers(pa.binary(), n, buffers), type_)
@@ -66,15 +60,8 @@ def word_count(type_: Any) -> int:
 
 def value_words(array: Any) -> FixedColumn:
     """Words of a fixed-width Arrow array as values: like key words, but -0.0 and NaN keep their bits."""
-    type_ = array.type
-    if not pa.types.is_floating(type_):
+    if not pa.types.is_floating(array.type):
         return fixed_column(array)
-    n = len(array)
-    data = array.buffers()[1]
-    valid = fixed_column(array).valid if array.null_count else None
-    if data is None or not n:
-        return FixedColumn((np.zeros(n, np.int64),), valid)
-    kind: Any = np.float64 if type_.bit_width == 64 else np.float32
-    values = np.frombuffer(data, kind, count=n, offset=array.offset * type_.bit_width // 8)
+    values, valid = values_and_validity(array)
     words = values.astype(np.float64, copy=False).view(np.int64)
     return FixedColumn((words if valid is None else np.where(valid, words, np.int64(0)),), valid)
