@@ -13,7 +13,8 @@ from flowsql_core.functions.aggregate import is_mergeable
 from flowsql_core.graph.specs import LocalGroupAggregateSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate import signs_of
-from flowsql_runtime.operators.aggregate_program import AggregateProgram, TransientStates
+from flowsql_runtime.operators.aggregate_program import AggregateProgram
+from flowsql_runtime.operators.aggregate_states import TransientStates
 from flowsql_runtime.operators.base import Operator
 from flowsql_runtime.state.key_index import KeyIndex
 

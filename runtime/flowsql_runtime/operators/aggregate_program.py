@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_core.errors import ExecutionError, InternalError
-from flowsql_core.eval.columns import validity, values_and_validity
+from flowsql_core.eval.columns import validity
 from flowsql_core.expr import AggregateCall
 from flowsql_core.functions.aggregate import AccumulatorColumn, Fold, accumulator_columns, needs_values
 from flowsql_core.keys import is_bytes_type
@@ -24,6 +24,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import DecimalType, FloatType, LogicalType, Schema
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.kernels import rows as row_kernels
+from flowsql_runtime.operators.aggregate_inputs import Argument, ArgumentRows, Sign, SignRows
 from flowsql_runtime.operators.aggregate_result import (
     Average,
     Count,
@@ -33,6 +34,7 @@ from flowsql_runtime.operators.aggregate_result import (
     ResultColumn,
     WideSum,
 )
+from flowsql_runtime.operators.aggregate_states import StateFactory
 from flowsql_runtime.operators.aggregate_values import OrderedValues, ValueResults
 from flowsql_runtime.state.arrow_words import array_of_words, value_words, word_count
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
@@ -49,72 +51,6 @@ Bools = npt.NDArray[np.bool_]
 
 _ROWS: Final = StoredColumn("rows", pa.int64(), nullable=False)
 _NO_BYTES: Final = np.zeros(0, np.uint8)
-
-
-class StateFactory(Protocol):
-    """Where a program gets its stores: a keyed state backend, or nothing for a batch's own work."""
-
-    def column_store(self, name: str, index: KeyIndex, columns: Sequence[StoredColumn]) -> ColumnStore:
-        """See ``KeyedStateBackend``."""
-        ...
-
-    def map_store(
-        self, name: str, parent: KeyIndex, key_types: Sequence[Any], columns: Sequence[StoredColumn]
-    ) -> MapStore:
-        """See ``KeyedStateBackend``."""
-        ...
-
-    def sorted_list(self, name: str, parent: KeyIndex, type_: Any, largest_first: bool) -> SortedList:
-        """See ``KeyedStateBackend``."""
-        ...
-
-    def register(self, name: str, store: Any, index: KeyIndex) -> Any:
-        """Save and restore a store under a name."""
-        ...
-
-
-class TransientStates:
-    """Stores that nobody saves: the work of one batch or one firing."""
-
-    def column_store(self, name: str, index: KeyIndex, columns: Sequence[StoredColumn]) -> ColumnStore:
-        """A store outside any backend."""
-        return ColumnStore(index, columns)
-
-    def map_store(
-        self, name: str, parent: KeyIndex, key_types: Sequence[Any], columns: Sequence[StoredColumn]
-    ) -> MapStore:
-        """A store outside any backend."""
-        return MapStore(parent, key_types, columns)
-
-    def sorted_list(self, name: str, parent: KeyIndex, type_: Any, largest_first: bool) -> SortedList:
-        """A store outside any backend."""
-        return SortedList(parent, type_, largest_first)
-
-    def register(self, name: str, store: Any, index: KeyIndex) -> Any:
-        """The store itself."""
-        return store
-
-
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """Which rows a fold takes: not NULL at ``not_null``, TRUE at ``filter``, first or last of DISTINCT ``group``."""
-
-    not_null: tuple[int, ...] = ()
-    filter: int | None = None
-    group: int | None = None
-    place: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """Words of input column ``column``, or of the entry on top of sorted list ``column`` (``top``).
-
-    ``presence``: 1 where the column is not NULL, or the sorted list not empty, instead.
-    """
-
-    column: int
-    top: bool = False
-    presence: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,14 +366,14 @@ class AggregateProgram:
 
     def _run(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, every: bool) -> Changes:
         n = len(slots)
-        self._signs = _SignRows(self, columns, signs)
+        self._signs = SignRows(columns, signs)
         for number, group in enumerate(self._groups):
             self._signs.add_group(number, self._distinct_signs(number, group, slots, columns))
         tops = [
             self._sorted[number].update(slots, columns[extreme.column], self._signs.row(extreme.sign))
             for number, extreme in enumerate(self._extremes)
         ]
-        arguments = _ArgumentRows(self, columns, tops, n)
+        arguments = ArgumentRows(self.store, self._sorted, columns, tops, n)
         ops = np.zeros((len(self._program), 5), np.int64)
         for k, op in enumerate(self._program):
             argument = 0 if op.argument is None else arguments.place(op.argument, op.part)
@@ -680,116 +616,6 @@ def _joined(parts: list[tuple[npt.NDArray[Any], Changes]], program: AggregatePro
             after = pa.concat_arrays([column.after for column in values]).take(index)
             kept.append(ValueResults(before, after, np.concatenate([column.touched for column in values])[order]))
     return program._with_results(Changes(slots, rows[order].astype(np.int32), states, []), kept)
-
-
-class _SignRows:
-    """Sign vectors of one batch, each computed once; row 0 is the rows' own sign."""
-
-    def __init__(self, program: AggregateProgram, columns: Sequence[Any], base: Int8s) -> None:
-        self._columns = columns
-        self._rows: list[Int8s] = [base]
-        self._places: dict[Sign, int] = {Sign(): 0}
-
-    def add_group(self, group: int, signs: npt.NDArray[np.int8]) -> None:
-        """Rows of a DISTINCT group, one a filter."""
-        for place, row in enumerate(signs):
-            self._places[Sign(group=group, place=place)] = len(self._rows)
-            self._rows.append(row)
-
-    def place(self, sign: Sign) -> int:
-        """Row number of a sign vector."""
-        found = self._places.get(sign)
-        if found is None:
-            row = self._rows[0]
-            for column in sign.not_null:
-                valid = validity(self._columns[column])
-                if valid is not None:
-                    row = row * valid
-            if sign.filter is not None:
-                values, valid = values_and_validity(self._columns[sign.filter])
-                row = row * (values if valid is None else values & valid)
-            found = 0 if row is self._rows[0] else len(self._rows)
-            if found:
-                self._rows.append(row)
-            self._places[sign] = found
-        return found
-
-    def row(self, sign: Sign) -> Int8s:
-        """One sign vector."""
-        return self._rows[self.place(sign)]
-
-    def matrix(self) -> npt.NDArray[np.int8]:
-        """All of them, (s, n)."""
-        return self._rows[0].reshape(1, -1) if len(self._rows) == 1 else np.stack(self._rows)
-
-
-class _ArgumentRows:
-    """Argument words of one batch, each column once."""
-
-    def __init__(self, program: AggregateProgram, columns: Sequence[Any], tops: Sequence[Int32s], n: int) -> None:
-        self._program = program
-        self._columns = columns
-        self._tops = tops
-        self._n = n
-        self._rows: list[Int64s] = []
-        self._places: dict[tuple[Argument, bool], int] = {}
-
-    def place(self, argument: Argument, part: int) -> int:
-        """Row number of an argument's word ``part`` (-1: as a double whatever its type)."""
-        key = (argument, part < 0)
-        if key not in self._places:
-            self._places[key] = len(self._rows)
-            self._rows.extend(self._words(argument, as_double=part < 0))
-        return self._places[key] + max(part, 0)
-
-    def _words(self, argument: Argument, as_double: bool) -> list[Int64s]:
-        if argument.top:
-            return self._top_words(argument)
-        array = self._columns[argument.column]
-        if argument.presence:
-            valid = validity(array)
-            return [np.ones(self._n, np.int64) if valid is None else valid.astype(np.int64)]
-        if is_bytes_type(array.type):
-            return [self._program.store.store_bytes(array)]
-        if as_double:
-            return [_as_doubles(array).view(np.int64)]
-        words = list(value_words(array).words)
-        if pa.types.is_decimal(array.type) and len(words) == 1:
-            words.append(words[0] >> 63)
-        return words
-
-    def _top_words(self, argument: Argument) -> list[Int64s]:
-        tops = self._tops[argument.column]
-        found = tops >= 0
-        if argument.presence:
-            return [found.astype(np.int64)]
-        values = self._program._sorted[argument.column].values
-        at = np.where(found, tops, 0)
-        if is_bytes_type(values.columns[0].type):
-            array = values.bytes_at(np.where(found, values.rows[at, 0], np.int64(0)), values.columns[0].type)
-            return [self._program.store.store_bytes(array)]
-        rows = values.rows[at] if len(values.rows) else np.zeros((len(tops), values.width), np.int64)
-        return [np.ascontiguousarray(rows[:, word]) for word in range(values.width)]
-
-    def matrix(self) -> npt.NDArray[np.int64]:
-        """All of them, (a, n)."""
-        if not self._rows:
-            return np.zeros((1, self._n), np.int64)
-        if len(self._rows) == 1 and self._rows[0].flags.writeable and self._rows[0].flags.c_contiguous:
-            return self._rows[0].reshape(1, -1)
-        return np.stack(self._rows)
-
-
-def _as_doubles(array: Any) -> npt.NDArray[np.float64]:
-    words = value_words(array).words
-    if pa.types.is_floating(array.type):
-        return words[0].view(np.float64)
-    if pa.types.is_decimal(array.type):
-        low = words[0].view(np.uint64).astype(np.float64) if len(words) == 2 else words[0].astype(np.float64)
-        high = words[1].astype(np.float64) * 2.0**64 if len(words) == 2 else 0.0
-        result: npt.NDArray[np.float64] = (low + high) / 10.0**array.type.scale
-        return result
-    return words[0].astype(np.float64)
 
 
 def _extreme_code(fold: Fold, type_: Any) -> int:
