@@ -5,18 +5,18 @@ from __future__ import annotations
 import decimal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flowsql_connectors.options import ConnectorOption, OptionValues, optional, parse_boolean, parse_positive
+from flowsql_core.arrow import compute as pc
 from flowsql_core.config import parse_duration_ms
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.graph.specs import TableSpec
+from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
     ArrayType,
@@ -48,7 +48,7 @@ _DEFAULT_TEXT_LENGTH: Final = 100
 _DEFAULT_COLLECTION_SIZE: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RowRange:
     """Rows ``first``, ``first + stride``, ... of the job, ``count`` of them."""
 
@@ -64,7 +64,7 @@ class RowRange:
 Make = Callable[[RowRange, np.random.Generator, int], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ColumnGenerator:
     """Makes an Arrow array for a range of rows; ``length``: rows until a sequence ends, None if it does not."""
 

@@ -6,16 +6,16 @@ The first lines of the messages are Flink's (``FactoryUtil``), so that searching
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.graph.specs import TableSpec
+from flowsql_core.record import record
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConnectorOption(Generic[T]):
     """One key of a WITH clause. ``parse`` turns text into the value and raises ValueError with what would be right."""
 
@@ -52,7 +52,7 @@ class OptionValues:
         return option.key in self._values
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OptionSet:
     """What a WITH clause of one connector (and format) must and may hold. ``connector`` itself is always allowed."""
 

@@ -6,7 +6,6 @@ An entry point of that group bears the identifier as its name and loads a :class
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module, metadata
 from typing import Final
 
@@ -14,11 +13,12 @@ from flowsql_connectors.spi.sink import SinkFactory, TableSink
 from flowsql_connectors.spi.source import SourceFactory, TableSource
 from flowsql_core.errors import BindError, ConnectorError, did_you_mean
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
+from flowsql_core.record import record
 
 ENTRY_POINT_GROUP: Final = "flowsql.connectors"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Connector:
     """What stands behind one identifier: factories as ``module:Class`` (imported on use), None where there is none."""
 

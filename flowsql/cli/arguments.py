@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
+
+from flowsql_core.record import record
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -15,7 +16,7 @@ EXIT_INTERRUPTED = 130
 FORMATS = ("tableau", "jsonl", "csv")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Invocation:
     """One call of the command.
 

@@ -6,17 +6,17 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from flowsql.table.result import AnswerKind, TableResult, limited
+from flowsql_core.record import record
 
 if TYPE_CHECKING:
     from flowsql_core.batch import ChangelogBatch
     from flowsql_core.types.logical import Schema
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Limits:
     """When a query's rows end early: after ``max_rows``, or at ``deadline`` (``time.monotonic()``); None is never."""
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import option
 from flowsql_core.eval.render import Notation, render_column

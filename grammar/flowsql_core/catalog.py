@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from flowsql_core.record import record
 from flowsql_core.types.logical import LogicalType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ObjectPath:
     """``catalog.database.object``."""
 
@@ -35,7 +36,7 @@ class ColumnKind(enum.Enum):
     METADATA = "metadata"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TableColumn:
     """A column of a table. ``expression``: SQL text of a computed column; ``metadata_key``/``virtual`` for metadata."""
 
@@ -48,7 +49,7 @@ class TableColumn:
     comment: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WatermarkDefinition:
     """``WATERMARK FOR rowtime AS expression``; the column may be nested (a.b)."""
 
@@ -57,7 +58,7 @@ class WatermarkDefinition:
     type: LogicalType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CatalogTable:
     """A table as its DDL left it, names and types resolved."""
 
@@ -77,7 +78,7 @@ class CatalogTable:
         return next((column for column in self.columns if column.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CatalogView:
     """A view: the query as written and with every name expanded, and its columns."""
 
@@ -91,7 +92,7 @@ class CatalogView:
 CatalogObject = CatalogTable | CatalogView
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CatalogDatabase:
     """A database: comment and properties."""
 

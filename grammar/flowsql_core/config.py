@@ -10,10 +10,10 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from flowsql_core.errors import BindError
+from flowsql_core.record import record
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ DEPRECATED_KEYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigOption(Generic[T]):
     """A key with its reader. ``parse`` turns text into the value and raises ValueError with what would be right."""
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from flowsql_core.record import record
 
 MIN_WATERMARK: Final = -(2**63)
 MAX_WATERMARK: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Watermark:
     """No row with a row time <= ``timestamp_ms`` follows. Stand-alone form: idle sources, end of input."""
 
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WatermarkStatus:
     """Whether a channel takes part in the minimum of watermarks."""
 
@@ -27,7 +28,7 @@ ACTIVE: Final = WatermarkStatus(True)
 IDLE: Final = WatermarkStatus(False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CheckpointBarrier:
     """Cuts the stream into what a snapshot holds and what follows it."""
 
@@ -35,7 +36,7 @@ class CheckpointBarrier:
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LatencyMarker:
     """Travels with the data to measure how long that takes."""
 
@@ -44,7 +45,7 @@ class LatencyMarker:
     subtask: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EndOfInput:
     """The channel has no more elements."""
 

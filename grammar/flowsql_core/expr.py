@@ -6,14 +6,15 @@ Nodes are frozen and compare by structure (the span does not count), so that a r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, assert_never
 
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import BooleanType, LogicalType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InputRef:
     """Column ``index`` of the input row."""
 
@@ -22,7 +23,7 @@ class InputRef:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Literal:
     """A constant.
 
@@ -36,7 +37,7 @@ class Literal:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """A function of the registry applied to operands.
 
@@ -55,7 +56,7 @@ class Call:
         return dict(self.options).get(name, default)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cast:
     """CAST, TRY_CAST (``safe``), or a cast that the binder inserted (``implicit``)."""
 
@@ -66,7 +67,7 @@ class Cast:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Case:
     """Searched CASE: the first true condition wins; ``otherwise`` is always there (a NULL literal if not written)."""
 
@@ -80,7 +81,7 @@ class Case:
 Expr = InputRef | Literal | Call | Cast | Case
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AggregateCall:
     """An aggregate over columns of the input (arguments are always input refs; a Calc below computes them).
 

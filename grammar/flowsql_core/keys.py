@@ -13,7 +13,6 @@ Source: Flink, ``KeyGroupRangeAssignment`` (rules for key groups, operator index
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +22,7 @@ import pyarrow as pa
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.eval.columns import validity, values_and_validity
+from flowsql_core.record import record
 
 VERSION: Final = 1
 LOWEST_MAX_PARALLELISM: Final = 128
@@ -36,7 +36,7 @@ Bools = npt.NDArray[np.bool_]
 _NAN_BITS: Final = np.uint64(0x7FF8000000000000)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FixedColumn:
     """A key column as words: ``words`` (n,) int64 each, 0 at NULL; ``valid`` (n,) or None without NULLs."""
 
@@ -44,7 +44,7 @@ class FixedColumn:
     valid: Bools | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BytesColumn:
     """A variable-length key column: ``starts`` and ``lengths`` int64 (n,) into ``data`` uint8; NULL has length 0."""
 

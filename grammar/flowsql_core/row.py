@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Final
+
+from flowsql_core.record import record
 
 INSERT: Final = 0
 UPDATE_BEFORE: Final = 1
@@ -28,7 +29,7 @@ class RowKind(enum.IntEnum):
         return SHORT_STRINGS[self]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChangelogMode:
     """The set of change kinds that an edge may carry; prints as ``[I,UB,UA,D]``.
 

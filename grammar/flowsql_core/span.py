@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+
+from flowsql_core.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """A half-open range of characters ``[start, end)`` in a source text.
 
@@ -22,7 +23,7 @@ class Span:
         return Span(min(self.start, other.start), max(self.end, other.end))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Source:
     """A text that statements come from, with the name it is shown under (a file name, or ``<sql>``)."""
 

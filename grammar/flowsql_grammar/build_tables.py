@@ -13,10 +13,10 @@ import re
 import struct
 import sys
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flowsql_core.record import record
 from flowsql_grammar.reserved import FUNCTION_WORDS, RESERVED
 
 HERE = Path(__file__).parent
@@ -27,7 +27,7 @@ CONSTANTS = {"true", "false", "only", "bracketed"}
 SPECIAL_FUNCTIONS = {"FLOOR", "CEILING", "CEIL", "CONVERT", "TRANSLATE"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Built:
     """The tables as bytes, and the conflicts that were resolved in favour of a shift."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from flowsql_core.errors import ParseError
+from flowsql_core.record import record
 from flowsql_core.span import Source, Span
 from flowsql_grammar.reserved import RESERVED
 from flowsql_grammar.tables import tables
@@ -59,7 +60,7 @@ class Token:
         return Span(self.start, self.end)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kinds:
     """Numbers of terminals that the lexer and the parser ask for."""
 

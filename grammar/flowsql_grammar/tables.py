@@ -20,10 +20,12 @@ from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flowsql_core.record import record
+
 PATH = Path(__file__).parent / "tables.bin"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """One production."""
 

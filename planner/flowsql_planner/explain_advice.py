@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flowsql_core.config import MINI_BATCH_ENABLED, STATE_TTL_MS, Configuration
+from flowsql_core.record import record
 from flowsql_planner.physical.aggregates import two_phase_in_flink
 from flowsql_planner.physical.nodes import GroupAggregate, JoinNode, Physical, walk
 from flowsql_planner.physical.options import AGG_PHASE_STRATEGY, AggPhaseStrategy
@@ -26,7 +26,7 @@ _STATE_TTL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Advice:
     """Numbers by node identity, and the list below the plan."""
 

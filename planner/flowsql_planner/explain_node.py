@@ -6,10 +6,10 @@ Source: Flink's ``StreamPhysicalRel.explainTerms`` of each node.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from flowsql_core.expr import AggregateCall, Call, Expr, InputRef
 from flowsql_core.graph.specs import WindowKind, WindowProperty, WindowSpec
+from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
 from flowsql_planner.explain_expr import ExpressionPrinter, duration_text, literal_text, record_type
 from flowsql_planner.physical.nodes import (
@@ -42,7 +42,7 @@ Attributes = list[tuple[str, str]]
 NO_CHANGES = "NONE"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Line:
     """A node's line: operator name, attributes, and the changelog mode that it would show.
 
@@ -251,7 +251,7 @@ def _group(node: GroupAggregate) -> Attributes:
     return [*_keys(names, node.grouping), ("select", ", ".join(selected))]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Partial:
     """An aggregate call cut in two: ``local`` makes the ``columns``, ``final`` merges them."""
 

@@ -6,7 +6,7 @@ Logical plan -> rules -> physical plan -> shared scans -> changelog modes -> sha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from flowsql_core.config import Configuration
@@ -15,6 +15,7 @@ from flowsql_core.eval.context import EvalContext
 from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import ScanSpec
+from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode
 from flowsql_core.types.logical import Column
 from flowsql_planner.bind import operations as op
@@ -230,7 +231,7 @@ def _cost_suffix(node: Physical, line: int) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Abilities:
     """What rules ask of sources, answered by connectors."""
 

@@ -6,12 +6,12 @@ import glob
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from flowsql_connectors.formats.rows_in_bytes import unreadable
 from flowsql_core.errors import ConnectorError, NotSupportedYetError
+from flowsql_core.record import record
 
 #: Flink's StandardDeCompressors by file name extension.
 _COMPRESSION: Final = {
@@ -26,7 +26,7 @@ _COMPRESSION: Final = {
 DEFAULT_PARTITION_NAME: Final = "__DEFAULT_PARTITION__"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoundFile:
     """A file of a table. ``partition``: values of the partition columns as texts, None for NULL."""
 

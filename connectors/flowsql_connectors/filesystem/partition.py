@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import datetime
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flowsql_connectors.filesystem.files import escape_path_name, unescape_path_name
 from flowsql_connectors.filesystem.options import (
@@ -27,9 +25,11 @@ from flowsql_connectors.filesystem.options import (
     TIMESTAMP_PATTERN,
 )
 from flowsql_connectors.options import OptionValues
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
 from flowsql_core.eval.render import Notation, render_column
 from flowsql_core.graph.specs import TableSpec
+from flowsql_core.record import record
 from flowsql_core.types.logical import CharacterType
 
 
@@ -83,7 +83,7 @@ class Partitioner:
         return levels[0] if len(levels) == 1 else pc.binary_join_element_wise(*levels, "/")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommitPolicy:
     """When a partition is complete and what tells so. ``by_watermark``: partition-time, else process-time."""
 

@@ -15,6 +15,7 @@ from flowsql_connectors.filesystem.splits import FileSplit
 from flowsql_connectors.formats.format import Columns, Decoder, FileView
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch
 from flowsql_core.batch import ChangelogBatch
+from flowsql_core.record import record
 
 #: Decoded pieces that may wait; two keep the fetcher busy while one is worked on.
 _QUEUE_PIECES = 3
@@ -23,7 +24,7 @@ _QUEUE_PIECES = 3
 Complete = Callable[[FileSplit, Columns], tuple[object, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Piece:
     """Decoded rows of range number ``at`` of a split; the last piece of a range may be empty."""
 

@@ -8,7 +8,7 @@ time together and none runs ahead by more than a range.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import orjson
@@ -16,6 +16,7 @@ import orjson
 from flowsql_connectors.filesystem.files import FoundFile
 from flowsql_connectors.formats.format import Range
 from flowsql_connectors.spi.source import Split, SplitEnumerator
+from flowsql_core.record import record
 
 #: Bytes of a range at most, and at least (smaller files are one range).
 LARGEST_RANGE: Final = 8 * 1024 * 1024
@@ -24,7 +25,7 @@ SMALLEST_RANGE: Final = 256 * 1024
 _FAIR_SHARE: Final = 1.25
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FileSplit:
     """Ranges of one file in reading order; ``rows_done`` rows of the first one were already read."""
 

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-import pyarrow.compute as pc
 
 from flowsql_connectors.filesystem.partition import CommitPolicy, Partitioner
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder
 from flowsql_connectors.spi.sink import Committable, SinkWriter, WriterContext
+from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import MIN_WATERMARK
 from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.specs import TableSpec
+from flowsql_core.record import record
 
 #: Bytes that all open parts of a writer may keep in memory.
 _KEPT_BYTES: Final = 32 * 1024 * 1024
@@ -27,7 +28,7 @@ _KEPT_BYTES: Final = 32 * 1024 * 1024
 _PART_BYTES: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rolling:
     """When a part is closed: bytes, and milliseconds since its first and its last row."""
 

@@ -6,13 +6,12 @@ each file with the column names. ``csv.write-bigdecimal-in-scientific-notation``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flowsql_connectors.formats.csv_tokens import CsvDialect
 from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, optional, parse_boolean
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
+from flowsql_core.record import record
 from flowsql_core.types.logical import (
     ArrayType,
     LogicalType,
@@ -83,7 +82,7 @@ _OPTIONS = OptionSet(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CsvFormat(FileFormat):
     """A csv format with its options."""
 

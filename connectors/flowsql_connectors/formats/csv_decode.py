@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
 from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, whole_lines
 from flowsql_connectors.formats.text_values import TextDialect, parse_texts
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.render import regrouped
 from flowsql_core.types.arrow import to_arrow

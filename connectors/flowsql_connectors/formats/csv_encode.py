@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream, TextPart
 from flowsql_connectors.formats.text_output import (
@@ -21,6 +20,7 @@ from flowsql_connectors.formats.text_output import (
     time_texts,
     timestamp_texts,
 )
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.eval.render import contains_bytes, float_texts, regrouped
 from flowsql_core.types.logical import (

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from flowsql_core.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CsvDialect:
     """Characters with a meaning; None switches the meaning off."""
 
@@ -20,7 +21,7 @@ class CsvDialect:
     comments: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CsvRow:
     """One row: its fields, or why it is none. ``start`` is its character position in the text, ``text`` its source."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -12,11 +11,12 @@ import numpy as np
 from flowsql_connectors.options import OptionSet, OptionValues
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.graph.specs import TableSpec
+from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
 from flowsql_core.types.logical import Schema
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Range:
     """A part of a file: bytes ``[start, stop)`` for text (rows that begin there), row groups for columnar formats."""
 
@@ -24,7 +24,7 @@ class Range:
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DecodeContext:
     """What a decoder needs besides the file."""
 
@@ -36,7 +36,7 @@ class DecodeContext:
     configuration: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FileView:
     """A file as a decoder sees it; ``compression`` is None for a plain file."""
 
@@ -45,7 +45,7 @@ class FileView:
     compression: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Columns:
     """Decoded rows: one array per projected column; ``num_rows`` counts where there is no column."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_boolean, parse_choice
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
+from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 
 FAIL_ON_MISSING = ConnectorOption(
@@ -50,7 +49,7 @@ _OPTIONS = OptionSet(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JsonFormat(FileFormat):
     """A json format with its options."""
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
 from flowsql_connectors.formats.json_values import JsonConverter, parse_document
 from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, whole_lines
 from flowsql_connectors.formats.text_values import parse_plain
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (

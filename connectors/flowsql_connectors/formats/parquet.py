@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flowsql_connectors.formats.format import (
     Columns,
@@ -27,8 +25,10 @@ from flowsql_connectors.formats.format import (
 )
 from flowsql_connectors.formats.rows_in_bytes import unreadable
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_boolean, parse_choice
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ConnectorError, ExecutionError
 from flowsql_core.graph.specs import TableSpec
+from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import LogicalType, Schema, TimestampType
 
@@ -54,7 +54,7 @@ BLOCK_SIZE: ConnectorOption[int] = ConnectorOption(
 _OPTIONS = OptionSet(optional=(UTC_TIMEZONE, COMPRESSION, INT64_TIMESTAMP, TIMESTAMP_UNIT, BLOCK_SIZE))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParquetFormat(FileFormat):
     """A parquet format with its options."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream
 from flowsql_connectors.formats.parquet import machine_zone
+from flowsql_core.arrow import compute as pc
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import LogicalType, Schema, TimestampType
 

@@ -7,8 +7,8 @@ import decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.eval.render import over_distinct
 
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError, NotSupportedYetError
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (

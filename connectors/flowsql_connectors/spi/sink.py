@@ -7,26 +7,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import Clock
 from flowsql_core.graph.specs import SinkSpec, TableSpec
+from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode
 
 if TYPE_CHECKING:
     from flowsql_connectors.options import OptionSet
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Committable:
     """Something written but not yet visible: opaque bytes that any process can commit, any number of times."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WriterContext:
     """What the runtime gives to a writer.
 

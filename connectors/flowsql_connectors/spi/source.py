@@ -9,13 +9,13 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import Clock
 from flowsql_core.expr import Expr
 from flowsql_core.graph.specs import ScanSpec, TableSpec
+from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
 from flowsql_core.types.logical import LogicalType
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flowsql_connectors.options import OptionSet
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Split:
     """A part of the input that one reader reads alone: opaque bytes, named for messages.
 
@@ -41,7 +41,7 @@ class ReadStatus(enum.Enum):
     END = "end"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SplitBatch:
     """Rows of one split, so that each split keeps its own watermark. ``finished``: the split has no more."""
 
@@ -50,7 +50,7 @@ class SplitBatch:
     finished: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReaderContext:
     """What the runtime gives to a reader."""
 

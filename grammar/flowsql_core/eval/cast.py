@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError, NotSupportedYetError
 from flowsql_core.eval import decimal as exact
 from flowsql_core.eval.columns import Bools, as_type, make_array, validity, values_and_validity

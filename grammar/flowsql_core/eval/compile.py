@@ -15,8 +15,8 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError, FlowSqlError
 from flowsql_core.eval.cast import cast_array, cast_raises
 from flowsql_core.eval.columns import Bools, validity, values_and_validity

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flowsql_core.clock import Clock, SystemClock
+from flowsql_core.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EvalContext:
     """Injected into compiled expressions; everything that is not a function of the rows.
 

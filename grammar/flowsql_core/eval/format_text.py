@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import InternalError
 from flowsql_core.eval.columns import as_type, make_array, validity, values_and_validity
 from flowsql_core.eval.context import EvalContext

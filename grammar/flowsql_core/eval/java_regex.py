@@ -7,8 +7,9 @@ final line end, POSIX classes ``\\p{Alpha}``, possessive quantifiers. A pattern 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from flowsql_core.record import record
 
 _POSIX = {
     "Lower": "a-z", "Upper": "A-Z", "Alpha": "a-zA-Z", "Digit": "0-9", "Alnum": "a-zA-Z0-9",
@@ -21,7 +22,7 @@ _DOT_RE2 = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _END_PYTHON = "(?=(?:\r\n|[\n\r\u0085\u2028\u2029])?\\Z)"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TranslatedPattern:
     """One pattern. ``re2`` is None where RE2 would answer otherwise; ``optional_groups`` may be unset in a match."""
 

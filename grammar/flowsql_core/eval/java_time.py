@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import datetime
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError, NotSupportedYetError
 from flowsql_core.eval.columns import Bools, make_array
 from flowsql_core.eval.time import civil_from_days, days_from_civil, month_length
+from flowsql_core.record import record
 
 Int64s = npt.NDArray[np.int64]
 
@@ -41,7 +41,7 @@ _CANONICAL = "yyyy-MM-dd HH:mm:ss.SSS"
 _NUMERIC_LETTERS = "yuMdDHhkKmsS"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Token:
     """A pattern letter with its count, or literal text (``letter`` is '')."""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.eval.columns import Bools, make_array, validity, values_and_validity
+from flowsql_core.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Pair:
     a: pa.Array
     b: pa.Array

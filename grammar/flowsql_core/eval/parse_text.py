@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.eval.columns import Bools, make_array, validity, values_and_validity
 from flowsql_core.eval.context import EvalContext

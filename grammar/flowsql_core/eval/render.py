@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
 from flowsql_core.row import SHORT_STRINGS
 from flowsql_core.types.logical import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from flowsql_core.eval.columns import Bools, make_array, make_strings, string_buffers, validity
 from flowsql_core.kernels.views import for_kernel
+from flowsql_core.record import record
 
 #: Columns of fewer rows are served without Numba, whose import alone takes a fifth of a second.
 KERNEL_ROWS = 4096
@@ -80,7 +80,7 @@ def _bytes(text: str) -> npt.NDArray[np.uint8]:
 # Regular expressions of one frequent shape
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LiteralRun:
     """``(&|^)name=([^&]*)``: a literal behind certain characters, then a run up to certain others."""
 

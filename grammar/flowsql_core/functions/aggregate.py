@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.expr import AggregateCall
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import (
     BIGINT,
@@ -67,7 +67,7 @@ class Fold(enum.Enum):
         return self in (Fold.COUNT, Fold.SUM, Fold.MEAN, Fold.SQUARES)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AccumulatorColumn:
     """One typed column of a call's state; NULL where it has seen no value."""
 
@@ -84,7 +84,7 @@ class Needs(enum.Enum):
     ORDERED_VALUES = "values in arrival order"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AggregateFunction:
     """A built-in aggregate.
 
@@ -105,7 +105,7 @@ class AggregateFunction:
     keeps_not_null: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResolvedAggregate:
     """What the binder puts into an ``AggregateCall``: canonical name, argument and result types."""
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError, InternalError
 from flowsql_core.eval.columns import make_array, validity, values_and_validity
 from flowsql_core.expr import Expr, Literal

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, InternalError
 from flowsql_core.eval.columns import values_and_validity
 from flowsql_core.eval.nested import nested_equal

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval import decimal as exact
 from flowsql_core.eval.columns import make_array, make_strings, string_buffers, validity, values_and_validity

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError
 from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.java_regex import translate_pattern

@@ -9,13 +9,14 @@ from __future__ import annotations
 import enum
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from flowsql_core.errors import BindError, InternalError, NotSupportedYetError, did_you_mean
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.expr import Call, Case, Cast, Expr, Literal
 from flowsql_core.functions.signature import Signature, call_text, family_name, parse_signature, summary
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import common_type, explicit_cast_allowed
@@ -41,7 +42,7 @@ class Nulls(enum.Enum):
 PROPAGATE, NULLABLE, NOT_NULL, CUSTOM = Nulls.PROPAGATE, Nulls.NULLABLE, Nulls.NOT_NULL, Nulls.CUSTOM
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Invocation:
     """What a kernel knows beside its arguments.
 
@@ -71,7 +72,7 @@ ResultRule = Callable[[Sequence[Expr], dict[str, Any]], t.LogicalType | None]
 Rewrite = Callable[[tuple[Expr, ...], Span | None], Expr]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FunctionDef:
     """A scalar function, one overload.
 

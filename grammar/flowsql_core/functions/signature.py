@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import common_type
 from flowsql_core.types.text import parse_type
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Family:
     """A set of types; ``target`` is the type that members are cast to, None to leave them as they are."""
 
@@ -55,7 +55,7 @@ FAMILIES: dict[str, Family] = {
 _TAKE_NULL = ("ANY", "T", "COMPARABLE")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """One way to call a function."""
 

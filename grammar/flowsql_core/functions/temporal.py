@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.element import MIN_WATERMARK
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.eval.columns import Bools, make_array, values_and_validity

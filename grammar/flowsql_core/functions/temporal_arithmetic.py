@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.eval.columns import Bools, make_array, values_and_validity
 from flowsql_core.eval.time import DAY_MS, UNITS_PER_SECOND, add_months, local_to_utc, utc_to_local
 from flowsql_core.expr import Expr

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from flowsql_core.graph.specs import OperatorSpec
+from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 
 
@@ -28,7 +29,7 @@ class ShipStrategy(enum.Enum):
     CUSTOM = "CUSTOM"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Partitioning:
     """A ship strategy with its key columns (HASH) or resource (CUSTOM: ``(batch, channels) -> int32 (n,)``)."""
 
@@ -55,7 +56,7 @@ class ResultPartitionType(enum.Enum):
     BLOCKING = "BLOCKING"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OperatorNode:
     """One operator of the plan.
 
@@ -73,7 +74,7 @@ class OperatorNode:
     buffer_timeout_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChainEdge:
     """Inside a vertex: a direct call. ``tag`` names a side output; None is the main output."""
 
@@ -83,7 +84,7 @@ class ChainEdge:
     tag: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JobVertex:
     """Operators that run in one task, in topological order; the first is the head and takes the vertex's inputs."""
 
@@ -100,7 +101,7 @@ class JobVertex:
         return self.operators[0]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExchangeEdge:
     """Between vertices: from operator ``source`` of one to the head of another, through partitions and gates."""
 
@@ -114,7 +115,7 @@ class ExchangeEdge:
     buffer_timeout_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JobGraph:
     """A whole job. ``configuration`` is the flat key -> text view that the job was planned under."""
 

@@ -7,17 +7,17 @@ All times are milliseconds, epoch times are of the attribute's own kind (engine 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Any
 
 from flowsql_core.expr import AggregateCall, Expr, Literal
+from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode
 from flowsql_core.types.logical import Schema
 
 Options = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TableSpec:
     """A catalog table as connectors see it.
 
@@ -41,12 +41,12 @@ class TableSpec:
         return dict(self.options).get(key)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OperatorSpec:
     """Base of all specs."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScanSpec(OperatorSpec):
     """Read a table.
 
@@ -64,7 +64,7 @@ class ScanSpec(OperatorSpec):
     changelog_mode: ChangelogMode | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ValuesSpec(OperatorSpec):
     """Rows written in the query. One subtask emits them in order."""
 
@@ -72,7 +72,7 @@ class ValuesSpec(OperatorSpec):
     output: Schema
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CalcSpec(OperatorSpec):
     """Filter, then project. ``condition`` None keeps all; only TRUE passes."""
 
@@ -87,7 +87,7 @@ class WatermarkEmit(enum.Enum):
     ON_EVENT = "on-event"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WatermarkAssignerSpec(OperatorSpec):
     """Make the watermark track from ``expression`` over the row; a NULL in ``rowtime_index`` is a run-time error.
 
@@ -103,28 +103,28 @@ class WatermarkAssignerSpec(OperatorSpec):
     emit: WatermarkEmit = WatermarkEmit.ON_PERIODIC
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MiniBatchAssignerSpec(OperatorSpec):
     """Processing-time mini-batch marks every ``interval_ms`` (``table.exec.mini-batch.allow-latency``)."""
 
     interval_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UnionSpec(OperatorSpec):
     """All rows of all inputs; watermarks are merged by minimum."""
 
     inputs: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExpandSpec(OperatorSpec):
     """Each row once per projection list (grouping sets): the i-th output row of a row uses ``projections[i]``."""
 
     projections: tuple[tuple[Expr, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MiniBatch:
     """``table.exec.mini-batch.*`` when enabled."""
 
@@ -132,7 +132,7 @@ class MiniBatch:
     latency_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupAggregateSpec(OperatorSpec):
     """Unbounded aggregation by ``grouping`` (empty: one global group).
 
@@ -154,7 +154,7 @@ class GroupAggregateSpec(OperatorSpec):
     state_ttl_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LocalGroupAggregateSpec(OperatorSpec):
     """Stateless pre-aggregation per batch before an exchange; only where every call is mergeable.
 
@@ -168,7 +168,7 @@ class LocalGroupAggregateSpec(OperatorSpec):
     input_retracts: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GlobalGroupAggregateSpec(OperatorSpec):
     """Merge accumulators of :class:`LocalGroupAggregateSpec`; else as :class:`GroupAggregateSpec`.
 
@@ -192,7 +192,7 @@ class WindowKind(enum.Enum):
     SESSION = "SESSION"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WindowSpec:
     """How rows fall into windows.
 
@@ -220,7 +220,7 @@ class WindowProperty(enum.Enum):
     TIME = "time"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WindowAggregateSpec(OperatorSpec):
     """Aggregate per key and window, emitted once when the watermark passes the window's end (or the clock does).
 
@@ -236,7 +236,7 @@ class WindowAggregateSpec(OperatorSpec):
     input_retracts: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WindowTableFunctionSpec(OperatorSpec):
     """Append window_start, window_end, window_time to each row; HOP and CUMULATE repeat the row per window."""
 
@@ -256,7 +256,7 @@ class JoinKind(enum.Enum):
     ANTI = "LeftAntiJoin"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JoinSpec(OperatorSpec):
     """Regular join with both sides in state.
 
@@ -284,7 +284,7 @@ class JoinSpec(OperatorSpec):
     right_ttl_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WindowJoinSpec(OperatorSpec):
     """Join rows of the same window and key; emitted when the watermark passes the window's end.
 
@@ -304,7 +304,7 @@ class WindowJoinSpec(OperatorSpec):
     zone: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LimitSpec(OperatorSpec):
     """First ``fetch`` rows after ``offset`` by arrival (LIMIT without ORDER BY on an append-only input)."""
 
@@ -312,12 +312,12 @@ class LimitSpec(OperatorSpec):
     fetch: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DropUpdateBeforeSpec(OperatorSpec):
     """Drop -U rows where upserts suffice."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SinkSpec(OperatorSpec):
     """Write a table. The input's columns are the table's physical columns, types already cast.
 
@@ -336,7 +336,7 @@ class SinkSpec(OperatorSpec):
     upsert_key: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CollectSinkSpec(OperatorSpec):
     """Hand batches to the program that asked: the resource is an object with ``accept(batch)`` and ``finish()``."""
 
@@ -345,7 +345,7 @@ class CollectSinkSpec(OperatorSpec):
     changelog_mode: ChangelogMode
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExtensionSpec(OperatorSpec):
     """An operator of a program (DataStream functions): the resource table holds the Python object."""
 

@@ -6,8 +6,10 @@ Source: Flink manual, "Data Types"; FLIP-37.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Self
+
+from flowsql_core.record import record
 
 MAX_LENGTH = 2147483647
 MAX_PRECISION = 38
@@ -21,7 +23,7 @@ class TimeAttribute(enum.Enum):
     PROCTIME = "*PROCTIME*"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LogicalType:
     """A SQL type with its nullability. ``str()`` is the text that answers carry (``INT NOT NULL``)."""
 
@@ -45,7 +47,7 @@ class LogicalType:
         return self.as_nullable() == other.as_nullable()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class NullType(LogicalType):
     """The type of a bare NULL."""
 
@@ -55,7 +57,7 @@ class NullType(LogicalType):
         return "NULL"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BooleanType(LogicalType):
     """BOOLEAN."""
 
@@ -84,7 +86,7 @@ class IntegerType(ExactNumericType):
     bits: ClassVar[int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TinyIntType(IntegerType):
     """8 bits."""
 
@@ -95,7 +97,7 @@ class TinyIntType(IntegerType):
         return "TINYINT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SmallIntType(IntegerType):
     """16 bits."""
 
@@ -106,7 +108,7 @@ class SmallIntType(IntegerType):
         return "SMALLINT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class IntType(IntegerType):
     """32 bits."""
 
@@ -117,7 +119,7 @@ class IntType(IntegerType):
         return "INT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BigIntType(IntegerType):
     """64 bits."""
 
@@ -128,7 +130,7 @@ class BigIntType(IntegerType):
         return "BIGINT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DecimalType(ExactNumericType):
     """DECIMAL(p, s), 1 <= p <= 38, 0 <= s <= p."""
 
@@ -146,7 +148,7 @@ class ApproximateType(NumericType):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class FloatType(ApproximateType):
     """4 bytes."""
 
@@ -156,7 +158,7 @@ class FloatType(ApproximateType):
         return "FLOAT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DoubleType(ApproximateType):
     """8 bytes."""
 
@@ -172,7 +174,7 @@ class CharacterType(LogicalType):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CharType(CharacterType):
     """CHAR(n), n code points; n = 0 only for the empty literal."""
 
@@ -183,7 +185,7 @@ class CharType(CharacterType):
         return f"CHAR({self.length})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class VarCharType(CharacterType):
     """VARCHAR(n); the longest one prints as STRING."""
 
@@ -200,7 +202,7 @@ class BinaryStringType(LogicalType):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BinaryType(BinaryStringType):
     """BINARY(n), n bytes."""
 
@@ -211,7 +213,7 @@ class BinaryType(BinaryStringType):
         return f"BINARY({self.length})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class VarBinaryType(BinaryStringType):
     """VARBINARY(n); the longest one prints as BYTES."""
 
@@ -228,7 +230,7 @@ class DateTimeType(LogicalType):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DateType(DateTimeType):
     """Days since the epoch."""
 
@@ -238,7 +240,7 @@ class DateType(DateTimeType):
         return "DATE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TimeType(DateTimeType):
     """TIME(p), p fractional digits; stored to the millisecond, as Flink does."""
 
@@ -257,7 +259,7 @@ def _marked_last(type_: LogicalType, attribute: TimeAttribute) -> str:
     return f"{text.removesuffix(attribute.value).rstrip()} NOT NULL {attribute.value}".rstrip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TimestampType(DateTimeType):
     """TIMESTAMP(p): local wall clock, p fractional digits."""
 
@@ -273,7 +275,7 @@ class TimestampType(DateTimeType):
         return _marked_last(self, self.attribute)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TimestampLtzType(DateTimeType):
     """TIMESTAMP_LTZ(p): a point in time, p fractional digits."""
 
@@ -289,7 +291,7 @@ class TimestampLtzType(DateTimeType):
         return _marked_last(self, self.attribute)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class YearMonthIntervalType(LogicalType):
     """INTERVAL YEAR / YEAR TO MONTH / MONTH; the value is months."""
 
@@ -304,7 +306,7 @@ class YearMonthIntervalType(LogicalType):
         return f"INTERVAL YEAR({self.precision}){tail}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DayTimeIntervalType(LogicalType):
     """INTERVAL DAY .. SECOND; the value is milliseconds."""
 
@@ -323,7 +325,7 @@ class DayTimeIntervalType(LogicalType):
         return f"{head} TO SECOND({self.fractional_precision})" if end == "SECOND" else f"{head} TO {end}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ArrayType(LogicalType):
     """ARRAY<element>."""
 
@@ -334,7 +336,7 @@ class ArrayType(LogicalType):
         return f"ARRAY<{self.element}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class MapType(LogicalType):
     """MAP<key, value>."""
 
@@ -346,7 +348,7 @@ class MapType(LogicalType):
         return f"MAP<{self.key}, {self.value}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class MultisetType(LogicalType):
     """MULTISET<element>; carried as a map from element to count."""
 
@@ -357,7 +359,7 @@ class MultisetType(LogicalType):
         return f"MULTISET<{self.element}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Field:
     """A named field of a ROW."""
 
@@ -366,7 +368,7 @@ class Field:
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RowType(LogicalType):
     """ROW<a INT, b STRING>."""
 
@@ -381,7 +383,7 @@ class RowType(LogicalType):
         return f"ROW<{inner}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RawType(LogicalType):
     """A Python object that SQL only passes along; ``class_name`` is the dotted name of its class."""
 
@@ -392,7 +394,7 @@ class RawType(LogicalType):
         return f"RAW('{self.class_name}', '...')"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DescriptorType(LogicalType):
     """The type of ``DESCRIPTOR(column)``."""
 
@@ -446,7 +448,7 @@ def without_attribute(type_: LogicalType) -> LogicalType:
     return type_
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Column:
     """A name with a type: one column of a row type as plans carry it."""
 

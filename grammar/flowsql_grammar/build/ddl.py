@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from flowsql_core.errors import ParseError
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_grammar.lexer import Token
@@ -14,7 +14,7 @@ _Element = ast.PhysicalColumn | ast.ComputedColumn | ast.MetadataColumn | ast.Wa
 _SchemaChange = ast.PositionedColumn | ast.Watermark | ast.Constraint | ast.Distribution
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BareColumn:
     """A name alone between the brackets of CREATE TABLE AS."""
 
@@ -22,7 +22,7 @@ class BareColumn:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Elements:
     columns: tuple[ast.Column, ...] = ()
     constraints: tuple[ast.Constraint, ...] = ()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flowsql_core.errors import ParseError
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_grammar.build.query import order_items
@@ -15,7 +16,7 @@ _UNARY = {operator.value: operator for operator in ast.UnaryOperator}
 _WORD_OPERATORS = {"MEMBER": "MEMBER OF", "SUBMULTISET": "SUBMULTISET OF"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WithinClause:
     """What stands behind WITHIN: an order, or expressions to be distinct in."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.expr import Call, Expr, InputRef, Literal
 from flowsql_core.functions.registry import is_aggregate, resolve_call, resolve_case, resolve_cast
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
@@ -26,7 +27,7 @@ _GROUP_WINDOW_PROPERTIES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExpressionBinder:
     """Binds expressions of one clause.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, assert_never
 
 from flowsql_core.errors import BindError, NotSupportedYetError
@@ -44,7 +44,7 @@ class QueryBinder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Environment:
     """What FROM may see: common tables by name, and how nested queries are bound.
 

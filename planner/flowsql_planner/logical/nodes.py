@@ -6,16 +6,17 @@ runs over the left columns, then the right ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from flowsql_core.expr import AggregateCall, Expr, Literal
 from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, Schema
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scan:
     """Read physical columns (``projection``, indexes into ``table.columns``) and then metadata columns of a table.
 
@@ -32,7 +33,7 @@ class Scan:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Values:
     """Literal rows."""
 
@@ -41,7 +42,7 @@ class Values:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Project:
     """One expression per output column."""
 
@@ -56,7 +57,7 @@ class Project:
         return tuple(Column(name, expr.type) for name, expr in zip(self.names, self.exprs, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Filter:
     """Rows for which ``condition`` is TRUE."""
 
@@ -70,7 +71,7 @@ class Filter:
         return self.input.schema
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WatermarkAssigner:
     """Column ``rowtime_index`` becomes an event-time attribute with the watermark ``expression`` over the row.
 
@@ -85,7 +86,7 @@ class WatermarkAssigner:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Aggregate:
     """Grouping columns, then aggregate calls.
 
@@ -103,7 +104,7 @@ class Aggregate:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Expand:
     """Each row once per projection list: grouping sets as the optimizer writes them (the binder never makes it)."""
 
@@ -113,7 +114,7 @@ class Expand:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WindowTableFunction:
     """TUMBLE/HOP/CUMULATE/SESSION over a time attribute; appends window_start, window_end, window_time.
 
@@ -131,7 +132,7 @@ class WindowTableFunction:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Join:
     """Regular join; window and interval joins are recognised later from the condition."""
 
@@ -144,7 +145,7 @@ class Join:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Union:
     """UNION ALL; types are already equal column by column. (UNION is an Aggregate above it.)"""
 
@@ -153,7 +154,7 @@ class Union:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SortKey:
     """A column with its direction; NULLs stand lowest unless said."""
 
@@ -162,7 +163,7 @@ class SortKey:
     nulls_first: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sort:
     """ORDER BY and/or OFFSET/FETCH."""
 
@@ -178,7 +179,7 @@ class Sort:
         return self.input.schema
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sink:
     """INSERT INTO a table; the input's columns are cast to the table's physical columns already.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from flowsql_core.errors import InternalError
+from flowsql_core.record import record
 from flowsql_planner.logical.nodes import Rel, inputs
 from flowsql_planner.logical.rewrite import with_inputs
 
@@ -17,7 +18,7 @@ TreeRule = Callable[[Rel], Rel]
 _MAX_ROUNDS = 100
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stage:
     """Rules that run together until none of them changes anything, or whole-tree rules that run once each."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction, conjuncts
 from flowsql_core.graph.specs import WindowSpec
+from flowsql_core.record import record
 from flowsql_core.types.logical import DayTimeIntervalType, LogicalType, Schema, is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import Join
 from flowsql_planner.logical.rewrite import retype_expr
@@ -17,7 +18,7 @@ from flowsql_planner.traits.time import materialize_time
 from flowsql_planner.traits.window import WindowColumns, derive_windows
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EquiCondition:
     """A join condition taken apart. Keys count within their side; ``rest`` runs over both."""
 
@@ -159,7 +160,7 @@ def _attached(
     return windows.attached(side[starts[0]], side[ends[0]])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Bound:
     """``left time + shift`` compared with ``right time``: left >= right + ms (lower) or left <= right + ms (upper)."""
 

@@ -7,16 +7,17 @@ decides how many operators they are.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flowsql_core.expr import AggregateCall, Expr, Literal
 from flowsql_core.graph.specs import JoinKind, TableSpec, WindowProperty, WindowSpec
+from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Schema
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Physical:
     """Base. ``mode``: the changelog that leaves the node, None before inference and for sinks.
 
@@ -30,7 +31,7 @@ class Physical:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TableSourceScan(Physical):
     """Read a table: physical columns at ``projection``, then ``metadata``.
 
@@ -44,14 +45,14 @@ class TableSourceScan(Physical):
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ValuesNode(Physical):
     """Rows written in the query."""
 
     rows: tuple[tuple[Literal, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Calc(Physical):
     """Filter, then project."""
 
@@ -59,7 +60,7 @@ class Calc(Physical):
     condition: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WatermarkAssignerNode(Physical):
     """Makes watermarks from ``expression``."""
 
@@ -75,7 +76,7 @@ class MiniBatchMode(enum.Enum):
     ROW_TIME = "RowTime"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class MiniBatchAssigner(Physical):
     """Marks mini-batches for the operators above."""
 
@@ -83,21 +84,21 @@ class MiniBatchAssigner(Physical):
     kind: MiniBatchMode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Exchange(Physical):
     """Rows of equal ``keys`` meet in one subtask; without keys all rows meet (``single``)."""
 
     keys: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ExpandNode(Physical):
     """Each row once per projection list."""
 
     projections: tuple[tuple[Expr, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class GroupAggregate(Physical):
     """Unbounded aggregate; its input is an Exchange.
 
@@ -113,7 +114,7 @@ class GroupAggregate(Physical):
     state_ttl_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WindowTableFunctionNode(Physical):
     """Appends window_start, window_end, window_time."""
 
@@ -121,7 +122,7 @@ class WindowTableFunctionNode(Physical):
     partition: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WindowAggregate(Physical):
     """Aggregate per key and window; its input is an Exchange.
 
@@ -144,7 +145,7 @@ class UniqueKeySpec(enum.Enum):
     IN_JOIN_KEY = "JoinKeyContainsUniqueKey"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class JoinNode(Physical):
     """Regular join of two Exchanges. ``condition`` is the whole one; ``rest`` what the keys do not say."""
 
@@ -163,7 +164,7 @@ class JoinNode(Physical):
     right_ttl_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WindowJoin(Physical):
     """Join of rows of the same window. ``left_window``/``right_window`` are attached windows."""
 
@@ -177,7 +178,7 @@ class WindowJoin(Physical):
     rest: Expr | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class IntervalJoin(Physical):
     """Join whose condition bounds the distance of two row times."""
 
@@ -192,12 +193,12 @@ class IntervalJoin(Physical):
     row_time: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class UnionNode(Physical):
     """UNION ALL."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Limit(Physical):
     """First rows by arrival."""
 
@@ -205,7 +206,7 @@ class Limit(Physical):
     fetch: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SortLimit(Physical):
     """First rows by an order; the answer updates. ``keys``: (column, descending, nulls first)."""
 
@@ -214,33 +215,33 @@ class SortLimit(Physical):
     fetch: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TemporalSort(Physical):
     """Sort by a time attribute, ascending."""
 
     keys: tuple[tuple[int, bool, bool], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SortNode(Physical):
     """Sort by other columns: only where ``table.exec.non-temporal-sort.enabled`` says so."""
 
     keys: tuple[tuple[int, bool, bool], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DropUpdateBefore(Physical):
     """Drops -U where upserts suffice."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ChangelogNormalize(Physical):
     """Completes an upsert changelog by its key."""
 
     keys: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SinkNode(Physical):
     """Writes a table, or hands the answer to the program (``table`` None)."""
 

@@ -6,11 +6,12 @@ Source: Flink's ``StreamPhysicalWindowAggregateRule``, ``PullUpWindowTableFuncti
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import AggregateCall, Expr, InputRef, input_refs, remap_inputs
 from flowsql_core.graph.specs import WindowKind, WindowProperty, WindowSpec
+from flowsql_core.record import record
 from flowsql_core.types.logical import Column, Schema, TimestampLtzType, is_proctime
 from flowsql_planner.logical.nodes import Aggregate, WindowTableFunction
 from flowsql_planner.logical.rewrite import unique_names
@@ -108,7 +109,7 @@ def _check_slices(rel: Aggregate, window: WindowSpec) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Parts:
     """An aggregate's input, keys and calls once the window is settled."""
 

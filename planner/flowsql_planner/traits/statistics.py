@@ -6,9 +6,8 @@ as many groups as rows; cpu is one per row (and per byte that is hashed), io the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flowsql_core.expr import Call, conjuncts
+from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_planner.physical.nodes import (
     Calc,
@@ -31,7 +30,7 @@ _UNKNOWN_ROWS = 1e8
 _HASH_CPU = 8.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cost:
     """Cumulative cost of a node and all below it."""
 

@@ -5,10 +5,11 @@ Source: Flink's ``FlinkRelMdWindowProperties``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from flowsql_core.expr import InputRef
 from flowsql_core.graph.specs import WindowProperty, WindowSpec
+from flowsql_core.record import record
 from flowsql_planner.physical.nodes import (
     Calc,
     Exchange,
@@ -24,7 +25,7 @@ from flowsql_planner.physical.nodes import (
 _NONE: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WindowColumns:
     """Columns by role; ``window`` has neither time nor attached columns."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flowsql_core.graph.job import ChainingStrategy, Partitioning, ShipStrategy
+from flowsql_core.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChainDecision:
     """Whether an edge is a direct call; ``reason`` says why not (or why, where that is not obvious)."""
 
@@ -15,7 +14,7 @@ class ChainDecision:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EdgeFacts:
     """What the predicate looks at."""
 

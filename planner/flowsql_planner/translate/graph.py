@@ -23,6 +23,7 @@ from flowsql_core.graph.job import (
     ShipStrategy,
 )
 from flowsql_core.graph.specs import LocalGroupAggregateSpec, OperatorSpec, SinkSpec
+from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 from flowsql_planner.explain_node import describe, lines
 from flowsql_planner.physical.context import PlanContext
@@ -45,7 +46,7 @@ from flowsql_planner.translate.specs import SpecMaker
 from flowsql_planner.translate.uid import UidAssigner
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StreamEdge:
     """Between two operators of the stream graph."""
 
@@ -56,7 +57,7 @@ class StreamEdge:
     decision: ChainDecision
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StreamNode:
     """An operator with its parallelism, and the plan node it came from."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from flowsql_core.config import (
@@ -37,6 +36,7 @@ from flowsql_core.graph.specs import (
     WindowKind,
     WindowTableFunctionSpec,
 )
+from flowsql_core.record import record
 from flowsql_core.row import RowKind
 from flowsql_core.types.logical import Column
 from flowsql_planner.physical.context import PlanContext
@@ -77,7 +77,7 @@ _JOIN_WORDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SpecMaker:
     """Makes the specs of one job. ``collect_resources``: resource id of each collected answer, by sink name."""
 

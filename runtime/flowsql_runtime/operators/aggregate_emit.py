@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.row import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from flowsql_runtime.operators.aggregate_program import Changes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from flowsql_core.eval.columns import validity, values_and_validity
 from flowsql_core.keys import is_bytes_type
+from flowsql_core.record import record
 from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.column_store import ColumnStore
 from flowsql_runtime.state.sorted_list import SortedList
@@ -21,7 +21,7 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sign:
     """Which rows a fold takes: not NULL at ``not_null``, TRUE at ``filter``, first or last of DISTINCT ``group``."""
 
@@ -31,7 +31,7 @@ class Sign:
     place: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Argument:
     """Words of input column ``column``, or of the entry on top of sorted list ``column`` (``top``).
 

@@ -20,6 +20,7 @@ from flowsql_core.eval.columns import validity
 from flowsql_core.expr import AggregateCall
 from flowsql_core.functions.aggregate import AccumulatorColumn, Fold, accumulator_columns, needs_values
 from flowsql_core.keys import is_bytes_type
+from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import DecimalType, FloatType, LogicalType, Schema
 from flowsql_runtime.kernels import accumulate as kernels
@@ -53,7 +54,7 @@ _ROWS: Final = StoredColumn("rows", pa.int64(), nullable=False)
 _NO_BYTES: Final = np.zeros(0, np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Op:
     code: int
     word: int
@@ -63,7 +64,7 @@ class _Op:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Extreme:
     """A MIN or MAX that keeps its values: their column, which end, and the rows that take part."""
 
@@ -72,7 +73,7 @@ class _Extreme:
     sign: Sign
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _DistinctGroup:
     """DISTINCT calls over the same argument columns; one place in ``filters`` for each different FILTER."""
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_core.record import record
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.kernels import byte_arena
 from flowsql_runtime.state.arrow_words import array_of_words, word_count
@@ -79,7 +80,7 @@ class ByteResults:
         return self.store.bytes_at(self.refs[rows], self.type)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Count:
     """COUNT: the accumulator itself."""
 
@@ -91,7 +92,7 @@ class Count:
         return FixedResults((states[:, self.count],), None, self.type)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Plain:
     """MIN, MAX, FIRST, LAST, SINGLE, SUM: the accumulator's words, NULL while ``count`` is 0 (SUM0: 0)."""
 
@@ -110,7 +111,7 @@ class Plain:
         return FixedResults(words, None if self.zero_if_empty else valid, self.type)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WideSum:
     """SUM of DECIMAL: NULL when the sum leaves 38 digits."""
 
@@ -134,7 +135,7 @@ def _fits(low: Int64s, high: Int64s) -> Bools:
     return fits
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Average:
     """AVG: integers truncate towards zero, DECIMAL rounds half up to ``digits`` more places, DOUBLE divides."""
 
@@ -165,7 +166,7 @@ class Average:
         return FixedResults((quotient,), valid, self.type)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Deviation:
     """VAR_* and STDDEV_* of (count, mean, squares); ``samples`` divides by n - 1, ``root`` takes the square root."""
 

@@ -20,6 +20,7 @@ from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.clock import Clock
 from flowsql_core.element import ACTIVE, MAX_WATERMARK, MIN_WATERMARK, LatencyMarker, Watermark, WatermarkStatus
 from flowsql_core.graph.specs import OperatorSpec
+from flowsql_core.record import record
 from flowsql_runtime.task.memory import UNLIMITED, OperatorMemory
 from flowsql_runtime.task.services import JobServices, SplitProgress
 
@@ -56,7 +57,7 @@ class Output(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OperatorSnapshot:
     """Everything an operator remembers, in a form that can be dealt out to another parallelism.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.eval.columns import validity
+from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 
 Int32s = npt.NDArray[np.int32]
@@ -21,7 +21,7 @@ Bools = npt.NDArray[np.bool_]
 MOST_PAIRS: Final = 262_144
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JoinSide:
     """Plan data of one side."""
 

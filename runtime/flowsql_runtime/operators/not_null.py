@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from flowsql_core.batch import ChangelogBatch, PyObjectColumn
 from flowsql_core.config import option, parse_enum
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.columns import validity
+from flowsql_core.record import record
 from flowsql_runtime.operators.base import OperatorContext
 
 
@@ -29,7 +29,7 @@ NOT_NULL_ENFORCER = option(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NotNullEnforcer:
     """Judges batches in front of a sink. ``columns``: indexes of the NOT NULL ones; ``names`` of all columns."""
 

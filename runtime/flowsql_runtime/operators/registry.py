@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.graph import specs
+from flowsql_core.record import record
 from flowsql_runtime.operators.base import Operator
 
 #: Kinds of an ``ExtensionSpec``: an operator without state, one with keyed state, a source.
@@ -19,7 +19,7 @@ EXTENSION_SOURCE: Final = "source"
 _PACKAGE: Final = "flowsql_runtime.operators."
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OperatorClass:
     """``module:Class`` below ``flowsql_runtime.operators``; ``stateful`` ones get state, a ``source`` has no inputs."""
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.eval.columns import pack_validity, values_and_validity
 from flowsql_core.keys import FixedColumn, fixed_column
 

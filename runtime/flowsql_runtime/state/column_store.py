@@ -8,7 +8,6 @@ has a bit in the row's last words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow as pa
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.kernels.views import for_kernel
 from flowsql_core.keys import bytes_column, is_bytes_type
+from flowsql_core.record import record
 from flowsql_runtime.kernels import byte_arena
 from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, value_words, word_count
@@ -31,7 +31,7 @@ _BITS: Final = 62
 _COMPACT_ABOVE: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredColumn:
     """Name and Arrow type of a column; ``nullable`` costs a bit a row."""
 

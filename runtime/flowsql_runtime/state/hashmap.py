@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import InternalError
 from flowsql_core.keys import key_groups
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn, flat

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import Clock
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import CollectSinkSpec
+from flowsql_core.record import record
 from flowsql_runtime.cluster.local import Job, LocalCluster
 from flowsql_runtime.operators.registry import is_source
 from flowsql_runtime.task.restore import JobSnapshot
@@ -30,7 +31,7 @@ class Recorder:
         """Nothing to do."""
 
 
-@dataclass(frozen=True)
+@record
 class CutRun:
     """What came out before and after the cut, per collect resource, as rows of (kind, values ...)."""
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from flowsql_core.errors import InternalError
 from flowsql_core.eval.columns import values_and_validity
+from flowsql_core.record import record
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -36,7 +37,7 @@ class DueTimers:
     slots: Int64s
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SlotCodec:
     """How slots are named in a snapshot, where slot numbers mean nothing.
 

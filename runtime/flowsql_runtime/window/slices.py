@@ -8,17 +8,17 @@ Source: Li et al., "No Pane, No Gain", SIGMOD Record 34(1), 2005; Flink, ``Slice
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from flowsql_core.graph.specs import WindowKind, WindowSpec
+from flowsql_core.record import record
 
 Int64s = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slicing:
     """The grid of one window definition; all in milliseconds."""
 
