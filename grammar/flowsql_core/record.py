@@ -7,6 +7,7 @@ microseconds; everything else is ``dataclasses.dataclass(frozen=True)``, applied
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, dataclass_transform, overload
@@ -51,16 +52,26 @@ def record(cls: Any = None, /, *, kw_only: bool = False) -> Any:
 
 def _declare(cls: Any, kw_only: bool) -> Any:
     def make() -> None:
-        if isinstance(cls.__dict__.get(_FIELDS), _Fields):
-            delattr(cls, _FIELDS)
-            del cls.__init__
-            # The annotation scan looks at the bases' fields, which makes them first.
-            dataclass(frozen=True, kw_only=kw_only)(cls)
+        # One lock for all: making a class makes its bases. The other threads wait in ``first_new`` below.
+        with _MAKING:
+            if isinstance(cls.__dict__.get(_FIELDS), _Fields):
+                delattr(cls, _FIELDS)
+                dataclass(frozen=True, kw_only=kw_only)(cls)
+                cls.__new__ = _new
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+    def first_new(actual: Any, /, *args: Any, **kwargs: Any) -> Any:
         make()
-        cls.__init__(self, *args, **kwargs)
+        return _OBJECT_NEW(actual)
 
-    cls.__init__ = __init__
+    cls.__new__ = first_new
     setattr(cls, _FIELDS, _Fields(make))
     return cls
+
+
+_MAKING = threading.RLock()
+_OBJECT_NEW = object.__new__
+
+
+def _new(actual: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """The arguments are for ``__init__``."""
+    return _OBJECT_NEW(actual)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import threading
 from typing import ClassVar
 
 import pytest
@@ -79,3 +80,26 @@ def test_patterns_copies_and_pickles() -> None:
     point = Point("c", 7)
     assert copy.copy(point) == point
     assert pickle.loads(pickle.dumps(point)) == point
+
+
+def test_the_first_instances_may_come_from_many_threads() -> None:
+    for _ in range(50):
+
+        @record
+        class Fresh(Base):
+            a: int
+            b: str = "b"
+
+        barrier = threading.Barrier(8)
+        made: list[object] = []
+
+        def make(cls: type = Fresh, start: threading.Barrier = barrier, out: list[object] = made) -> None:
+            start.wait()
+            out.append(cls("n", 1))
+
+        threads = [threading.Thread(target=make) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert made == [Fresh("n", 1)] * 8
