@@ -1,4 +1,7 @@
-"""Rows per second of the stateful operators, by batch size and threads: ``python benchmarks/micro/operators.py [name]``."""
+"""Rows per second of the stateful operators, by batch size and threads.
+
+python benchmarks/micro/operators.py [NAME]
+"""
 
 from __future__ import annotations
 
@@ -47,9 +50,8 @@ def rows(keys: int, size: int, seed: int, n: int = ROWS) -> list[ChangelogBatch]
     v = rng.integers(0, 100_000, n)
     ts = np.arange(n) // 10
     texts = pa.array([f"channel-{i}" for i in range(1000)]).take(pa.array(v % 1000))
-    columns = [
-        pa.array(k), pa.array(v), pa.array(ts).cast(pa.timestamp("ms")), texts, pa.array(v < 50_000), pa.array(v < 10_000),
-    ]  # fmt: skip
+    times = pa.array(ts).cast(pa.timestamp("ms"))
+    columns = [pa.array(k), pa.array(v), times, texts, pa.array(v < 50_000), pa.array(v < 10_000)]
     found = []
     for start in range(0, n, size):
         part = [column.slice(start, size) for column in columns]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NoReturn
-
-from flowsql_core.record import record
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -16,7 +15,7 @@ EXIT_INTERRUPTED = 130
 FORMATS = ("tableau", "jsonl", "csv")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Invocation:
     """One call of the command.
 

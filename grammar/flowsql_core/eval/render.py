@@ -314,7 +314,7 @@ def _grouped_fraction(texts: pa.StringArray) -> pa.StringArray:
 def _fixed_fraction(texts: pa.StringArray, type_: LogicalType) -> pa.StringArray:
     """Exactly as many fraction digits as the type's precision."""
     assert isinstance(type_, TimeType | TimestampType | TimestampLtzType)
-    width = {TimeType: 8}.get(type(type_), 19)
+    width = 8 if isinstance(type_, TimeType) else 19
     plain = pc.utf8_slice_codeunits(texts, 0, width)
     if type_.precision == 0:
         return plain

@@ -2,24 +2,6 @@
 
 from __future__ import annotations
 
-from flowsql_grammar.build.ddl import DdlBuilder
-from flowsql_grammar.build.expression import ExpressionBuilder
-from flowsql_grammar.build.literal import LiteralBuilder
-from flowsql_grammar.build.match import MatchBuilder
-from flowsql_grammar.build.query import QueryBuilder
-from flowsql_grammar.build.special import SpecialBuilder
-from flowsql_grammar.build.statement import StatementBuilder
-from flowsql_grammar.build.type import TypeBuilder
+from flowsql_grammar.build.builder import Builder
 
-
-class Builder(
-    StatementBuilder,
-    DdlBuilder,
-    QueryBuilder,
-    MatchBuilder,
-    ExpressionBuilder,
-    LiteralBuilder,
-    SpecialBuilder,
-    TypeBuilder,
-):
-    """All methods. Each takes the span of what was read and the children that the grammar keeps."""
+__all__ = ["Builder"]

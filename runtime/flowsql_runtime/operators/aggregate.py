@@ -13,8 +13,9 @@ from flowsql_core.element import Watermark
 from flowsql_core.graph.specs import GroupAggregateSpec, MiniBatch
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
+from flowsql_runtime.operators.aggregate_changes import Changes
 from flowsql_runtime.operators.aggregate_emit import changelog_of
-from flowsql_runtime.operators.aggregate_program import AggregateProgram, Changes
+from flowsql_runtime.operators.aggregate_program import AggregateProgram
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.state.column_store import StoredColumn
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.row import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from flowsql_runtime.operators.aggregate_program import Changes
+from flowsql_runtime.operators.aggregate_changes import Changes
 
 
 def changelog_of(

@@ -8,7 +8,6 @@ values stand beside the row in stores of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import DecimalType, FloatType, LogicalType, Schema
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.kernels import rows as row_kernels
+from flowsql_runtime.operators.aggregate_changes import Changes, joined
 from flowsql_runtime.operators.aggregate_inputs import Argument, ArgumentRows, Sign, SignRows
 from flowsql_runtime.operators.aggregate_result import (
     Average,
@@ -79,37 +79,6 @@ class _DistinctGroup:
 
     columns: tuple[int, ...]
     filters: tuple[int | None, ...]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Changes:
-    """What a fold did; valid until the program folds again.
-
-    ``slots`` (m,), ``first_rows`` (m,): whose change, and the first row of the batch behind it, in row order.
-    ``states`` (2m, w): accumulators before (even) and after (odd). ``results``: one column a call.
-    """
-
-    slots: Int32s
-    first_rows: Int32s
-    states: Words
-    results: list[ResultColumn]
-
-    def existed(self) -> Bools:
-        """Whether the slot had rows before, (m,)."""
-        found: Bools = self.states[0::2, 0] != 0
-        return found
-
-    def exists(self) -> Bools:
-        """Whether the slot has rows after."""
-        found: Bools = self.states[1::2, 0] != 0
-        return found
-
-    def changed(self) -> Bools:
-        """Whether any result differs."""
-        differs = np.zeros(len(self.slots), np.bool_)
-        for column in self.results:
-            differs |= column.changed()
-        return differs
 
 
 class AggregateProgram:
@@ -432,7 +401,7 @@ class AggregateProgram:
             changes = self.fold(slots[rows], [column.take(index) for column in columns], signs[rows], False)
             kept = Changes(changes.slots.copy(), changes.first_rows, changes.states.copy(), changes.results)
             parts.append((rows[changes.first_rows], kept))
-        return _joined(parts, self)
+        return self._with_results(*joined(parts, len(self.calls)))
 
     # -- slots
 
@@ -598,25 +567,6 @@ class AggregateProgram:
                 source.arena = arena
                 rows[:, word] = self.store.store_bytes(source.bytes_at(rows[:, word], column.type))
         return rows
-
-
-def _joined(parts: list[tuple[npt.NDArray[Any], Changes]], program: AggregateProgram) -> Changes:
-    """Changes of rounds in the order of their rows."""
-    rows = np.concatenate([rows for rows, _ in parts])
-    order = np.argsort(rows, kind="stable")
-    slots = np.concatenate([changes.slots for _, changes in parts])[order]
-    pairs = np.concatenate([changes.states.reshape(len(changes.slots), 2, -1) for _, changes in parts])[order]
-    states = np.ascontiguousarray(pairs.reshape(2 * len(order), -1))
-    kept: list[ResultColumn] = []
-    index = pa.array(order)
-    for place in range(len(program.calls)):
-        columns = [changes.results[place] for _, changes in parts]
-        values = [column for column in columns if isinstance(column, ValueResults)]
-        if values:
-            before = pa.concat_arrays([column.before for column in values]).take(index)
-            after = pa.concat_arrays([column.after for column in values]).take(index)
-            kept.append(ValueResults(before, after, np.concatenate([column.touched for column in values])[order]))
-    return program._with_results(Changes(slots, rows[order].astype(np.int32), states, []), kept)
 
 
 def _extreme_code(fold: Fold, type_: Any) -> int:
