@@ -66,7 +66,7 @@ def catalogs(file: str, tables: str) -> CatalogManager:
     return session.catalogs
 
 
-@pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
+@pytest.mark.parametrize("block", list(blocks()), ids=lambda block: block.name)
 def test_operators_and_changelogs_are_flinks(block: Block) -> None:
     session = Session(catalogs=catalogs(block.file, block.tables))
     operation = session.last(block.script)

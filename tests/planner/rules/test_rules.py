@@ -83,7 +83,7 @@ def cases() -> Iterator[tuple[Path, int]]:
             yield path, number
 
 
-@pytest.mark.parametrize(("path", "number"), cases(), ids=lambda value: getattr(value, "stem", value))
+@pytest.mark.parametrize(("path", "number"), list(cases()), ids=lambda value: getattr(value, "stem", value))
 def test_rule(path: Path, number: int) -> None:
     blocks = read(path)
     block = blocks[number]
