@@ -1,0 +1,290 @@
+"""Real SQL, run whole and cut in two at any parallelism, from batches of any size: the answers are the same."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from flowsql.session_zone import session_zone
+from flowsql.table.environment import TableEnvironment
+from flowsql_core.config import LOCAL_TIME_ZONE
+from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.specs import WindowAggregateSpec
+from flowsql_core.span import Source
+from flowsql_grammar import parse_statement
+from flowsql_planner.bind import operations as op
+from flowsql_planner.bind.context import BindContext
+from flowsql_planner.bind.statement import bind_statement
+from flowsql_planner.planner import Planner
+from flowsql_runtime.task.services import JobServices
+from flowsql_runtime.testing.cut import run_cut, run_whole
+
+ROWS: Final = 180
+#: All (before, after, rows that each reader emits before the cut); each query takes some, all queries take all.
+CUTS: Final = tuple(itertools.product((1, 2, 3), (1, 2, 3), (0, 37, 90, ROWS)))
+PARALLEL_CUTS_PER_QUERY: Final = 2
+BATCH_ROWS: Final = (1, 7, 65_536)
+
+MINI_BATCH: Final = "table.exec.mini-batch.enabled"
+
+
+Changes = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query and the options it runs with."""
+
+    number: int
+    sql: str
+    options: dict[str, str]
+    serial: bool
+
+
+def read_cases() -> list[Case]:
+    """The blocks of the file beside this one."""
+    cases = []
+    for block in (Path(__file__).parent / "cut_queries.txt").read_text(encoding="utf-8").split("\n\n"):
+        lines = [line for line in block.splitlines() if line and not line.startswith("#")]
+        head = lines.pop(0)[3:] if lines and lines[0].startswith("-- ") else ""
+        pairs = [pair.partition("=") for pair in head.split(",") if "=" in pair]
+        options = {key.strip(): value.strip() for key, _, value in pairs}
+        if lines:
+            cases.append(Case(len(cases), "\n".join(lines), options, serial=head == "serial"))
+    return cases
+
+
+CASES: Final = read_cases()
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number}")
+
+
+def _click(number: int, draw: random.Random, seconds: float) -> list[str]:
+    who = draw.choice(["ann", "bob", "cat", "dan", "eve", "", "fay"])
+    n = draw.choice([*map(str, range(10)), ""])
+    price = f"{draw.randrange(1, 5000) / 100:.2f}"
+    score = f"{draw.randrange(1000) / 8}"
+    stamp = f"2024-01-01 10:{int(seconds) // 60:02}:{seconds % 60:06.3f}"
+    return [str(number), who, n, price, score, draw.choice("abcd"), stamp]
+
+
+def _clicks(path: Path, first: int, rows: int, seed: int, *, late: bool = False) -> None:
+    """Rows over ten minutes of event time, up to 8 s out of order; of the late ones every 13th is a minute behind."""
+    draw = random.Random(seed)
+    lines = []
+    for row in range(rows):
+        seconds = 70 + row * 520 / rows + draw.randrange(8000) / 1000
+        if late and row % 13 == 7:
+            seconds -= 65
+        lines.append(",".join(_click(first + row, draw, seconds)) + "\n")
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of all tables."""
+    made = tmp_path_factory.mktemp("tables")
+    _clicks(made / "clicks.csv", 0, ROWS, 1)
+    _clicks(made / "late.csv", 0, ROWS, 2, late=True)
+    (made / "parts").mkdir()
+    for part in range(3):
+        _clicks(made / "parts" / f"{part}.csv", 1000 * part, ROWS // 2, 10 + part)
+    draw = random.Random(4)
+    sales = [
+        {"id": row, "item": draw.choice(["ann", "bob", "cat", "zoe", None]), "amount": draw.choice([None, 1, 4, 7, 8])}
+        for row in range(150)
+    ]
+    (made / "sales.json").write_text("".join(json.dumps(row) + "\n" for row in sales), encoding="utf-8")
+    return made
+
+
+class Session:
+    """Makes the job of a statement at any parallelism."""
+
+    def __init__(self, folder: Path, options: dict[str, str]) -> None:
+        self._environment = TableEnvironment.create()
+        config = self._environment.get_config().set("table.local-time-zone", "UTC")
+        for key, value in options.items():
+            config.set(key, value)
+        columns = (
+            "id INT, who STRING, n INT, price DECIMAL(8, 2), score DOUBLE, tag STRING, ts TIMESTAMP(3), "
+            "WATERMARK FOR ts AS ts - INTERVAL '10' SECOND"
+        )
+        csv = "'connector' = 'filesystem', 'format' = 'csv', 'csv.null-literal' = '', 'path' = '{}'"
+        for name, path, more in [
+            ("clicks", "clicks.csv", ""),
+            ("late", "late.csv", ", 'scan.parallelism' = '1'"),
+            ("parts", "parts", ""),
+        ]:
+            self.execute(f"CREATE TABLE {name} ({columns}) WITH ({csv.format(folder / path)}{more})")
+        self.execute(
+            "CREATE VIEW tens AS SELECT who, window_time AS wt, COUNT(*) AS c, SUM(n) AS s FROM TABLE(TUMBLE(TABLE late,"
+            " DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY who, window_start, window_end, window_time"
+        )
+        self.execute(
+            "CREATE TABLE sales (id INT, item STRING, amount INT) "
+            f"WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = '{folder / 'sales.json'}')"
+        )
+
+    def execute(self, sql: str) -> None:
+        """Run a statement to its end."""
+        self._environment.execute_sql(sql).wait()
+
+    def rows(self, table: str) -> Counter[Hashable]:
+        """What a table holds."""
+        with self._environment.execute_sql(f"SELECT * FROM {table}").collect() as rows:
+            return Counter(frozen(list(row)) for row in rows)
+
+    def graph(self, sql: str, parallelism: int, **options: object) -> JobGraph:
+        """The job of a query (collected as ``collect``) or an INSERT."""
+        environment = self._environment
+        layer = {"parallelism.default": str(parallelism)} | {key: str(value) for key, value in options.items()}
+        zone = {LOCAL_TIME_ZONE.key: session_zone(environment.configuration)}
+        configuration = environment.configuration.with_layer(zone | layer)
+        source = Source(sql)
+        bound = bind_statement(parse_statement(source), BindContext(environment.catalogs, configuration, source))
+        if isinstance(bound, op.Insert):
+            return Planner(configuration).plan_inserts((bound,))
+        assert isinstance(bound, op.Query)
+        return Planner(configuration).plan_query(bound, object())
+
+
+def frozen(value: Any) -> Hashable:
+    """A value that can be counted; a multiset or map without its order."""
+    match value:
+        case list() | tuple():
+            if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
+                return frozenset(map(frozen, value))
+            return tuple(map(frozen, value))
+        case dict():
+            return frozenset((frozen(key), frozen(item)) for key, item in value.items())
+    return value  # type: ignore[no-any-return]
+
+
+def folded(changes: Iterable[tuple[Any, ...]]) -> Counter[Hashable]:
+    """The table that changes add up to."""
+    table: Counter[Hashable] = Counter()
+    for kind, *values in changes:
+        table[frozen(values)] += 1 if kind in ("+I", "+U") else -1
+    assert not -table, "a row was taken back that was never there"
+    return +table
+
+
+def changelog(case: Case, graph: JobGraph, changes: Changes) -> list[Any]:
+    """The changes as far as their order is promised at parallelism 1.
+
+    Two inputs run in threads of their own: one order for each key only, which the table shows. Mini-batches may cut
+    anywhere. Keys of one window close together: windows in order, its rows in any.
+    """
+    nodes = [node for vertex in graph.vertices for node in vertex.operators]
+    if MINI_BATCH in case.options or any(node.number_of_inputs > 1 for node in nodes):
+        return []
+    if any(isinstance(node.spec, WindowAggregateSpec) for node in nodes):
+        return [
+            (window, Counter(map(frozen, rows))) for window, rows in itertools.groupby(changes, lambda row: row[1:3])
+        ]
+    return changes
+
+
+def cuts_of(case: Case) -> list[tuple[int, int, int]]:
+    """A cut at parallelism 1, and the next ones of all cuts."""
+    serial = [cut for cut in CUTS if cut[:2] == (1, 1)]
+    parallel = [cut for cut in CUTS if cut[:2] != (1, 1)]
+    # Neighbours differ in the position: a stride that is coprime to the length visits all.
+    first = case.number * PARALLEL_CUTS_PER_QUERY
+    if case.serial:
+        return serial
+    taken = [parallel[(first + i) * 13 % len(parallel)] for i in range(PARALLEL_CUTS_PER_QUERY)]
+    return [serial[case.number % len(serial)], *taken]
+
+
+def test_all_cuts_are_taken() -> None:
+    assert {cut for case in CASES for cut in cuts_of(case)} == set(CUTS)
+
+
+@each_case
+def test_a_query_survives_the_cut(folder: Path, case: Case) -> None:
+    session = Session(folder, case.options)
+    # 16 rows to a batch, so that a cut falls into a batch and there are batches on both sides.
+    rows = {"flowsql.source.batch-rows": 16}
+    graph = session.graph(case.sql, 1, **rows)
+    whole = run_whole(graph)["collect"]
+    table = folded(whole)
+    assert table
+    for before, after, position in cuts_of(case):
+        cut = run_cut(lambda p: session.graph(case.sql, p, **rows), (before, after), position)
+        found = cut.rows("collect")
+        at = f"parallelism {before} -> {after}, cut at {position}"
+        assert folded(found) == table, at
+        if (before, after) == (1, 1):
+            assert changelog(case, graph, found) == changelog(case, graph, whole), at
+
+
+@each_case
+def test_batches_of_any_size_make_the_same_answer(folder: Path, case: Case) -> None:
+    session = Session(folder, case.options)
+    answers: list[Changes] = []
+    for rows in BATCH_ROWS:
+        graph = session.graph(case.sql, 1, **{"flowsql.source.batch-rows": rows, "flowsql.network.batch-rows": rows})
+        answers.append(run_whole(graph)["collect"])
+    for rows, answer in zip(BATCH_ROWS, answers, strict=True):
+        assert folded(answer) == folded(answers[-1]), rows
+        assert changelog(case, graph, answer) == changelog(case, graph, answers[-1]), rows
+
+
+@pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
+@pytest.mark.parametrize(
+    ("cut", "partitioned"),
+    [
+        ((1, 1, 50), True),
+        ((1, 3, 90), False),
+        ((2, 1, 0), True),
+        ((3, 2, 37), True),
+        ((3, 2, 37), False),
+        ((2, 3, ROWS), False),
+    ],
+    ids=str,
+)
+def test_files_hold_every_row_once_after_a_cut(
+    tmp_path: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    format_: str,
+    cut: tuple[int, int, int],
+    partitioned: bool,
+) -> None:
+    session = Session(folder, {})
+    by = "PARTITIONED BY (tag) " if partitioned else ""
+    null = ", 'csv.null-literal' = 'none'" if format_ == "csv" else ""
+    session.execute(
+        f"CREATE TABLE copy (id INT, who STRING, price DECIMAL(8, 2), tag STRING) {by}"
+        f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'copy'}', 'format' = '{format_}'{null})"
+    )
+    visible: list[tuple[int, int]] = []
+    commit_all = JobServices.commit_all
+
+    def parts() -> int:
+        return len(list((tmp_path / "copy").rglob("part-*")))
+
+    def commit(services: JobServices) -> None:
+        shown = parts()
+        commit_all(services)
+        visible.append((shown, parts()))
+
+    monkeypatch.setattr(JobServices, "commit_all", commit)
+    select = "SELECT id, who, price, tag FROM parts"
+    options = {"flowsql.source.batch-rows": 16}
+    run_cut(lambda p: session.graph(f"INSERT INTO copy {select}", p, **options), cut[:2], cut[2])
+    (_, first), (shown, _) = visible
+    assert visible[0][0] == 0, "nothing is visible before the first commit"
+    assert shown == first, "nothing more is visible before the second commit"
+    assert (first > 0) == (cut[2] > 0)
+    assert not list((tmp_path / "copy").rglob(".*")), "no hidden part is left"
+    assert session.rows("copy") == session.rows(f"({select})")
