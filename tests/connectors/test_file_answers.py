@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from flowsql_core.errors import FlowSqlError
-from tests.connectors.tables import scan, table_of
+from flowsql_core.errors import FlowSqlError, NotSupportedYetError
+from tests.connectors.tables import scan, source_of, table_of
 
 _DATA = Path(__file__).parent / "data"
 _ANSWERS: list[dict[str, Any]] = [
@@ -96,3 +96,26 @@ def test_one_bad_json_line_costs_only_itself(tmp_path: Path) -> None:
     assert [row[0] for row in rows] == list(range(5000))
     assert rows[3456] == [3456, "3.50", "2024-01-01 00:00:36"]
     assert scan(table_of("a INT, b STRING, t TIMESTAMP(3)", options), select=[]) == [[]] * 5000
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("json.decode.json-parser.enabled", "false"), ("source.report-statistics", "NONE")]
+)
+def test_options_that_would_have_no_effect_are_refused(tmp_path: Path, key: str, value: str) -> None:
+    options = {"connector": "filesystem", "path": str(tmp_path), "format": "json", key: value}
+    with pytest.raises(NotSupportedYetError, match=key):
+        source_of(table_of("a INT", options))
+
+
+def test_a_scan_of_changes_says_that_it_cannot_run(tmp_path: Path) -> None:
+    options = {"connector": "filesystem", "path": str(tmp_path), "format": "debezium-json"}
+    source, _ = source_of(table_of("a INT", options))
+    assert source.refusal() == "format 'debezium-json'"
+    assert source_of(table_of("a INT", {**options, "format": "json"}))[0].refusal() is None
+
+
+def test_utf8_outside_ascii_is_checked_with_and_without_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    options = {"connector": "filesystem", "path": str(path), "format": "csv"}
+    path.write_text('\u00e9,x\n"a\nb",y\n')
+    assert scan(table_of("a STRING, b STRING", options)) == [["\u00e9", "x"], ["a\nb", "y"]]

@@ -90,6 +90,15 @@ def test_decimals_in_csv(tmp_path: Path) -> None:
     assert _text(tmp_path / "p") == "0.0000000001,100\n1000000,1.1\n0,0\n"
 
 
+@pytest.mark.parametrize(
+    ("micros", "written"),
+    [(0, ""), (200_000, ".2"), (250_000, ".25"), (123_400, ".1234"), (123_456, ".123456"), (5, ".000005")],
+)
+def test_csv_timestamps_end_with_the_last_digit_that_counts(tmp_path: Path, micros: int, written: str) -> None:
+    insert(files_table("a TIMESTAMP(6)", tmp_path / "t", "csv"), [(dt.datetime(2026, 1, 1, 23, 50, 0, micros),)])
+    assert _text(tmp_path / "t") == f'"2026-01-01 23:50:00{written}"\n'
+
+
 def test_json_text_is_flinks(tmp_path: Path) -> None:
     table = files_table(_WIDE + ", o MAP<STRING,INT>", tmp_path / "t", "json")
     insert(table, [(1, 'x"é\t/\\', *_ROWS[0][2:11], [1, None], {"x": 1, "y": "z"}, 1.1, [("k", 1)])])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from flowsql_connectors.filesystem.options import FILESYSTEM_OPTIONS, FORMAT
+from flowsql_connectors.filesystem.options import FILESYSTEM_OPTIONS, FORMAT, REPORT_STATISTICS
 from flowsql_connectors.formats.registry import format_factory
 from flowsql_connectors.options import OptionSet
 from flowsql_connectors.spi.sink import SinkFactory, TableSink
 from flowsql_connectors.spi.source import SourceFactory, TableSource
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
 
 
@@ -34,6 +34,8 @@ class FileSourceFactory(SourceFactory):
         from flowsql_connectors.filesystem.source import FileSource
 
         values = self.options(scan.table).check(scan.table)
+        if values.get(REPORT_STATISTICS) != REPORT_STATISTICS.default:
+            raise NotSupportedYetError(f"'{REPORT_STATISTICS.key}' = '{values.get(REPORT_STATISTICS)}'")
         format_ = format_factory(values.get(FORMAT)).create(values, scan.table)
         return FileSource(scan, values, format_, configuration)
 

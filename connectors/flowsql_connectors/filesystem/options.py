@@ -37,7 +37,7 @@ PATH_PATTERN: ConnectorOption[re.Pattern[str] | None] = ConnectorOption(
     "source.path.regex-pattern", optional(_pattern), None, "Read only files whose absolute path matches."
 )
 REPORT_STATISTICS = ConnectorOption(
-    "source.report-statistics", parse_choice("ALL", "NONE"), "ALL", "Statistics for the planner; FlowSQL needs none."
+    "source.report-statistics", parse_choice("ALL", "NONE"), "ALL", "Statistics for the planner; only ALL."
 )
 
 ROLLING_SIZE = ConnectorOption(

@@ -63,6 +63,10 @@ class FileSource(TableSource):
         """What the format's rows carry."""
         return self._format.changelog_mode
 
+    def refusal(self) -> str | None:
+        """That of the format."""
+        return self._format.refusal
+
     def supports_projection(self) -> bool:
         """Only wanted columns are converted."""
         return True

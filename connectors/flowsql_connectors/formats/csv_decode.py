@@ -185,6 +185,9 @@ class CsvDecoder(Decoder):
         names = [f"{index}" for index in range(width)]
         wanted = sorted({index for index in self._projection if index < width}) or [0]
         null_literal = self._format.null_literal
+        # Most blocks hold neither a quote nor a byte above 127: Arrow is faster when it looks for neither.
+        quoted = self._quote is not None and self._quote in data
+        check_utf8 = not data.isascii()
         # With rows to be mixed in, all is text: the types come after the rows are complete.
         as_text = width != self._width
         while True:
@@ -196,12 +199,13 @@ class CsvDecoder(Decoder):
                     read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
                     parse_options=pacsv.ParseOptions(
                         delimiter=self._dialect.delimiter,
-                        quote_char=self._dialect.quote or False,
+                        quote_char=(self._dialect.quote or False) if quoted else False,
                         ignore_empty_lines=False,
-                        newlines_in_values=True,
+                        newlines_in_values=quoted,
                         invalid_row_handler=keep,
                     ),
                     convert_options=pacsv.ConvertOptions(
+                        check_utf8=check_utf8,
                         column_types=types,
                         include_columns=[f"{i}" for i in wanted] + ([names[-1]] if width > self._width else []),
                         null_values=[] if null_literal is None else [null_literal],

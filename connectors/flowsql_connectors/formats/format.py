@@ -138,6 +138,11 @@ class FileFormat(ABC):
         """Change kinds that rows of this format carry."""
         return INSERT_ONLY
 
+    @property
+    def refusal(self) -> str | None:
+        """The construct that is neither read nor written yet; None for a format that works."""
+        return None
+
     def ranges(self, file: FileView, target_bytes: int) -> list[Range]:
         """The parts into which a file may be cut, in order. A compressed file is one part."""
         if file.compression is not None or file.size <= target_bytes:

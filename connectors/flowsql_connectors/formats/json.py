@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_boolean, parse_choice
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
@@ -32,7 +32,7 @@ IGNORE_NULLS = ConnectorOption(
     "json.encode.ignore-null-fields", parse_boolean, False, "Whether NULL fields are left out when written."
 )
 JSON_PARSER = ConnectorOption(
-    "json.decode.json-parser.enabled", parse_boolean, True, "Which of Flink's two parsers reads; they answer alike."
+    "json.decode.json-parser.enabled", parse_boolean, True, "Which of Flink's two parsers reads; FlowSQL has one: only true."
 )
 
 _OPTIONS = OptionSet(
@@ -90,6 +90,8 @@ class JsonFormatFactory(FormatFactory):
                 "invalid-option-value",
                 "fail-on-missing-field and ignore-parse-errors shouldn't both be true.",
             )
+        if not values.get(JSON_PARSER):
+            raise NotSupportedYetError(f"'{JSON_PARSER.key}' = 'false'")
         iso = values.get(TIMESTAMP_FORMAT) == "ISO-8601"
         return JsonFormat(
             fail_on_missing=values.get(FAIL_ON_MISSING),

@@ -58,13 +58,18 @@ class UnreadableFormat(FileFormat):
         """All four kinds."""
         return ALL_CHANGES
 
+    @property
+    def refusal(self) -> str:
+        """Its name."""
+        return f"format '{self._name}'"
+
     def decoder(self, context: DecodeContext) -> Decoder:
         """Refuses."""
-        raise NotSupportedYetError(f"format '{self._name}'")
+        raise NotSupportedYetError(self.refusal)
 
     def encoder(self, columns: Schema) -> FileEncoder:
         """Refuses."""
-        raise NotSupportedYetError(f"format '{self._name}'")
+        raise NotSupportedYetError(self.refusal)
 
 
 class _ChangeFormatFactory(FormatFactory):
