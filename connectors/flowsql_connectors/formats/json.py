@@ -32,7 +32,7 @@ IGNORE_NULLS = ConnectorOption(
     "json.encode.ignore-null-fields", parse_boolean, False, "Whether NULL fields are left out when written."
 )
 JSON_PARSER = ConnectorOption(
-    "json.decode.json-parser.enabled", parse_boolean, True, "Which of Flink's two parsers reads; FlowSQL has one: only true."
+    "json.decode.json-parser.enabled", parse_boolean, True, "Which of Flink's two parsers reads; only true."
 )
 
 _OPTIONS = OptionSet(
