@@ -70,6 +70,9 @@ def test_notations(type_: str, value: Any, as_json: str, as_row: str, in_tableau
     [
         ("INTERVAL DAY TO SECOND(3)", 432_000_000, '"PT120H"', "+5 00:00:00.000"),
         ("INTERVAL YEAR TO MONTH", 14, '"P1Y2M"', "+1-02"),
+        ("INTERVAL MONTH", 14, '"P14M"', "+1-02"),
+        ("INTERVAL MONTH", -24, '"P-24M"', "-2-00"),
+        ("INTERVAL YEAR", 24, '"P2Y"', "+2-00"),
     ],
 )
 def test_intervals(type_: str, value: int, as_json: str, in_tableau: str) -> None:

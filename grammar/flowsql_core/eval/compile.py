@@ -25,7 +25,7 @@ from flowsql_core.eval.literal import is_literal_type, literal_scalar, scalar_to
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform
 from flowsql_core.functions.registry import FunctionDef, Invocation, find_definition
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import BigIntType
+from flowsql_core.types.logical import BigIntType, DoubleType, FloatType
 
 #: A column, or one value for all rows.
 Datum = Any
@@ -132,6 +132,9 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
             case Cast(operand=Literal(value=float() as number), type=BigIntType()) if 2.0**63 <= abs(number) < math.inf:
                 # The planner casts a written number exactly and keeps its low 64 bits; columns saturate.
                 return Literal((int(number) + 2**63) % 2**64 - 2**63, node.type, node.span)
+            case Cast(operand=Literal(value=float() as number, type=FloatType()), type=DoubleType()):
+                # The planner keeps a FLOAT as the shortest decimal that names it: 0.1, not 0.10000000149011612.
+                return Literal(float(str(np.float32(number))), node.type, node.span)
             case Cast() | Case():
                 pass
             case _:

@@ -326,25 +326,30 @@ def _fixed_fraction(texts: pa.StringArray, type_: LogicalType) -> pa.StringArray
 
 def _intervals(array: Any, type_: LogicalType, notation: Notation) -> pa.StringArray:
     numbers = array.cast(pa.int64())
-    months = isinstance(type_, YearMonthIntervalType)
+    months = type_ if isinstance(type_, YearMonthIntervalType) else None
+
+    def iso(n: int) -> str:
+        return duration(n) if months is None else period(n, months.resolution)
+
     match notation:
         case Notation.JSON:
-            return over_distinct(numbers, lambda n: f'"{period(n) if months else duration(n)}"')
+            return over_distinct(numbers, lambda n: f'"{iso(n)}"')
         case Notation.ROW:
-            return over_distinct(numbers, period if months else duration)
-    return over_distinct(numbers, _year_month if months else _day_time)
+            return over_distinct(numbers, iso)
+    return over_distinct(numbers, _day_time if months is None else _year_month)
 
 
-def period(months: int) -> str:
-    """``java.time.Period`` of months: ``P1Y2M``, ``P0D`` for none.
+def period(months: int, resolution: str) -> str:
+    """``java.time.Period`` of months as Flink hands it out: in the units of the interval type; ``P0D`` for none.
 
-    >>> period(14), period(0), period(-14)
-    ('P1Y2M', 'P0D', 'P-1Y-2M')
+    >>> period(14, "YEAR TO MONTH"), period(14, "MONTH"), period(-24, "YEAR"), period(0, "MONTH")
+    ('P1Y2M', 'P14M', 'P-2Y', 'P0D')
     """
-    if months == 0:
-        return "P0D"
-    years, rest = int(math.copysign(abs(months) // 12, months)), int(math.copysign(abs(months) % 12, months))
-    return "P" + (f"{years}Y" if years else "") + (f"{rest}M" if rest else "")
+    years, rest = (0, abs(months)) if resolution == "MONTH" else divmod(abs(months), 12)
+    if resolution == "YEAR":
+        rest = 0
+    sign = "-" if months < 0 else ""
+    return "P" + ((f"{sign}{years}Y" if years else "") + (f"{sign}{rest}M" if rest else "") or "0D")
 
 
 def duration(millis: int) -> str:

@@ -44,7 +44,12 @@ class LogicalType:
 
     def same(self, other: LogicalType) -> bool:
         """Equal apart from the outermost nullability."""
-        return self.as_nullable() == other.as_nullable()
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return False
+        mine, theirs = vars(self), vars(other)
+        return all(value == theirs[name] for name, value in mine.items() if name != "nullable")
 
 
 @record(kw_only=True)

@@ -38,14 +38,24 @@ class ResultColumn(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FixedResults:
-    """Words and validity of fixed-width results."""
+    """Words and validity of fixed-width results.
+
+    ``compared``: words whose change is a change although the results are equal.
+    """
 
     words: tuple[Int64s, ...]
     valid: Bools | None
     type: Any
+    compared: tuple[Int64s, ...] = ()
 
     def changed(self) -> Bools:
-        """Whether value or validity differ; what stands under NULL does not count."""
+        """Whether value, validity or compared words differ; what stands under NULL does not count."""
+        differs = self._result_changed()
+        for word in self.compared:
+            differs = differs | (word[0::2] != word[1::2])
+        return differs
+
+    def _result_changed(self) -> Bools:
         differs: Bools = self.words[0][0::2] != self.words[0][1::2]
         for word in self.words[1:]:
             differs |= word[0::2] != word[1::2]
@@ -168,7 +178,11 @@ class Average:
 
 @record
 class Deviation:
-    """VAR_* and STDDEV_* of (count, mean, squares); ``samples`` divides by n - 1, ``root`` takes the square root."""
+    """VAR_* and STDDEV_* of (count, mean, squares); ``samples`` divides by n - 1, ``root`` takes the square root.
+
+    Flink computes these above its aggregate, from COUNT and two SUMs: a change of those goes out as an update even
+    where the deviation, cut to an integer, stays what it was.
+    """
 
     value: int
     type: Any
@@ -179,16 +193,17 @@ class Deviation:
         """See the class."""
         n = states[:, self.value] - (1 if self.samples else 0)
         valid = n > 0
+        compared = tuple(_column(states, self.value + place) for place in range(3))
         result = _column(states, self.value + 2).view(np.float64) / np.where(valid, n, np.int64(1))
         if self.root:
             result = np.sqrt(np.maximum(result, 0.0))
         if pa.types.is_decimal(self.type):
             scaled = np.floor(np.abs(result) * 10.0**self.type.scale + 0.5) * np.sign(result)
             low = scaled.astype(np.int64)
-            return FixedResults((low, low >> 63), valid, self.type)
+            return FixedResults((low, low >> 63), valid, self.type, compared)
         if pa.types.is_integer(self.type):
-            return FixedResults((np.trunc(result).astype(np.int64),), valid, self.type)
-        return FixedResults((result.view(np.int64),), valid, self.type)
+            return FixedResults((np.trunc(result).astype(np.int64),), valid, self.type, compared)
+        return FixedResults((result.view(np.int64),), valid, self.type, compared)
 
 
 Finisher = Count | Plain | WideSum | Average | Deviation

@@ -5,9 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flowsql_core.eval.context import EvalContext
-from flowsql_core.expr import Call, Case, Cast, Expr, Literal, children, conjunction, conjuncts, transform, walk
-from flowsql_core.types.logical import BooleanType
-from flowsql_planner.logical.nodes import Filter, Join, Project, Rel, WatermarkAssigner
+from flowsql_core.expr import (
+    Call,
+    Case,
+    Cast,
+    Expr,
+    InputRef,
+    Literal,
+    children,
+    conjunction,
+    conjuncts,
+    substitute,
+    transform,
+    walk,
+)
+from flowsql_core.types.logical import ApproximateType, BigIntType, BooleanType
+from flowsql_planner.logical.nodes import Filter, Join, Project, Rel, Values, WatermarkAssigner
 from flowsql_planner.logical.rewrite import transform_up
 from flowsql_planner.optimize.determinism import is_foldable
 
@@ -23,9 +36,15 @@ def fold_constants(root: Rel, context: EvalContext) -> Rel:
 
 def _folded(rel: Rel, context: EvalContext) -> Rel:
     match rel:
-        case Project(exprs=exprs):
-            made = tuple(_fold(expr, context) for expr in exprs)
-            return rel if made == exprs else replace(rel, exprs=made)
+        case Project(input=Values() as values) if any(_asks_the_literal(expr) for expr in rel.exprs):
+            return _rows_folded(rel, values, context) or _expressions_folded(rel, context)
+        case Project(input=Project(input=Values()) as names) if _only_names(names) and any(
+            _asks_the_literal(expr) for expr in rel.exprs
+        ):
+            exprs = tuple(substitute(expr, names.exprs) for expr in rel.exprs)
+            return _folded(replace(rel, input=names.input, exprs=exprs), context)
+        case Project():
+            return _expressions_folded(rel, context)
         case Filter(condition=condition):
             folded = _condition(condition, context)
             return rel if folded == condition else replace(rel, condition=folded)
@@ -37,6 +56,51 @@ def _folded(rel: Rel, context: EvalContext) -> Rel:
             return rel if folded == expression else replace(rel, expression=folded)
         case _:
             return rel
+
+
+def _expressions_folded(rel: Project, context: EvalContext) -> Rel:
+    made = tuple(_fold(expr, context) for expr in rel.exprs)
+    return rel if made == rel.exprs else replace(rel, exprs=made)
+
+
+def _rows_folded(rel: Project, values: Values, context: EvalContext) -> Values | None:
+    """Flink makes a projection of its own for each row of such a list, and folds each; None where one has to run.
+
+    A list of nothing but literals is one node there, whose columns have one type.
+    """
+    if not any(item.value is None for row in values.rows for item in row):
+        return None
+    rows = []
+    for row in values.rows:
+        items = tuple(replace(item, type=item.type.as_nullable(item.value is None)) for item in row)
+        made = [_fold(substitute(expr, items), context) for expr in rel.exprs]
+        if not all(isinstance(item, Literal) for item in made):
+            return None
+        rows.append(
+            tuple(
+                Literal(item.value, expr.type, item.span)
+                for item, expr in zip(made, rel.exprs, strict=True)
+                if isinstance(item, Literal)
+            )
+        )
+    return Values(tuple(rows), rel.schema, rel.span)
+
+
+def _asks_the_literal(expr: Expr) -> bool:
+    """Whether the answer for a literal may differ from the one for a column that has its value."""
+    return any(
+        (isinstance(node, Call) and node.function == "TYPEOF")
+        or (
+            isinstance(node, Cast)
+            and isinstance(node.type, BigIntType)
+            and isinstance(node.operand.type, ApproximateType)
+        )
+        for node in walk(expr)
+    )
+
+
+def _only_names(rel: Project) -> bool:
+    return all(isinstance(expr, InputRef) for expr in rel.exprs)
 
 
 def _condition(condition: Expr, context: EvalContext) -> Expr:
