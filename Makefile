@@ -1,12 +1,14 @@
 # Everything starts here: `make demo` to see it run, `make test` before a change is sent.
 # Needs Python 3.11 or newer and make; the rest is installed into .venv.
+# pip leaves an editable install uncompiled: under PYTHONDONTWRITEBYTECODE every start would compile it anew.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_DATA := build/demo-data
-# Workers of the test run: one per core.
-WORKERS ?= auto
+SOURCES := flowsql grammar planner runtime connectors
+# Processes of the test run.
+WORKERS ?= 2
 
 .PHONY: help demo test check bench fuzz clean
 
@@ -15,7 +17,7 @@ help:
 	@echo "make test   the whole test suite"
 	@echo "make check  formatting, lint, types, layers, tests"
 	@echo "make bench  cold start, micro benchmarks, Nexmark"
-	@echo "make fuzz   property tests with many more examples"
+	@echo "make fuzz   10,000 mutated statements, property tests with many more examples"
 	@echo "make clean  remove what make made"
 
 $(BIN)/python:
@@ -24,10 +26,12 @@ $(BIN)/python:
 
 $(VENV)/demo.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	$(BIN)/python -m compileall -q $(SOURCES)
 	@touch $@
 
 $(VENV)/test.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,test]'
+	$(BIN)/python -m compileall -q $(SOURCES)
 	@touch $@
 
 $(DEMO_DATA)/flights.csv: examples/prepare_flights.py $(VENV)/demo.installed
@@ -52,7 +56,8 @@ bench: $(VENV)/test.installed
 	$(BIN)/python benchmarks/nexmark.py
 
 fuzz: $(VENV)/test.installed
-	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -k "property or fuzz"
+	$(BIN)/python tests/grammar/fuzz.py 10000
+	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -m hypothesis
 
 clean:
 	rm -rf $(VENV) build dist
