@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-settings.register_profile("fuzz", max_examples=2000, deadline=None)
-settings.register_profile("ci", deadline=None)
+settings.register_profile("fuzz", max_examples=200, deadline=None)
+settings.register_profile("ci", max_examples=6, deadline=None)
 settings.load_profile("ci")
 
 

@@ -49,7 +49,7 @@ def _read(path: Path, borders: list[int]) -> list[tuple[Any, ...]]:
 _TEXT = st.sampled_from(["", "a", "b, c", "one\ntwo", 'say "hi"', "é\n\nß", '"', "x\n"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=max(40, settings().max_examples))
 @given(
     st.lists(st.tuples(st.integers(0, 99), _TEXT, _TEXT), min_size=12, max_size=30),
     st.lists(st.integers(1, 400), max_size=5),

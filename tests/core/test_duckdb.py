@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowsql_core.eval.compile import compile_projections
@@ -105,7 +105,6 @@ CASES: dict[str, Expr] = {
 
 
 @pytest.mark.parametrize("sql", CASES)
-@settings(max_examples=6, deadline=None)
 @given(rows=ROWS)
 def test_agrees_with_duckdb(sql: str, rows: list[tuple[Any, ...]]) -> None:
     columns = [pa.array(column, to_arrow(type_)) for column, type_ in zip(zip(*rows, strict=True), TYPES, strict=True)]
