@@ -50,6 +50,7 @@ from flowsql_planner.physical.options import (
 )
 from flowsql_planner.physical.plan import plan_physical
 from flowsql_planner.physical.reuse import share_scans, share_sub_plans
+from flowsql_planner.physical.scan import refuse_unreadable
 from flowsql_planner.traits.changelog import ChangelogInference
 from flowsql_planner.traits.every_change import derive_every_change
 from flowsql_planner.traits.keys import derive_upsert_keys
@@ -96,6 +97,7 @@ class Planner:
         context = PlanContext(self._configuration)
         roots = self._physical(sinks, context)
         check_batch(roots, self._configuration)
+        refuse_unreadable(roots, context)
         graph = build_stream_graph(roots, context, collect_resources or {})
         return to_job_graph(graph, job_name, context, resources or {})
 

@@ -41,10 +41,10 @@ def _text(folder: Path) -> str:
 def test_csv_text_is_flinks(tmp_path: Path) -> None:
     insert(files_table(_WIDE, tmp_path / "t", "csv"), _ROWS)
     assert _text(tmp_path / "t") == (
-        '1,x,1.5,1.5,"2020-01-02 03:04:05","2020-01-02 03:04:05.1234","2020-01-02 03:04:05.5Z",2020-01-02,10:00:00.5,'
+        '1,x,1.5,1.5,"2020-01-02 03:04:05","2020-01-02 03:04:05.123400","2020-01-02 03:04:05.5Z",2020-01-02,10:00:00.5,'
         "true,aGk=,1;2,1;z,1.1\n"
         ",,,,,,,,,,,,,\n"
-        '2,"a b",1.0E10,0,"2020-01-02 03:00:00.1","2020-01-02 03:00:00","2020-01-02 03:04:05Z",0001-01-02,10:00:00,'
+        '2,"a b",1.0E10,0,"2020-01-02 03:00:00.100","2020-01-02 03:00:00","2020-01-02 03:04:05Z",0001-01-02,10:00:00,'
         "false,/wA=,;3,;,1.0E10\n"
     )
 
@@ -92,9 +92,9 @@ def test_decimals_in_csv(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("micros", "written"),
-    [(0, ""), (200_000, ".2"), (250_000, ".25"), (123_400, ".1234"), (123_456, ".123456"), (5, ".000005")],
+    [(0, ""), (200_000, ".200"), (250_000, ".250"), (123_400, ".123400"), (123_456, ".123456"), (5, ".000005")],
 )
-def test_csv_timestamps_end_with_the_last_digit_that_counts(tmp_path: Path, micros: int, written: str) -> None:
+def test_csv_timestamps_have_fractions_in_groups_of_three_digits(tmp_path: Path, micros: int, written: str) -> None:
     insert(files_table("a TIMESTAMP(6)", tmp_path / "t", "csv"), [(dt.datetime(2026, 1, 1, 23, 50, 0, micros),)])
     assert _text(tmp_path / "t") == f'"2026-01-01 23:50:00{written}"\n'
 
@@ -103,7 +103,7 @@ def test_json_text_is_flinks(tmp_path: Path) -> None:
     table = files_table(_WIDE + ", o MAP<STRING,INT>", tmp_path / "t", "json")
     insert(table, [(1, 'x"é\t/\\', *_ROWS[0][2:11], [1, None], {"x": 1, "y": "z"}, 1.1, [("k", 1)])])
     assert _text(tmp_path / "t") == (
-        '{"a":1,"b":"x\\"é\\t/\\\\","c":1.5,"d":1.5,"e":"2020-01-02 03:04:05","f":"2020-01-02 03:04:05.1234",'
+        '{"a":1,"b":"x\\"é\\t/\\\\","c":1.5,"d":1.5,"e":"2020-01-02 03:04:05","f":"2020-01-02 03:04:05.123400",'
         '"g":"2020-01-02 03:04:05.5Z","h":"2020-01-02","i":"10:00:00.5","j":true,"k":"aGk=","l":[1,null],'
         '"m":{"x":1,"y":"z"},"n":1.1,"o":{"k":1}}\n'
     )

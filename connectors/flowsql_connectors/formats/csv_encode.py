@@ -110,7 +110,8 @@ class CsvEncoder(FileEncoder):
             case TimeType():
                 return time_texts(array)
             case TimestampType() | TimestampLtzType():
-                return timestamp_texts(array, " ")
+                # 3, 6 or 9 digits, as answers print them; Flink's csv drops the zeros at the end (.2 for .200).
+                return timestamp_texts(array, " ", grouped=True)
             case ArrayType(element=element):
                 inner = pc.fill_null(self._plain(array.flatten(), element), self._null)
                 return pc.binary_join(regrouped(array, inner), self._format.array_delimiter)

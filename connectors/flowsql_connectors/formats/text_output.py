@@ -12,8 +12,11 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.eval.render import over_distinct
 
 
-def timestamp_texts(array: Any, separator: str) -> pa.StringArray:
-    """``yyyy-MM-dd HH:mm:ss`` with the fraction's digits up to the last one that is not zero; LTZ with ``Z``."""
+def timestamp_texts(array: Any, separator: str, grouped: bool = False) -> pa.StringArray:
+    """``yyyy-MM-dd HH:mm:ss`` and the fraction when it is not zero; LTZ with ``Z``.
+
+    The fraction has the digits up to the last one that is not zero, or 3, 6 or 9 of them when ``grouped``.
+    """
     local = array if array.type.tz is None else array.cast(pa.timestamp(array.type.unit))
     texts = pc.cast(pc.floor_temporal(local, unit="second").cast(pa.timestamp("s")), pa.string())
     if separator != " ":
@@ -24,11 +27,16 @@ def timestamp_texts(array: Any, separator: str) -> pa.StringArray:
     fractions = pc.add(pc.add(pc.multiply(pc.millisecond(local), 1_000_000), pc.multiply(micros, 1_000)), nanos)
     if pc.all(pc.equal(fractions, 0)).as_py() is not False:
         return pc.binary_join_element_wise(texts, zone, "") if zone else texts
-    return pc.binary_join_element_wise(texts, over_distinct(fractions, _fraction), zone, "")
+    return pc.binary_join_element_wise(texts, over_distinct(fractions, _grouped if grouped else _fraction), zone, "")
 
 
 def _fraction(nanos: int) -> str:
     return "" if nanos == 0 else f".{nanos:09d}".rstrip("0")
+
+
+def _grouped(nanos: int) -> str:
+    digits = _fraction(nanos)
+    return digits.ljust(1 + -(-(len(digits) - 1) // 3) * 3, "0") if digits else ""
 
 
 def time_texts(array: Any) -> pa.StringArray:
