@@ -6,14 +6,17 @@ An entry point of that group bears the identifier as its name and loads a :class
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module, metadata
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from flowsql_connectors.spi.sink import SinkFactory, TableSink
 from flowsql_connectors.spi.source import SourceFactory, TableSource
 from flowsql_core.errors import BindError, ConnectorError, did_you_mean
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
 from flowsql_core.record import record
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 ENTRY_POINT_GROUP: Final = "flowsql.connectors"
 
@@ -45,7 +48,7 @@ _KNOWN_ELSEWHERE: Final = frozenset(
 
 def identifiers() -> list[str]:
     """Every identifier that ``'connector' = '...'`` may name, sorted."""
-    return sorted({*_BUILT_IN, *(point.name for point in metadata.entry_points(group=ENTRY_POINT_GROUP))})
+    return sorted({*_BUILT_IN, *(point.name for point in _offered())})
 
 
 def source_factory(identifier: str) -> SourceFactory:
@@ -111,7 +114,7 @@ def _identifier(table: TableSpec) -> str:
 def _find(identifier: str) -> Connector:
     if identifier in _BUILT_IN:
         return _BUILT_IN[identifier]
-    for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+    for point in _offered():
         if point.name == identifier:
             connector = point.load()
             if not isinstance(connector, Connector):
@@ -130,6 +133,13 @@ def _find(identifier: str) -> Connector:
         "Available factory identifiers are:\n\n" + "\n".join(known),
         hint=install if identifier in _KNOWN_ELSEWHERE or near is None else near,
     )
+
+
+def _offered() -> EntryPoints:
+    """Connectors of other packages. Looked for when a name is not built in: the search is slow."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=ENTRY_POINT_GROUP)
 
 
 def _load(identifier: str, path: str) -> object:

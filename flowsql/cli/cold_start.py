@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
+
+
+def compute_alone() -> None:
+    """No pool of threads for linear algebra, which NumPy starts when it is imported: nothing here multiplies matrices.
+
+    A number that the user's environment asks for stays.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def keep_pandas_out() -> None:

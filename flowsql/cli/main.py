@@ -19,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from flowsql.cli import cold_start
 
         cold_start.spare_the_collector()
+        cold_start.compute_alone()
         cold_start.keep_pandas_out()
         from flowsql.cli.script import run
 

@@ -5,7 +5,6 @@ Nothing else is raised across a package border. A message says what is wrong; th
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Self
 
@@ -101,6 +100,8 @@ class InternalError(FlowSqlError):
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """``did you mean 'x'?`` for the nearest candidate, or None when none is near."""
+    import difflib  # most sessions name everything right
+
     known = {candidate.lower(): candidate for candidate in candidates}
     near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     return f"did you mean '{known[near[0]]}'?" if near else None

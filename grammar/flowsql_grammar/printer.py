@@ -6,7 +6,6 @@ from typing import cast
 
 from flowsql_core.errors import ParseError
 from flowsql_grammar import ast
-from flowsql_grammar.printing.statement import StatementPrinter
 
 
 def print_sql(node: ast.Statement | ast.Query | ast.Expression | ast.TypeSpec) -> str:
@@ -15,6 +14,9 @@ def print_sql(node: ast.Statement | ast.Query | ast.Expression | ast.TypeSpec) -
     Raises:
         ParseError: the tree is nested too deeply; a parsed one never is.
     """
+    # Most processes read SQL and print none.
+    from flowsql_grammar.printing.statement import StatementPrinter
+
     printer = StatementPrinter()
     try:
         match node:

@@ -225,6 +225,6 @@ def test_third_party_connector_is_found_by_entry_point(monkeypatch: pytest.Monke
         def load(self) -> registry.Connector:
             return registry.Connector(sink="flowsql_connectors.blackhole:BlackholeSinkFactory")
 
-    monkeypatch.setattr(registry.metadata, "entry_points", lambda group: [Point()])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Point()])
     assert registry.sink_factory("pigeon").identifier == "blackhole"
     assert "pigeon" in registry.identifiers()
