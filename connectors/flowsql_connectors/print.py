@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Mapping
 
 from flowsql_connectors.options import SINK_PARALLELISM, ConnectorOption, OptionSet, parse_boolean
@@ -88,11 +89,17 @@ class PrintSinkFactory(SinkFactory):
         return PrintSink(sink)
 
 
+#: Text streams of a process tear what several threads write at once; subtasks print whole batches.
+_PRINTING = threading.Lock()
+
+
 def _write_stdout(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    with _PRINTING:
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def _write_stderr(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    with _PRINTING:
+        sys.stderr.write(text)
+        sys.stderr.flush()

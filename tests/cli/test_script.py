@@ -197,3 +197,16 @@ def test_interrupt_cancels_the_job_and_leaves_nothing(folder: Path) -> None:
     assert "Traceback" not in errors
     written = [path for path in (folder / "out").rglob("*") if path.is_file()] if (folder / "out").exists() else []
     assert not written
+
+
+def test_lines_of_parallel_print_sinks_are_whole(tmp_path: Path) -> None:
+    script = tmp_path / "print.sql"
+    script.write_text(
+        "CREATE TABLE s (a BIGINT, t STRING) WITH ('connector' = 'datagen', 'number-of-rows' = '60000');\n"
+        "CREATE TABLE p (a BIGINT, t STRING) WITH ('connector' = 'print');\n"
+        "INSERT INTO p SELECT a, t FROM s;\n"
+    )
+    arguments = ["--format", "jsonl", "-D", "parallelism.default=2", "-f", str(script)]
+    done = subprocess.run([sys.executable, "-m", "flowsql.cli", *arguments], capture_output=True, text=True, check=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == 60000
