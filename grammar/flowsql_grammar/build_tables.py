@@ -7,7 +7,6 @@ writes ``tables.bin`` beside the grammar. The format is described in :mod:`flows
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import struct
@@ -132,37 +131,50 @@ def _encode(lark: Any, table: Any) -> bytes:
                 waiting.append(arg)
     number = {state: i for i, state in enumerate(order)}
 
-    rows: list[bytes] = []
+    sets: dict[tuple[int, ...], int] = {}
+    rows: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     row_of_state: list[int] = []
-    row_ids: dict[bytes, int] = {}
     for state in order:
-        pairs = []
+        by_step: dict[int, list[int]] = {}
         for sym in sorted(table.states[state], key=ids.__getitem__):
             action, arg = table.states[state][sym]
-            value = number[arg] * 2 if action is Shift else rule_id(arg) * 2 + 1
-            assert 0 <= value < 65536
-            pairs.append((ids[sym], value))
-        row = b"".join(struct.pack("<HH", *pair) for pair in pairs)
-        if row not in row_ids:
-            row_ids[row] = len(rows)
-            rows.append(row)
-        row_of_state.append(row_ids[row])
+            step = number[arg] * 2 if action is Shift else rule_id(arg) * 2 + 1
+            assert 0 <= step < 65536
+            by_step.setdefault(step, []).append(ids[sym])
+        singles = [n for step, symbols in by_step.items() if len(symbols) == 1 for n in (symbols[0], step)]
+        groups = [
+            n
+            for step, symbols in by_step.items()
+            if len(symbols) > 1
+            for n in (step, sets.setdefault(tuple(symbols), len(sets)))
+        ]
+        row_of_state.append(rows.setdefault((tuple(singles), tuple(groups)), len(rows)))
 
-    header = {
-        "terminals": terminals,
-        "display": [display.get(t, t) for t in terminals],
-        "starts": {start: number[table.start_states[start]] for start in STARTS},
-        "ends": {start: number[table.end_states[start]] for start in STARTS},
-        "rules": [_rule_record(rule, ids) for rule in rules],
-        "row_lengths": [len(row) // 4 for row in rows],
-        "rows": row_of_state,
-    }
-    text = json.dumps(header, separators=(",", ":")).encode()
-    return zlib.compress(struct.pack("<I", len(text)) + text + b"".join(rows), 9)
+    records = [_rule_record(rule, ids) for rule in rules]
+    actions = sorted({action for _, action, _ in records})
+    # A letter in front, so that no plan is empty.
+    plans = sorted({"-" + plan for _, _, plan in records})
+    lines = [
+        " ".join(terminals),
+        " ".join(display.get(t, t) for t in terminals),
+        " ".join(f"{start}={number[table.start_states[start]]}" for start in STARTS),
+        " ".join(f"{start}={number[table.end_states[start]]}" for start in STARTS),
+        " ".join(actions),
+        " ".join(plans),
+        f"{len(records)} {len(sets)} {len(rows)} {len(order)}",
+    ]
+    numbers = [n for left, action, plan in records for n in (left, actions.index(action), plans.index("-" + plan))]
+    numbers += [len(members) for members in sets]
+    numbers += [len(part) // 2 for row in rows for part in row]
+    numbers += row_of_state
+    numbers += [n for members in sets for n in members]
+    numbers += [n for singles, groups in rows for n in (*singles, *groups)]
+    text = "\n".join(lines).encode()
+    return zlib.compress(struct.pack("<I", len(text)) + text + struct.pack(f"<{len(numbers)}H", *numbers), 9)
 
 
-def _rule_record(rule: Any, ids: dict[str, int]) -> list[Any]:
-    """[left side, number of symbols, what to do, plan]; see :mod:`flowsql_grammar.tables`."""
+def _rule_record(rule: Any, ids: dict[str, int]) -> tuple[int, str, str]:
+    """Left side, what to do, plan; see :mod:`flowsql_grammar.tables`."""
     origin = rule.origin.name
     options = rule.options
     plan = ""
@@ -184,7 +196,7 @@ def _rule_record(rule: Any, ids: dict[str, int]) -> list[Any]:
         action = origin
     if action == "flag":
         action = "true" if rule.expansion else "false"
-    return [ids[origin], len(rule.expansion), action, plan]
+    return ids[origin], action, plan
 
 
 def main() -> int:

@@ -85,14 +85,13 @@ def _shifts(stack: list[int], kind: int) -> bool:
             return False
         if not action & 1:
             return True
-        rule = loaded.rules[action >> 1]
-        pop = rule.length
+        pop = len(loaded.plans[action >> 1])
         from_above = min(pop, len(above))
         if from_above:
             del above[-from_above:]
         kept -= pop - from_above
         state = above[-1] if above else stack[kept - 1]
-        above.append(loaded.row(state)[rule.left] >> 1)
+        above.append(loaded.row(state)[loaded.lefts[action >> 1]] >> 1)
         if kind == 0 and above[-1] in loaded.ends.values():
             return True
 
@@ -110,10 +109,9 @@ def _stack_before(tokens: list[Token], index: int, start: str) -> list[int]:
             if not action & 1:
                 stack.append(action >> 1)
                 break
-            rule = loaded.rules[action >> 1]
-            if rule.length:
-                del stack[-rule.length :]
-            stack.append(loaded.row(stack[-1])[rule.left] >> 1)
+            if length := len(loaded.plans[action >> 1]):
+                del stack[-length:]
+            stack.append(loaded.row(stack[-1])[loaded.lefts[action >> 1]] >> 1)
     return stack
 
 

@@ -8,11 +8,9 @@ reserved. A reserved word that the grammar has no use for is of kind ``RESERVED_
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
 from flowsql_core.errors import ParseError
-from flowsql_core.record import record
 from flowsql_core.span import Source, Span
 from flowsql_grammar.reserved import RESERVED
 from flowsql_grammar.tables import tables
@@ -21,20 +19,19 @@ RESERVED_UNUSED = -1
 BAD = -2
 
 _PATTERN = re.compile(
-    r"""
-      (?P<space>(?:\s+|--[^\r\n]*|//[^\r\n]*|/\*(?!\+)(?s:.)*?\*/)+)
-    | (?P<charset>_[A-Za-z0-9][A-Za-z0-9\-_.:]*'(?:[^']|'')*')
-    | (?P<national>[nN]'(?:[^']|'')*')
-    | (?P<unicode>[uU]&'(?:[^']|'')*')
-    | (?P<escaped>[eE]'(?:[^'\\]|''|\\(?s:.))*')
-    | (?P<binary>[xX]'(?:[^']|'')*')
-    | (?P<word>(?:[^\W\d]|\$)[\w$]*)
-    | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-    | (?P<string>'(?:[^']|'')*')
-    | (?P<quoted>`(?:[^`]|``)+`)
-    | (?P<symbol>(?!/\*[^+]|/\*$)(?:/\*\+|\*/|<>|<=|>=|=>|\|\||\{-|-\}|[-+*/%=<>()\[\]{},.;:?|^]))
-    """,
+    r"""(?P<space>(?:\s+|--[^\r\n]*|//[^\r\n]*|/\*(?!\+)(?s:.)*?\*/)+)
+    |(?P<word>(?:[^\W\d]|\$)[\w$]*)
+    |(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+    |(?P<symbol><>|<=|>=|=>|\|\||/\*\+|\*/|\{-|-\}|(?!/\*)[-+*/%=<>()\[\]{},.;:?|^])
+    |(?P<string>'(?:[^']|'')*')
+    |(?P<quoted>`(?:[^`]|``)+`)""",
     re.VERBOSE,
+)
+
+# Strings with something in front. Few texts have one, so this is compiled when it is first asked for.
+_PREFIXED = (
+    r"(?P<charset>_[A-Za-z0-9][A-Za-z0-9\-_.:]*'(?:[^']|'')*')|(?P<national>[nN]'(?:[^']|'')*')"
+    r"|(?P<unicode>[uU]&'(?:[^']|'')*')|(?P<escaped>[eE]'(?:[^'\\]|''|\\(?s:.))*')|(?P<binary>[xX]'(?:[^']|'')*')"
 )
 
 # Two words that act as one where both stand together: the first alone would need two tokens of look-ahead.
@@ -43,70 +40,6 @@ _JOINED = {
     "RESPECT": ("NULLS", "RESPECT_NULLS"),
     "FORMAT": ("JSON", "FORMAT_JSON"),
 }
-
-
-@dataclass(slots=True)
-class Token:
-    """A piece of text. ``text`` is as written; ``kind`` is the number of a terminal; 0 is the end."""
-
-    kind: int
-    text: str
-    start: int
-    end: int
-
-    @property
-    def span(self) -> Span:
-        """Where it stands."""
-        return Span(self.start, self.end)
-
-
-@record
-class Kinds:
-    """Numbers of terminals that the lexer and the parser ask for."""
-
-    ident: int
-    quoted: int
-    string: int
-    charset_string: int
-    unicode_string: int
-    binary_string: int
-    integer: int
-    decimal: int
-    approximate: int
-    semicolon: int
-    words: dict[str, int]
-    symbols: dict[str, int]
-    soft: frozenset[int]
-
-
-@cache
-def kinds() -> Kinds:
-    """The numbers that the shipped tables give."""
-    found = tables()
-    ids = found.terminal_ids
-    words: dict[str, int] = {}
-    symbols: dict[str, int] = {}
-    for number, text in enumerate(found.display):
-        if re.fullmatch(r"[A-Z][A-Z_0-9]*", text) and found.terminals[number] not in _DECLARED:
-            words[text] = number
-        elif number and found.terminals[number] not in _DECLARED:
-            symbols[text] = number
-    symbols["$"] = ids["DOLLAR"] if "DOLLAR" in ids else symbols["$"]
-    return Kinds(
-        ident=ids["IDENT"],
-        quoted=ids["QUOTED_IDENT"],
-        string=ids["QUOTED_STRING"],
-        charset_string=ids["CHARSET_STRING"],
-        unicode_string=ids["UNICODE_STRING"],
-        binary_string=ids["BINARY_STRING"],
-        integer=ids["WHOLE_NUMBER"],
-        decimal=ids["DECIMAL_NUMBER"],
-        approximate=ids["APPROXIMATE_NUMBER"],
-        semicolon=symbols[";"],
-        words=words,
-        symbols=symbols,
-        soft=frozenset(number for word, number in words.items() if word not in RESERVED),
-    )
 
 
 _DECLARED = {
@@ -128,6 +61,55 @@ _DECLARED = {
 }
 
 
+class Token:
+    """A piece of text. ``text`` is as written; ``kind`` is the number of a terminal; 0 is the end."""
+
+    __slots__ = ("end", "kind", "start", "text")
+
+    def __init__(self, kind: int, text: str, start: int, end: int) -> None:
+        self.kind = kind
+        self.text = text
+        self.start = start
+        self.end = end
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+        return Span(self.start, self.end)
+
+
+class Kinds:
+    """Numbers of terminals that the lexer and the parser ask for."""
+
+    def __init__(self) -> None:
+        """The numbers that the shipped tables give."""
+        found = tables()
+        self.ids = ids = found.terminal_ids
+        self.words: dict[str, int] = {}
+        self.symbols: dict[str, int] = {}
+        for number, (name, text) in enumerate(zip(found.terminals, found.display, strict=True)):
+            if number and name not in _DECLARED:
+                (self.words if text[0].isalpha() else self.symbols)[text] = number
+        self.ident = ids["IDENT"]
+        self.quoted = ids["QUOTED_IDENT"]
+        self.string = ids["QUOTED_STRING"]
+        self.charset_string = ids["CHARSET_STRING"]
+        self.unicode_string = ids["UNICODE_STRING"]
+        self.binary_string = ids["BINARY_STRING"]
+        self.integer = ids["WHOLE_NUMBER"]
+        self.decimal = ids["DECIMAL_NUMBER"]
+        self.approximate = ids["APPROXIMATE_NUMBER"]
+        self.semicolon = self.symbols[";"]
+        # Keywords that may be names.
+        self.soft = frozenset(number for word, number in self.words.items() if word not in RESERVED)
+
+
+@cache
+def kinds() -> Kinds:
+    """The numbers of the shipped tables, found once."""
+    return Kinds()
+
+
 def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Token]:
     """The tokens of ``source.text[start:end]``, the last of kind 0 with an empty text at the end.
 
@@ -138,7 +120,6 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
     stop = len(text) if end is None else end
     known = kinds()
     words, symbols = known.words, known.symbols
-    ids = tables().terminal_ids
     tokens: list[Token] = []
     add = tokens.append
     match = _PATTERN.match
@@ -148,10 +129,16 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
         if found is None:
             position = _bad(text, position, stop, tokens)
             continue
-        group, piece, at, position = found.lastgroup, found.group(), position, found.end()
+        group, piece, at, position = (found.lastgroup, found.group(), position, found.end())
         if group == "space":
             continue
         if group == "word":
+            following = text[position : position + 1]
+            if following in _OPENING and (following in "'&" or piece[0] == "_"):
+                after = _prefixed(text, at, stop, tokens)
+                if after:
+                    position = after
+                    continue
             upper = piece.upper()
             kind = words.get(upper)
             if kind is None:
@@ -169,17 +156,26 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
             add(Token(kind, piece, at, position))
         elif group == "quoted":
             add(Token(known.quoted, piece, at, position))
-        elif group == "binary":
-            add(Token(known.binary_string, piece, at, position))
-        elif group == "unicode":
-            add(Token(known.unicode_string, piece, at, position))
-        elif group in ("charset", "national", "escaped"):
-            add(Token(known.charset_string, piece, at, position))
         else:
             add(Token(known.string, piece, at, position))
-    _join(tokens, ids)
+    _join(tokens, known.ids)
     add(Token(0, "", stop, stop))
     return tokens
+
+
+# What may follow the first letters of a string's prefix; ``-``, ``.`` and ``:`` where it names a character set.
+_OPENING = frozenset("'&-.:")
+
+
+def _prefixed(text: str, at: int, stop: int, tokens: list[Token]) -> int:
+    """Note the string that starts with a prefix here, and tell where it ends; 0 where none does."""
+    found = re.compile(_PREFIXED).match(text, at, stop)
+    if found is None:
+        return 0
+    known = kinds()
+    kind = {"binary": known.binary_string, "unicode": known.unicode_string}.get(found.lastgroup or "")
+    tokens.append(Token(kind or known.charset_string, found.group(), at, found.end()))
+    return found.end()
 
 
 def _bad(text: str, position: int, stop: int, tokens: list[Token]) -> int:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, Literal
 
 from flowsql_core.errors import ParseError
 from flowsql_core.span import Source, Span
-from flowsql_grammar.build import Builder
-from flowsql_grammar.expected import syntax_error
+from flowsql_grammar.build import method
 from flowsql_grammar.lexer import Token, kinds
-from flowsql_grammar.tables import Rule, tables
+from flowsql_grammar.tables import tables
 
 Start = Literal["statement", "expr", "null_type"]
 
@@ -22,12 +20,41 @@ Chains such as ``a OR b OR c`` count once, however long they are.
 """
 
 _CHAINS = {"binary", "comma_join", "join", "join_on", "join_using", "set_operation", "item_access", "sequence"}
+_GENERIC = {"splice", "only", "opt", "list", "words", "true", "false"}
+_UNITS = {"only", "opt"}
 
 
-@cache
-def _handlers() -> list[Callable[..., Any] | None]:
-    """Method of the builder for each rule; None for the actions that the driver does by itself."""
-    return [getattr(Builder, rule.action, None) for rule in tables().rules]
+class Rule:
+    """What the driver does where a rule ends."""
+
+    __slots__ = ("action", "build", "is_chain", "is_unit", "kept", "left", "length", "plan")
+
+    def __init__(self, left: int, action: str, plan: str) -> None:
+        self.left = left
+        self.action = action
+        self.plan = plan
+        self.length = len(plan)
+        # Positions of the kept symbols where nothing is spliced, else None.
+        self.kept = None if "s" in plan else tuple([i for i, letter in enumerate(plan) if letter == "k"])
+        # One symbol for another, value unchanged.
+        self.is_unit = plan == "k" and action in _UNITS
+        self.is_chain = action in _CHAINS
+        # None for what the driver does by itself.
+        self.build: Callable[..., Any] | None = None if action in _GENERIC else method(action)
+
+
+_rules: list[Rule | None] = []
+
+
+def rule_of(number: int) -> Rule:
+    """A rule, made when a parse first meets it."""
+    loaded = tables()
+    if not _rules:
+        _rules.extend([None] * len(loaded.lefts))
+    made = _rules[number]
+    if made is None:
+        made = _rules[number] = Rule(loaded.lefts[number], loaded.actions[number], loaded.plans[number])
+    return made
 
 
 def parse_tokens(tokens: list[Token], source: Source, start: Start) -> Any:
@@ -44,11 +71,11 @@ def parse_tokens(tokens: list[Token], source: Source, start: Start) -> Any:
 
 def _run(tokens: list[Token], source: Source, start: Start) -> Any:
     loaded = tables()
-    rules, rows, unpack, skips = loaded.rules, loaded.rows, loaded.row, loaded.skips
-    handlers = _handlers()
+    rows, unpack, skips = loaded.rows, loaded.row, loaded.skips
+    rule_of(0)
+    rules = _rules
     known = kinds()
     soft, ident = known.soft, known.ident
-    builder = Builder()
     end_state = loaded.ends[start]
     many = len(rows)
 
@@ -70,6 +97,9 @@ def _run(tokens: list[Token], source: Source, start: Start) -> Any:
         if action is None:
             action = row.get(ident) if kind in soft else None
             if action is None:
+                # Most texts have no fault.
+                from flowsql_grammar.expected import syntax_error
+
                 raise syntax_error(tokens, index, source, start)
         if not action & 1:
             states.append(action >> 1)
@@ -82,7 +112,7 @@ def _run(tokens: list[Token], source: Source, start: Start) -> Any:
             kind = token.kind
             continue
         number = action >> 1
-        rule = rules[number]
+        rule = rules[number] or rule_of(number)
         length = rule.length
         if rule.is_unit:
             # One symbol stands for another: the value stays. Runs of these, up the levels of expressions, are frequent
@@ -96,7 +126,7 @@ def _run(tokens: list[Token], source: Source, start: Start) -> Any:
             if kind == 0 and after == end_state:
                 return values[-1]
             continue
-        handler = handlers[number]
+        build = rule.build
         if length:
             begin, end = begins[-length], ends[-1]
             depth = depths[-1] if length == 1 else max(depths[-length:])
@@ -108,8 +138,8 @@ def _run(tokens: list[Token], source: Source, start: Start) -> Any:
             else:
                 base = len(values) - length
                 children = [values[base + k] for k in kept]
-            if handler is not None:
-                if rule.action in _CHAINS:
+            if build is not None:
+                if rule.is_chain:
                     depth = max(depths[-length], depths[-1] + 1)
                 elif length > 1:
                     depth += 1
@@ -120,17 +150,13 @@ def _run(tokens: list[Token], source: Source, start: Start) -> Any:
                         Span(begin, end),
                         "split it with views or WITH",
                     )
-            del states[-length:], values[-length:], begins[-length:], ends[-length:], depths[-length:]
-            value = (
-                handler(builder, Span(begin, end), *children)
-                if handler is not None
-                else _generic(rule.action, children)
-            )
+            del (states[-length:], values[-length:], begins[-length:], ends[-length:], depths[-length:])
+            value = build(Span(begin, end), *children) if build is not None else _generic(rule.action, children)
         else:
             # Nothing stands at the end of what was read, not at the start of what follows.
             begin = end = ends[-1]
             depth = 0
-            value = _generic(rule.action, []) if handler is None else handler(builder, Span(begin, end))
+            value = _generic(rule.action, []) if build is None else build(Span(begin, end))
         row = rows[states[-1]]
         if row is None:
             row = unpack(states[-1])
@@ -154,7 +180,7 @@ def _end_of_units(below: int, state: int, kind: int) -> int:
             action = row.get(known.ident)
         if action is None or not action & 1:
             return state
-        rule = loaded.rules[action >> 1]
+        rule = rule_of(action >> 1)
         if not rule.is_unit:
             return state
         state = goto[rule.left] >> 1

@@ -19,27 +19,15 @@ def print_sql(node: ast.Statement | ast.Query | ast.Expression | ast.TypeSpec) -
 
     printer = StatementPrinter()
     try:
-        match node:
-            case ast.Query():
-                return printer.query(node)
-            case (
-                ast.BasicType()
-                | ast.IntervalType()
-                | ast.ArrayType()
-                | ast.MultisetType()
-                | ast.MapType()
-                | ast.RowType()
-                | ast.StructuredType()
-                | ast.RawType()
-                | ast.UserType()
-            ):
-                return printer.type(node)
-            case _ if isinstance(node, _STATEMENTS):
+        # What it is, by the module it stands in: the other nodes of these modules are parts.
+        match type(node).__module__.rpartition(".")[2]:
+            case "statement" | "session" | "inspection" | "ddl":
                 return printer.statement(cast(ast.Statement, node))
+            case "type":
+                return printer.type(cast(ast.TypeSpec, node))
+            case "query":
+                return printer.query(cast(ast.Query, node))
             case _:
                 return printer.expression(cast(ast.Expression, node))
     except RecursionError:
         raise ParseError("nested-too-deeply", "The statement is nested too deeply to be printed.", node.span) from None
-
-
-_STATEMENTS = ast.Statement.__args__

@@ -1,73 +1,108 @@
 """The parse tables: their file format and how they are read.
 
-``tables.bin`` is zlib-compressed: a little-endian length (4 bytes), a JSON header of that length, then the rows. A row
-is a run of pairs of unsigned 16-bit numbers (symbol, action); ``2 * state`` shifts (or goes) to a state,
-``2 * rule + 1`` reduces by a rule. Equal rows are stored once. Rows are unpacked when a parse first meets them.
+``tables.bin`` is zlib-compressed: a little-endian length (4 bytes), a text of that length, then unsigned 16-bit
+numbers. The lines of the text, with blanks between items: names of the terminals (number 0 is the end), their texts,
+start states and end states (``symbol=state``), actions, plans, and how many rules, symbol sets, rows and states follow.
 
-The header: ``terminals`` (names; number 0 is the end), ``display`` (their texts), ``starts`` and ``ends`` (states by
-start symbol), ``rules``, ``row_lengths`` (pairs a row), ``rows`` (row of each state). A rule is (left side, number of
-symbols, action, plan). The plan has a letter for each symbol: ``k`` kept, ``.`` dropped, ``s`` spliced. Actions:
-``splice`` a list of the children for the rule above; ``only`` the single child; ``opt``, ``list``, ``words``, ``true``,
-``false`` as described in ``sql.lark``; anything else is a method of the builder.
+The numbers: of every rule its left side, action and plan; the lengths of the sets; of every row how many single
+symbols and how many groups it has; the row of every state; then the symbols of the sets, then the rows. A row is
+pairs (symbol, step), then pairs (step, set): all symbols of the set have that step. ``2 * state`` shifts (or goes) to
+a state, ``2 * rule + 1`` reduces by a rule. Equal rows and equal sets are stored once. Rows are unpacked when a parse
+first meets them.
+
+The plan of a rule has a letter for each symbol: ``k`` kept, ``.`` dropped, ``s`` spliced. Actions: ``splice`` a list
+of the children for the rule above; ``only`` the single child; ``opt``, ``list``, ``words``, ``true``, ``false`` as
+described in ``sql.lark``; anything else is a method of a builder.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import zlib
 from array import array
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 
-from flowsql_core.record import record
-
-PATH = Path(__file__).parent / "tables.bin"
+PATH = Path(__file__).with_name("tables.bin")
 
 
-@record
-class Rule:
-    """One production."""
-
-    left: int
-    length: int
-    action: str
-    plan: str
-    # Positions of the kept symbols where nothing is spliced, else None.
-    kept: tuple[int, ...] | None
-    # One symbol for another, value unchanged.
-    is_unit: bool
-
-
-@dataclass(slots=True)
 class Tables:
     """The automaton, its rows unpacked on demand."""
 
-    terminals: list[str]
-    display: list[str]
-    starts: dict[str, int]
-    ends: dict[str, int]
-    rules: list[Rule]
-    rows: list[dict[int, int] | None]
-    terminal_ids: dict[str, int]
-    _row_numbers: list[int]
-    _offsets: list[int]
-    _pairs: array[int]
-    # Where runs of unit reductions end, by (terminal, state below, state); filled by the parser.
-    skips: dict[int, int] = field(default_factory=dict)
-    _unpacked: dict[int, dict[int, int]] = field(default_factory=dict)
+    __slots__ = (
+        "_offsets",
+        "_row_numbers",
+        "_rows",
+        "_set_offsets",
+        "_sets",
+        "_shapes",
+        "_unpacked",
+        "actions",
+        "display",
+        "ends",
+        "lefts",
+        "plans",
+        "rows",
+        "skips",
+        "starts",
+        "terminal_ids",
+        "terminals",
+    )
+
+    def __init__(self, data: bytes) -> None:
+        """Read the bytes of the file."""
+        raw = zlib.decompress(data)
+        text_end = 4 + int.from_bytes(raw[:4], "little")
+        lines = raw[4:text_end].decode().split("\n")
+        numbers = array("H")
+        numbers.frombytes(raw[text_end:])
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        self.terminals = lines[0].split(" ")
+        self.display = lines[1].split(" ")
+        self.terminal_ids = dict(zip(self.terminals, range(len(self.terminals)), strict=True))
+        self.starts, self.ends = (_assigned(line) for line in lines[2:4])
+        names, plans = lines[4].split(" "), lines[5].split(" ")
+        rules, sets, rows, states = (int(count) for count in lines[6].split(" "))
+        at = 3 * rules
+        # By rule: the symbol it makes, what is done, and how its symbols are used (as many letters as symbols).
+        self.lefts = numbers[:at:3].tolist()
+        self.actions = [names[number] for number in numbers[1:at:3]]
+        self.plans = [plans[number][1:] for number in numbers[2:at:3]]
+        self._set_offsets = _running(numbers[at : at + sets])
+        at += sets
+        self._shapes = numbers[at : at + 2 * rows]
+        at += 2 * rows
+        self._row_numbers = numbers[at : at + states]
+        at += states
+        self._sets = numbers[at : at + self._set_offsets[-1]]
+        self._rows = numbers[at + self._set_offsets[-1] :]
+        self._offsets = _running(map(sum, zip(self._shapes[::2], self._shapes[1::2], strict=True)))
+        self.rows: list[dict[int, int] | None] = [None] * states
+        # Where runs of unit reductions end, by (terminal, state below, state); filled by the parser.
+        self.skips: dict[int, int] = {}
+        self._unpacked: dict[int, dict[int, int]] = {}
 
     def row(self, state: int) -> dict[int, int]:
-        """Symbol to action of a state."""
+        """Symbol to step of a state."""
         found = self.rows[state]
         if found is None:
             number = self._row_numbers[state]
             found = self._unpacked.get(number)
             if found is None:
-                pairs = self._pairs[self._offsets[number] : self._offsets[number + 1]]
-                found = self._unpacked[number] = dict(zip(pairs[::2], pairs[1::2], strict=True))
+                found = self._unpacked[number] = self._unpack(number)
             self.rows[state] = found
         return found
+
+    def _unpack(self, number: int) -> dict[int, int]:
+        pairs = self._rows[2 * self._offsets[number] : 2 * self._offsets[number + 1]]
+        singles = 2 * self._shapes[2 * number]
+        made = dict(zip(pairs[:singles:2], pairs[1:singles:2], strict=True))
+        for k in range(singles, len(pairs), 2):
+            group = pairs[k + 1]
+            made |= dict.fromkeys(self._sets[self._set_offsets[group] : self._set_offsets[group + 1]], pairs[k])
+        return made
 
 
 _loaded: Tables | None = None
@@ -77,38 +112,13 @@ def tables() -> Tables:
     """The shipped tables, read once."""
     global _loaded
     if _loaded is None:
-        _loaded = decode(PATH.read_bytes())
+        _loaded = Tables(PATH.read_bytes())
     return _loaded
 
 
-def decode(data: bytes) -> Tables:
-    """Tables from the bytes of their file."""
-    raw = zlib.decompress(data)
-    header_end = 4 + int.from_bytes(raw[:4], "little")
-    header = json.loads(raw[4:header_end])
-    pairs = array("H")
-    pairs.frombytes(raw[header_end:])
-    if sys.byteorder == "big":
-        pairs.byteswap()
-    offsets = [0]
-    for length in header["row_lengths"]:
-        offsets.append(offsets[-1] + 2 * length)
-    return Tables(
-        terminals=header["terminals"],
-        display=header["display"],
-        starts=header["starts"],
-        ends=header["ends"],
-        rules=[
-            Rule(left, length, action, plan, _kept(plan), length == 1 and plan == "k" and action in ("only", "opt"))
-            for left, length, action, plan in header["rules"]
-        ],
-        rows=[None] * len(header["rows"]),
-        terminal_ids={name: number for number, name in enumerate(header["terminals"])},
-        _row_numbers=header["rows"],
-        _offsets=offsets,
-        _pairs=pairs,
-    )
+def _assigned(line: str) -> dict[str, int]:
+    return {name: int(state) for name, _, state in (item.partition("=") for item in line.split(" "))}
 
 
-def _kept(plan: str) -> tuple[int, ...] | None:
-    return None if "s" in plan else tuple([i for i, letter in enumerate(plan) if letter == "k"])
+def _running(lengths: Iterable[int]) -> list[int]:
+    return list(accumulate(lengths, initial=0))

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from corpus_files import HERE, own_statements
 
 from flowsql_core.errors import ParseError
-from flowsql_grammar import build_tables, parse_statement
-from flowsql_grammar.build import Builder
-from flowsql_grammar.tables import PATH, decode, tables
+from flowsql_grammar import ast, build_tables, parse_statement
+from flowsql_grammar.build import builders
+from flowsql_grammar.parser import Rule
+from flowsql_grammar.tables import PATH, Tables, tables
 
 GENERIC = {"opt", "list", "words", "true", "false", "only", "splice"}
 
@@ -22,10 +25,9 @@ def built() -> build_tables.Built:
 
 
 def test_shipped_tables_are_those_of_the_grammar(built: build_tables.Built) -> None:
-    shipped, fresh = decode(PATH.read_bytes()), decode(built.data)
-    assert (shipped.terminals, shipped.rules, shipped.starts) == (fresh.terminals, fresh.rules, fresh.starts), (
-        "run: python -m flowsql_grammar.build_tables"
-    )
+    shipped, fresh = Tables(PATH.read_bytes()), Tables(built.data)
+    for part in ("terminals", "display", "starts", "ends", "lefts", "actions", "plans"):
+        assert getattr(shipped, part) == getattr(fresh, part), "run: python -m flowsql_grammar.build_tables"
     assert all(shipped.row(state) == fresh.row(state) for state in range(len(fresh.rows)))
 
 
@@ -35,32 +37,41 @@ def test_conflicts_are_the_reviewed_ones(built: build_tables.Built) -> None:
 
 
 def test_every_rule_has_a_method_and_every_method_a_rule() -> None:
-    actions = {rule.action for rule in tables().rules} - GENERIC
-    methods = {name for name in dir(Builder) if not name.startswith("_")}
-    assert actions == methods
+    methods = [name for builder in builders() for name in dir(builder) if not name.startswith("_")]
+    assert len(methods) == len(set(methods)), "two builders have a method of one name"
+    assert set(tables().actions) - GENERIC == set(methods)
 
 
 def test_the_corpus_uses_every_method(monkeypatch: pytest.MonkeyPatch) -> None:
     from flowsql_grammar import parser
 
     used: set[str] = set()
+    made: list[Rule | None] = []
 
-    def recording(action: str):  # type: ignore[no-untyped-def]
-        method = getattr(Builder, action, None)
-        if method is None:
-            return None
+    class Recording(Rule):
+        def __init__(self, left: int, action: str, plan: str) -> None:
+            super().__init__(left, action, plan)
+            build = self.build
+            if build is not None:
+                self.build = lambda *args: used.add(action) or build(*args)
 
-        def call(*args: object) -> object:
-            used.add(action)
-            return method(*args)
-
-        return call
-
-    handlers = [recording(rule.action) for rule in tables().rules]
-    monkeypatch.setattr(parser, "_handlers", lambda: handlers)
+    monkeypatch.setattr(parser, "_rules", made)
+    monkeypatch.setattr(parser, "Rule", Recording)
     for text in [*own_statements(), "BEGIN STATEMENT SET"]:
         parse_statement(text)
-    assert {rule.action for rule in tables().rules} - GENERIC - used == set()
+    assert set(tables().actions) - GENERIC - used == set()
+
+
+def test_every_node_has_a_home() -> None:
+    """The names of the lazy package are those of its modules, no more and no less."""
+    folder = Path(ast.__file__).parent
+    for file in folder.glob("*.py"):
+        if file.stem in ("__init__", "lazy"):
+            continue
+        module = import_module(f"flowsql_grammar.ast.{file.stem}")
+        defined = set(re.findall(r"(?m)^(?:class ([A-Z]\w*)|([A-Z]\w*): TypeAlias)", file.read_text("utf-8")))
+        for name in {a or b for a, b in defined} - {"NodeType"}:
+            assert getattr(ast, name) is getattr(module, name)
 
 
 def test_lark_is_not_imported_at_run_time() -> None:
@@ -75,7 +86,7 @@ def test_lark_is_not_imported_at_run_time() -> None:
 def test_loading_and_parsing_are_quick() -> None:
     data = PATH.read_bytes()
     started = time.perf_counter()
-    decode(data)
+    Tables(data)
     assert time.perf_counter() - started < 0.25
     with pytest.raises(ParseError):
         parse_statement("SELECT 1 WHERE FALSE")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from flowsql_grammar.ast.node import Identifier, Name, Node
 
 if TYPE_CHECKING:
-    from flowsql_grammar.ast.expression import Expression, IntervalLiteral
+    from flowsql_grammar.ast.expression import Expression
+    from flowsql_grammar.ast.interval import IntervalLiteral
     from flowsql_grammar.ast.query import Query
     from flowsql_grammar.ast.type import TypeSpec
 
@@ -66,7 +67,7 @@ class MetadataColumn(Node):
     comment: str | None = None
 
 
-Column = PhysicalColumn | ComputedColumn | MetadataColumn
+Column: TypeAlias = "PhysicalColumn | ComputedColumn | MetadataColumn"
 
 
 class Watermark(Node):
@@ -436,27 +437,10 @@ class Refresh(Node):
     partition: PartitionSpec | None = None
 
 
-AlterAction = (
-    RenameObject
-    | RenameColumn
-    | SetOptions
-    | ResetOptions
-    | AddElements
-    | ModifyElements
-    | DropColumns
-    | DropPrimaryKey
-    | DropConstraint
-    | DropWatermark
-    | DropDistribution
-    | AddPartitions
-    | DropPartitions
-    | SetComment
-    | SetQuery
-    | SetFreshness
-    | SetRefreshMode
-    | Suspend
-    | Resume
-    | Refresh
+AlterAction: TypeAlias = (
+    "RenameObject | RenameColumn | SetOptions | ResetOptions | AddElements | ModifyElements | DropColumns |"
+    " DropPrimaryKey | DropConstraint | DropWatermark | DropDistribution | AddPartitions | DropPartitions |"
+    " SetComment | SetQuery | SetFreshness | SetRefreshMode | Suspend | Resume | Refresh"
 )
 
 
@@ -513,17 +497,7 @@ class AnalyzeTable(Node):
     all_columns: bool = False
 
 
-DdlStatement = (
-    CreateTable
-    | CreateView
-    | CreateFunction
-    | CreateCatalog
-    | CreateDatabase
-    | CreateModel
-    | CreateConnection
-    | CreateMaterializedTable
-    | Alter
-    | AlterFunction
-    | Drop
-    | AnalyzeTable
+DdlStatement: TypeAlias = (
+    "CreateTable | CreateView | CreateFunction | CreateCatalog | CreateDatabase | CreateModel | CreateConnection"
+    " | CreateMaterializedTable | Alter | AlterFunction | Drop | AnalyzeTable"
 )

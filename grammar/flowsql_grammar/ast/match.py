@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from flowsql_grammar.ast.node import Name, Node
 
 if TYPE_CHECKING:
-    from flowsql_grammar.ast.expression import Expression, IntervalLiteral
+    from flowsql_grammar.ast.expression import Expression
+    from flowsql_grammar.ast.interval import IntervalLiteral
     from flowsql_grammar.ast.query import OrderItem, Relation, TableAlias
 
 
@@ -51,7 +52,9 @@ class PatternPermute(Node):
     parts: tuple[Pattern, ...]
 
 
-Pattern = PatternVariable | PatternSequence | PatternAlternation | PatternRepeat | PatternExclusion | PatternPermute
+Pattern: TypeAlias = (
+    "PatternVariable | PatternSequence | PatternAlternation | PatternRepeat | PatternExclusion | PatternPermute"
+)
 
 
 class Measure(Node):

@@ -1,7 +1,7 @@
 """What every AST node is: frozen, slotted, compared by content without its place in the text.
 
 Nodes are written like dataclasses and behave like frozen, slotted ones (``dataclasses.fields`` and ``replace`` work),
-but the class machinery here compiles an ``__init__`` only when a class is first used: the decorator of the standard
+but the class machinery here compiles an ``__init__`` only when a class is often used: the decorator of the standard
 library costs about 1 ms a class, and an ordinary statement uses a tenth of the classes.
 """
 
@@ -38,11 +38,12 @@ def detail(*, default: T, kw_only: Literal[True]) -> T:
 
 @dataclasses.dataclass(slots=True)
 class _Layout:
-    """The fields of one node class: name to default; details apart."""
+    """The fields of one node class: name to default; details apart. ``made`` counts its first instances."""
 
     fields: dict[str, object]
     details: dict[str, object]
     types: dict[str, str]
+    made: int = 0
 
 
 class _DataclassFields:
@@ -55,10 +56,7 @@ class _DataclassFields:
             is_detail = name in layout.details
             value = dataclasses.MISSING if default is _Missing else default
             made_field: Any = dataclasses.field(
-                default=value,
-                compare=not is_detail,
-                repr=not is_detail,
-                kw_only=is_detail,
+                default=value, compare=not is_detail, repr=not is_detail, kw_only=is_detail
             )
             made_field.name, made_field.type = name, layout.types[name]
             made_field._field_type = dataclasses._FIELD  # type: ignore[attr-defined]
@@ -90,18 +88,37 @@ class NodeType(type):
             layout.types[field_name] = type_text
         namespace["__slots__"] = tuple(own)
         namespace["__match_args__"] = tuple(layout.fields)
-        namespace["__init__"] = _compile_and_init
+        namespace["__init__"] = _first_init
         made = super().__new__(mcs, name, bases, namespace)
         made.layout = layout
         return made
 
 
-def _compile_and_init(self: Node, *args: object, **kwargs: object) -> None:
-    """Stands as ``__init__`` of a class until its first instance."""
+def _first_init(self: Node, *args: object, **kwargs: object) -> None:
+    """Stands as ``__init__`` until a class has had some instances: compiling one takes as long as making a hundred."""
     cls = type(self)
-    init = _compile_init(cls)
-    cls.__init__ = init  # type: ignore[method-assign]
-    init(self, *args, **kwargs)
+    layout = cls.layout
+    layout.made += 1
+    if layout.made > _INTERPRETED:
+        init = _compile_init(cls)
+        cls.__init__ = init  # type: ignore[method-assign]
+        init(self, *args, **kwargs)
+        return
+    names = tuple(layout.fields)
+    values = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or values.keys() & kwargs.keys() or not kwargs.keys() <= layout.types.keys():
+        # The compiled one knows what to say.
+        _compile_init(cls)(self, *args, **kwargs)
+    for name, default in layout.fields.items():
+        value = values[name] if name in values else kwargs.get(name, default)
+        if value is _Missing:
+            _compile_init(cls)(self, *args, **kwargs)
+        object.__setattr__(self, name, value)
+    for name, default in layout.details.items():
+        object.__setattr__(self, name, kwargs.get(name, default))
+
+
+_INTERPRETED = 40
 
 
 def _compile_init(cls: NodeType) -> Callable[..., None]:

@@ -11,16 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from flowsql_grammar.ast.node import Identifier, Name, Node
 
 if TYPE_CHECKING:
-    from flowsql_grammar.ast.expression import (
-        DefaultValue,
-        Expression,
-        FunctionCall,
-        NumberLiteral,
-        Parameter,
-        SetQuantifier,
-        WindowSpec,
-    )
+    from flowsql_grammar.ast.call import DefaultValue, FunctionCall, SetQuantifier
+    from flowsql_grammar.ast.expression import Expression
+    from flowsql_grammar.ast.literal import NumberLiteral, Parameter
     from flowsql_grammar.ast.match import MatchRecognize
+    from flowsql_grammar.ast.window import WindowSpec
 
 
 class NullOrder(StrEnum):
@@ -160,7 +155,7 @@ class ExplicitTable(Node):
     name: Identifier
 
 
-QueryBody = Select | SetOperation | Values | ExplicitTable | Query
+QueryBody: TypeAlias = "Select | SetOperation | Values | ExplicitTable | Query"
 """A nested Query is one in brackets with a WITH, ORDER BY or LIMIT of its own."""
 
 GroupingElement: TypeAlias = "Expression | GroupingSet | GroupingSets | Rollup | Cube"

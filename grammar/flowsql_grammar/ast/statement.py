@@ -1,25 +1,39 @@
-"""Statements as written: queries, changes of data, sessions, jobs, inspection. What defines objects is in ``ddl``."""
+"""Statements as written that read or change data, and the union of all statements.
+
+What defines objects is in ``ddl``, what concerns the session in ``session``, SHOW and DESCRIBE in ``inspection``.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
-from flowsql_grammar.ast.ddl import DdlStatement, Option, PartitionSpec
 from flowsql_grammar.ast.node import Identifier, Name, Node
 
 if TYPE_CHECKING:
-    from flowsql_grammar.ast.expression import Expression, FunctionCall
+    from flowsql_grammar.ast.ddl import DdlStatement, PartitionSpec
+    from flowsql_grammar.ast.expression import Expression
+    from flowsql_grammar.ast.inspection import Describe, DescribeJob, Show, ShowCreate, ShowCurrent
     from flowsql_grammar.ast.query import Hint, Query
+    from flowsql_grammar.ast.session import (
+        AddJar,
+        Call,
+        LoadModule,
+        RemoveJar,
+        Reset,
+        Set,
+        StopJob,
+        UnloadModule,
+        UseCatalog,
+        UseDatabase,
+        UseModules,
+    )
 
 
 class QueryStatement(Node):
     """A query on its own."""
 
     query: Query
-
-
-# Changes of data
 
 
 class ConflictAction(StrEnum):
@@ -95,9 +109,6 @@ class Execute(Node):
     statement: Runnable
 
 
-# Plans
-
-
 class ExplainDetail(StrEnum):
     """What EXPLAIN adds."""
 
@@ -135,79 +146,6 @@ class CompileAndExecutePlan(Node):
     statement: Runnable
 
 
-# Session
-
-
-class Set(Node):
-    """``SET 'k' = 'v'``; both None for the bare SET, which lists."""
-
-    key: str | None = None
-    value: str | None = None
-
-
-class Reset(Node):
-    """``RESET 'k'``; None for all."""
-
-    key: str | None = None
-
-
-class UseCatalog(Node):
-    """``USE CATALOG c``."""
-
-    name: Name
-
-
-class UseDatabase(Node):
-    """``USE [catalog.]database``."""
-
-    name: Identifier
-
-
-class UseModules(Node):
-    """``USE MODULES a, b``."""
-
-    names: tuple[Name, ...]
-
-
-class LoadModule(Node):
-    """``LOAD MODULE m [WITH (...)]``."""
-
-    name: Name
-    options: tuple[Option, ...] = ()
-
-
-class UnloadModule(Node):
-    """``UNLOAD MODULE m``."""
-
-    name: Name
-
-
-class AddJar(Node):
-    """``ADD JAR 'path'``."""
-
-    path: str
-
-
-class RemoveJar(Node):
-    """``REMOVE JAR 'path'``."""
-
-    path: str
-
-
-class Call(Node):
-    """``CALL procedure(args)``."""
-
-    call: FunctionCall
-
-
-class StopJob(Node):
-    """``STOP JOB 'id' [WITH SAVEPOINT] [WITH DRAIN]``."""
-
-    job_id: str
-    with_savepoint: bool = False
-    with_drain: bool = False
-
-
 class ClientCommandKind(StrEnum):
     """Commands of the shell itself."""
 
@@ -222,144 +160,12 @@ class ClientCommand(Node):
     kind: ClientCommandKind
 
 
-# Inspection
-
-
-class ShowKind(StrEnum):
-    """What SHOW lists."""
-
-    CATALOGS = "CATALOGS"
-    DATABASES = "DATABASES"
-    TABLES = "TABLES"
-    VIEWS = "VIEWS"
-    MATERIALIZED_TABLES = "MATERIALIZED TABLES"
-    FUNCTIONS = "FUNCTIONS"
-    USER_FUNCTIONS = "USER FUNCTIONS"
-    PROCEDURES = "PROCEDURES"
-    COLUMNS = "COLUMNS"
-    PARTITIONS = "PARTITIONS"
-    MODELS = "MODELS"
-    CONNECTIONS = "CONNECTIONS"
-    MODULES = "MODULES"
-    FULL_MODULES = "FULL MODULES"
-    JARS = "JARS"
-    JOBS = "JOBS"
-
-
-class Preposition(StrEnum):
-    """The word in front of the place; no difference in meaning."""
-
-    FROM = "FROM"
-    IN = "IN"
-
-
-class ShowLike(Node):
-    """``[NOT] LIKE 'pattern'`` or ``ILIKE``, which ignores case."""
-
-    pattern: str
-    negated: bool = False
-    ignore_case: bool = False
-
-
-class Show(Node):
-    """``SHOW kind [FROM | IN place] [[NOT] LIKE 'p']``; for COLUMNS and PARTITIONS the place is the table."""
-
-    kind: ShowKind
-    place: Identifier | None = None
-    like: ShowLike | None = None
-    partition: PartitionSpec | None = None
-    preposition: Preposition | None = None
-
-
-class ShowCurrentKind(StrEnum):
-    """What SHOW CURRENT tells."""
-
-    CATALOG = "CATALOG"
-    DATABASE = "DATABASE"
-
-
-class ShowCurrent(Node):
-    """``SHOW CURRENT CATALOG | DATABASE``."""
-
-    kind: ShowCurrentKind
-
-
-class ShowCreateKind(StrEnum):
-    """What SHOW CREATE writes out."""
-
-    TABLE = "TABLE"
-    VIEW = "VIEW"
-    MATERIALIZED_TABLE = "MATERIALIZED TABLE"
-    CATALOG = "CATALOG"
-    MODEL = "MODEL"
-    CONNECTION = "CONNECTION"
-
-
-class ShowCreate(Node):
-    """``SHOW CREATE TABLE t``."""
-
-    kind: ShowCreateKind
-    name: Identifier
-
-
-class DescribeKind(StrEnum):
-    """What DESCRIBE looks at."""
-
-    TABLE = "TABLE"
-    CATALOG = "CATALOG"
-    DATABASE = "DATABASE"
-    FUNCTION = "FUNCTION"
-    MODEL = "MODEL"
-    CONNECTION = "CONNECTION"
-
-
-class Describe(Node):
-    """``DESCRIBE [kind] [EXTENDED] name``; a table, view or materialized table has no word for its kind."""
-
-    kind: DescribeKind
-    name: Identifier
-    extended: bool = False
-
-
-class DescribeJob(Node):
-    """``DESCRIBE JOB 'id'``."""
-
-    job_id: str
-
-
 Runnable: TypeAlias = "QueryStatement | Insert | Update | Delete | StatementSet"
 """What has a plan."""
 
-Statement = (
-    QueryStatement
-    | Insert
-    | Update
-    | Delete
-    | Truncate
-    | StatementSet
-    | BeginStatementSet
-    | EndStatementSet
-    | Execute
-    | Explain
-    | CompilePlan
-    | ExecutePlan
-    | CompileAndExecutePlan
-    | Set
-    | Reset
-    | UseCatalog
-    | UseDatabase
-    | UseModules
-    | LoadModule
-    | UnloadModule
-    | AddJar
-    | RemoveJar
-    | Call
-    | StopJob
-    | ClientCommand
-    | Show
-    | ShowCurrent
-    | ShowCreate
-    | Describe
-    | DescribeJob
-    | DdlStatement
+Statement: TypeAlias = (
+    "QueryStatement | Insert | Update | Delete | Truncate | StatementSet | BeginStatementSet | EndStatementSet |"
+    " Execute | Explain | CompilePlan | ExecutePlan | CompileAndExecutePlan | Set | Reset | UseCatalog |"
+    " UseDatabase | UseModules | LoadModule | UnloadModule | AddJar | RemoveJar | Call | StopJob | ClientCommand |"
+    " Show | ShowCurrent | ShowCreate | Describe | DescribeJob | DdlStatement"
 )

@@ -6,12 +6,12 @@ What a type name denotes, and which lengths and precisions are allowed, is the b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from flowsql_grammar.ast.node import Identifier, Name, Node
 
 if TYPE_CHECKING:
-    from flowsql_grammar.ast.expression import IntervalQualifier
+    from flowsql_grammar.ast.interval import IntervalQualifier
 
 
 class BasicType(Node):
@@ -93,4 +93,6 @@ class UserType(Node):
     nullable: bool | None = None
 
 
-TypeSpec = BasicType | IntervalType | ArrayType | MultisetType | MapType | RowType | StructuredType | RawType | UserType
+TypeSpec: TypeAlias = (
+    "BasicType | IntervalType | ArrayType | MultisetType | MapType | RowType | StructuredType | RawType | UserType"
+)

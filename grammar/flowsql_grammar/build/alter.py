@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from flowsql_core.errors import ParseError
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 
-_SchemaChange = ast.PositionedColumn | ast.Watermark | ast.Constraint | ast.Distribution
+_SchemaChange: TypeAlias = "ast.PositionedColumn | ast.Watermark | ast.Constraint | ast.Distribution"
 
 
 class AlterBuilder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from flowsql_core.errors import ParseError
 from flowsql_core.record import record
@@ -10,7 +11,7 @@ from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_grammar.lexer import Token
 
-_Element = ast.PhysicalColumn | ast.ComputedColumn | ast.MetadataColumn | ast.Watermark | ast.Constraint
+_Element: TypeAlias = "ast.Column | ast.Watermark | ast.Constraint"
 
 
 @record

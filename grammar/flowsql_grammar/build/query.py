@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 from flowsql_core.errors import ParseError
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 
-_Limit = tuple[ast.NumberLiteral | ast.Parameter | None, ast.NumberLiteral | ast.Parameter | None]
+_Limit: TypeAlias = "tuple[ast.NumberLiteral | ast.Parameter | None, ast.NumberLiteral | ast.Parameter | None]"
 
-_Clauses = tuple[
-    "ast.Relation | None",
-    "ast.Expression | None",
-    "ast.GroupBy | None",
-    "ast.Expression | None",
-    "tuple[ast.NamedWindow, ...]",
-    "ast.Expression | None",
-]
+_Clauses: TypeAlias = (
+    "tuple[ast.Relation | None, ast.Expression | None, ast.GroupBy | None, ast.Expression | None,"
+    " tuple[ast.NamedWindow, ...], ast.Expression | None]"
+)
 
 
 def order_items(items: tuple[ast.OrderItem, ...]) -> tuple[ast.OrderItem, ...]:
