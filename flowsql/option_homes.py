@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 OPTION_HOMES: Final = {
+    "execution.batch-shuffle-mode": "flowsql_runtime.cluster.deploy",
     "execution.buffer-timeout.enabled": "flowsql_runtime.network.partition",
     "execution.buffer-timeout.interval": "flowsql_runtime.network.partition",
     "execution.runtime-mode": "flowsql_core.config",
@@ -15,7 +16,7 @@ OPTION_HOMES: Final = {
     "flowsql.network.channel-memory": "flowsql_runtime.network.partition",
     "flowsql.print.format": "flowsql_connectors.print",
     "flowsql.source.batch-rows": "flowsql_runtime.operators.source",
-    "io.tmp.dirs": "flowsql_runtime.cluster.deploy",
+    "io.tmp.dirs": "flowsql_runtime.network.spill",
     "parallelism.default": "flowsql_core.config",
     "pipeline.auto-watermark-interval": "flowsql_core.config",
     "pipeline.max-parallelism": "flowsql_planner.translate.options",
@@ -24,6 +25,8 @@ OPTION_HOMES: Final = {
     "pipeline.operator-chaining.enabled": "flowsql_planner.translate.options",
     "sql-client.display.print-time-cost": "flowsql.cli.script",
     "sql-client.verbose": "flowsql.cli.script",
+    "table.catalog-store.file.path": "flowsql_planner.catalog.store",
+    "table.catalog-store.kind": "flowsql_planner.catalog.store",
     "table.display.max-column-width": "flowsql.table.tableau",
     "table.dynamic-table-options.enabled": "flowsql_planner.bind.table",
     "table.exec.mini-batch.allow-latency": "flowsql_core.config",

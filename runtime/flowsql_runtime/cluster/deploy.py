@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import enum
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flowsql_core.config import OBJECT_REUSE, Configuration, option, parse_bool
+from flowsql_core.config import (
+    OBJECT_REUSE,
+    RUNTIME_MODE,
+    Configuration,
+    RuntimeMode,
+    option,
+    parse_bool,
+    parse_enum,
+)
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import ExchangeEdge, JobGraph, JobVertex, OperatorNode, ResultPartitionType
 from flowsql_core.graph.specs import CollectSinkSpec, ScanSpec
 from flowsql_core.keys import key_group_range
 from flowsql_runtime.metrics.registry import JobMetrics, OperatorMetrics, TaskMetrics
-from flowsql_runtime.network.channel import BlockingChannel, ConsumerQueue, LocalChannel
+from flowsql_runtime.network.channel import ConsumerQueue, LocalChannel
 from flowsql_runtime.network.gate import InputGate, InputProcessor
 from flowsql_runtime.network.partition import (
     BATCH_ROWS,
@@ -45,12 +54,28 @@ from flowsql_runtime.task.task import SnapshotListener, StreamTask
 from flowsql_runtime.time.processing import ProcessingTime
 from flowsql_runtime.time.timers import TimerService
 
+if TYPE_CHECKING:
+    from flowsql_runtime.network.spill import SpillSpace
+
+
+class BatchShuffleMode(enum.Enum):
+    """``execution.batch-shuffle-mode``."""
+
+    PIPELINED = "ALL_EXCHANGES_PIPELINED"
+    BLOCKING = "ALL_EXCHANGES_BLOCKING"
+
+
+BATCH_SHUFFLE_MODE = option(
+    "execution.batch-shuffle-mode",
+    parse_enum(BatchShuffleMode),
+    BatchShuffleMode.PIPELINED,
+    "In batch mode: whether receivers read at once, or when the sender has ended (rows wait in memory, then on disk).",
+)
 DEBUG = option(
     "flowsql.debug", parse_bool, False, "Mark every batch read-only, so that a write into one fails at once."
 )
-SPILL_DIRECTORY = option("io.tmp.dirs", str, "", "Folder for files that memory cannot hold; empty: the machine's.")
 
-#: Part of the memory budget that the exchanges of one job may take.
+#: Part of the memory budget that the exchanges of one job may take: once for the pipelined ones, once for the blocking.
 NETWORK_SHARE = 0.25
 SMALLEST_CHANNEL_BYTES = 64 << 10
 
@@ -69,14 +94,25 @@ class Deployment:
     budget: MemoryBudget
     metrics: JobMetrics
     network_memory: OperatorMemory
+    spill: SpillSpace | None
     seed: int
     restored: JobSnapshot = field(default_factory=dict)
     cut: Cut | None = None
     on_snapshot: SnapshotListener | None = None
+    #: Accounts of the blocking exchanges; closed when the job is over.
+    exchange_memory: list[OperatorMemory] = field(default_factory=list)
 
     def tasks(self) -> list[StreamTask]:
         """One task per subtask of every vertex, sources first."""
         return _Builder(self).build()
+
+    def release(self) -> None:
+        """The job is over, or was never started: give back the memory of its exchanges and remove its files."""
+        self.network_memory.close()
+        for memory in self.exchange_memory:
+            memory.close()
+        if self.spill is not None:
+            self.spill.close()
 
 
 class _Builder:
@@ -90,6 +126,8 @@ class _Builder:
             configuration.get(BUFFER_TIMEOUT_MS) if configuration.get(BUFFER_TIMEOUT_ENABLED) else NEVER_FLUSH
         )
         self._target_rows = configuration.get(BATCH_ROWS)
+        self._blocking = blocking_edges(self._graph, configuration)
+        self._blocking_share_bytes = 0
         self._channel_bytes = self._reserve_channels(configuration.get(CHANNEL_BYTES))
         self._parameters = dict(configuration.items())
         self._mailboxes: dict[tuple[int, int], Mailbox] = {}
@@ -113,12 +151,20 @@ class _Builder:
     def _reserve_channels(self, wanted_bytes: int) -> int:
         """Bytes of one channel: as configured, unless all of them together would take too much of the budget."""
         width = {vertex.id: vertex.parallelism for vertex in self._graph.vertices}
-        channels = sum(width[edge.source_vertex] * width[edge.target_vertex] for edge in self._graph.edges)
-        if not channels:
-            return wanted_bytes
+        pipelined = blocking = 0
+        for position, edge in enumerate(self._graph.edges):
+            channels = width[edge.source_vertex] * width[edge.target_vertex]
+            if position in self._blocking:
+                blocking += channels
+            else:
+                pipelined += channels
         share = int(self._job.budget.total_bytes * NETWORK_SHARE)
-        each = min(wanted_bytes, max(SMALLEST_CHANNEL_BYTES, share // channels))
-        self._job.network_memory.reserve(each * channels)
+        if blocking:
+            self._blocking_share_bytes = share // blocking
+        if not pipelined:
+            return wanted_bytes
+        each = min(wanted_bytes, max(SMALLEST_CHANNEL_BYTES, share // pipelined))
+        self._job.network_memory.reserve(each * pipelined)
         return each
 
     def _restore(self) -> None:
@@ -138,17 +184,23 @@ class _Builder:
     def _connect(self, position: int, edge: ExchangeEdge, producer: JobVertex, consumer: JobVertex) -> None:
         for source in range(producer.parallelism):
             self._channels[position, source] = [
-                self._channel(edge, source, target) for target in range(consumer.parallelism)
+                self._channel(position, edge, source, target) for target in range(consumer.parallelism)
             ]
 
-    def _channel(self, edge: ExchangeEdge, source: int, target: int) -> LocalChannel:
+    def _channel(self, position: int, edge: ExchangeEdge, source: int, target: int) -> LocalChannel:
         producer = self._mailboxes[edge.source_vertex, source]
         queue = self._queues[edge.target_vertex, target]
-        if edge.partition_type is ResultPartitionType.BLOCKING:
-            return BlockingChannel(
-                producer, queue, edge.input_index, source, OperatorMemory(self._job.budget, "blocking exchange")
-            )
-        return LocalChannel(producer, queue, edge.input_index, source, self._channel_bytes)
+        if position not in self._blocking:
+            return LocalChannel(producer, queue, edge.input_index, source, self._channel_bytes)
+        # Only jobs with such an exchange load what writes files.
+        from flowsql_runtime.network.blocking import SpillableSubpartition
+
+        assert self._job.spill is not None
+        memory = OperatorMemory(self._job.budget, "blocking exchange")
+        self._job.exchange_memory.append(memory)
+        return SpillableSubpartition(
+            producer, queue, edge.input_index, source, memory, self._blocking_share_bytes, self._job.spill
+        )
 
     def _task(self, vertex: JobVertex, subtask: int) -> StreamTask:
         job = self._job
@@ -182,6 +234,7 @@ class _Builder:
             },
             key_groups=key_group_range(vertex.max_parallelism, vertex.parallelism, subtask),
             on_snapshot=job.on_snapshot,
+            ends_early=job.cut is None,
         )
 
     def _writer(
@@ -292,11 +345,38 @@ class _Builder:
             resources=self._graph.resources,
             submit=mailbox.submit,
             memory_bytes=job.budget.total_bytes // max(1, subtasks),
-            spill_directory=job.configuration.get(SPILL_DIRECTORY),
+            spill_directory=self._parameters.get("io.tmp.dirs", ""),
             memory=OperatorMemory(job.budget, node.name),
             job=job.services,
             progress=progress,
         )
+
+
+def blocking_edges(graph: JobGraph, configuration: Configuration) -> frozenset[int]:
+    """Positions of the edges whose receivers wait for the end of the sender."""
+    batch = configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH
+    if batch and configuration.get(BATCH_SHUFFLE_MODE) is BatchShuffleMode.BLOCKING:
+        return frozenset(range(len(graph.edges)))
+    return frozenset(
+        position for position, edge in enumerate(graph.edges) if edge.partition_type is ResultPartitionType.BLOCKING
+    )
+
+
+def make_spill_space(graph: JobGraph, configuration: Configuration, job_id: str) -> SpillSpace | None:
+    """Temporary files of a job; None where it needs none and no folders were named.
+
+    Raises:
+        ExecutionError: a named folder cannot be written to.
+    """
+    named = configuration.text("io.tmp.dirs") or ""
+    if not named and not blocking_edges(graph, configuration):
+        return None
+    from flowsql_runtime.network.spill import SpillSpace
+
+    space = SpillSpace(named, job_id)
+    if named:
+        space.check()
+    return space
 
 
 def make_state(stateful: bool, max_parallelism: int, parallelism: int, subtask: int) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from flowsql_core.clock import Clock, SystemClock
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError, InternalError
 from flowsql_core.graph.job import JobGraph
-from flowsql_runtime.cluster.deploy import Cut, Deployment, collect_resources
+from flowsql_runtime.cluster.deploy import Cut, Deployment, collect_resources, make_spill_space
 from flowsql_runtime.metrics.registry import JobMetrics
 from flowsql_runtime.network.partition import OutputFlusher
 from flowsql_runtime.operators.base import OperatorSnapshot
@@ -240,6 +240,7 @@ class LocalCluster:
             self.budget.total_bytes = MemoryBudget.of_option(configuration.get(MEMORY)).total_bytes
         job = Job(graph)
         services = JobServices(graph.name, job.id)
+        spill = make_spill_space(graph, configuration, job.id)
         network_memory = OperatorMemory(self.budget, "exchange")
         deployment = Deployment(
             graph=graph,
@@ -249,6 +250,7 @@ class LocalCluster:
             budget=self.budget,
             metrics=job.metrics,
             network_memory=network_memory,
+            spill=spill,
             seed=random.randrange(1 << 62) if self._seed is None else self._seed,
             restored=restored,
             cut=cut,
@@ -257,20 +259,27 @@ class LocalCluster:
         try:
             tasks = deployment.tasks()
         except BaseException:
-            network_memory.close()
+            deployment.release()
             raise
-        job.on_end(network_memory.close)
-        return _Run(job, tasks, services, collect_resources(graph))
+        return _Run(job, tasks, services, collect_resources(graph), deployment.release)
 
 
 class _Run:
     """One execution of a job: its threads and what happens at their end."""
 
-    def __init__(self, job: Job, tasks: list[StreamTask], services: JobServices, receivers: Any) -> None:
+    def __init__(
+        self,
+        job: Job,
+        tasks: list[StreamTask],
+        services: JobServices,
+        receivers: Any,
+        release: Callable[[], None],
+    ) -> None:
         self.job = job
         self.tasks = tasks
         self._services = services
         self._receivers = receivers
+        self._release = release
         self._flusher = OutputFlusher([writer for task in tasks for writer in task.writers])
         self._left = len(tasks)
         self._lock = threading.Lock()
@@ -322,6 +331,7 @@ class _Run:
             self.job._fail(error)
         if self.job.status is not JobStatus.RUNNING:
             self._services.abort_all()
+        self._release()
         self.job._end()
         for receiver in self._receivers:
             receiver.finish()

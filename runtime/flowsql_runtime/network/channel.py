@@ -9,17 +9,23 @@ starve another and a diamond cannot lock.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TypeAlias
 
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
 from flowsql_core.element import CheckpointBarrier, EndOfInput, LatencyMarker, Watermark, WatermarkStatus
 from flowsql_runtime.task.mailbox import Mailbox
-from flowsql_runtime.task.memory import OperatorMemory
 
 Element: TypeAlias = ChangelogBatch | Watermark | WatermarkStatus | CheckpointBarrier | LatencyMarker | EndOfInput
 
 #: How far above its capacity a channel may go within one input of its producer.
 HARD_FACTOR = 4
+
+
+class Spilled:
+    """Stands in a queue for a batch on disk; its channel reads it when it is taken."""
+
+    __slots__ = ()
 
 
 def referenced_bytes(batch: ChangelogBatch) -> int:
@@ -37,7 +43,7 @@ class ConsumerQueue:
 
     def __init__(self, mailbox: Mailbox) -> None:
         self.mailbox = mailbox
-        self.entries: deque[tuple[LocalChannel, Element, int]] = deque()
+        self.entries: deque[tuple[LocalChannel, Element | Spilled, int]] = deque()
 
 
 class LocalChannel:
@@ -55,6 +61,8 @@ class LocalChannel:
         "capacity_bytes",
         "channel_index",
         "input_index",
+        "on_stop",
+        "stopped",
     )
 
     def __init__(
@@ -68,21 +76,27 @@ class LocalChannel:
         self._put_bytes = 0
         self._taken_bytes = 0
         self._producer_waits = False
+        #: Whether the consumer wants no more; what is put then is dropped.
+        self.stopped = False
+        #: Run in the producer's thread after :meth:`stop`.
+        self.on_stop: Callable[[], None] | None = None
 
     @property
     def backlog_bytes(self) -> int:
         """Bytes that were put and not taken."""
         return self._put_bytes - self._taken_bytes
 
-    def put(self, element: Element, size_bytes: int = 0) -> None:
+    def put(self, element: Element | Spilled, size_bytes: int = 0) -> None:
         """Hand an element to the consumer. Never blocks; see :meth:`await_room`."""
+        if self.stopped:
+            return
         self._put_bytes += size_bytes
         self._queue.entries.append((self, element, size_bytes))
         self._queue.mailbox.wake()
 
     def full(self) -> bool:
         """Whether the producer should stop taking input; if so, the consumer wakes it when there is room."""
-        if self.backlog_bytes < self.capacity_bytes:
+        if self.backlog_bytes < self.capacity_bytes or self.stopped:
             return False
         self._producer_waits = True
         # Look again: the consumer may have taken everything before it could see the flag.
@@ -90,7 +104,7 @@ class LocalChannel:
 
     def overfull(self) -> bool:
         """Whether the backlog is above the hard limit."""
-        return self.backlog_bytes > HARD_FACTOR * self.capacity_bytes
+        return self.backlog_bytes > HARD_FACTOR * self.capacity_bytes and not self.stopped
 
     def await_room(self) -> None:
         """Producer's task thread: block while the backlog is above the hard limit."""
@@ -99,38 +113,20 @@ class LocalChannel:
             if self.overfull():
                 self._producer.sleep(None)
 
-    def taken(self, size_bytes: int) -> None:
-        """Consumer: an element of this size left the queue."""
+    def take(self, element: Element | Spilled, size_bytes: int) -> Element:
+        """Consumer: an element of this size leaves the queue; what it is."""
         self._taken_bytes += size_bytes
         # Half full is early enough and saves wake-ups.
         if self._producer_waits and self.backlog_bytes <= self.capacity_bytes // 2:
             self._producer_waits = False
             self._producer.wake()
+        assert not isinstance(element, Spilled)
+        return element
 
-
-class BlockingChannel(LocalChannel):
-    """A blocking partition: the consumer sees nothing before the producer ended. What waits is reserved memory."""
-
-    __slots__ = ("_held", "_memory")
-
-    def __init__(
-        self, producer: Mailbox, queue: ConsumerQueue, input_index: int, channel_index: int, memory: OperatorMemory
-    ) -> None:
-        super().__init__(producer, queue, input_index, channel_index, capacity_bytes=1 << 62)
-        self._memory = memory
-        self._held: list[tuple[Element, int]] = []
-
-    def put(self, element: Element, size_bytes: int = 0) -> None:
-        """Keep, and hand over everything with the end of input."""
-        if size_bytes:
-            self._memory.reserve(size_bytes)
-        self._held.append((element, size_bytes))
-        if isinstance(element, EndOfInput):
-            for held, held_bytes in self._held:
-                super().put(held, held_bytes)
-            self._held.clear()
-
-    def taken(self, size_bytes: int) -> None:
-        """The consumer read it: give the memory back."""
-        self._memory.release(size_bytes)
-        super().taken(size_bytes)
+    def stop(self) -> None:
+        """Consumer: nothing more is wanted. The producer is freed if it waits for room, and hears of it."""
+        self.stopped = True
+        if self.on_stop is None:
+            self._producer.wake()
+        else:
+            self._producer.submit(self.on_stop)

@@ -70,9 +70,16 @@ class InputProcessor:
         entries = self._queue.entries
         if not entries:
             return None
-        channel, element, size_bytes = entries.popleft()
+        channel, waiting, size_bytes = entries.popleft()
+        element = channel.take(waiting, size_bytes)
         if size_bytes:
-            channel.taken(size_bytes)
             self._metrics.buffers_in += 1
             self._metrics.bytes_in += size_bytes
         return channel.input_index, self._gates[channel.input_index].accept(channel.channel_index, element)
+
+    def stop(self) -> None:
+        """Tell all producers that nothing more is wanted, and let go what waits."""
+        for gate in self._gates:
+            for channel in gate.channels:
+                channel.stop()
+        self._queue.entries.clear()

@@ -104,6 +104,15 @@ class RecordWriter:
                     self._flush(index)
                 self._any_pending = False
 
+    def on_stop(self, listener: Callable[[], None]) -> None:
+        """Run ``listener`` in the task's thread whenever a receiver wants no more."""
+        for channel in self._channels:
+            channel.on_stop = listener
+
+    def wants_more(self) -> bool:
+        """Whether any receiver still takes rows."""
+        return not all(channel.stopped for channel in self._channels)
+
     def fail(self, error: BaseException) -> None:
         """The flusher failed: the next ``emit`` raises it in the task."""
         self._failure = error
@@ -254,3 +263,7 @@ class RecordWriterOutput:
     def end(self) -> None:
         """No more elements on any channel."""
         self._writer.end()
+
+    def wants_more(self) -> bool:
+        """Whether any receiver still takes rows."""
+        return self._writer.wants_more()

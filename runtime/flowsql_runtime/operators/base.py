@@ -102,6 +102,8 @@ class OperatorContext:
     memory: OperatorMemory = field(default_factory=lambda: OperatorMemory(UNLIMITED, "operator"))
     #: What the subtasks of the job share.
     job: JobServices = field(default_factory=JobServices)
+    #: Tell the task that this operator needs no more input: it then ends, and what nobody else needs before it.
+    stop_input: Callable[[], None] = lambda: None
     #: Splits of the source at the head of this task.
     progress: SplitProgress = field(default_factory=SplitProgress)
 

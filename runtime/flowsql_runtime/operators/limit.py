@@ -14,7 +14,7 @@ _SEEN: Final = "seen"
 
 
 class LimitOperator(Operator[LimitSpec]):
-    """Pass the rows ``offset .. offset + fetch`` by arrival. Runs in one subtask.
+    """Pass the rows ``offset .. offset + fetch`` by arrival, then tell the task to stop its input. Runs in one subtask.
 
     In     append-only.
     Out    append-only.
@@ -29,6 +29,7 @@ class LimitOperator(Operator[LimitSpec]):
         """Go on counting."""
         if snapshot is not None:
             self._seen = sum(struct.unpack("<q", part)[0] for part in snapshot.lists.get(_SEEN, ()))
+        self._stop_when_full()
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """The part of the batch that lies within the limit."""
@@ -42,6 +43,11 @@ class LimitOperator(Operator[LimitSpec]):
             self.output.collect(batch.with_track(None).slice(start, stop))
         if track is not None:
             self.output.emit_watermark(Watermark(track.last_ms))
+        self._stop_when_full()
+
+    def _stop_when_full(self) -> None:
+        if self.spec.fetch is not None and self._seen >= self.spec.offset + self.spec.fetch:
+            self.ctx.stop_input()
 
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
         """The count."""

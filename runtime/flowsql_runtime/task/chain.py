@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
-from flowsql_core.element import LatencyMarker, Watermark, WatermarkStatus
+from flowsql_core.element import MAX_WATERMARK, LatencyMarker, Watermark, WatermarkStatus
 from flowsql_core.errors import FlowSqlError, InternalError
 from flowsql_runtime.metrics.registry import OperatorMetrics
 from flowsql_runtime.operators.base import Operator
@@ -45,6 +45,10 @@ class Target(Protocol):
 
     def end(self) -> None:
         """Nothing follows."""
+        ...
+
+    def wants_more(self) -> bool:
+        """Whether rows still change anything there."""
         ...
 
 
@@ -90,6 +94,10 @@ class ChainingOutput:
     def end(self) -> None:
         """The next operator's input ended."""
         self._node.end_input(self._input_index)
+
+    def wants_more(self) -> bool:
+        """Whether the next operator, or anything behind it, still takes rows."""
+        return self._node.wants_more()
 
 
 class CopyingChainingOutput(ChainingOutput):
@@ -174,6 +182,10 @@ class OperatorOutput:
         for target in self._all:
             target.end()
 
+    def wants_more(self) -> bool:
+        """Whether any target still takes rows; without targets the operator is its own purpose."""
+        return not self._all or any(target.wants_more() for target in self._all)
+
 
 class BroadcastingOutputCollector:
     """One output with several consumers, each chained or written; batches are shared, not copied."""
@@ -208,6 +220,10 @@ class BroadcastingOutputCollector:
         for target in self._targets:
             target.end()
 
+    def wants_more(self) -> bool:
+        """Whether any still takes rows."""
+        return any(target.wants_more() for target in self._targets)
+
 
 class FreezingOutput(OperatorOutput):
     """Debug mode (``flowsql.debug``): what leaves an operator is marked read-only, so that a later write raises."""
@@ -241,7 +257,7 @@ def freeze(batch: ChangelogBatch) -> None:
 class ChainedOperator:
     """An operator with its place in the chain: output, metrics, and how many of its inputs are still open."""
 
-    __slots__ = ("_open_inputs", "metrics", "name", "node_id", "operator", "output", "uid")
+    __slots__ = ("_open_inputs", "metrics", "name", "node_id", "operator", "output", "stopped", "uid")
 
     def __init__(self, node_id: int, uid: str, name: str, operator: Operator[Any], metrics: OperatorMetrics) -> None:
         self.node_id = node_id
@@ -251,6 +267,21 @@ class ChainedOperator:
         self.metrics = metrics
         self.output: OperatorOutput
         self._open_inputs = max(1, operator.number_of_inputs)
+        #: The operator said that it needs no more input.
+        self.stopped = False
+
+    def wants_more(self) -> bool:
+        """Whether further input changes anything, here or behind."""
+        return not self.stopped and self.output.wants_more()
+
+    def end_early(self) -> None:
+        """All inputs of an operator that needs no more end now, as if the last watermark had arrived."""
+        for input_index in range(self._open_inputs):
+            try:
+                self.operator.process_watermark(input_index, Watermark(MAX_WATERMARK))
+            except Exception as error:
+                raise named_failure(error, self.name)  # noqa: B904
+            self.end_input(input_index)
 
     @property
     def ended(self) -> bool:

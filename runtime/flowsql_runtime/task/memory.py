@@ -94,6 +94,13 @@ class OperatorMemory:
             ).in_operator(self._name)
         self.held_bytes += size_bytes
 
+    def try_reserve(self, size_bytes: int) -> bool:
+        """Take ``size_bytes`` more if the budget has room."""
+        if not self._budget.try_reserve(size_bytes):
+            return False
+        self.held_bytes += size_bytes
+        return True
+
     def release(self, size_bytes: int) -> None:
         """Give back ``size_bytes``."""
         self._budget.release(size_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import perf_counter_ns
 from typing import Any, assert_never
 
@@ -60,6 +61,7 @@ class StreamTask:
         restored: Mapping[str, OperatorSnapshot],
         key_groups: range,
         on_snapshot: SnapshotListener | None = None,
+        ends_early: bool = True,
     ) -> None:
         self.vertex_id = vertex_id
         self.subtask = subtask
@@ -79,6 +81,13 @@ class StreamTask:
         self._stateful = tuple(ctx for ctx in contexts if not isinstance(ctx.state, NoKeyedState))
         self._timers = tuple(ctx.timers for ctx in contexts)
         self._running = True
+        #: Nobody needs what this task makes: its operators are satisfied, or its receivers are.
+        self._unwanted = False
+        self._ends_early = ends_early
+        for node in chain.operators:
+            node.operator.ctx.stop_input = partial(self._stop_input, node)
+        for writer in self.writers:
+            writer.on_stop(self._look_for_demand)
 
     def run(self) -> None:
         """Run to the end of input. Raises FlowSqlError, or TaskCancelled; the chain is closed in any case."""
@@ -128,6 +137,9 @@ class StreamTask:
         head = self._chain.head
         while self._running:
             self._between_inputs()
+            if self._unwanted:
+                self._end_early()
+                return
             try:
                 status = source.emit_next()
             except Exception as error:
@@ -152,6 +164,10 @@ class StreamTask:
         assert inputs is not None
         while self._running:
             self._between_inputs()
+            if self._unwanted:
+                self._end_early()
+                inputs.stop()
+                return
             arrived = inputs.next()
             if arrived is None:
                 self._idle()
@@ -159,6 +175,22 @@ class StreamTask:
             input_index, elements = arrived
             for element in elements:
                 self._dispatch(input_index, element)
+
+    def _stop_input(self, node: ChainedOperator) -> None:
+        """An operator of the chain needs no more input."""
+        node.stopped = True
+        self._look_for_demand()
+
+    def _look_for_demand(self) -> None:
+        # A cut must find every source at its position, so there nobody ends before.
+        self._unwanted = self._ends_early and not self._chain.head.wants_more()
+
+    def _end_early(self) -> None:
+        """End those that are satisfied, which ends what follows them; those before them have nobody to finish for."""
+        for node in self._chain.operators:
+            if node.stopped and not node.ended:
+                node.end_early()
+        self._running = False
 
     def _dispatch(self, input_index: int, element: Element) -> None:
         head = self._chain.head

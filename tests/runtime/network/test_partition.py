@@ -8,9 +8,8 @@ import pytest
 
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.element import END_OF_INPUT, IDLE, Watermark
-from flowsql_core.errors import ExecutionError
 from flowsql_runtime.metrics.registry import TaskMetrics
-from flowsql_runtime.network.channel import BlockingChannel, ConsumerQueue, Element, LocalChannel
+from flowsql_runtime.network.channel import ConsumerQueue, Element, LocalChannel
 from flowsql_runtime.network.gate import InputGate, InputProcessor
 from flowsql_runtime.network.partition import NEVER_FLUSH, OutputFlusher, RecordWriter
 from flowsql_runtime.network.selector import (
@@ -20,7 +19,6 @@ from flowsql_runtime.network.selector import (
     SingleChannelSelector,
 )
 from flowsql_runtime.task.mailbox import Mailbox, TaskCancelled
-from flowsql_runtime.task.memory import MemoryBudget, OperatorMemory
 
 
 class ByValue(AssigningSelector):
@@ -205,24 +203,6 @@ def test_cancelling_frees_a_blocked_producer() -> None:
     wire.producer.cancel()
     with pytest.raises(TaskCancelled):
         wire.writer.emit(rows(*range(100)))
-
-
-def test_a_blocking_partition_shows_nothing_before_its_end_and_reserves_memory() -> None:
-    budget = MemoryBudget(200)
-    queue = ConsumerQueue(Mailbox())
-    channel = BlockingChannel(Mailbox(), queue, 0, 0, OperatorMemory(budget, "exchange"))
-    writer = RecordWriter([channel], SingleChannelSelector(1, 0), TaskMetrics("t", 0), 0, 10)
-    writer.emit(rows(*range(10)))
-    writer.emit(rows(*range(10)))
-    assert not queue.entries
-    assert budget.reserved_bytes == 160
-    with pytest.raises(ExecutionError, match=r"'exchange'.*flowsql.memory"):
-        writer.emit(rows(*range(10)))
-    writer.end()
-    gate = InputProcessor(queue, [InputGate(0, [channel])], TaskMetrics("r", 0))
-    while gate.next() is not None:
-        pass
-    assert budget.reserved_bytes == 0
 
 
 def test_gate_merges_time_and_ends_after_the_last_channel() -> None:
