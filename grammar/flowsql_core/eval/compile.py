@@ -215,6 +215,7 @@ def _call_runner(
     arrow_type = to_arrow(expr.type)
     arg_types = tuple(arg.type for arg in expr.args)
     passes_call = definition.passes_call
+    memory: dict[str, Any] = {}
 
     def run(frame: _Frame) -> Datum:
         args = [step(frame) for step in inputs]
@@ -226,7 +227,7 @@ def _call_runner(
             n = 1
         try:
             if passes_call:
-                made = kernel(Invocation(n, context, arg_types, expr.type, expr.options), *args)
+                made = kernel(Invocation(n, context, arg_types, expr.type, expr.options, memory), *args)
             else:
                 made = kernel(*args)
         except ExecutionError as error:

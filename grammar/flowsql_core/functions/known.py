@@ -30,6 +30,7 @@ _WORDS = """
 """
 
 FLINK_FUNCTIONS: Final = frozenset(_WORDS.split()) | {
+    "HASH_CODE",
     "IS A SET",
     "IS EMPTY",
     "IS JSON ARRAY",
@@ -45,5 +46,7 @@ FLINK_FUNCTIONS: Final = frozenset(_WORDS.split()) | {
     "MEMBER OF",
     "MULTISET EXCEPT",
     "MULTISET UNION",
+    "PRINT",
+    "STREAMRECORD_TIMESTAMP",
     "SUBMULTISET OF",
 }

@@ -14,6 +14,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval import decimal as exact
 from flowsql_core.eval.columns import make_array, make_strings, string_buffers, validity, values_and_validity
+from flowsql_core.eval.java_random import JavaRandom
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import CUSTOM, NOT_NULL, Invocation, implicit_cast, scalar
 from flowsql_core.functions.temporal_arithmetic import add_interval, interval_sum_type, negate_interval
@@ -478,7 +479,9 @@ def e() -> Any:
 @scalar("RAND([INT]) -> DOUBLE", deterministic=False, spark=None)
 def rand(call: Invocation, seed: Any = None) -> Any:
     """A random number in [0, 1); of a constant seed, the same sequence in every run."""
-    return pa.array(_generator(call, seed).random(call.n))
+    if seed is None:
+        return pa.array(np.random.default_rng(call.context.rng.getrandbits(63)).random(call.n))
+    return pa.array(_seeded(call, seed).doubles(call.n))
 
 
 @scalar("RAND_INTEGER(INT) -> INT", deterministic=False, spark=None)
@@ -497,19 +500,25 @@ def _random_below(call: Invocation, seed: Any, limit: Any) -> pa.Array:
     bounds, valid = _broadcast(limit, call.n)
     if np.any(bounds[slice(None) if valid is None else valid] <= 0):
         raise ExecutionError("bad-argument", "bound must be positive")
-    fraction = _generator(call, seed).random(call.n)
-    return make_array((fraction * np.maximum(bounds, 1)).astype(np.int32), valid, pa.int32())
+    if seed is not None:
+        made = _seeded(call, seed).below(np.maximum(bounds, 1))
+    else:
+        fraction = np.random.default_rng(call.context.rng.getrandbits(63)).random(call.n)
+        made = (fraction * np.maximum(bounds, 1)).astype(np.int32)
+    return make_array(made, valid, pa.int32())
 
 
 def _broadcast(datum: Any, n: int) -> tuple[Any, Any]:
     return values_and_validity(pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum)
 
 
-def _generator(call: Invocation, seed: Any) -> np.random.Generator:
-    if seed is None:
-        return np.random.default_rng(call.context.rng.getrandbits(63))
-    constant = seed if isinstance(seed, pa.Scalar) else seed[0]
-    return np.random.default_rng((constant.as_py() or 0) & (2**63 - 1))
+def _seeded(call: Invocation, seed: Any) -> JavaRandom:
+    """The generator of a call, which goes on from batch to batch."""
+    if "generator" not in call.memory:
+        first = seed if isinstance(seed, pa.Scalar) else seed[0] if len(seed) else pa.scalar(0)
+        call.memory["generator"] = JavaRandom(first.as_py() or 0)
+    made: JavaRandom = call.memory["generator"]
+    return made
 
 
 # Number systems

@@ -212,7 +212,7 @@ def regexp_extract(call: Invocation, text: Any, pattern: Any, group: Any = None)
     if constant:
         if not pattern.is_valid or (group is not None and not group.is_valid):
             return pa.nulls(call.n, pa.string())
-        return _extract(text, pattern.as_py(), 0 if group is None else group.as_py())
+        return extract_group(text, pattern.as_py(), 0 if group is None else group.as_py())
     columns = [_column(datum, call.n) for datum in (text, pattern) + (() if group is None else (group,))]
 
     def one(word: str, java: str, number: int = 0) -> str | None:
@@ -222,7 +222,8 @@ def regexp_extract(call: Invocation, text: Any, pattern: Any, group: Any = None)
     return map_rows(columns, one, pa.string())
 
 
-def _extract(text: pa.Array, java: str, group: int) -> pa.Array:
+def extract_group(text: pa.Array, java: str, group: int) -> pa.Array:
+    """A group of the first match of each row; NULL without one, for a malformed pattern or a group it lacks."""
     translated = translate_pattern(java)
     if translated is None or not 0 <= group <= translated.python.groups:
         return pa.nulls(len(text), pa.string())

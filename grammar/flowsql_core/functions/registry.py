@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 from flowsql_core.errors import BindError, InternalError, NotSupportedYetError, did_you_mean
@@ -21,7 +21,9 @@ from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import common_type, explicit_cast_allowed
 
-_MODULES = ("logic", "math", "string", "regex", "temporal", "parse_time", "collection", "system")
+_MODULES = ("logic", "math", "string", "regex", "temporal", "parse_time", "collection", "system",
+            "string_edit", "string_search", "digest", "codec", "url", "inet", "character_class",
+            "regex_search", "printf")  # fmt: skip
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -54,6 +56,8 @@ class Invocation:
     arg_types: tuple[t.LogicalType, ...]
     type: t.LogicalType
     options: Options = ()
+    #: Kept from batch to batch by the compiled call: a seeded generator.
+    memory: dict[str, Any] = field(default_factory=dict)
 
     def option(self, name: str, default: Any = None) -> Any:
         """One option by name."""

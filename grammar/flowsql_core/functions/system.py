@@ -1,17 +1,16 @@
-"""Functions about the world around the rows: UUID, hashes of text, encodings."""
+"""Functions about the world around the rows: UUID, the session."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from flowsql_core.eval.distinct import map_distinct
+from flowsql_core.errors import BindError, InternalError
+from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import NOT_NULL, Invocation, scalar
+from flowsql_core.span import Span
 
 
 @scalar("UUID() -> CHAR(36)", nulls=NOT_NULL, deterministic=False, spark="UUID()")
@@ -29,27 +28,22 @@ def uuid(call: Invocation) -> Any:
     return pa.Array.from_buffers(pa.string(), call.n, [None, offsets, pa.py_buffer(text)])
 
 
-def _hash_function(name: str, length: int) -> None:
-    make: Callable[[bytes], Any] = getattr(hashlib, name.lower())
-
-    def kernel(text: Any) -> Any:
-        return map_distinct(text, lambda word: make(word.encode()).hexdigest(), pa.string())
-
-    kernel.__doc__ = f"The {name} hash of the UTF-8 bytes in lower-case hexadecimal digits."
-    scalar(f"{name}(STRING) -> CHAR({length})", spark=None)(kernel)
+@scalar("CURRENT_DATABASE() -> STRING", nulls=NOT_NULL, spark=None)
+def current_database(call: Invocation) -> Any:
+    """The session's database when the statement was bound."""
+    return pa.scalar(call.option("database"), pa.string())
 
 
-for _name, _length in (("MD5", 32), ("SHA1", 40), ("SHA224", 56), ("SHA256", 64), ("SHA384", 96), ("SHA512", 128)):
-    _hash_function(_name, _length)
+def _never_runs(args: tuple[Expr, ...], span: Span | None) -> Expr:
+    raise BindError(
+        "marker-function",
+        "SOURCE_WATERMARK() is a declarative marker function and doesn't have concrete runtime implementation. It can "
+        "only be used as a single expression in a WATERMARK FOR clause in the CREATE TABLE DDL.",
+        span,
+    )
 
 
-@scalar("TO_BASE64(STRING) -> STRING", spark=None)
-def to_base64(text: Any) -> Any:
-    """The UTF-8 bytes in base 64."""
-    return map_distinct(text, lambda word: base64.b64encode(word.encode()).decode(), pa.string())
-
-
-@scalar("FROM_BASE64(STRING) -> STRING", spark=None)
-def from_base64(text: Any) -> Any:
-    """The text whose bytes are given in base 64."""
-    return map_distinct(text, lambda word: base64.b64decode(word).decode("utf-8", "replace"), pa.string())
+@scalar("SOURCE_WATERMARK() -> TIMESTAMP_LTZ(3)", rewrite=_never_runs, deterministic=False, spark=None)
+def source_watermark() -> Any:
+    """Marks a WATERMARK clause whose watermarks the source itself makes; no value anywhere else."""
+    raise InternalError("SOURCE_WATERMARK() has no value")

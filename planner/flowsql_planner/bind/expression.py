@@ -217,7 +217,8 @@ class ExpressionBinder:
             raise BindError("not-an-aggregate", f"'{name}' is not an aggregate function", node.span)
         if node.quantifier is not None:
             raise BindError("not-an-aggregate", f"DISTINCT/ALL not allowed with {name} function", node.span)
-        return self.call(name, self._arguments(node), (), node.span)
+        options = (("database", self.context.catalogs.current_database),) if name == "CURRENT_DATABASE" else ()
+        return self.call(name, self._arguments(node), options, node.span)
 
     def _arguments(self, node: ast.FunctionCall) -> list[Expr]:
         bound = []

@@ -1,0 +1,144 @@
+"""Where text stands in text, and text taken apart: POSITION, INSTR, STARTSWITH, SPLIT, ELT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import ExecutionError
+from flowsql_core.eval.columns import make_array, validity, values_and_validity
+from flowsql_core.eval.distinct import map_distinct, map_rows
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, first_byte
+from flowsql_core.eval.utf16 import joined, units
+from flowsql_core.expr import Expr
+from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
+from flowsql_core.types import logical as t
+from flowsql_core.types.coerce import common_type
+
+
+def _column(datum: Any, n: int) -> pa.Array:
+    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+
+
+@scalar("POSITION(STRING, STRING, [INTEGER]) -> INT", aliases=("LOCATE",), spark=None)
+def position(call: Invocation, needle: Any, text: Any, start: Any = None) -> Any:
+    """Where the first argument stands in the second, from ``start`` on; 0 when nowhere."""
+    if isinstance(needle, pa.Array) and len(needle) == 1 and isinstance(text, pa.Scalar):
+        return pa.array([_find(text.as_py(), needle[0].as_py(), 1 if start is None else start.as_py())], pa.int32())
+    if start is None and isinstance(needle, pa.Scalar):
+        if not needle.is_valid:
+            return pa.nulls(call.n, pa.int32())
+        return _first_position(text, needle.as_py())
+    columns = [datum for datum in (_column(text, call.n), needle, start) if datum is not None]
+    return map_rows(columns, _find, pa.int32())
+
+
+def _first_position(text: pa.Array, needle: str) -> pa.Array:
+    if needle and len(text) >= KERNEL_ROWS:
+        found = make_array(first_byte(text, needle), validity(text), pa.int32())
+    else:
+        found = pc.find_substring(text, needle)
+    ascii_only = pc.all(pc.string_is_ascii(text)).as_py() in (True, None)
+    if ascii_only:
+        return pc.add(found, pa.scalar(1, pa.int32()))
+    # Bytes before the match as characters.
+    return map_distinct(text, lambda word: word.find(needle) + 1, pa.int32())
+
+
+def _find(word: str | None, needle: str | None, start: int | None = 1) -> int | None:
+    if word is None or needle is None or start is None:
+        return None
+    if not needle:
+        return 1
+    return 0 if start <= 0 else word.find(needle, start - 1) + 1
+
+
+@scalar("INSTR(STRING, STRING, [INTEGER], [INTEGER]) -> INT", spark=None)
+def instr(call: Invocation, text: Any, needle: Any, start: Any = None, nth: Any = None) -> Any:
+    """Where the ``nth`` occurrence stands, from ``start`` on (backwards when negative); 0 when nowhere."""
+    if start is None and isinstance(needle, pa.Scalar) and needle.is_valid:
+        return _first_position(text, needle.as_py())
+    given = [datum for datum in (text, needle, start, nth) if datum is not None]
+    return map_rows([_column(given[0], call.n), *given[1:]], _instr_one, pa.int32())
+
+
+def _instr_one(word: str, needle: str, start: int = 1, nth: int = 1) -> int:
+    if not needle:
+        return 1
+    if nth <= 0:
+        raise ExecutionError("bad-argument", f"nthAppearance must be positive: {nth}")
+    if start == 0:
+        return 0
+    if start > 0:
+        place = start - 2
+        for _ in range(nth):
+            place = word.find(needle, place + 1)
+            if place < 0:
+                return 0
+        return place + 1
+    place = len(word) + start + len(needle)
+    for _ in range(nth):
+        place = word.rfind(needle, 0, max(place, 0))
+        if place < 0:
+            return 0
+        place += len(needle) - 1
+    return place - len(needle) + 2
+
+
+@scalar("STARTSWITH(STRING, STRING) -> BOOLEAN", "STARTSWITH(BINARY, BINARY) -> BOOLEAN", spark=None)
+def startswith(call: Invocation, text: Any, start: Any) -> Any:
+    """Whether the first argument begins with the second."""
+    if isinstance(start, pa.Scalar) and start.is_valid:
+        return pc.starts_with(text, start.as_py())
+    columns = [_column(text, call.n), start]
+    return map_rows(columns, lambda word, part: word.startswith(part), pa.bool_())
+
+
+@scalar("ENDSWITH(STRING, STRING) -> BOOLEAN", "ENDSWITH(BINARY, BINARY) -> BOOLEAN", spark=None)
+def endswith(call: Invocation, text: Any, end: Any) -> Any:
+    """Whether the first argument ends with the second."""
+    if isinstance(end, pa.Scalar) and end.is_valid:
+        return pc.ends_with(text, end.as_py())
+    columns = [_column(text, call.n), end]
+    return map_rows(columns, lambda word, part: word.endswith(part), pa.bool_())
+
+
+@scalar("SPLIT(STRING, STRING) -> ARRAY<STRING>", spark=None)
+def split(call: Invocation, text: Any, separator: Any) -> Any:
+    """All pieces between separators; every character when the separator is empty, none of the empty text."""
+    type_ = pa.list_(pa.string())
+
+    def pieces_of(word: str, mark: str) -> list[str]:
+        return [] if not word else word.split(mark) if mark else [joined(unit) for unit in units(word)]
+
+    if isinstance(separator, pa.Scalar):
+        if not separator.is_valid:
+            return pa.nulls(call.n, type_)
+        return map_distinct(text, lambda word: pieces_of(word, separator.as_py()), type_)
+    return map_rows([_column(text, call.n), separator], pieces_of, type_)
+
+
+def _choice_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    return common_type([arg.type for arg in args[1:]])
+
+
+@scalar(
+    "ELT(INTEGER, STRING, STRING...) -> STRING",
+    "ELT(INTEGER, BINARY, BINARY...) -> BYTES",
+    nulls=NULLABLE,
+    returns=_choice_type,
+    spark="ELT({0}, {1})",
+)
+def elt(call: Invocation, index: Any, *choices: Any) -> Any:
+    """The argument at a position (from 1); NULL where there is none."""
+    values, valid = values_and_validity(_column(index, call.n))
+    place = values.astype(np.int64)
+    known = (place >= 1) & (place <= len(choices))
+    known = known if valid is None else known & valid
+    columns = [_column(choice, call.n) for choice in choices]
+    rows = np.where(known, place - 1, 0) * call.n + np.arange(call.n)
+    return pc.take(pa.concat_arrays(columns), pa.array(rows, mask=~known), boundscheck=False)
