@@ -7,9 +7,8 @@ Source: the xxHash specification, XXH64, seed 0.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from flowsql_core.kernels.lazy import kernel
+from flowsql_core.kernels.lazy import device, kernel
 
 P1 = np.uint64(11400714785074694791)
 P2 = np.uint64(14029467366897019727)
@@ -19,22 +18,22 @@ P5 = np.uint64(2870177450012600261)
 _U = np.uint64
 
 
-@njit
+@device
 def _rotl(x, r):
     return (x << r) | (x >> (_U(64) - r))
 
 
-@njit
+@device
 def _round(acc, word):
     return _rotl(acc + word * P2, _U(31)) * P1
 
 
-@njit
+@device
 def _merge(h, v):
     return (h ^ _round(_U(0), v)) * P1 + P4
 
 
-@njit
+@device
 def _avalanche(h):
     h = (h ^ (h >> _U(33))) * P2
     h = (h ^ (h >> _U(29))) * P3
@@ -75,7 +74,7 @@ def xxh64_words(words, masks, out):
         out[i] = _avalanche(h)
 
 
-@njit
+@device
 def _read64(data, at):
     word = _U(0)
     for k in range(8):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import FunctionType
+from typing import Any, TypeVar
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_devices: dict[Callable[..., Any], Any] = {}
 
 
 class Kernel:
@@ -21,7 +25,7 @@ class Kernel:
         if self._compiled is None:
             from numba import njit
 
-            self._compiled = njit(self._signature, cache=True, nogil=True)(self._function)
+            self._compiled = njit(self._signature, cache=True, nogil=True)(_linked(self._function))
         return self._compiled(*args)
 
 
@@ -32,3 +36,33 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Kernel]:
         return Kernel(signature, function)
 
     return declare
+
+
+def device(function: _F) -> _F:
+    """Declare a function that kernels call; it stays a Python function until a kernel that calls it is compiled."""
+    _devices[function] = None
+    return function
+
+
+def _linked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with compiled functions in place of the device functions that it names."""
+    assert isinstance(function, FunctionType)
+    names = {
+        name: _dispatcher(found)
+        for name in function.__code__.co_names
+        if isinstance(found := function.__globals__.get(name), FunctionType) and found in _devices
+    }
+    if not names:
+        return function
+    linked = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
+    linked.__module__ = function.__module__
+    linked.__qualname__ = function.__qualname__
+    return linked
+
+
+def _dispatcher(function: Callable[..., Any]) -> Any:
+    if _devices[function] is None:
+        from numba import njit
+
+        _devices[function] = njit(_linked(function))
+    return _devices[function]

@@ -8,9 +8,8 @@ Codes that look at the count stand before the COUNT that raises it.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from flowsql_core.kernels.lazy import kernel
+from flowsql_core.kernels.lazy import device, kernel
 from flowsql_runtime.kernels.byte_arena import compare
 
 (
@@ -40,7 +39,7 @@ FINE, MORE_THAN_ONE = 0, 1
 _U = np.uint64
 
 
-@njit
+@device
 def _fold_moments(acc, doubles, slot, at, x, sign):
     """Welford's update of (count, mean, sum of squared differences); taking back is the same backwards."""
     n = acc[slot, at] + sign
@@ -54,7 +53,7 @@ def _fold_moments(acc, doubles, slot, at, x, sign):
     doubles[slot, at + 2] += sign * delta * (x - doubles[slot, at + 1])
 
 
-@njit
+@device
 def merge_moments(acc, doubles, slot, at, n, mean, squares):
     """Chan's merge of two partial moments."""
     have = acc[slot, at]

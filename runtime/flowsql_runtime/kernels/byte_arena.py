@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from numba import njit
-
-from flowsql_core.kernels.lazy import kernel
+from flowsql_core.kernels.lazy import device, kernel
 
 #: First position in use, so that 0 can mean NULL.
 START = 8
 
 
-@njit
+@device
 def length_at(arena, at):
     """Length of the value at a reference."""
     length = 0
@@ -19,7 +17,7 @@ def length_at(arena, at):
     return length
 
 
-@njit
+@device
 def compare(arena, x, y):
     """-1, 0 or 1 by unsigned bytes, as Flink compares strings."""
     a = length_at(arena, x)

@@ -11,9 +11,8 @@ arena, where 8 bytes of length stand before the bytes.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from flowsql_core.kernels.lazy import kernel
+from flowsql_core.kernels.lazy import device, kernel
 
 LIVE, NEXT, FREE, ARENA, GARBAGE = 0, 1, 2, 3, 4
 META_SIZE = 5
@@ -26,7 +25,7 @@ _ADDRESS = np.uint64(0x00FFFFFFFFFFFFFF)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@njit
+@device
 def _length_at(arena, at):
     length = 0
     for k in range(8):
@@ -34,7 +33,7 @@ def _length_at(arena, at):
     return length
 
 
-@njit
+@device
 def _same_bytes(arena, x, scratch, y):
     length = _length_at(arena, x)
     if length != _length_at(scratch, y):

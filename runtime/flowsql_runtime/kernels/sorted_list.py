@@ -8,16 +8,15 @@ An entry is one (slot, value) with a count. An entry whose count fell to zero st
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from flowsql_core.kernels.lazy import kernel
+from flowsql_core.kernels.lazy import device, kernel
 from flowsql_runtime.kernels.byte_arena import compare
 
 INTEGER, DOUBLE, WIDE, BYTES = 0, 1, 2, 3
 _LEFT, _RIGHT, _INSIDE = 0, 1, 2
 
 
-@njit
+@device
 def _before(words, doubles, arena, a, b, kind, largest):
     if kind == DOUBLE:
         x = doubles[a, 0]
@@ -38,7 +37,7 @@ def _before(words, doubles, arena, a, b, kind, largest):
     return words[a, 0] > words[b, 0] if largest else words[a, 0] < words[b, 0]
 
 
-@njit
+@device
 def _meld(words, doubles, arena, heap, a, b, kind, largest):
     if a < 0:
         return b
