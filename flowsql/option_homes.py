@@ -17,6 +17,9 @@ OPTION_HOMES: Final = {
     "flowsql.print.format": "flowsql_connectors.print",
     "flowsql.source.batch-rows": "flowsql_runtime.operators.source",
     "io.tmp.dirs": "flowsql_runtime.network.spill",
+    "metrics.latency.granularity": "flowsql_runtime.metrics.latency",
+    "metrics.latency.history-size": "flowsql_runtime.metrics.latency",
+    "metrics.latency.interval": "flowsql_runtime.metrics.latency",
     "parallelism.default": "flowsql_core.config",
     "pipeline.auto-watermark-interval": "flowsql_core.config",
     "pipeline.max-parallelism": "flowsql_planner.translate.options",
@@ -42,4 +45,5 @@ OPTION_HOMES: Final = {
     "table.optimizer.distinct-agg.split.enabled": "flowsql_planner.physical.options",
     "table.optimizer.reuse-source-enabled": "flowsql_planner.physical.options",
     "table.optimizer.reuse-sub-plan-enabled": "flowsql_planner.physical.options",
+    "table.plan.force-recompile": "flowsql.table.plans",
 }

@@ -55,6 +55,7 @@ from flowsql_runtime.time.processing import ProcessingTime
 from flowsql_runtime.time.timers import TimerService
 
 if TYPE_CHECKING:
+    from flowsql_runtime.metrics.latency import LatencyTracking
     from flowsql_runtime.network.spill import SpillSpace
 
 
@@ -129,6 +130,7 @@ class _Builder:
         self._blocking = blocking_edges(self._graph, configuration)
         self._blocking_share_bytes = 0
         self._channel_bytes = self._reserve_channels(configuration.get(CHANNEL_BYTES))
+        self._latency = latency_tracking(configuration)
         self._parameters = dict(configuration.items())
         self._mailboxes: dict[tuple[int, int], Mailbox] = {}
         self._queues: dict[tuple[int, int], ConsumerQueue] = {}
@@ -235,6 +237,7 @@ class _Builder:
             key_groups=key_group_range(vertex.max_parallelism, vertex.parallelism, subtask),
             on_snapshot=job.on_snapshot,
             ends_early=job.cut is None,
+            latency_interval_ms=0 if self._latency is None else self._latency.interval_ms,
         )
 
     def _writer(
@@ -309,6 +312,8 @@ class _Builder:
                     targets = main if edge.tag is None else side.setdefault(edge.tag, [])
                     targets.append(RecordWriterOutput(writer))
             made = nodes[node.id]
+            if self._latency is not None:
+                made.report_latency = self._latency.reporter(made.metrics, node.uid, self._job.processing_time.clock)
             made.output = self._output_class(made.metrics, main, side)
             context = self._context(vertex, node, subtask, made.metrics, mailbox, rng, progress)
             made.operator.setup(context, made.output)
@@ -360,6 +365,15 @@ def blocking_edges(graph: JobGraph, configuration: Configuration) -> frozenset[i
     return frozenset(
         position for position, edge in enumerate(graph.edges) if edge.partition_type is ResultPartitionType.BLOCKING
     )
+
+
+def latency_tracking(configuration: Configuration) -> LatencyTracking | None:
+    """How the job measures latency; what does so is loaded only for jobs that ask."""
+    if configuration.text("metrics.latency.interval") is None:
+        return None
+    from flowsql_runtime.metrics.latency import LatencyTracking
+
+    return LatencyTracking.of(configuration)
 
 
 def make_spill_space(graph: JobGraph, configuration: Configuration, job_id: str) -> SpillSpace | None:

@@ -6,8 +6,11 @@ by the reader.
 
 from __future__ import annotations
 
+import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from flowsql_core.element import MIN_WATERMARK
 
@@ -27,12 +30,69 @@ class Counter:
         self.value += by
 
 
+class Histogram:
+    """The distribution of the last ``size`` values, by Flink's names (``p99``, ``stddev`` ...)."""
+
+    __slots__ = ("_values", "count")
+
+    def __init__(self, size: int) -> None:
+        self._values: deque[int] = deque(maxlen=size)
+        #: All values that ever came, forgotten ones included.
+        self.count = 0
+
+    def update(self, value: int) -> None:
+        """Note a value (owning thread)."""
+        self._values.append(value)
+        self.count += 1
+
+    def statistics(self) -> dict[str, Number]:
+        """``count``, ``min``, ``max``, ``mean``, ``stddev`` and quantiles of what is kept (any thread)."""
+        values = sorted(self._values.copy())
+        if not values:
+            return {"count": self.count}
+        mean = sum(values) / len(values)
+        spread = sum((value - mean) ** 2 for value in values) / (len(values) - 1) if len(values) > 1 else 0.0
+        found: dict[str, Number] = {
+            "count": self.count,
+            "min": values[0],
+            "max": values[-1],
+            "mean": mean,
+            "stddev": math.sqrt(spread),
+        }
+        found.update((name, _quantile(values, share)) for name, share in QUANTILES)
+        return found
+
+
+#: Statistics of a histogram that are quantiles.
+QUANTILES: Final = (
+    ("median", 0.5),
+    ("p75", 0.75),
+    ("p90", 0.9),
+    ("p95", 0.95),
+    ("p98", 0.98),
+    ("p99", 0.99),
+    ("p999", 0.999),
+)
+
+
+def _quantile(values: list[int], share: float) -> float:
+    """Of sorted values, interpolated at ``share * (n + 1)`` as Commons Math does, which Flink uses."""
+    at = share * (len(values) + 1)
+    below = int(at)
+    if below < 1:
+        return values[0]
+    if below >= len(values):
+        return values[-1]
+    return values[below - 1] + (at - below) * (values[below] - values[below - 1])
+
+
 class OperatorMetrics:
     """Metrics of one operator in one subtask. Written by its task only."""
 
     __slots__ = (
         "_counters",
         "_gauges",
+        "_histograms",
         "accumulators",
         "input_watermark_ms",
         "name",
@@ -51,6 +111,7 @@ class OperatorMetrics:
         self.output_watermark_ms = MIN_WATERMARK
         self._counters: dict[str, Counter] = {}
         self._gauges: dict[str, Callable[[], Number]] = {}
+        self._histograms: dict[str, Histogram] = {}
         #: Job-wide sums that the program asks for when the job ended.
         self.accumulators: dict[str, int] = {}
 
@@ -65,6 +126,14 @@ class OperatorMetrics:
     def gauge(self, name: str, read: Callable[[], Number]) -> None:
         """A value that is computed when somebody looks; ``read`` runs in the looker's thread."""
         self._gauges[name] = read
+
+    def histogram(self, name: str, size: int) -> Histogram:
+        """The histogram under a name, made on first use with room for ``size`` values."""
+        return self._histograms.setdefault(name, Histogram(size))
+
+    def histograms(self) -> dict[str, Histogram]:
+        """All histograms by name."""
+        return dict(self._histograms)
 
     def accumulate(self, name: str, by: int) -> None:
         """Add to a job-wide sum (``Job.accumulators``)."""
@@ -158,6 +227,10 @@ class JobMetrics:
     def task_total(self, metric: str) -> Number:
         """Sum of a task metric (``numBytesOut`` ...) over all subtasks."""
         return sum(task.values().get(metric, 0) for task in self.tasks)
+
+    def histograms(self) -> Mapping[str, Histogram]:
+        """All histograms by name; operator and subtask stand in the names."""
+        return {name: found for operator in self.operators() for name, found in operator.histograms().items()}
 
     def accumulators(self) -> Mapping[str, int]:
         """Job-wide sums of what operators accumulated."""

@@ -65,6 +65,7 @@ class RecordWriter:
         self._target_rows = target_rows
         self._pending = [_Pending() for _ in channels]
         self._any_pending = False
+        self._turn = -1
         self._lock = threading.Lock()
         self._failure: BaseException | None = None
         self._maybe_full: set[LocalChannel] = set()
@@ -91,6 +92,14 @@ class RecordWriter:
             for index, channel in enumerate(self._channels):
                 self._flush(index)
                 channel.put(element)
+
+    def send_in_turn(self, element: Element) -> None:
+        """An element for one receiver, behind what was emitted for it; the next one goes to the next receiver."""
+        self._check()
+        with self._lock:
+            self._turn = (self._turn + 1) % len(self._channels)
+            self._flush(self._turn)
+            self._channels[self._turn].put(element)
 
     def end(self) -> None:
         """No more elements."""
@@ -257,8 +266,8 @@ class RecordWriterOutput:
         self._writer.broadcast(status)
 
     def emit_latency_marker(self, marker: LatencyMarker) -> None:
-        """To every channel, in order."""
-        self._writer.broadcast(marker)
+        """To one channel, each in turn, in order with its rows."""
+        self._writer.send_in_turn(marker)
 
     def end(self) -> None:
         """No more elements on any channel."""

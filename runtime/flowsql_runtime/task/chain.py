@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,6 +89,8 @@ class ChainingOutput:
 
     def emit_latency_marker(self, marker: LatencyMarker) -> None:
         """A marker for the next operator."""
+        if self._node.report_latency is not None:
+            self._node.report_latency(marker)
         self._node.operator.process_latency_marker(self._input_index, marker)
 
     def end(self) -> None:
@@ -129,7 +131,7 @@ class OperatorOutput:
     Time and markers go to every target, side outputs included, as in Flink.
     """
 
-    __slots__ = ("_all", "_main", "_metrics", "_side")
+    __slots__ = ("_all", "_main", "_marked", "_metrics", "_side")
 
     def __init__(
         self,
@@ -141,6 +143,7 @@ class OperatorOutput:
         self._main: Target | None = _joined(main)
         self._side = {tag: _joined(targets) for tag, targets in side.items()}
         self._all = (*main, *(target for targets in side.values() for target in targets))
+        self._marked = -1
 
     def collect(self, batch: ChangelogBatch) -> None:
         """Rows of the main output."""
@@ -173,9 +176,10 @@ class OperatorOutput:
             target.emit_watermark_status(status)
 
     def emit_latency_marker(self, marker: LatencyMarker) -> None:
-        """To every target."""
-        for target in self._all:
-            target.emit_latency_marker(marker)
+        """To one target, each in turn: markers measure ways, they do not multiply (Flink draws one)."""
+        if self._all:
+            self._marked = (self._marked + 1) % len(self._all)
+            self._all[self._marked].emit_latency_marker(marker)
 
     def end(self) -> None:
         """To every target."""
@@ -190,10 +194,11 @@ class OperatorOutput:
 class BroadcastingOutputCollector:
     """One output with several consumers, each chained or written; batches are shared, not copied."""
 
-    __slots__ = ("_targets",)
+    __slots__ = ("_marked", "_targets")
 
     def __init__(self, targets: Sequence[Target]) -> None:
         self._targets = tuple(targets)
+        self._marked = -1
 
     def collect(self, batch: ChangelogBatch) -> None:
         """To each."""
@@ -211,9 +216,9 @@ class BroadcastingOutputCollector:
             target.emit_watermark_status(status)
 
     def emit_latency_marker(self, marker: LatencyMarker) -> None:
-        """To each."""
-        for target in self._targets:
-            target.emit_latency_marker(marker)
+        """To one, each in turn."""
+        self._marked = (self._marked + 1) % len(self._targets)
+        self._targets[self._marked].emit_latency_marker(marker)
 
     def end(self) -> None:
         """To each."""
@@ -257,7 +262,17 @@ def freeze(batch: ChangelogBatch) -> None:
 class ChainedOperator:
     """An operator with its place in the chain: output, metrics, and how many of its inputs are still open."""
 
-    __slots__ = ("_open_inputs", "metrics", "name", "node_id", "operator", "output", "stopped", "uid")
+    __slots__ = (
+        "_open_inputs",
+        "metrics",
+        "name",
+        "node_id",
+        "operator",
+        "output",
+        "report_latency",
+        "stopped",
+        "uid",
+    )
 
     def __init__(self, node_id: int, uid: str, name: str, operator: Operator[Any], metrics: OperatorMetrics) -> None:
         self.node_id = node_id
@@ -267,6 +282,8 @@ class ChainedOperator:
         self.metrics = metrics
         self.output: OperatorOutput
         self._open_inputs = max(1, operator.number_of_inputs)
+        #: Notes the age of a latency marker; None where the job measures none.
+        self.report_latency: Callable[[LatencyMarker], None] | None = None
         #: The operator said that it needs no more input.
         self.stopped = False
 

@@ -62,6 +62,7 @@ class StreamTask:
         key_groups: range,
         on_snapshot: SnapshotListener | None = None,
         ends_early: bool = True,
+        latency_interval_ms: int = 0,
     ) -> None:
         self.vertex_id = vertex_id
         self.subtask = subtask
@@ -84,6 +85,8 @@ class StreamTask:
         #: Nobody needs what this task makes: its operators are satisfied, or its receivers are.
         self._unwanted = False
         self._ends_early = ends_early
+        self._latency_interval_ms = latency_interval_ms
+        self._marker_due_ms: int | None = None
         for node in chain.operators:
             node.operator.ctx.stop_input = partial(self._stop_input, node)
         for writer in self.writers:
@@ -135,6 +138,8 @@ class StreamTask:
 
     def _run_source(self, source: SourceOperator[Any]) -> None:
         head = self._chain.head
+        if self._latency_interval_ms:
+            self._marker_due_ms = self._processing_time.clock.now_ms()
         while self._running:
             self._between_inputs()
             if self._unwanted:
@@ -207,6 +212,8 @@ class StreamTask:
                 case WatermarkStatus():
                     head.operator.process_watermark_status(input_index, element)
                 case LatencyMarker():
+                    if head.report_latency is not None:
+                        head.report_latency(element)
                     head.operator.process_latency_marker(input_index, element)
                 case CheckpointBarrier():
                     self._gates_without_barrier -= 1
@@ -251,7 +258,7 @@ class StreamTask:
         self.metrics.idle_ns += perf_counter_ns() - began_ns
 
     def _next_timer_ms(self) -> int | None:
-        due: int | None = None
+        due = self._marker_due_ms
         for timers in self._timers:
             at = timers.next_processing_ms
             if at is not None and (due is None or at < due):
@@ -267,6 +274,10 @@ class StreamTask:
         now_ms = self._processing_time.clock.now_ms()
         for node in self._chain.operators:
             self._fire(node, now_ms)
+        if self._marker_due_ms is not None and self._marker_due_ms <= now_ms:
+            self._marker_due_ms = now_ms + self._latency_interval_ms
+            head = self._chain.head
+            head.output.emit_latency_marker(LatencyMarker(now_ms, head.uid, self.subtask))
 
     def _fire(self, node: ChainedOperator, now_ms: int) -> None:
         at = node.operator.ctx.timers.next_processing_ms
