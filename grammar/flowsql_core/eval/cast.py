@@ -16,7 +16,7 @@ from flowsql_core.eval.columns import Bools, as_type, make_array, validity, valu
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.format_text import text_of
 from flowsql_core.eval.parse_text import parse_text_column
-from flowsql_core.eval.time import DAY_MS, UNITS_PER_SECOND, local_to_utc, utc_to_local
+from flowsql_core.eval.time import DAY_MS, UNITS_PER_SECOND, local_to_utc, require_range, utc_to_local
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.coerce import length_of
@@ -129,6 +129,8 @@ def _converted(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bo
             return pc.not_equal(array, pa.scalar(0, array.type))
         case t.DecimalType(), t.DecimalType():
             return _decimal_to_decimal(array, src, dst)
+        case t.DecimalType(), t.YearMonthIntervalType() | t.DayTimeIntervalType():
+            return _decimal_to_number(array, src, t.BIGINT, target)
         case t.DecimalType(), t.NumericType():
             return _decimal_to_number(array, src, dst, target)
         case t.IntegerType(), t.DecimalType():
@@ -221,10 +223,12 @@ def _moments(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, context: E
     values, valid = values_and_validity(array)
     target = to_arrow(dst)
     if isinstance(src, t.TimeType):
-        if not isinstance(dst, t.TimeType):
-            raise NotSupportedYetError(f"casting {src.as_nullable()} to {dst.as_nullable()}")
-        step = 10 ** max(0, 3 - dst.precision)
-        return make_array(values // step * step, valid, target)
+        if isinstance(dst, t.TimeType):
+            step = 10 ** max(0, 3 - dst.precision)
+            return make_array(values // step * step, valid, target)
+        # A time alone is a time of the first day.
+        array, src = make_array(values.astype(np.int64), valid, pa.timestamp("ms")), t.TimestampType(precision=3)
+        return _moments(array, src, dst, context)
     # Everything else goes through wall clock in the finer of both units.
     wall, per_second = _wall_clock(values.astype(np.int64), src, dst, context)
     per_day = 86_400 * per_second
@@ -237,6 +241,8 @@ def _moments(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, context: E
             return make_array((millis // step * step).astype(np.int32), valid, target)
         case t.TimestampType(precision=precision) | t.TimestampLtzType(precision=precision):
             wanted = UNITS_PER_SECOND[target.unit]
+            if wanted > per_second:
+                require_range(wall // per_second if valid is None else np.where(valid, wall // per_second, 0), target)
             wall = wall * (wanted // per_second) if wanted >= per_second else wall // (per_second // wanted)
             digits = {"ms": 3, "us": 6, "ns": 9}[target.unit]
             if precision < digits:

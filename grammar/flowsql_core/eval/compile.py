@@ -25,7 +25,22 @@ from flowsql_core.eval.literal import is_literal_type, literal_scalar, scalar_to
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform
 from flowsql_core.functions.registry import FunctionDef, Invocation, find_definition
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import BigIntType, DoubleType, FloatType
+from flowsql_core.types.logical import (
+    ApproximateType,
+    ArrayType,
+    BigIntType,
+    BooleanType,
+    CharType,
+    DateType,
+    DayTimeIntervalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    MapType,
+    TimeType,
+    VarCharType,
+    YearMonthIntervalType,
+)
 
 #: A column, or one value for all rows.
 Datum = Any
@@ -99,11 +114,17 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
     place where a row breaks a rule.
     """
     builder = _Builder(context)
-    steps = [builder.step(fold(expr, context)) for expr in exprs]
+    folded = [fold(expr, context) for expr in exprs]
+    steps = [builder.step(expr) for expr in folded]
+    defaults = [_missing_default(expr) for expr in folded]
 
     def project(columns: Sequence[pa.Array], n: int) -> list[pa.Array]:
         frame = _Frame(columns, n)
-        return [_as_column(step(frame), n) for step in steps]
+        made = [_as_column(step(frame), n) for step in steps]
+        return [
+            column if default is None or not column.null_count else pc.fill_null(column, default)
+            for column, default in zip(made, defaults, strict=True)
+        ]
 
     return project
 
@@ -118,6 +139,41 @@ def compile_condition(expr: Expr, context: EvalContext) -> Condition:
     return keep
 
 
+def _missing_default(expr: Expr) -> pa.Scalar | None:
+    """What a projected ``array[i]`` or ``map[key]`` of NOT NULL elements holds where there is no such element.
+
+    Flink keeps such a value for never NULL and writes its type's default (-1, FALSE, an empty text); inside of other
+    expressions it is NULL.
+    """
+    if not _is_item_for_sure(expr):
+        return None
+    match expr.type:
+        case CharType(length=length):
+            value: Any = " " * length
+        case VarCharType():
+            value = ""
+        case BooleanType():
+            value = False
+        case TimeType():
+            value = 0
+        case IntegerType() | ApproximateType() | DateType() | DayTimeIntervalType() | YearMonthIntervalType():
+            value = -1
+        case _:
+            return None
+    return literal_scalar(Literal(value, expr.type))
+
+
+def _is_item_for_sure(expr: Expr) -> bool:
+    if not isinstance(expr, Call) or expr.function != "ITEM" or expr.args[1] == Literal(None, expr.args[1].type):
+        return False
+    match expr.args[0].type:
+        case ArrayType(element=element):
+            return not element.nullable
+        case MapType(value=value):
+            return not value.nullable
+    return False
+
+
 def fold(expr: Expr, context: EvalContext) -> Expr:
     """Constant, deterministic sub-trees replaced by literals; what would fail stays, to fail only if evaluated."""
 
@@ -125,6 +181,8 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
         match node:
             case InputRef() | Literal():
                 return node
+            case Call(function="IS NULL" | "IS NOT NULL", args=(held,)) if _is_item_for_sure(held):
+                return Literal(node.function == "IS NOT NULL", node.type, node.span)
             case Call():
                 definition = find_definition(node)
                 if not definition.deterministic:
@@ -146,7 +204,8 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
             value = _as_column(step(_Frame((), 1)), 1)[0]
         except FlowSqlError:
             return node
-        if not value.is_valid and not node.type.nullable:
+        if not value.is_valid and (not node.type.nullable or _is_item_for_sure(node)):
+            # A missing element is another value where it is projected.
             # A DECIMAL that overflowed: the sink complains about the NULL, with the column's own type.
             return node
         return replace(scalar_to_literal(value, node.type), span=node.span)

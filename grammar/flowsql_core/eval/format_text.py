@@ -174,6 +174,15 @@ def _nested_text(array: pa.Array, type_: t.LogicalType, context: EvalContext) ->
     match type_:
         case t.ArrayType(element=element):
             return _enclosed(array, _shown(array.values, element, context), "[", "]")
+        case t.BitmapType():
+            from flowsql_core.eval.bitmaps import bitmap_text
+
+            return bitmap_text(array)
+        case t.VariantType():
+            # Imported here: texts are cast everywhere, VARIANT is rare.
+            from flowsql_core.eval.variant import variant_text
+
+            return variant_text(array)
         case t.MapType(key=key, value=value):
             entries = pc.binary_join_element_wise(
                 _shown(array.keys, key, context), _shown(array.items, value, context), "="
@@ -186,6 +195,9 @@ def _nested_text(array: pa.Array, type_: t.LogicalType, context: EvalContext) ->
             return _enclosed(array, entries, "{", "}")
         case t.RowType(fields=fields):
             parts = [_shown(pc.struct_field(array, [index]), field.type, context) for index, field in enumerate(fields)]
+            if isinstance(type_, t.StructuredType):
+                named = zip(fields, parts, strict=True)
+                parts = [pc.binary_join_element_wise(f"{field.name}=", part, "") for field, part in named]
             inner = pc.binary_join_element_wise(*parts, ", ") if parts else pa.repeat("", len(array))
             text = pc.binary_join_element_wise("(", inner, ")", "")
             return _masked(text, validity(array))

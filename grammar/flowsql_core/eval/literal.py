@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Literal
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import timestamp_unit, to_arrow
@@ -17,7 +18,14 @@ _NANOS_PER = {"ms": 1_000_000, "us": 1000, "ns": 1}
 def literal_scalar(literal: Literal) -> pa.Scalar:
     """The constant as an Arrow scalar of its type's physical form."""
     type_ = to_arrow(literal.type)
-    return pa.scalar(_physical(literal.value, literal.type), type_)
+    value = _physical(literal.value, literal.type)
+    if pa.types.is_timestamp(type_) and value is not None and not -(2**63) <= value < 2**63:
+        raise NotSupportedYetError(
+            f"a {literal.type.as_nullable()} outside of the years 1678 to 2261",
+            literal.span,
+            "write at most six fractional digits",
+        )
+    return pa.scalar(value, type_)
 
 
 def literal_array(literal: Literal, n: int) -> pa.Array:
@@ -34,7 +42,7 @@ def scalar_to_literal(scalar: pa.Scalar, type_: t.LogicalType) -> Literal:
 
 def is_literal_type(type_: t.LogicalType) -> bool:
     """Whether values of the type can stand in a ``Literal``: scalars, no collections, rows or objects."""
-    nested = t.ArrayType | t.MapType | t.MultisetType | t.RowType | t.RawType | t.DescriptorType
+    nested = t.VariantType | t.ArrayType | t.MapType | t.MultisetType | t.RowType | t.RawType | t.DescriptorType
     return not isinstance(type_, nested)
 
 

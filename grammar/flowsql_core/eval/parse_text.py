@@ -19,7 +19,7 @@ from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.eval.columns import Bools, make_array, validity, values_and_validity
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.decimal import decimal_column
-from flowsql_core.eval.time import UNITS_PER_SECOND, days_from_civil, local_to_utc, month_length
+from flowsql_core.eval.time import UNITS_PER_SECOND, days_from_civil, local_to_utc, month_length, require_range
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 
@@ -245,5 +245,6 @@ def _timestamps(text: pa.Array, precision: int, target: pa.DataType) -> pa.Array
     # 30 February is read as the month's last day ("smart" resolution of java.time).
     day = np.minimum(day, month_length(year, month))
     seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
+    require_range(np.where(good, seconds, 0), target)
     cut = 10 ** (digits - min(precision, digits))
     return make_array(seconds * 10**digits + _fraction(parts, digits) // cut * cut, good, target)

@@ -23,6 +23,7 @@ from flowsql_core.types.logical import (
     INT,
     ArrayType,
     BinaryStringType,
+    BitmapType,
     BooleanType,
     CharacterType,
     Column,
@@ -40,6 +41,7 @@ from flowsql_core.types.logical import (
     TimestampLtzType,
     TimestampType,
     TimeType,
+    VariantType,
     YearMonthIntervalType,
 )
 
@@ -167,6 +169,15 @@ def _render_valid(array: Any, type_: LogicalType, notation: Notation) -> pa.Stri
             return _maps(array, element, INT, notation)
         case RowType():
             return _structs(array, type_, notation)
+        case VariantType():
+            # Imported here: most answers have no such column.
+            from flowsql_core.eval.variant import variant_text
+
+            return json_strings(variant_text(array)) if notation is Notation.JSON else variant_text(array)
+        case BitmapType():
+            from flowsql_core.eval.bitmaps import bitmap_text
+
+            return json_strings(bitmap_text(array)) if notation is Notation.JSON else bitmap_text(array)
     return pc.cast(array, pa.string())
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, ExecutionError
 
 Int64s = npt.NDArray[np.int64]
 DAY_MS = 86_400_000
@@ -146,3 +147,15 @@ def _offset(second: int, zone: str, from_utc: bool) -> int:
     else:
         offset = moment.replace(tzinfo=info).utcoffset()
     return int(offset.total_seconds()) if offset is not None else 0
+
+
+#: Seconds from the epoch that 64 bits of nanoseconds hold.
+_NANOSECOND_RANGE = 2**63 // 10**9
+
+
+def require_range(seconds: npt.NDArray[np.int64], type_: pa.DataType) -> None:
+    """ExecutionError where a moment does not fit a timestamp of nanoseconds; coarser units hold all years of SQL."""
+    if type_.unit == "ns" and len(seconds) and np.abs(seconds).max() >= _NANOSECOND_RANGE:
+        raise ExecutionError(
+            "timestamp-range", "a timestamp of 7 to 9 fractional digits must lie between the years 1678 and 2261"
+        )

@@ -11,6 +11,7 @@ import pyarrow as pa
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError, InternalError
 from flowsql_core.eval.columns import make_array, validity, values_and_validity
+from flowsql_core.eval.nested_lists import Ranges, element_codes, make_map
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import CUSTOM, Invocation, implicit_cast, scalar
 from flowsql_core.span import Span
@@ -97,7 +98,7 @@ def _item_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType |
         return holder.element.as_nullable()
     if isinstance(holder, t.MapType) and common_type((holder.key, index)) is not None:
         return holder.value.as_nullable()
-    if isinstance(holder, t.RowType) and isinstance(args[1], Literal):
+    if isinstance(holder, t.RowType) and not isinstance(holder, t.StructuredType) and isinstance(args[1], Literal):
         found = _row_field(holder, args[1].value)
         return None if found is None else holder.fields[found].type.as_nullable()
     return None
@@ -153,8 +154,12 @@ def _map_value(column: pa.Array, key: Any, n: int) -> pa.Array:
     owner = np.repeat(np.arange(n), sizes)
     entry = np.repeat(offsets[:-1], sizes) + np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     keys = pc.take(column.keys, pa.array(entry))
-    wanted = key if isinstance(key, pa.Scalar) else pc.take(key, pa.array(owner))
-    hits, _ = values_and_validity(pc.fill_null(pc.equal(keys, wanted), False))
+    if pa.types.is_nested(keys.type):
+        codes = element_codes(pa.concat_arrays([keys, _column(key, n)]))
+        hits = codes[: len(keys)] == codes[len(keys) :][owner]
+    else:
+        wanted = key if isinstance(key, pa.Scalar) else pc.take(key, pa.array(owner))
+        hits, _ = values_and_validity(pc.fill_null(pc.equal(keys, wanted), False))
     place = np.full(n, -1, dtype=np.int64)
     # The first entry of a key counts.
     place[owner[hits][::-1]] = entry[hits][::-1]
@@ -196,6 +201,9 @@ def _map_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | 
     value = common_type([arg.type for arg in args[1::2]])
     if key is None or value is None:
         return None
+    if isinstance(value, t.NullType):
+        # Bare NULLs are values of the keys' type.
+        value = key.as_nullable()
     return t.MapType(key=key, value=value, nullable=False)
 
 
@@ -212,26 +220,5 @@ def map_(call: Invocation, *entries: Any) -> Any:
     columns = [_column(entry, call.n) for entry in entries]
     keys = _interleaved(columns[::2], pa.list_(type_.key_type), call.n)
     values = _interleaved(columns[1::2], pa.list_(type_.item_type), call.n)
-    count = len(columns) // 2
-    kept = _last_of_equal_keys(columns[::2], call.n)
-    offsets = np.arange(call.n + 1, dtype=np.int64) * count
-    key_column, value_column = keys.values, values.values
-    if not kept.all():
-        rows = pa.array(np.flatnonzero(kept))
-        key_column, value_column = pc.take(key_column, rows), pc.take(value_column, rows)
-        offsets = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(kept)))[offsets]
-    entry = pa.struct([type_.key_field, type_.item_field])
-    child = pa.StructArray.from_arrays([key_column, value_column], fields=list(entry))
-    return pa.Array.from_buffers(type_, call.n, [None, pa.py_buffer(offsets.astype(np.int32))], children=[child])
-
-
-def _last_of_equal_keys(keys: list[pa.Array], n: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which of the interleaved entries stay, shape (n * number of keys,)."""
-    kept = np.ones((n, len(keys)), dtype=np.bool_)
-    if pa.types.is_nested(keys[0].type):
-        return kept.reshape(-1)
-    for place, key in enumerate(keys):
-        for later in keys[place + 1 :]:
-            same, _ = values_and_validity(pc.fill_null(pc.equal(key, later), False))
-            kept[:, place] &= ~same
-    return kept.reshape(-1)
+    sizes = np.full(call.n, len(columns) // 2, dtype=np.int64)
+    return make_map(keys.values, values.values, Ranges(np.cumsum(sizes) - sizes, sizes, None), type_)

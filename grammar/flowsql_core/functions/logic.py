@@ -39,7 +39,7 @@ def _to_boolean(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...
 
 @scalar("AND(BOOLEAN, BOOLEAN...) -> BOOLEAN", "AND(ANY, ANY...) -> BOOLEAN",
         returns=lambda args, options: _boolean_result(args), nulls=CUSTOM, coerce=_to_boolean,
-        spark="({0} AND {1})")  # fmt: skip
+        spark="({... AND })")  # fmt: skip
 def and_(*operands: Any) -> Any:
     """TRUE when all operands are, FALSE when one is FALSE, else NULL."""
     return reduce(pc.and_kleene, operands)
@@ -47,7 +47,7 @@ def and_(*operands: Any) -> Any:
 
 @scalar("OR(BOOLEAN, BOOLEAN...) -> BOOLEAN", "OR(ANY, ANY...) -> BOOLEAN",
         returns=lambda args, options: _boolean_result(args), nulls=CUSTOM, coerce=_to_boolean,
-        spark="({0} OR {1})")  # fmt: skip
+        spark="({... OR })")  # fmt: skip
 def or_(*operands: Any) -> Any:
     """TRUE when one operand is, FALSE when all are FALSE, else NULL."""
     return reduce(pc.or_kleene, operands)
@@ -123,6 +123,13 @@ def _meeting_type(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
     return common_type((t.without_attribute(a), t.without_attribute(b)))
 
 
+def _check_ordered(args: Sequence[Expr], span: Span | None) -> None:
+    """What ``<`` and its like refuse: Flink orders no nested values and no VARIANT."""
+    for arg in args:
+        if t.is_nested(arg.type) or isinstance(arg.type, t.VariantType):
+            raise BindError("not-comparable", f"Comparable type expected, but was '{arg.type}'.", arg.span or span)
+
+
 def _to_meeting_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
     meet = _meeting_type(args[0].type, args[1].type)
     if meet is None:
@@ -184,28 +191,28 @@ def _always_equal(call: Invocation, a: Any, b: Any) -> bool:
 
 
 @scalar("<(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
-        spark="({0} < {1})")  # fmt: skip
+        check=_check_ordered, spark="({0} < {1})")  # fmt: skip
 def less(a: Any, b: Any) -> Any:
     """Whether the first is less; text by its UTF-8 bytes."""
     return pc.less(*_ordered(a, b))
 
 
 @scalar("<=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
-        spark="({0} <= {1})")  # fmt: skip
+        check=_check_ordered, spark="({0} <= {1})")  # fmt: skip
 def less_equal(a: Any, b: Any) -> Any:
     """Whether the first is less or equal."""
     return pc.less_equal(*_ordered(a, b))
 
 
 @scalar(">(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
-        spark="({0} > {1})")  # fmt: skip
+        check=_check_ordered, spark="({0} > {1})")  # fmt: skip
 def greater(a: Any, b: Any) -> Any:
     """Whether the first is greater."""
     return pc.greater(*_ordered(a, b))
 
 
 @scalar(">=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
-        spark="({0} >= {1})")  # fmt: skip
+        check=_check_ordered, spark="({0} >= {1})")  # fmt: skip
 def greater_equal(a: Any, b: Any) -> Any:
     """Whether the first is greater or equal."""
     return pc.greater_equal(*_ordered(a, b))
@@ -257,7 +264,7 @@ def _to_in_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...
 
 
 @scalar("IN(COMPARABLE, COMPARABLE, COMPARABLE...) -> BOOLEAN", nulls=CUSTOM, returns=_in_type, coerce=_to_in_type,
-        spark="({0} IN ({1}))")  # fmt: skip
+        spark="({0} IN ({1..., }))")  # fmt: skip
 def in_(call: Invocation, operand: Any, *values: Any) -> Any:
     """Whether the operand equals one of the values; NULL when none does and a NULL takes part."""
     if all(isinstance(value, pa.Scalar) for value in values) and not _nested(call):
@@ -319,7 +326,7 @@ def _coalesce_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalTy
     return meet.as_nullable(all(arg.type.nullable for arg in args))
 
 
-@scalar("COALESCE(T, T...) -> T", nulls=CUSTOM, returns=_coalesce_type, spark="COALESCE({0}, {1})")
+@scalar("COALESCE(T, T...) -> T", nulls=CUSTOM, returns=_coalesce_type, spark="COALESCE({..., })")
 def coalesce(*values: Any) -> Any:
     """The first value that is not NULL."""
     return pc.coalesce(*values)
@@ -340,6 +347,7 @@ def ifnull(value: Any, other: Any) -> Any:
 
 
 def _check_comparable(args: Sequence[Expr], span: Span | None) -> None:
+    _check_ordered(args, span)
     for arg in args[1:]:
         if common_type([args[0].type, arg.type]) is None:
             raise BindError(
@@ -378,7 +386,7 @@ def _extreme(call: Invocation, values: tuple[Any, ...], better: Any) -> Any:
     return best if isinstance(best, pa.Array) else pa.array([best.as_py()], to_arrow(call.type))
 
 
-@scalar("TYPEOF(ANY, [BOOLEAN]) -> STRING", nulls=NULLABLE, spark="typeof({0})")
+@scalar("TYPEOF(ANY, [BOOLEAN]) -> STRING", nulls=NULLABLE, spark=None)
 def typeof(call: Invocation, operand: Any, serializable: Any = None) -> Any:
     """The type of the expression as text; ``serializable`` spells STRING and BYTES with their lengths."""
     text = str(call.arg_types[0])

@@ -16,14 +16,16 @@ from flowsql_core.errors import BindError, InternalError, NotSupportedYetError, 
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.expr import Call, Case, Cast, Expr, Literal
 from flowsql_core.functions.signature import Signature, call_text, family_name, parse_signature, summary
+from flowsql_core.functions.spark_form import BY_KERNEL, SparkForm
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import common_type, explicit_cast_allowed
 
 _MODULES = ("logic", "math", "string", "regex", "temporal", "parse_time", "collection", "system",
+            "collection_array", "map_functions", "json_read", "json_write", "variant", "structured",
             "string_edit", "string_search", "digest", "codec", "url", "inet", "character_class",
-            "regex_search", "printf")  # fmt: skip
+            "regex_search", "printf", "bitmap")  # fmt: skip
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -95,7 +97,7 @@ class FunctionDef:
     coerce: Callable[[tuple[Expr, ...], t.LogicalType], tuple[Expr, ...]] | None
     rewrite: Rewrite | None
     check: Callable[[Sequence[Expr], Span | None], None] | None
-    spark: str | None
+    spark: SparkForm
     doc: str
 
     @property
@@ -120,7 +122,7 @@ def scalar(
     rewrite: Rewrite | None = None,
     check: Callable[[Sequence[Expr], Span | None], None] | None = None,
     aliases: tuple[str, ...] = (),
-    spark: str | None = None,
+    spark: SparkForm | None = None,
 ) -> Callable[[Kernel], Kernel]:
     """Declare a scalar function; the decorated function is its kernel, its docstring the manual's text.
 
@@ -135,7 +137,7 @@ def scalar(
         rewrite: makes another expression instead of a call.
         check: refuses matched arguments with a BindError of its own.
         aliases: other names.
-        spark: Spark SQL form with ``{0}`` for the first argument; None: refused on the Spark path.
+        spark: Spark SQL form, see ``spark_form``, or why there is none; None: FlowSQL's kernel runs there.
     """
 
     def register(kernel: Kernel) -> Kernel:
@@ -145,7 +147,7 @@ def scalar(
             signature = parse_signature(text)
             definition = FunctionDef(
                 signature, kernel, nulls, deterministic, raises, costly, passes_call, returns, coerce, rewrite, check,
-                spark, kernel.__doc__ or "",
+                BY_KERNEL if spark is None else spark, kernel.__doc__ or "",
             )  # fmt: skip
             _FUNCTIONS.setdefault(signature.name, []).append(definition)
             for alias in aliases:

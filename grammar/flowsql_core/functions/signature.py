@@ -49,6 +49,8 @@ FAMILIES: dict[str, Family] = {
     "ARRAY": Family("ARRAY", (t.ArrayType,)),
     "MAP": Family("MAP", (t.MapType,)),
     "ROW": Family("ROW", (t.RowType,)),
+    "BITMAP": Family("BITMAP", (t.BitmapType,)),
+    "VARIANT": Family("VARIANT", (t.VariantType,)),
     "MULTISET": Family("MULTISET", (t.MultisetType,)),
 }
 #: Families in which a bare NULL stands for a value of whatever type the others have.

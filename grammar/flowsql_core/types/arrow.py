@@ -30,6 +30,8 @@ _FIXED: dict[type[t.LogicalType], Any] = {
     t.YearMonthIntervalType: pa.int32(),
     t.DayTimeIntervalType: pa.int64(),
     t.NullType: pa.null(),
+    t.VariantType: pa.string(),
+    t.BitmapType: pa.binary(),
 }
 _UNIT_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 

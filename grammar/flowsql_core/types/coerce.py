@@ -5,7 +5,7 @@ Source: Flink's ``LogicalTypeMerging`` and ``LogicalTypeCasts``; Calcite's ``lea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from flowsql_core.types import logical as t
 
@@ -111,7 +111,9 @@ def _merge_nested(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
         case t.MapType(), t.MapType():
             key, value = common_type((a.key, b.key)), common_type((a.value, b.value))
             return None if key is None or value is None else t.MapType(key=key, value=value)
-        case t.RowType(), t.RowType() if len(a.fields) == len(b.fields):
+        case t.StructuredType(), _:
+            return None
+        case t.RowType(), t.RowType() if len(a.fields) == len(b.fields) and not isinstance(b, t.StructuredType):
             fields = []
             for left, right in zip(a.fields, b.fields, strict=True):
                 merged = common_type((left.type, right.type))
@@ -222,12 +224,43 @@ def implicit_cast_allowed(src: t.LogicalType, dst: t.LogicalType) -> bool:
             return True
         case (t.DayTimeIntervalType(), t.DayTimeIntervalType()):
             return True
-    return _nested_cast(src, dst, implicit=True)
+    return _nested_cast(src, dst, implicit_cast_allowed)
+
+
+def argument_cast_allowed(src: t.LogicalType, dst: t.LogicalType) -> bool:
+    """Whether Flink casts an argument of a collection function by itself: widening of integers, same family else."""
+    src, dst = t.without_attribute(src), t.without_attribute(dst)
+    if isinstance(src, t.NullType) or src.same(dst):
+        return True
+    match src, dst:
+        case t.CharacterType(), t.CharType():
+            return isinstance(src, t.CharType)
+        case t.BinaryStringType(), t.BinaryType():
+            return isinstance(src, t.BinaryType)
+        case t.IntegerType(), t.IntegerType():
+            return src.bits <= dst.bits
+        case t.NumericType(), t.DecimalType():
+            return True
+        case (t.IntegerType() | t.DecimalType(), t.ApproximateType()):
+            return True
+        case t.ApproximateType(), t.ApproximateType():
+            return isinstance(dst, t.DoubleType)
+        case t.NumericType(), t.NumericType():
+            return False
+        case t.DateType(), t.TimestampType() | t.TimestampLtzType():
+            return False
+        case t.TimestampType() | t.TimestampLtzType(), t.DateType() | t.TimeType():
+            return isinstance(src, t.TimestampType)
+    return _nested_cast(src, dst, argument_cast_allowed) or (
+        not isinstance(src, t.NumericType) and implicit_cast_allowed(src, dst) and not t.is_nested(src)
+    )
 
 
 def explicit_cast_allowed(src: t.LogicalType, dst: t.LogicalType) -> bool:
     """Whether CAST and TRY_CAST accept the pair at all (a value may still fail)."""
     src, dst = t.without_attribute(src), t.without_attribute(dst)
+    if isinstance(src, t.VariantType):
+        return False
     if implicit_cast_allowed(src, dst):
         return True
     match src, dst:
@@ -243,17 +276,16 @@ def explicit_cast_allowed(src: t.LogicalType, dst: t.LogicalType) -> bool:
             return True
         case t.NumericType(), t.BinaryStringType():
             return False
-        case (t.IntegerType(), t.YearMonthIntervalType() | t.DayTimeIntervalType()):
-            return True
-        case (t.YearMonthIntervalType() | t.DayTimeIntervalType(), t.IntegerType()):
+        case (t.ExactNumericType(), t.YearMonthIntervalType() | t.DayTimeIntervalType()):
             return True
         case (t.TimestampType() | t.TimestampLtzType() | t.TimeType(), t.DateTimeType()):
             return not (isinstance(src, t.TimeType) and isinstance(dst, t.DateType))
-    return _nested_cast(src, dst, implicit=False)
+    return _nested_cast(src, dst, explicit_cast_allowed)
 
 
-def _nested_cast(src: t.LogicalType, dst: t.LogicalType, implicit: bool) -> bool:
-    allowed = implicit_cast_allowed if implicit else explicit_cast_allowed
+def _nested_cast(
+    src: t.LogicalType, dst: t.LogicalType, allowed: Callable[[t.LogicalType, t.LogicalType], bool]
+) -> bool:
     match src, dst:
         case t.ArrayType(), t.ArrayType():
             return allowed(src.element, dst.element)

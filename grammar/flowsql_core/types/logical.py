@@ -389,6 +389,38 @@ class RowType(LogicalType):
 
 
 @record(kw_only=True)
+class StructuredType(RowType):
+    """STRUCTURED<'shop.Item', sku STRING>: a row that knows the name of its class."""
+
+    class_name: str
+    root = "STRUCTURED_TYPE"
+
+    def text(self) -> str:  # noqa: D102
+        inner = ", ".join(f"{quote_identifier(f.name)} {f.type}" for f in self.fields)
+        return f"STRUCTURED<{_literal(self.class_name)}, {inner}>"
+
+
+@record(kw_only=True)
+class BitmapType(LogicalType):
+    """A compressed set of 32-bit integers. The physical form stands in ``eval.bitmaps``."""
+
+    root = "BITMAP"
+
+    def text(self) -> str:  # noqa: D102
+        return "BITMAP"
+
+
+@record(kw_only=True)
+class VariantType(LogicalType):
+    """A value of any type and shape, such as parsed JSON. The physical form stands in ``eval.variant``."""
+
+    root = "VARIANT"
+
+    def text(self) -> str:  # noqa: D102
+        return "VARIANT"
+
+
+@record(kw_only=True)
 class RawType(LogicalType):
     """A Python object that SQL only passes along; ``class_name`` is the dotted name of its class."""
 
@@ -428,6 +460,8 @@ BIGINT = BigIntType()
 FLOAT = FloatType()
 DOUBLE = DoubleType()
 DATE = DateType()
+VARIANT = VariantType()
+BITMAP = BitmapType()
 NULL = NullType()
 
 
@@ -444,6 +478,11 @@ def is_proctime(type_: LogicalType) -> bool:
 def is_time_attribute(type_: LogicalType) -> bool:
     """Whether the type is an event-time or processing-time attribute."""
     return is_rowtime(type_) or is_proctime(type_)
+
+
+def is_nested(type_: LogicalType) -> bool:
+    """Whether values of the type hold other values: arrays, maps, multisets, rows."""
+    return isinstance(type_, ArrayType | MapType | MultisetType | RowType)
 
 
 def without_attribute(type_: LogicalType) -> LogicalType:

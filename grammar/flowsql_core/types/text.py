@@ -13,7 +13,7 @@ _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|('(?:[^']|'')*')|([A-Za-z_][A-Za-z0
 _SIMPLE: dict[str, t.LogicalType] = {
     "BOOLEAN": t.BOOLEAN, "TINYINT": t.TINYINT, "SMALLINT": t.SMALLINT, "INT": t.INT, "INTEGER": t.INT,
     "BIGINT": t.BIGINT, "FLOAT": t.FLOAT, "DATE": t.DATE, "STRING": t.STRING, "BYTES": t.BYTES, "NULL": t.NULL,
-    "DESCRIPTOR": t.DescriptorType(),
+    "DESCRIPTOR": t.DescriptorType(), "VARIANT": t.VARIANT, "BITMAP": t.BITMAP,
 }  # fmt: skip
 _MARKS = {mark.value: mark for mark in t.TimeAttribute if mark.value}
 _DAY_TIME_UNITS = ("DAY", "HOUR", "MINUTE", "SECOND")
@@ -126,6 +126,8 @@ class _Parser:
                 return self.timestamp(name)
             case "INTERVAL":
                 return self.interval()
+            case "STRUCTURED":
+                return self.structured()
         return self.composed(name)
 
     def timestamp(self, name: str) -> t.LogicalType:
@@ -162,6 +164,18 @@ class _Parser:
                     self.take()
                 return t.RawType(class_name=class_name)
         self.fail()
+
+    def structured(self) -> t.LogicalType:
+        self.expect("<")
+        name = self.take()[1:-1].replace("''", "'")
+        self.expect(",")
+        fields: list[t.Field] = []
+        while not self.accept(">"):
+            if fields:
+                self.expect(",")
+            known = self.take()
+            fields.append(t.Field(known[1:-1].replace("``", "`") if known.startswith("`") else known, self.type()))
+        return t.StructuredType(class_name=name, fields=tuple(fields))
 
     def row(self) -> t.LogicalType:
         closing = ")" if self.accept("(") else ">"

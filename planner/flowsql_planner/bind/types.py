@@ -42,8 +42,8 @@ def _bind(spec: ast.TypeSpec) -> t.LogicalType:
             return t.MapType(key=bind_type(key), value=bind_type(value))
         case ast.RowType(fields):
             return t.RowType(fields=tuple(_bind_field(field) for field in fields))
-        case ast.StructuredType(class_name):
-            raise NotSupportedYetError(f"the structured type STRUCTURED<'{class_name}'>", spec.span)
+        case ast.StructuredType(class_name, fields):
+            return t.StructuredType(class_name=class_name, fields=tuple(_bind_field(field) for field in fields))
         case ast.RawType():
             raise NotSupportedYetError("the type RAW", spec.span)
         case ast.UserType(name):
@@ -68,6 +68,8 @@ _SIMPLE: dict[str, t.LogicalType] = {
     "STRING": t.STRING,
     "BYTES": t.BYTES,
     "NULL": t.NULL,
+    "VARIANT": t.VARIANT,
+    "BITMAP": t.BITMAP,
 }
 
 

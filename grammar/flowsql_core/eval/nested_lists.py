@@ -1,0 +1,260 @@
+"""Lists over whole columns: rows as ranges of flat values, elements as integer codes, cutting and gathering by ranges.
+
+Every function here works on the offsets and the flat values of a column; none looks at a row by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.eval.columns import Bools, pack_validity, validity, values_and_validity
+from flowsql_core.record import record
+
+Int64s = npt.NDArray[np.int64]
+
+#: The code of a NULL element.
+NULL_CODE = -1
+
+
+@record
+class Ranges:
+    """The rows of a list or map column: row i holds the flat values ``starts[i]`` to ``starts[i] + sizes[i]``.
+
+    NULL rows have size 0; ``valid`` is None when there are none.
+    """
+
+    starts: Int64s
+    sizes: Int64s
+    valid: Bools | None
+
+    def positions(self) -> Int64s:
+        """Places of all elements among the flat values, row by row, (sum of sizes,)."""
+        total = int(self.sizes.sum())
+        ends = np.cumsum(self.sizes)
+        return np.arange(total) + np.repeat(self.starts - (ends - self.sizes), self.sizes)
+
+    def owners(self) -> Int64s:
+        """The row of each element, (sum of sizes,)."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def within(self) -> Int64s:
+        """The place of each element in its row, from 0, (sum of sizes,)."""
+        ends = np.cumsum(self.sizes)
+        return np.arange(int(self.sizes.sum())) - np.repeat(ends - self.sizes, self.sizes)
+
+
+def column_of(datum: Any, n: int) -> pa.Array:
+    """A scalar spread over ``n`` rows; a column as it is."""
+    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+
+
+def ranges_of(array: pa.Array) -> Ranges:
+    """The ranges of a list or map column."""
+    raw = np.frombuffer(array.buffers()[1], dtype=np.int32, count=array.offset + len(array) + 1)[array.offset :]
+    offsets = raw.astype(np.int64)
+    sizes, valid = np.diff(offsets), validity(array)
+    if valid is not None:
+        sizes = np.where(valid, sizes, 0)
+    return Ranges(offsets[:-1], sizes, valid)
+
+
+def packed(array: pa.Array) -> tuple[Ranges, pa.Array]:
+    """Ranges whose rows follow each other without a gap from 0, and the flat values of just those."""
+    rows = ranges_of(array)
+    total = int(rows.sizes.sum())
+    ends = np.cumsum(rows.sizes)
+    starts = ends - rows.sizes
+    first = int(rows.starts[0]) if len(rows.starts) else 0
+    if np.array_equal(rows.starts[rows.sizes > 0] - first, starts[rows.sizes > 0]):
+        return Ranges(starts, rows.sizes, rows.valid), array.values.slice(first, total)
+    values = pc.take(array.values, pa.array(rows.positions()), boundscheck=False)
+    return Ranges(starts, rows.sizes, rows.valid), values
+
+
+def make_list(values: pa.Array, sizes: Int64s, valid: Bools | None, type_: pa.DataType) -> pa.Array:
+    """A list or map column of ``type_``: rows of ``sizes`` elements, one behind another in ``values``."""
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    child = type_.value_type if pa.types.is_list(type_) else pa.struct([type_.key_field, type_.item_field])
+    if values.type != child:
+        values = pc.cast(values, child)
+    return pa.Array.from_buffers(type_, len(sizes), [pack_validity(valid), pa.py_buffer(offsets)], children=[values])
+
+
+def keep(values: pa.Array, rows: Ranges, kept: Bools, type_: pa.DataType) -> pa.Array:
+    """The list column with only those elements of packed rows where ``kept`` holds."""
+    if kept.all():
+        return make_list(values, rows.sizes, rows.valid, type_)
+    sizes = np.bincount(rows.owners()[kept], minlength=len(rows.sizes))
+    taken = pc.take(values, pa.array(np.flatnonzero(kept)), boundscheck=False)
+    return make_list(taken, sizes, rows.valid, type_)
+
+
+def concatenated(parts: list[tuple[Ranges, pa.Array]]) -> tuple[Ranges, pa.Array]:
+    """Rows of several packed lists, row by row one behind another; a row is NULL where one of them is."""
+    valid: Bools | None = None
+    for rows, _ in parts:
+        if rows.valid is not None:
+            valid = rows.valid if valid is None else valid & rows.valid
+    all_sizes = np.stack([rows.sizes if valid is None else np.where(valid, rows.sizes, 0) for rows, _ in parts])
+    bases = np.cumsum([0, *(len(values) for _, values in parts[:-1])])
+    starts = np.stack([rows.starts + base for (rows, _), base in zip(parts, bases, strict=True)])
+    pieces = Ranges(starts.T.reshape(-1), all_sizes.T.reshape(-1), None)
+    values = pc.take(pa.concat_arrays([values for _, values in parts]), pa.array(pieces.positions()), boundscheck=False)
+    sizes = all_sizes.sum(axis=0)
+    return Ranges(np.cumsum(sizes) - sizes, sizes, valid), values
+
+
+def both_valid(*masks: Bools | None) -> Bools | None:
+    """Where all masks hold; None for everywhere."""
+    made: Bools | None = None
+    for mask in masks:
+        if mask is not None:
+            made = mask if made is None else made & mask
+    return made
+
+
+# Elements as integers
+
+
+def element_codes(array: pa.Array) -> Int64s:
+    """Integers that are equal exactly where the values are, (n,); :data:`NULL_CODE` at NULL, others are not negative.
+
+    Equality is SQL's on FLOAT and DOUBLE: -0.0 is 0.0, no NaN equals another. Nested values are equal by their parts, a
+    NULL part equals a NULL part; the order of a map's entries does not count.
+    """
+    type_ = array.type
+    if pa.types.is_null(type_):
+        return np.full(len(array), NULL_CODE, dtype=np.int64)
+    if pa.types.is_struct(type_):
+        columns = [element_codes(pc.struct_field(array, [index])) for index in range(type_.num_fields)]
+        codes = _row_codes(columns, len(array))
+    elif pa.types.is_map(type_):
+        codes = _map_codes(array)
+    elif pa.types.is_list(type_):
+        rows, values = packed(array)
+        codes = _list_codes(rows, element_codes(values))
+    elif pa.types.is_floating(type_):
+        return _float_codes(array)
+    else:
+        encoded, _ = values_and_validity(pc.dictionary_encode(array).indices)
+        codes = encoded.astype(np.int64)
+    valid = validity(array)
+    return codes if valid is None else np.where(valid, codes, NULL_CODE)
+
+
+def _float_codes(array: pa.Array) -> Int64s:
+    values, valid = values_and_validity(array)
+    wide = values.astype(np.float64) + 0.0
+    codes = _codes_of(wide.view(np.int64))
+    strange = np.flatnonzero(np.isnan(wide))
+    # A code of its own for each NaN.
+    codes[strange] = len(codes) + np.arange(len(strange))
+    return codes if valid is None else np.where(valid, codes, NULL_CODE)
+
+
+def _codes_of(values: Int64s) -> Int64s:
+    encoded, _ = values_and_validity(pc.dictionary_encode(pa.array(values)).indices)
+    return encoded.astype(np.int64)
+
+
+def _row_codes(columns: list[Int64s], n: int) -> Int64s:
+    if not columns:
+        return np.zeros(n, dtype=np.int64)
+    codes = columns[0]
+    for column in columns[1:]:
+        high = int(column.max(initial=0)) + 2
+        codes = _codes_of((codes + 1) * high + column + 1)
+    return codes if len(columns) > 1 else codes + 1
+
+
+def _list_codes(rows: Ranges, codes: Int64s) -> Int64s:
+    """Codes of packed rows: the bytes of their elements' codes, dictionary-encoded."""
+    offsets = np.zeros(len(rows.sizes) + 1, dtype=np.int32)
+    np.cumsum(rows.sizes * 8, out=offsets[1:])
+    texts = pa.Array.from_buffers(
+        pa.binary(), len(rows.sizes), [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(codes))]
+    )
+    encoded, _ = values_and_validity(pc.dictionary_encode(texts).indices)
+    return encoded.astype(np.int64)
+
+
+def _map_codes(array: pa.Array) -> Int64s:
+    rows = ranges_of(array)
+    places = pa.array(rows.positions())
+    keys = element_codes(pc.take(array.keys, places, boundscheck=False))
+    items = element_codes(pc.take(array.items, places, boundscheck=False))
+    pairs = _row_codes([keys, items], len(keys))
+    ordered = pairs[np.lexsort((pairs, rows.owners()))]
+    return _list_codes(Ranges(np.cumsum(rows.sizes) - rows.sizes, rows.sizes, None), ordered)
+
+
+def row_keys(owners: Int64s, codes: Int64s, width: int) -> Int64s:
+    """One integer for each (row, element code); ``width``: more than any code."""
+    return owners * (width + 1) + codes + 1
+
+
+def first_of_equals(owners: Int64s, codes: Int64s) -> Bools:
+    """Where an element is the first of its kind in its row."""
+    if not len(codes):
+        return np.zeros(0, dtype=np.bool_)
+    seen = _codes_of(row_keys(owners, codes, int(codes.max()) + 1))
+    # Dictionary codes are given in order of appearance: a new value raises the highest one so far.
+    highest = np.maximum.accumulate(seen)
+    first = np.ones(len(seen), dtype=np.bool_)
+    first[1:] = seen[1:] > highest[:-1]
+    return first
+
+
+def ranks(array: pa.Array) -> Int64s:
+    """Integers ordered as the values are (bytes of texts, NaN above all numbers), (n,); undefined at NULL."""
+    if pa.types.is_integer(array.type) or pa.types.is_temporal(array.type) or pa.types.is_boolean(array.type):
+        values, _ = values_and_validity(array)
+        return values.astype(np.int64)
+    encoded = pc.dictionary_encode(array)
+    words = encoded.dictionary
+    order, _ = values_and_validity(pc.sort_indices(words))
+    rank = np.empty(len(words), dtype=np.int64)
+    rank[order.astype(np.int64)] = np.arange(len(words))
+    indices, valid = values_and_validity(encoded.indices)
+    if not len(words):
+        return np.zeros(len(array), dtype=np.int64)
+    return rank[indices if valid is None else np.where(valid, indices, 0)]
+
+
+def make_map(keys: pa.Array, values: pa.Array, rows: Ranges, type_: pa.DataType) -> pa.Array:
+    """The map column of packed rows; of a row's equal keys the first one's place and the last one's value stay.
+
+    Raises:
+        NotSupportedYetError: a key is NULL.
+    """
+    if keys.null_count:
+        # Arrow has no such maps; making one would end the process.
+        raise NotSupportedYetError("a map with a NULL key")
+    owners, codes = rows.owners(), element_codes(keys)
+    sizes = rows.sizes
+    if len(codes):
+        encoded = pc.dictionary_encode(pa.array(row_keys(owners, codes, int(codes.max()) + 1)))
+        groups = values_and_validity(encoded.indices)[0]
+        if len(encoded.dictionary) < len(codes):
+            count = len(encoded.dictionary)
+            first, last = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+            places = np.arange(len(codes))
+            last[groups] = places
+            first[groups[::-1]] = places[::-1]
+            keys = pc.take(keys, pa.array(first), boundscheck=False)
+            values = pc.take(values, pa.array(last), boundscheck=False)
+            sizes = np.bincount(owners[first], minlength=len(sizes))
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    entry = pa.struct([type_.key_field, type_.item_field])
+    child = pa.StructArray.from_arrays([keys, values], fields=list(entry))
+    return pa.Array.from_buffers(
+        type_, len(sizes), [pack_validity(rows.valid), pa.py_buffer(offsets)], children=[child]
+    )

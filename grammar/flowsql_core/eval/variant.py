@@ -1,0 +1,113 @@
+"""VARIANT columns: texts that hold the printed JSON and, where it differs, a NUL and the JSON as it was written.
+
+What is printed has its keys sorted and its numbers in canonical form (``1.50`` is ``1.5``); values are equal only where
+they were written alike, keys in the same order. Parts are taken from the written form.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from flowsql_core.arrow import compute as pc
+from flowsql_core.eval.json_document import json_string, read_json
+from flowsql_core.eval.render import contains_bytes, java_double
+from flowsql_core.record import record
+
+_MARK: Final = "\0"
+_MOST_DIGITS: Final = 38
+
+
+@record
+class Number:
+    """A number with a fraction or an exponent, as it was written."""
+
+    text: str
+
+
+class DuplicateKeyError(ValueError):
+    """An object has a key twice."""
+
+
+def variant_text(column: pa.Array) -> pa.Array:
+    """The printed form of each value, pa.string; NULL stays NULL."""
+    if not contains_bytes(column, _MARK):
+        return column
+    return pc.list_element(pc.split_pattern(column, _MARK, max_splits=1), 0)
+
+
+def parse_variant(text: str, duplicates: bool) -> str:
+    """The stored form of a JSON text.
+
+    Args:
+        duplicates: an object may have a key twice; the last one counts.
+
+    Raises:
+        ValueError: the text is no JSON, or an object has a key twice.
+    """
+    return stored(read_json(text, _LENIENT if duplicates else _STRICT))
+
+
+def stored(value: Any) -> str:
+    """The stored form of a value: dict, list, str, int, :class:`Number`, bool or None."""
+    shown, written = _write(value, _canonical, ordered=True), _write(value, _number_text, ordered=False)
+    return shown if shown == written else f"{shown}{_MARK}{written}"
+
+
+def value_of(text: str) -> Any:
+    """The value behind a stored form."""
+    shown, _, written = text.partition(_MARK)
+    return read_json(written or shown, _LENIENT)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise DuplicateKeyError("VARIANT_DUPLICATE_KEY")
+    return made
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"Non-standard token '{text}'")
+
+
+_LENIENT: Final = json.JSONDecoder(parse_float=Number, parse_constant=_refuse_constant)
+_STRICT: Final = json.JSONDecoder(parse_float=Number, parse_constant=_refuse_constant, object_pairs_hook=_once)
+
+
+def _write(value: Any, number: Callable[[int | Number], str], ordered: bool) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return json_string(value)
+        case int() | Number():
+            return number(value)
+        case dict():
+            items = sorted(value.items()) if ordered else value.items()
+            return "{" + ",".join(f"{json_string(key)}:{_write(item, number, ordered)}" for key, item in items) + "}"
+    return "[" + ",".join(_write(item, number, ordered) for item in value) + "]"
+
+
+def _number_text(value: int | Number) -> str:
+    return value.text if isinstance(value, Number) else str(value)
+
+
+def _canonical(value: int | Number) -> str:
+    """Integers and decimals of up to 38 digits exactly; longer numbers and those with an exponent as a double."""
+    if isinstance(value, int):
+        text = str(value)
+        return text if len(text.lstrip("-")) <= _MOST_DIGITS else java_double(float(value))
+    if "e" in value.text or "E" in value.text:
+        return java_double(float(value.text))
+    exact = Decimal(value.text)
+    _, digits, exponent = exact.as_tuple()
+    if len(digits) > _MOST_DIGITS or -int(exponent) > _MOST_DIGITS:
+        return java_double(float(value.text))
+    return format(abs(exact) if exact.is_zero() else exact, "f").rstrip("0").rstrip(".")

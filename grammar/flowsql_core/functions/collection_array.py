@@ -1,0 +1,410 @@
+"""Functions over arrays: searching, adding and removing elements, sets, sorting, slicing, joining to text.
+
+All work on offsets and flat values (``eval.nested_lists``); a NULL element is an element like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import BindError, InternalError
+from flowsql_core.eval.columns import make_array, validity, values_and_validity
+from flowsql_core.eval.nested_lists import (
+    Ranges,
+    both_valid,
+    column_of,
+    concatenated,
+    element_codes,
+    first_of_equals,
+    keep,
+    make_list,
+    packed,
+    ranks,
+    row_keys,
+)
+from flowsql_core.expr import Expr
+from flowsql_core.functions.registry import CUSTOM, NULLABLE, Invocation, implicit_cast, scalar
+from flowsql_core.span import Span
+from flowsql_core.types import logical as t
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.coerce import argument_cast_allowed, common_type
+
+# Types
+
+
+def _takes_element(args: Sequence[Expr]) -> t.ArrayType | None:
+    """The array's type if the second argument fits its elements."""
+    whole, element = args[0].type, args[1].type
+    if not isinstance(whole, t.ArrayType) or not argument_cast_allowed(element, whole.element):
+        return None
+    return whole
+
+
+def _to_element(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
+    whole = args[0].type
+    if not isinstance(whole, t.ArrayType):
+        raise InternalError("an array is expected")
+    return (args[0], implicit_cast(args[1], whole.element))
+
+
+def _to_result(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
+    return tuple(implicit_cast(arg, type_) for arg in args)
+
+
+def _contains_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    whole = _takes_element(args)
+    return None if whole is None else t.BooleanType(nullable=whole.nullable)
+
+
+def _position_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    return None if _takes_element(args) is None else t.INT
+
+
+def _grown_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    whole, more = _takes_element(args), args[1].type.nullable
+    if whole is None:
+        return None
+    element = whole.element.as_nullable(whole.element.nullable or more)
+    return t.ArrayType(element=element, nullable=whole.nullable or more)
+
+
+def _shrunk_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    return _takes_element(args)
+
+
+def _common_array(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    made = common_type([arg.type for arg in args])
+    return made if isinstance(made, t.ArrayType) else None
+
+
+def _check_common(args: Sequence[Expr], span: Span | None) -> None:
+    if not isinstance(common_type([arg.type for arg in args]), t.ArrayType):
+        shown = ", ".join(str(arg.type) for arg in args)
+        raise BindError("argument-types", f"Could not find a common type for arguments: [{shown}]", span)
+
+
+def _is_ordered(type_: t.LogicalType) -> bool:
+    """Whether Flink orders values of a type in these functions: no BOOLEAN, nothing nested."""
+    ordered = (
+        t.NumericType | t.CharacterType | t.BinaryStringType | t.DateTimeType
+        | t.YearMonthIntervalType | t.DayTimeIntervalType
+    )  # fmt: skip
+    return isinstance(type_, ordered)
+
+
+def _check_ordered(args: Sequence[Expr], span: Span | None) -> None:
+    whole = args[0].type
+    if isinstance(whole, t.ArrayType) and not _is_ordered(whole.element):
+        raise BindError(
+            "argument-types",
+            f"Type '{whole.element}' should support both 'EQUALS' and 'ORDER' comparison with itself.",
+            span,
+        )
+
+
+def _extreme_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    whole = args[0].type
+    return whole.element if isinstance(whole, t.ArrayType) else None
+
+
+def _same_array(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    return args[0].type
+
+
+def _sorted_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    whole = args[0].type
+    return whole if isinstance(whole, t.ArrayType) and _is_ordered(whole.element) else None
+
+
+def _sliced_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    small = t.TinyIntType | t.SmallIntType | t.IntType
+    return args[0].type if all(isinstance(arg.type, small) for arg in args[1:]) else None
+
+
+def _texts_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    whole = args[0].type
+    return t.STRING if isinstance(whole, t.ArrayType) and isinstance(whole.element, t.CharacterType) else None
+
+
+# Searching
+
+
+def _with_needle(call: Invocation, whole: Any, needle: Any) -> tuple[Ranges, Any, Any]:
+    """Packed rows, the codes of their elements, and the code of each row's needle."""
+    rows, values = packed(column_of(whole, call.n))
+    wanted = column_of(needle, call.n)
+    codes = element_codes(pa.concat_arrays([values, wanted.cast(values.type)]))
+    return rows, codes[: len(values)], codes[len(values) :]
+
+
+@scalar(
+    "ARRAY_CONTAINS(ARRAY, ANY) -> BOOLEAN", nulls=CUSTOM, returns=_contains_type, coerce=_to_element,
+    spark="ARRAY_CONTAINS({0}, {1})",
+)  # fmt: skip
+def array_contains(call: Invocation, whole: Any, needle: Any) -> Any:
+    """Whether a value is among the elements; NULL is found where an element is NULL."""
+    rows, codes, wanted = _with_needle(call, whole, needle)
+    owners = rows.owners()
+    found = np.zeros(call.n, dtype=np.bool_)
+    found[owners[codes == wanted[owners]]] = True
+    return make_array(found, rows.valid, pa.bool_())
+
+
+@scalar(
+    "ARRAY_POSITION(ARRAY, ANY) -> INT", returns=_position_type, coerce=_to_element,
+    spark="CAST(ARRAY_POSITION({0}, {1}) AS INT)",
+)  # fmt: skip
+def array_position(call: Invocation, whole: Any, needle: Any) -> Any:
+    """The place of the first element that equals a value, from 1; 0 without one, NULL for NULL."""
+    rows, codes, wanted = _with_needle(call, whole, needle)
+    owners, within = rows.owners(), rows.within()
+    hits = np.flatnonzero(codes == wanted[owners])[::-1]
+    place = np.zeros(call.n, dtype=np.int32)
+    place[owners[hits]] = within[hits] + 1
+    return make_array(place, both_valid(rows.valid, validity(column_of(needle, call.n))), pa.int32())
+
+
+def _extreme(call: Invocation, whole: Any, largest: bool) -> Any:
+    rows, values = packed(column_of(whole, call.n))
+    valid = validity(values)
+    owners = rows.owners()
+    order = ranks(values)
+    present = np.ones(len(values), dtype=np.bool_) if valid is None else valid.copy()
+    if pa.types.is_floating(values.type):
+        present &= _counted_numbers(values, present, owners, call.n, order)
+    picked = np.flatnonzero(present)
+    best = np.full(call.n, -1, dtype=np.int64)
+    if len(picked):
+        keys = order[picked] if largest else -order[picked]
+        groups = owners[picked]
+        starts = np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
+        top = np.maximum.reduceat(keys, starts)
+        hits = picked[keys == np.repeat(top, np.diff(np.append(starts, len(keys))))]
+        best[owners[hits[::-1]]] = hits[::-1]
+    return pc.take(values, pa.array(np.maximum(best, 0), mask=best < 0), boundscheck=False)
+
+
+def _counted_numbers(values: Any, present: Any, owners: Any, n: int, order: Any) -> Any:
+    """Nothing is more or less than NaN: standing first it stays, standing later it never wins."""
+    numbers, _ = values_and_validity(values)
+    strange = np.isnan(numbers) & present
+    if not strange.any():
+        return present
+    places = np.flatnonzero(present)
+    first = np.full(n, -1, dtype=np.int64)
+    first[owners[places[::-1]]] = places[::-1]
+    leads = np.zeros(n, dtype=np.bool_)
+    known = first >= 0
+    leads[known] = strange[first[known]]
+    return np.where(leads[owners], np.arange(len(numbers)) == first[owners], present & ~strange)
+
+
+@scalar(
+    "ARRAY_MAX(ARRAY) -> BOOLEAN", nulls=NULLABLE, check=_check_ordered, returns=_extreme_type, spark="ARRAY_MAX({0})"
+)
+def array_max(call: Invocation, whole: Any) -> Any:
+    """The largest element, NULLs apart; NULL if there is none."""
+    return _extreme(call, whole, largest=True)
+
+
+@scalar(
+    "ARRAY_MIN(ARRAY) -> BOOLEAN", nulls=NULLABLE, check=_check_ordered, returns=_extreme_type, spark="ARRAY_MIN({0})"
+)
+def array_min(call: Invocation, whole: Any) -> Any:
+    """The smallest element, NULLs apart; NULL if there is none."""
+    return _extreme(call, whole, largest=False)
+
+
+# Adding and removing
+
+
+def _beside(call: Invocation, whole: Any, needle: Any, before: bool) -> Any:
+    type_ = to_arrow(call.type)
+    rows, values = packed(column_of(whole, call.n))
+    one = np.ones(call.n, dtype=np.int64)
+    single = (Ranges(np.arange(call.n), one, rows.valid), column_of(needle, call.n).cast(values.type))
+    made, flat = concatenated([single, (rows, values)] if before else [(rows, values), single])
+    return make_list(flat, made.sizes, made.valid, type_)
+
+
+@scalar(
+    "ARRAY_APPEND(ARRAY, ANY) -> BOOLEAN", nulls=CUSTOM, returns=_grown_type, coerce=_to_element,
+    spark="ARRAY_APPEND({0}, {1})",
+)  # fmt: skip
+def array_append(call: Invocation, whole: Any, element: Any) -> Any:
+    """The array with one more element behind."""
+    return _beside(call, whole, element, before=False)
+
+
+@scalar(
+    "ARRAY_PREPEND(ARRAY, ANY) -> BOOLEAN", nulls=CUSTOM, returns=_grown_type, coerce=_to_element,
+    spark="ARRAY_PREPEND({0}, {1})",
+)  # fmt: skip
+def array_prepend(call: Invocation, whole: Any, element: Any) -> Any:
+    """The array with one more element in front."""
+    return _beside(call, whole, element, before=True)
+
+
+@scalar("ARRAY_REMOVE(ARRAY, ANY) -> BOOLEAN", nulls=CUSTOM, returns=_shrunk_type, coerce=_to_element, spark=None)
+def array_remove(call: Invocation, whole: Any, element: Any) -> Any:
+    """The array without the elements that equal a value; NULL removes NULLs."""
+    column = column_of(whole, call.n)
+    rows, codes, wanted = _with_needle(call, column, element)
+    _, values = packed(column)
+    return keep(values, rows, codes != wanted[rows.owners()], to_arrow(call.type))
+
+
+@scalar(
+    "ARRAY_CONCAT(ANY...) -> BOOLEAN", check=_check_common, returns=_common_array, coerce=_to_result,
+    spark=None,
+)  # fmt: skip
+def array_concat(call: Invocation, *wholes: Any) -> Any:
+    """The elements of all arrays, one array behind another; NULL if one is NULL."""
+    rows, values = concatenated([packed(column_of(whole, call.n)) for whole in wholes])
+    return make_list(values, rows.sizes, rows.valid, to_arrow(call.type))
+
+
+@scalar("ARRAY_REVERSE(ARRAY) -> $1", spark="REVERSE({0})")
+def array_reverse(call: Invocation, whole: Any) -> Any:
+    """The elements from last to first."""
+    rows, values = packed(column_of(whole, call.n))
+    owners = rows.owners()
+    places = rows.starts[owners] + rows.sizes[owners] - 1 - rows.within()
+    return make_list(pc.take(values, pa.array(places), boundscheck=False), rows.sizes, rows.valid, to_arrow(call.type))
+
+
+# Sets
+
+
+@scalar("ARRAY_DISTINCT(ARRAY) -> $1", spark="ARRAY_DISTINCT({0})")
+def array_distinct(call: Invocation, whole: Any) -> Any:
+    """Each element once, in order of first appearance."""
+    rows, values = packed(column_of(whole, call.n))
+    return keep(values, rows, first_of_equals(rows.owners(), element_codes(values)), to_arrow(call.type))
+
+
+@scalar(
+    "ARRAY_UNION(ANY, ANY) -> BOOLEAN", check=_check_common, returns=_common_array, coerce=_to_result,
+    spark="ARRAY_UNION({0}, {1})",
+)  # fmt: skip
+def array_union(call: Invocation, left: Any, right: Any) -> Any:
+    """The elements of both arrays, each once."""
+    rows, values = concatenated([packed(column_of(whole, call.n)) for whole in (left, right)])
+    return keep(values, rows, first_of_equals(rows.owners(), element_codes(values)), to_arrow(call.type))
+
+
+def _common_part(call: Invocation, left: Any, right: Any, wanted: bool) -> Any:
+    (rows, values), (other, others) = packed(column_of(left, call.n)), packed(column_of(right, call.n))
+    codes = element_codes(pa.concat_arrays([values, others]))
+    mine, theirs = codes[: len(values)], codes[len(values) :]
+    width = int(codes.max(initial=0)) + 1
+    known = pc.is_in(
+        pa.array(row_keys(rows.owners(), mine, width)), value_set=pa.array(row_keys(other.owners(), theirs, width))
+    )
+    found, _ = values_and_validity(known)
+    kept = (found == wanted) & first_of_equals(rows.owners(), mine)
+    valid = both_valid(rows.valid, other.valid)
+    if valid is not None:
+        kept &= valid[rows.owners()]
+    return keep(values, Ranges(rows.starts, rows.sizes, valid), kept, to_arrow(call.type))
+
+
+@scalar(
+    "ARRAY_INTERSECT(ANY, ANY) -> BOOLEAN", check=_check_common, returns=_common_array, coerce=_to_result,
+    spark="ARRAY_INTERSECT({0}, {1})",
+)  # fmt: skip
+def array_intersect(call: Invocation, left: Any, right: Any) -> Any:
+    """The elements that both arrays have, each once, in the order of the first."""
+    return _common_part(call, left, right, wanted=True)
+
+
+@scalar(
+    "ARRAY_EXCEPT(ANY, ANY) -> BOOLEAN", check=_check_common, returns=_common_array, coerce=_to_result,
+    spark="ARRAY_EXCEPT({0}, {1})",
+)  # fmt: skip
+def array_except(call: Invocation, left: Any, right: Any) -> Any:
+    """The elements of the first array that the second one has not, each once."""
+    return _common_part(call, left, right, wanted=False)
+
+
+# Order
+
+
+@scalar(
+    "ARRAY_SORT(ARRAY, [BOOLEAN], [BOOLEAN]) -> BOOLEAN", returns=_sorted_type, spark=None,
+)  # fmt: skip
+def array_sort(call: Invocation, whole: Any, ascending: Any = None, nulls_first: Any = None) -> Any:
+    """The elements in ascending order, NULLs first; FALSE sorts down, NULLs last unless the third argument is TRUE."""
+    column = column_of(whole, call.n)
+    up, up_valid = _flags(ascending, call.n, default=True)
+    first, first_valid = (up, None) if nulls_first is None else _flags(nulls_first, call.n, default=True)
+    rows, values = packed(column)
+    owners = rows.owners()
+    order = ranks(values)
+    keys = np.where(up[owners], order, -order)
+    valid = validity(values)
+    if valid is None:
+        sequence = np.lexsort((keys, owners))
+    else:
+        # Within a row NULLs stand before or behind all values.
+        edge = np.where(valid, 0, np.where(first[owners], -1, 1))
+        sequence = np.lexsort((np.where(valid, keys, 0), edge, owners))
+    made = pc.take(values, pa.array(sequence), boundscheck=False)
+    kept = both_valid(rows.valid, up_valid, first_valid)
+    type_ = to_arrow(call.type)
+    if kept is rows.valid:
+        return make_list(made, rows.sizes, kept, type_)
+    return keep(made, Ranges(rows.starts, rows.sizes, kept), kept[owners], type_)
+
+
+def _flags(datum: Any, n: int, default: bool) -> tuple[Any, Any]:
+    if datum is None:
+        return np.full(n, default), None
+    return values_and_validity(column_of(datum, n))
+
+
+@scalar("ARRAY_SLICE(ARRAY, INTEGER, [INTEGER]) -> BOOLEAN", returns=_sliced_type, spark=None)
+def array_slice(call: Invocation, whole: Any, start: Any, end: Any = None) -> Any:
+    """The elements from one place to another, both from 1 and inclusive; negative ones count from the end, 0 is 1."""
+    rows, values = packed(column_of(whole, call.n))
+    low, low_valid = values_and_validity(column_of(start, call.n))
+    high, high_valid = (rows.sizes, None) if end is None else values_and_validity(column_of(end, call.n))
+    valid = both_valid(rows.valid, low_valid, high_valid)
+    begin = np.maximum(_from_one(low.astype(np.int64), rows.sizes), 1)
+    stop = np.minimum(rows.sizes if end is None else _from_one(high.astype(np.int64), rows.sizes), rows.sizes)
+    sizes = np.maximum(stop - begin + 1, 0)
+    if valid is not None:
+        sizes = np.where(valid, sizes, 0)
+    cut = Ranges(rows.starts + np.where(sizes > 0, begin - 1, 0), sizes, valid)
+    return make_list(pc.take(values, pa.array(cut.positions()), boundscheck=False), sizes, valid, to_arrow(call.type))
+
+
+def _from_one(places: Any, sizes: Any) -> Any:
+    return np.where(places < 0, sizes + places + 1, np.where(places == 0, 1, places))
+
+
+@scalar(
+    "ARRAY_JOIN(ARRAY, STRING, [STRING]) -> STRING", returns=_texts_type, spark=None,
+)  # fmt: skip
+def array_join(call: Invocation, whole: Any, separator: Any, null_text: Any = None) -> Any:
+    """The texts of an array with a separator between; NULLs are left out or replaced by the third argument."""
+    column = column_of(whole, call.n)
+    rows, values = packed(column)
+    nulls = validity(values)
+    if nulls is not None and null_text is None:
+        lists = keep(values, rows, nulls, pa.list_(pa.string()))
+    else:
+        if nulls is not None:
+            shown = null_text if isinstance(null_text, pa.Scalar) else pc.take(null_text, pa.array(rows.owners()))
+            values = pc.fill_null(pc.coalesce(values, shown), "")
+        lists = make_list(values, rows.sizes, rows.valid, pa.list_(pa.string()))
+    made = pc.binary_join(lists, separator)
+    if null_text is None or (isinstance(null_text, pa.Scalar) and null_text.is_valid):
+        return made
+    absent = pc.is_null(column_of(null_text, call.n))
+    return pc.if_else(absent, pa.scalar(None, pa.string()), made)

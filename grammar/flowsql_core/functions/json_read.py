@@ -1,0 +1,353 @@
+"""Functions that read JSON text: IS JSON, JSON_EXISTS, JSON_VALUE, JSON_QUERY, JSON_UNQUOTE.
+
+Each distinct document is parsed once for all paths of a batch. A strict path that leads nowhere is an error (ON ERROR),
+as is a text that is no JSON; a lax one gives nothing (ON EMPTY).
+
+Source: Flink manual, "Built-in functions", JSON functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import BindError, ExecutionError, FlowSqlError
+from flowsql_core.eval.columns import values_and_validity
+from flowsql_core.eval.json_document import (
+    Document,
+    documents_of,
+    json_text,
+    scalar_text,
+    well_formed,
+)
+from flowsql_core.eval.json_path import ModePath, mode_path
+from flowsql_core.eval.nested_lists import column_of
+from flowsql_core.expr import Expr
+from flowsql_core.functions.registry import CUSTOM, NOT_NULL, NULLABLE, Invocation, implicit_cast, scalar
+from flowsql_core.types import logical as t
+from flowsql_core.types.arrow import to_arrow
+
+# IS JSON
+
+
+def _is_json(text: Any, test: Callable[[Any], bool]) -> Any:
+    made = documents_of(text).map(lambda document: document.broken is None and test(document.root), pa.bool_())
+    return pc.fill_null(made, False)
+
+
+@scalar("IS JSON(STRING) -> BOOLEAN", nulls=NOT_NULL, aliases=("IS JSON VALUE",), costly=True, spark=None)
+def is_json(text: Any) -> Any:
+    """Whether a text begins with JSON of any kind; FALSE for NULL. What stands behind the first value is not read."""
+    return _is_json(text, lambda value: True)
+
+
+@scalar("IS JSON OBJECT(STRING) -> BOOLEAN", nulls=NOT_NULL, costly=True, spark=None)
+def is_json_object(text: Any) -> Any:
+    """Whether a text begins with a JSON object."""
+    return _is_json(text, lambda value: isinstance(value, dict))
+
+
+@scalar("IS JSON ARRAY(STRING) -> BOOLEAN", nulls=NOT_NULL, costly=True, spark=None)
+def is_json_array(text: Any) -> Any:
+    """Whether a text begins with a JSON array."""
+    return _is_json(text, lambda value: isinstance(value, list))
+
+
+@scalar("IS JSON SCALAR(STRING) -> BOOLEAN", nulls=NOT_NULL, costly=True, spark=None)
+def is_json_scalar(text: Any) -> Any:
+    """Whether a text begins with a JSON number, string, truth value or null."""
+    return _is_json(text, lambda value: not isinstance(value, dict | list))
+
+
+@scalar("IS NOT JSON(STRING) -> BOOLEAN", nulls=NOT_NULL, aliases=("IS NOT JSON VALUE",), costly=True, spark=None)
+def is_not_json(text: Any) -> Any:
+    """Whether a text does not begin with JSON; TRUE for NULL."""
+    return pc.invert(is_json(text))
+
+
+@scalar("IS NOT JSON OBJECT(STRING) -> BOOLEAN", nulls=NOT_NULL, costly=True, spark=None)
+def is_not_json_object(text: Any) -> Any:
+    """Whether a text does not begin with a JSON object."""
+    return pc.invert(is_json_object(text))
+
+
+@scalar("IS NOT JSON ARRAY(STRING) -> BOOLEAN", nulls=NOT_NULL, costly=True, spark=None)
+def is_not_json_array(text: Any) -> Any:
+    """Whether a text does not begin with a JSON array."""
+    return pc.invert(is_json_array(text))
+
+
+@scalar("IS NOT JSON SCALAR(STRING) -> BOOLEAN", nulls=NOT_NULL, costly=True, spark=None)
+def is_not_json_scalar(text: Any) -> Any:
+    """Whether a text does not begin with a JSON scalar."""
+    return pc.invert(is_json_scalar(text))
+
+
+# Paths
+
+
+class _Nowhere:
+    """What a path finds when it fails; the reason is for ERROR ON ERROR."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+def _find(document: Document, path: ModePath, exact: bool) -> Any:
+    """The value at the path, :class:`_Nowhere` on an error, None also where a lax path finds nothing."""
+    if path.path is None:
+        return _Nowhere(path.problem)
+    if document.broken is not None:
+        return None if path.lax else _Nowhere(document.broken)
+    try:
+        found = path.path.read(document.exact() if exact else document.root)
+    except (LookupError, ValueError, ArithmeticError, TypeError) as error:
+        if path.lax:
+            return None if path.path.definite else []
+        return _Nowhere(str(error) or type(error).__name__)
+    if isinstance(found, float) and not exact:
+        return _find(document, path, exact=True)
+    return found
+
+
+def _by_path(
+    call: Invocation, text: Any, path: Any, result: Callable[[Document, ModePath], Any], type_: pa.DataType
+) -> Any:
+    """``result`` of each row's document and path, NULL where one is NULL."""
+    column = column_of(text, call.n)
+    if isinstance(path, pa.Scalar):
+        if not path.is_valid:
+            return pa.nulls(call.n, type_)
+        compiled = mode_path(path.as_py())
+        return documents_of(column).map(lambda document: result(document, compiled), type_)
+    # Few paths: the documents of the rows of each.
+    encoded = pc.dictionary_encode(path)
+    made = pa.nulls(call.n, type_)
+    for number, written in enumerate(encoded.dictionary):
+        compiled = mode_path(written.as_py())
+        rows = pc.fill_null(pc.equal(encoded.indices, number), False)
+        found = documents_of(column).map(lambda document, path=compiled: result(document, path), type_)
+        made = pc.if_else(rows, found, made)
+    return made
+
+
+def _never(kind: str, nothing: _Nowhere | None, what: str) -> ExecutionError:
+    if nothing is not None:
+        return ExecutionError("json-path", nothing.reason)
+    return ExecutionError("json-path", f"Empty result of {what} function is not allowed")
+
+
+@scalar("JSON_EXISTS(STRING, STRING) -> BOOLEAN", nulls=CUSTOM, costly=True,
+        returns=lambda args, options: t.BOOLEAN, spark=None)  # fmt: skip
+def json_exists(call: Invocation, text: Any, path: Any) -> Any:
+    """Whether a path leads to a value that is not null. An error gives FALSE, or what ``ON ERROR`` says."""
+    on_error = call.option("on_error", "FALSE")
+
+    def result(document: Document, path: ModePath) -> bool | None:
+        found = _find(document, path, exact=False)
+        if not isinstance(found, _Nowhere):
+            return found is not None
+        if on_error == "ERROR":
+            raise _never("ERROR", found, "JSON_EXISTS")
+        return {"TRUE": True, "FALSE": False, "UNKNOWN": None}[on_error]
+
+    return _by_path(call, text, path, result, pa.bool_())
+
+
+# JSON_VALUE
+
+
+def _value_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    returning = options.get("returning")
+    if returning is None:
+        return t.STRING
+    if not isinstance(returning, t.VarCharType | t.IntType | t.DoubleType | t.BooleanType):
+        raise BindError("json-returning", f"Unsupported type '{returning}' for RETURNING in JSON_VALUE().")
+    made: t.LogicalType = returning.as_nullable()
+    return made
+
+
+def _to_defaults(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
+    return (*args[:2], *(implicit_cast(arg, type_) for arg in args[2:]))
+
+
+@scalar("JSON_VALUE(STRING, STRING, [ANY], [ANY]) -> STRING", nulls=NULLABLE, costly=True, returns=_value_type,
+        coerce=_to_defaults, raises=True, spark=None)  # fmt: skip
+def json_value(call: Invocation, text: Any, path: Any, *defaults: Any) -> Any:
+    """The scalar at a path as text, or as the type that RETURNING names; NULL, or what ON EMPTY and ON ERROR say."""
+    empty, error = call.option("on_empty", "NULL"), call.option("on_error", "NULL")
+    convert = _CONVERSIONS[type(call.type)]
+    outcome = _Outcome(call, text, path, defaults, empty, error)
+
+    def classify(document: Document, path: ModePath) -> Any:
+        found = _find(document, path, exact=False)
+        if isinstance(found, _Nowhere):
+            return outcome.failed(found)
+        if path.lax and (found is None or isinstance(found, dict | list)):
+            return outcome.missing("JSON_VALUE")
+        if found is None or isinstance(found, dict | list):
+            reason = f"Strict jsonpath mode requires scalar value, and the actual value is: '{found}'"
+            return outcome.failed(_Nowhere(reason))
+        return convert(found)
+
+    return outcome.column(classify, to_arrow(call.type))
+
+
+_EMPTY = object()
+_ERROR = object()
+
+
+class _Outcome:
+    """What stands for rows without a value: NULL, an error, or a default that may differ from row to row."""
+
+    def __init__(
+        self, call: Invocation, text: Any, path: Any, defaults: tuple[Any, ...], on_empty: str, on_error: str
+    ) -> None:
+        self.call, self.text, self.path = call, column_of(text, call.n), path
+        self.on_empty, self.on_error = on_empty, on_error
+        given = iter(defaults)
+        self.empty_default = next(given) if on_empty == "DEFAULT" else None
+        self.error_default = next(given) if on_error == "DEFAULT" else None
+        self.marks: list[Any] = []
+
+    def failed(self, reason: _Nowhere) -> Any:
+        if self.on_error == "ERROR":
+            raise _never("ERROR", reason, "")
+        return _ERROR if self.on_error == "DEFAULT" else None
+
+    def missing(self, what: str) -> Any:
+        if self.on_empty == "ERROR":
+            raise _never("ERROR", None, what)
+        return _EMPTY if self.on_empty == "DEFAULT" else None
+
+    def column(self, classify: Callable[[Document, ModePath], Any], type_: pa.DataType) -> Any:
+        """The column, defaults put where they belong."""
+        if self.empty_default is None and self.error_default is None:
+            return _by_path(self.call, self.text, self.path, classify, type_)
+        known: dict[tuple[int, int], Any] = {}
+
+        def value(document: Document, path: ModePath) -> Any:
+            key = (id(document), id(path))
+            if key not in known:
+                known[key] = classify(document, path)
+            found = known[key]
+            return None if found is _EMPTY or found is _ERROR else found
+
+        def mark(document: Document, path: ModePath) -> int:
+            found = known[id(document), id(path)]
+            return 1 if found is _EMPTY else 2 if found is _ERROR else 0
+
+        made = _by_path(self.call, self.text, self.path, value, type_)
+        marks, valid = values_and_validity(_by_path(self.call, self.text, self.path, mark, pa.int8()))
+        for number, default in ((1, self.empty_default), (2, self.error_default)):
+            if default is None:
+                continue
+            hit = marks == number if valid is None else (marks == number) & valid
+            if hit.any():
+                made = pc.if_else(pa.array(np.asarray(hit)), default, made)
+        return made
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        if -(2**31) <= value < 2**31:
+            return value
+        raise ExecutionError("json-type", f"{value} does not fit INT")
+    raise _other_type(value, "Integer")
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise _other_type(value, "Boolean")
+
+
+def _double(value: Any) -> float:
+    if isinstance(value, Decimal):
+        return float(value)
+    raise _other_type(value, "Double")
+
+
+def _other_type(value: Any, wanted: str) -> FlowSqlError:
+    return ExecutionError("json-type", f"the JSON value {scalar_text(value)} is no {wanted}")
+
+
+def _text(value: Any) -> str:
+    return well_formed(scalar_text(value))
+
+
+_CONVERSIONS: dict[type[t.LogicalType], Callable[[Any], Any]] = {
+    t.VarCharType: _text,
+    t.CharType: _text,
+    t.IntType: _integer,
+    t.BooleanType: _truth,
+    t.DoubleType: _double,
+}
+
+
+# JSON_QUERY
+
+
+def _query_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    returning = options.get("returning")
+    if returning is None:
+        return t.STRING
+    texts = isinstance(returning, t.ArrayType) and isinstance(returning.element, t.VarCharType)
+    if not texts and not isinstance(returning, t.VarCharType):
+        raise BindError("json-returning", f"Unsupported type '{returning}' for RETURNING in JSON_QUERY().")
+    made: t.LogicalType = returning.as_nullable()
+    return made
+
+
+@scalar("JSON_QUERY(STRING, STRING) -> STRING", nulls=NULLABLE, costly=True, returns=_query_type, raises=True,
+        spark=None)  # fmt: skip
+def json_query(call: Invocation, text: Any, path: Any) -> Any:
+    """The object or array at a path as JSON text, or as ARRAY<STRING>; NULL, or what ON EMPTY and ON ERROR say."""
+    on_empty, on_error = call.option("on_empty", "NULL"), call.option("on_error", "NULL")
+    wrapper = call.option("wrapper", "WITHOUT ARRAY WRAPPER")
+    as_array = isinstance(call.type, t.ArrayType)
+
+    def instead(behavior: str, reason: _Nowhere | None) -> Any:
+        match behavior:
+            case "ERROR":
+                raise _never("ERROR", reason, "JSON_QUERY")
+            case "EMPTY ARRAY":
+                return [] if as_array else "[]"
+            case "EMPTY OBJECT":
+                return [] if as_array else "{}"
+        return None
+
+    def result(document: Document, path: ModePath) -> Any:
+        found = _find(document, path, exact=True)
+        if isinstance(found, _Nowhere):
+            return instead(on_error, found)
+        if found is not None and (
+            wrapper == "WITH UNCONDITIONAL ARRAY WRAPPER"
+            or (wrapper == "WITH CONDITIONAL ARRAY WRAPPER" and not isinstance(found, list))
+        ):
+            found = [found]
+        if path.lax and not isinstance(found, dict | list):
+            return instead(on_empty, None)
+        if not isinstance(found, dict | list):
+            reason = f"Strict jsonpath mode requires array or object value, and the actual value is: '{found}'"
+            return instead(on_error, _Nowhere(reason))
+        if not as_array:
+            return json_text(found)
+        if isinstance(found, dict):
+            return instead(on_error, _Nowhere("Cannot convert JSON object to ARRAY<STRING>"))
+        return [_element(item) for item in found]
+
+    return _by_path(call, text, path, result, to_arrow(call.type))
+
+
+def _element(value: Any) -> str | None:
+    if value is None:
+        return None
+    return json_text(value) if isinstance(value, dict | list) else _text(value)
