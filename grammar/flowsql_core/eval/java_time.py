@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError, NotSupportedYetError
-from flowsql_core.eval.columns import Bools, make_array
+from flowsql_core.eval.columns import Bools, make_array, make_strings
 from flowsql_core.eval.time import civil_from_days, days_from_civil, month_length
 from flowsql_core.record import record
 
@@ -95,6 +95,8 @@ def format_moments(values: Int64s, valid: Bools | None, per_second: int, pattern
     n = len(values)
     if not n:
         return pa.array([], pa.string())
+    if not tokens:
+        return make_strings(np.zeros(n + 1, dtype=np.int32), np.zeros(0, dtype=np.uint8), valid, pa.string())
     part = _canonical_part(pattern, per_second)
     grain = min((_GRAIN.get(token.letter, 1) for token in tokens if token.letter), default=_DAY_NS)
     step = max(1, grain * per_second // _NANOS)

@@ -23,7 +23,7 @@ def _column(datum: Any, n: int) -> pa.Array:
 # Base 64 and hexadecimal digits
 
 
-@scalar("TO_BASE64(STRING) -> STRING", "TO_BASE64(BINARY) -> STRING", spark="base64({0})")
+@scalar("TO_BASE64(STRING) -> STRING", "TO_BASE64(BINARY) -> STRING", spark=None)
 def to_base64(text: Any) -> Any:
     """The bytes (of text: in UTF-8) in base 64."""
     return map_distinct(pc.cast(text, pa.binary()), lambda word: base64.b64encode(word).decode(), pa.string())
@@ -50,7 +50,7 @@ def _from_base64(word: str) -> str:
     return binascii.a2b_base64(plain + "=" * (-len(plain) % 4)).decode("utf-8", "replace")
 
 
-@scalar("UNHEX(STRING) -> BYTES", nulls=NULLABLE, spark="unhex({0})")
+@scalar("UNHEX(STRING) -> BYTES", nulls=NULLABLE, spark=None)
 def unhex(text: Any) -> Any:
     """The bytes of hexadecimal digits; a first digit without partner counts as a zero byte; NULL for other letters."""
     return map_distinct(text, _unhex, pa.binary())

@@ -41,7 +41,7 @@ def _check_like(args: Sequence[Expr], span: Span | None) -> None:
 
 
 @scalar("LIKE(STRING, STRING) -> BOOLEAN", "LIKE(STRING, STRING, STRING) -> BOOLEAN", check=_check_like,
-        spark="({0} LIKE {1})")  # fmt: skip
+        spark=None)  # fmt: skip
 def like(call: Invocation, text: Any, pattern: Any, escape: Any = None) -> Any:
     """Whether the whole text fits a pattern of ``%`` (any characters) and ``_`` (one character)."""
     if isinstance(pattern, pa.Scalar) and (escape is None or isinstance(escape, pa.Scalar)):

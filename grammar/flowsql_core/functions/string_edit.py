@@ -49,7 +49,7 @@ def concatenate(a: Any, b: Any) -> Any:
     return pc.binary_join_element_wise(a, b, "" if pa.types.is_string(a.type) else b"")
 
 
-@scalar("CONCAT(STRING, STRING...) -> STRING", spark="CONCAT({0}, {1})")
+@scalar("CONCAT(STRING, STRING...) -> STRING", spark="CONCAT({..., })")
 def concat(*parts: Any) -> Any:
     """All behind each other; NULL when one is NULL."""
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "")
@@ -61,7 +61,10 @@ def concat_ws(call: Invocation, separator: Any, *parts: Any) -> Any:
     columns = [_column(part, call.n) for part in parts]
     # A constant separator may have come as a column of one row.
     marks = separator[0] if isinstance(separator, pa.Array) and len(separator) == 1 else separator
-    made = pc.binary_join_element_wise(*columns, pc.fill_null(marks, ""), null_handling="skip")
+    if len(columns) == 1:
+        made = pc.fill_null(columns[0], "")
+    else:
+        made = pc.binary_join_element_wise(*columns, pc.fill_null(marks, ""), null_handling="skip")
     return pc.if_else(pc.is_valid(separator), made, pa.scalar(None, pa.string()))
 
 
@@ -226,7 +229,6 @@ def translate(call: Invocation, text: Any, search: Any, replacement: Any) -> Any
 
 def _translate_one(word: str, search: str, replacement: str) -> str:
     table: dict[int, str] = {}
-    replacement = units(replacement)
-    for place, character in enumerate(units(search)):
+    for place, character in enumerate(search):
         table.setdefault(ord(character), replacement[place] if place < len(replacement) else "")
-    return joined(units(word).translate(table))
+    return word.translate(table)

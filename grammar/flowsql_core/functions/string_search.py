@@ -131,7 +131,7 @@ def _choice_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType
     "ELT(INTEGER, BINARY, BINARY...) -> BYTES",
     nulls=NULLABLE,
     returns=_choice_type,
-    spark="ELT({0}, {1})",
+    spark="ELT({..., })",
 )
 def elt(call: Invocation, index: Any, *choices: Any) -> Any:
     """The argument at a position (from 1); NULL where there is none."""

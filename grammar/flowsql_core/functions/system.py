@@ -10,6 +10,7 @@ import pyarrow as pa
 from flowsql_core.errors import BindError, InternalError
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import NOT_NULL, Invocation, scalar
+from flowsql_core.functions.spark_form import BY_JOB
 from flowsql_core.span import Span
 
 
@@ -28,7 +29,7 @@ def uuid(call: Invocation) -> Any:
     return pa.Array.from_buffers(pa.string(), call.n, [None, offsets, pa.py_buffer(text)])
 
 
-@scalar("CURRENT_DATABASE() -> STRING", nulls=NOT_NULL, spark=None)
+@scalar("CURRENT_DATABASE() -> STRING", nulls=NOT_NULL, spark=BY_JOB)
 def current_database(call: Invocation) -> Any:
     """The session's database when the statement was bound."""
     return pa.scalar(call.option("database"), pa.string())
@@ -43,7 +44,7 @@ def _never_runs(args: tuple[Expr, ...], span: Span | None) -> Expr:
     )
 
 
-@scalar("SOURCE_WATERMARK() -> TIMESTAMP_LTZ(3)", rewrite=_never_runs, deterministic=False, spark=None)
+@scalar("SOURCE_WATERMARK() -> TIMESTAMP_LTZ(3)", rewrite=_never_runs, deterministic=False, spark=BY_JOB)
 def source_watermark() -> Any:
     """Marks a WATERMARK clause whose watermarks the source itself makes; no value anywhere else."""
     raise InternalError("SOURCE_WATERMARK() has no value")

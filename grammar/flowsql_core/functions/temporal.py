@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.element import MIN_WATERMARK
-from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
 from flowsql_core.eval.columns import Bools, make_array, values_and_validity
 from flowsql_core.eval.time import (
     DAY_MS,
@@ -20,12 +20,12 @@ from flowsql_core.eval.time import (
     civil_from_days,
     days_from_civil,
     iso_week,
-    local_to_utc,
     utc_to_local,
 )
 from flowsql_core.expr import Call, Expr
 from flowsql_core.functions.registry import CUSTOM, NOT_NULL, NULLABLE, Invocation, implicit_cast, resolve_call, scalar
 from flowsql_core.functions.signature import summary
+from flowsql_core.functions.spark_form import BY_JOB
 from flowsql_core.functions.temporal_arithmetic import add_interval_to
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
@@ -34,7 +34,7 @@ from flowsql_core.types.arrow import to_arrow
 Int64s = npt.NDArray[np.int64]
 
 _CLOCK_UNITS = {"HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1000, "MILLISECOND": 1}
-_MONTH_UNITS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
+_MONTH_UNITS = {"MILLENNIUM": 12_000, "CENTURY": 1200, "DECADE": 120, "YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _FIXED_UNITS_MS = {"WEEK": 7 * DAY_MS, "DAY": DAY_MS, **_CLOCK_UNITS}
 
 
@@ -45,44 +45,44 @@ def _column(datum: Any, n: int) -> tuple[npt.NDArray[Any], Bools | None]:
 # The clock
 
 
-@scalar("CURRENT_DATE() -> DATE", nulls=NOT_NULL, deterministic=False, spark=None)
+@scalar("CURRENT_DATE() -> DATE", nulls=NOT_NULL, deterministic=False, spark=BY_JOB)
 def current_date(call: Invocation) -> Any:
     """Today in the session's zone."""
     return pa.scalar(_local_now(call) // DAY_MS, pa.int32()).cast(pa.date32())
 
 
-@scalar("CURRENT_TIME() -> TIME(0)", nulls=NOT_NULL, deterministic=False, aliases=("LOCALTIME",), spark=None)
+@scalar("CURRENT_TIME() -> TIME(0)", nulls=NOT_NULL, deterministic=False, aliases=("LOCALTIME",), spark=BY_JOB)
 def current_time(call: Invocation) -> Any:
     """The time of day in the session's zone, whole seconds."""
     seconds = _local_now(call) % DAY_MS // 1000
     return pa.scalar(seconds * 1000, pa.int32()).cast(pa.time32("ms"))
 
 
-@scalar("CURRENT_TIMESTAMP() -> TIMESTAMP_LTZ(3)", nulls=NOT_NULL, deterministic=False, aliases=("NOW",), spark=None)
+@scalar("CURRENT_TIMESTAMP() -> TIMESTAMP_LTZ(3)", nulls=NOT_NULL, deterministic=False, aliases=("NOW",), spark=BY_JOB)
 def current_timestamp(call: Invocation) -> Any:
     """Now, as a point in time."""
     return pa.scalar(call.context.now_ms(), pa.timestamp("ms", "UTC"))
 
 
-@scalar("CURRENT_ROW_TIMESTAMP() -> TIMESTAMP_LTZ(3)", nulls=NOT_NULL, deterministic=False, spark=None)
+@scalar("CURRENT_ROW_TIMESTAMP() -> TIMESTAMP_LTZ(3)", nulls=NOT_NULL, deterministic=False, spark=BY_JOB)
 def current_row_timestamp(call: Invocation) -> Any:
     """Now, asked for every record also in batch mode."""
     return pa.scalar(call.context.clock.now_ms(), pa.timestamp("ms", "UTC"))
 
 
-@scalar("LOCALTIMESTAMP() -> TIMESTAMP(3)", nulls=NOT_NULL, deterministic=False, spark=None)
+@scalar("LOCALTIMESTAMP() -> TIMESTAMP(3)", nulls=NOT_NULL, deterministic=False, spark=BY_JOB)
 def localtimestamp(call: Invocation) -> Any:
     """Now, as wall clock of the session's zone."""
     return pa.scalar(_local_now(call), pa.timestamp("ms"))
 
 
-@scalar("PROCTIME() -> TIMESTAMP_LTZ(3) *PROCTIME*", nulls=NOT_NULL, deterministic=False, spark=None)
+@scalar("PROCTIME() -> TIMESTAMP_LTZ(3) *PROCTIME*", nulls=NOT_NULL, deterministic=False, spark=BY_JOB)
 def proctime(call: Invocation) -> Any:
     """The processing-time attribute: the clock when a row is looked at."""
     return pa.scalar(call.context.clock.now_ms(), pa.timestamp("ms", "UTC"))
 
 
-@scalar("UNIX_TIMESTAMP() -> BIGINT", nulls=NOT_NULL, deterministic=False, spark=None)
+@scalar("UNIX_TIMESTAMP() -> BIGINT", nulls=NOT_NULL, deterministic=False, spark=BY_JOB)
 def unix_timestamp_now(call: Invocation) -> Any:
     """Now in seconds since the epoch."""
     return pa.scalar(call.context.now_ms() // 1000, pa.int64())
@@ -110,7 +110,7 @@ def _check_rowtime(args: Sequence[Expr], span: Span | None) -> None:
 
 
 @scalar("CURRENT_WATERMARK(TIMESTAMP) -> $1", nulls=NULLABLE, deterministic=False, returns=_watermark_rule,
-        check=_check_rowtime, spark=None)  # fmt: skip
+        check=_check_rowtime, spark=BY_JOB)  # fmt: skip
 def current_watermark(call: Invocation, rowtime: Any) -> Any:
     """The watermark that has reached this operator, NULL before the first."""
     ask = call.context.current_watermark
@@ -147,7 +147,10 @@ def extract_interval(call: Invocation, interval: Any) -> Any:
     unit = call.option("unit")
     values = values.astype(np.int64)
     if isinstance(call.arg_types[0], t.YearMonthIntervalType):
-        made = {"YEAR": np.trunc(values / 12).astype(np.int64), "MONTH": np.fmod(values, 12)}.get(unit)
+        months = np.fmod(values, 12)
+        quarters = np.trunc((months - 1) / 3).astype(np.int64) + 1
+        years = np.trunc(values / 12).astype(np.int64)
+        made = {"YEAR": years, "QUARTER": quarters, "MONTH": months}.get(unit)
     else:
         made = {
             "DAY": np.trunc(values / DAY_MS).astype(np.int64),
@@ -157,12 +160,15 @@ def extract_interval(call: Invocation, interval: Any) -> Any:
             "MILLISECOND": np.fmod(values, 60_000),
         }.get(unit)
     if made is None:
-        raise BindError("bad-unit", f"unit {unit} can not be applied to {call.arg_types[0]}")
+        raise BindError("bad-unit", f"Unit '{unit}' is not supported.")
     return make_array(made, valid, pa.int64())
 
 
 def _split(values: Int64s, type_: t.LogicalType, zone: str) -> tuple[Int64s, Int64s, int]:
-    """Epoch days, units since midnight, units per second; of the zone's wall clock."""
+    """Epoch days, units since midnight, units per second; of the zone's wall clock.
+
+    Flink divides as Java does: before 1970 the day is the next midnight's, and the clock counts backwards from it.
+    """
     match type_:
         case t.DateType():
             return values, np.zeros_like(values), 1000
@@ -171,28 +177,27 @@ def _split(values: Int64s, type_: t.LogicalType, zone: str) -> tuple[Int64s, Int
     per_second = UNITS_PER_SECOND[to_arrow(type_).unit]
     if isinstance(type_, t.TimestampLtzType):
         values = utc_to_local(values, per_second, zone)
-    per_day = 86_400 * per_second
-    days = values // per_day
-    return days, values - days * per_day, per_second
+    clock = np.fmod(values, 86_400 * per_second)
+    return (values - clock) // (86_400 * per_second), clock, per_second
 
 
 def _part(unit: str, values: Int64s, type_: t.LogicalType, zone: str) -> Int64s:
     days, clock, per_second = _split(values, type_, zone)
     match unit:
         case "HOUR":
-            return clock // (3600 * per_second)
+            return _truncated(clock, 3600 * per_second)
         case "MINUTE":
-            return clock // (60 * per_second) % 60
+            return np.fmod(_truncated(clock, 60 * per_second), 60)
         case "SECOND":
-            return clock // per_second % 60
+            return np.fmod(_truncated(clock, per_second), 60)
         case "MILLISECOND" | "MICROSECOND" | "NANOSECOND":
             digits = {"MILLISECOND": 1000, "MICROSECOND": 1_000_000, "NANOSECOND": 1_000_000_000}[unit]
-            fraction = clock % per_second
-            return fraction * (digits // per_second) if digits >= per_second else fraction // (per_second // digits)
+            fraction = np.fmod(clock, per_second)
+            if digits >= per_second:
+                return fraction * (digits // per_second)
+            return _truncated(fraction, per_second // digits)
         case "EPOCH":
-            if isinstance(type_, t.TimestampLtzType):
-                return values // per_second
-            return days * 86_400 + clock // per_second
+            return days * 86_400 + _truncated(clock, per_second)
         case "DOW":
             return (days + 4) % 7 + 1
         case "ISODOW":
@@ -279,29 +284,42 @@ def _to_unit(call: Invocation, moment: Any, up: bool) -> pa.Array:
     arrow_type = to_arrow(call.type)
     match type_:
         case t.DateType():
-            made = values if unit in _CLOCK_UNITS else _round_days(values, np.zeros_like(values), unit, up)
+            made = values if unit in _CLOCK_UNITS else _round_days(values, unit, up)
             return make_array(made.astype(np.int32), valid, arrow_type)
         case t.TimeType():
             step = _CLOCK_UNITS.get(unit, DAY_MS)
             made = -(-values // step) * step if up else values // step * step
+            if up and np.any(made[slice(None) if valid is None else valid] >= DAY_MS):
+                raise ExecutionError("time-range", "Hour out of range: [24]")
             return make_array((made % DAY_MS).astype(np.int32), valid, arrow_type)
     per_second = UNITS_PER_SECOND[arrow_type.unit]
     zone = call.context.zone if isinstance(type_, t.TimestampLtzType) else "UTC"
-    # Flink rounds milliseconds: what is finer is cut off before.
-    wall = utc_to_local(values, per_second, zone) // (per_second // 1000)
-    if unit in _CLOCK_UNITS:
-        step = _CLOCK_UNITS[unit]
+    # Flink rounds milliseconds: what is finer is cut off before. The zone's offset at the moment counts for both ends.
+    wall = utc_to_local(values, per_second, zone)
+    offset = wall - values
+    wall = wall // (per_second // 1000)
+    if unit in _CLOCK_UNITS or unit == "DAY":
+        step = _FIXED_UNITS_MS[unit]
         wall = -(-wall // step) * step if up else wall // step * step
+    elif unit in ("MICROSECOND", "NANOSECOND"):
+        raise ExecutionError("division-by-zero", "/ by zero")
     else:
-        days = wall // DAY_MS
-        wall = _round_days(days, wall - days * DAY_MS, unit, up) * DAY_MS
-    return make_array(local_to_utc(wall * (per_second // 1000), per_second, zone), valid, arrow_type)
+        wall = _round_days(_truncated(wall, DAY_MS), unit, up) * DAY_MS
+    return make_array(wall * (per_second // 1000) - offset, valid, arrow_type)
 
 
-def _round_days(days: Int64s, clock: Int64s, unit: str, up: bool) -> Int64s:
-    """Epoch days of the unit's start; ``clock`` says whether a moment is past its midnight."""
+def _round_days(days: Int64s, unit: str, up: bool) -> Int64s:
+    """Epoch days of the unit's start. Flink's ceiling stays on a day that starts a unit, whatever its clock shows.
+
+    A quarter starts on the first of January only, and longer units than a year never do.
+    """
     start, following = _unit_bounds(days, unit)
-    return np.where((start == days) & (clock == 0), days, following) if up else start
+    if not up:
+        return start
+    stays = start == days
+    if unit == "QUARTER":
+        stays &= civil_from_days(days)[1] == 1
+    return following if unit in ("DECADE", "CENTURY", "MILLENNIUM") else np.where(stays, days, following)
 
 
 def _unit_bounds(days: Int64s, unit: str) -> tuple[Int64s, Int64s]:
@@ -312,7 +330,7 @@ def _unit_bounds(days: Int64s, unit: str) -> tuple[Int64s, Int64s]:
         return start, start + 7
     year, month, _ = civil_from_days(days)
     one = np.ones_like(year)
-    if unit in _MONTH_UNITS:
+    if unit in ("YEAR", "QUARTER", "MONTH"):
         size = _MONTH_UNITS[unit]
         first = (month - 1) // size * size + 1
         start = days_from_civil(year, first, one)
@@ -361,9 +379,7 @@ def _diff_rule(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType |
     kinds = [isinstance(arg.type, t.TimestampLtzType) for arg in args]
     if kinds[0] != kinds[1]:
         raise BindError("argument-types", "TIMESTAMP_LTZ only supports diff between the same type.", args[0].span)
-    if any(isinstance(arg.type, t.TimeType) for arg in args):
-        return None
-    if options["unit"] not in (*_MONTH_UNITS, *_FIXED_UNITS_MS):
+    if options["unit"] not in (*_MONTH_UNITS, *_FIXED_UNITS_MS, "MICROSECOND", "NANOSECOND"):
         raise NotSupportedYetError(f"TIMESTAMPDIFF in units of {options['unit']}", args[0].span)
     return t.INT
 
@@ -375,26 +391,29 @@ def timestampdiff(call: Invocation, start: Any, end: Any) -> Any:
     a, valid_a = _column(start, call.n)
     b, valid_b = _column(end, call.n)
     valid = valid_a if valid_b is None else valid_b if valid_a is None else valid_a & valid_b
-    wall_a, wall_b = _millis(a, call.arg_types[0], call), _millis(b, call.arg_types[1], call)
+    wall_a, wall_b = _millis(a, call.arg_types[0]), _millis(b, call.arg_types[1])
     if unit in _MONTH_UNITS:
-        made = _truncated(_months_between(wall_a, wall_b), _MONTH_UNITS[unit])
-    else:
+        # Flink counts decades in years.
+        made = _truncated(_months_between(wall_a, wall_b), _MONTH_UNITS["YEAR" if unit == "DECADE" else unit])
+    elif unit in _FIXED_UNITS_MS:
         made = _truncated(wall_b - wall_a, _FIXED_UNITS_MS[unit])
+    else:
+        made = np.zeros_like(wall_a)
     return make_array(made.astype(np.int32), valid, pa.int32())
 
 
 def _truncated(values: Int64s, unit: int) -> Int64s:
-    return np.asarray(np.sign(values) * (np.abs(values) // unit))
+    """Divided as Java does: cut towards zero."""
+    return np.asarray((values - np.fmod(values, unit)) // unit)
 
 
-def _millis(values: npt.NDArray[Any], type_: t.LogicalType, call: Invocation) -> Int64s:
+def _millis(values: npt.NDArray[Any], type_: t.LogicalType) -> Int64s:
     values = values.astype(np.int64)
     if isinstance(type_, t.DateType):
         return values * DAY_MS
-    per_second = UNITS_PER_SECOND[to_arrow(type_).unit]
-    if isinstance(type_, t.TimestampLtzType):
-        values = utc_to_local(values, per_second, call.context.zone)
-    return values // (per_second // 1000)
+    if isinstance(type_, t.TimeType):
+        return values
+    return values // (UNITS_PER_SECOND[to_arrow(type_).unit] // 1000)
 
 
 def _months_between(a: Int64s, b: Int64s) -> Int64s:

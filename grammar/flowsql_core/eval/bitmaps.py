@@ -1,0 +1,119 @@
+"""BITMAP columns: serialised RoaringBitmaps in an Arrow binary column, taken apart to sorted values and put together.
+
+A column always holds the canonical bytes of a set (run-optimised portable form), so that equal sets have equal bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import ExecutionError
+from flowsql_core.eval.columns import Bools, make_strings, string_buffers, validity
+from flowsql_core.kernels.views import for_kernel
+from flowsql_core.record import record
+
+Int64s = npt.NDArray[np.int64]
+
+
+@record
+class Sets:
+    """Row i is ``values[starts[i]:starts[i + 1]]``, uint32 ascending; ``valid`` as in ``columns``."""
+
+    starts: Int64s
+    values: npt.NDArray[np.uint32]
+    valid: Bools | None
+
+
+def cardinality(column: pa.Array) -> Int64s:
+    """The number of values a row, 0 of NULL, shape (n,).
+
+    Raises:
+        ExecutionError: bytes that are no bitmap.
+    """
+    from flowsql_core.kernels.roaring import cardinalities
+
+    offsets, data = string_buffers(column)
+    valid = validity(column)
+    counts = np.empty(len(column), dtype=np.int64)
+    known = np.ones(len(column), dtype=np.bool_) if valid is None else valid
+    cardinalities(for_kernel(offsets), for_kernel(data), for_kernel(known), counts)
+    if np.any(counts < 0):
+        raise ExecutionError("bad-bitmap", "Failed to deserialize bitmap from bytes.")
+    return counts
+
+
+def read_sets(column: pa.Array) -> Sets:
+    """The values of every bitmap of a binary column."""
+    from flowsql_core.kernels.roaring import decode
+
+    starts = _starts(cardinality(column))
+    values = np.empty(int(starts[-1]), dtype=np.uint32)
+    offsets, data = string_buffers(column)
+    decode(for_kernel(offsets), for_kernel(data), starts, values)
+    return Sets(starts, values, validity(column))
+
+
+def write_sets(sets: Sets) -> pa.Array:
+    """The binary column of sets; NULL rows take no bytes."""
+    from flowsql_core.kernels.roaring import encode, encoded_sizes
+
+    sizes = np.empty(len(sets.starts) - 1, dtype=np.int64)
+    encoded_sizes(sets.starts, sets.values, sizes)
+    if sets.valid is not None:
+        sizes[~sets.valid] = 0
+    offsets = _starts(sizes).astype(np.int32)
+    out = np.zeros(int(offsets[-1]), dtype=np.uint8)
+    encode(sets.starts, sets.values, offsets, out)
+    return make_strings(offsets, out, sets.valid, pa.binary())
+
+
+def sets_of_lists(lists: pa.Array) -> Sets:
+    """The sets of INT lists: NULL elements left out, negative numbers above the positive ones."""
+    from flowsql_core.kernels.roaring import sort_sets
+
+    flat = pc.list_flatten(lists)
+    rows = pc.list_parent_indices(lists)
+    if flat.null_count:
+        rows = pc.filter(rows, pc.is_valid(flat))
+        flat = pc.drop_null(flat)
+    sizes = np.bincount(np.frombuffer(rows.buffers()[1], np.int64, len(rows), 8 * rows.offset), minlength=len(lists))
+    starts = _starts(sizes)
+    values = np.frombuffer(flat.buffers()[1], np.int32, len(flat), 4 * flat.offset).view(np.uint32).copy()
+    counts = np.empty(len(lists), dtype=np.int64)
+    sort_sets(starts, values, counts)
+    made = _starts(counts)
+    if made[-1] < starts[-1]:
+        # Rows had equal values: what is left of them moves together.
+        places = np.arange(made[-1]) + np.repeat(starts[:-1] - made[:-1], counts)
+        values = values[places]
+    return Sets(made, values, validity(lists))
+
+
+def combined(left: Sets, right: Sets, kept: int) -> Sets:
+    """A set operation row by row; ``kept`` as in ``kernels.roaring.combine``; NULL where one is NULL."""
+    from flowsql_core.kernels.roaring import combine
+
+    n = len(left.starts) - 1
+    starts = np.empty(n + 1, dtype=np.int64)
+    out = np.empty(len(left.values) + len(right.values), dtype=np.uint32)
+    written = combine(kept, left.starts, left.values, right.starts, right.values, starts, out)
+    valid = left.valid if right.valid is None else right.valid if left.valid is None else left.valid & right.valid
+    return Sets(starts, out[:written], valid)
+
+
+def bitmap_text(column: pa.Array) -> pa.Array:
+    """``{1,2,3}`` for each bitmap, numbers unsigned and ascending."""
+    sets = read_sets(column)
+    numbers = pc.cast(pa.array(sets.values, pa.uint32()), pa.string())
+    lists = pa.ListArray.from_arrays(pa.array(sets.starts, pa.int32()), numbers)
+    text = pc.binary_join_element_wise("{", pc.binary_join(lists, ","), "}", "")
+    return text if sets.valid is None else pc.if_else(pa.array(sets.valid), text, pa.scalar(None, pa.string()))
+
+
+def _starts(sizes: npt.NDArray[np.signedinteger]) -> Int64s:
+    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts

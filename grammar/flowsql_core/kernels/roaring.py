@@ -1,0 +1,309 @@
+"""Kernels over bitmaps in RoaringBitmap's portable format; a set is a sorted run of uint32 values.
+
+Row i of a list of sets is ``values[starts[i]:starts[i + 1]]``. Source: RoaringFormatSpec, "Specification of the
+compressed-bitmap formats from Roaring".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowsql_core.kernels.lazy import kernel
+
+
+@kernel("void(int32[::1], uint8[::1], boolean[::1], int64[::1])")
+def cardinalities(offsets, data, valid, counts):
+    """The number of values of each serialised bitmap; 0 of a NULL, -1 of malformed bytes."""
+    for row in range(counts.size):
+        counts[row] = 0
+        if not valid[row]:
+            continue
+        start = np.int64(offsets[row])
+        end = np.int64(offsets[row + 1])
+        counts[row] = -1
+        if end - start < 8:
+            continue
+        cookie = np.int64(data[start]) | np.int64(data[start + 1]) << 8
+        place = start + 4
+        flags = np.int64(-1)
+        if cookie == 12347:
+            size = (np.int64(data[start + 2]) | np.int64(data[start + 3]) << 8) + 1
+            flags = place
+            place += (size + 7) // 8
+        elif cookie == 12346 and data[start + 2] == 0 and data[start + 3] == 0:
+            size = np.int64(0)
+            for step in range(4):
+                size |= np.int64(data[place + step]) << (8 * step)
+            place += 4
+        else:
+            continue
+        header = place
+        place += 4 * size
+        if flags < 0 or size >= 4:
+            place += 4 * size
+        if size < 0 or size > 65536 or place > end:
+            continue
+        total = np.int64(0)
+        fits = True
+        before = np.int64(-1)
+        for index in range(size):
+            at = header + 4 * index
+            key = np.int64(data[at]) | np.int64(data[at + 1]) << 8
+            card = (np.int64(data[at + 2]) | np.int64(data[at + 3]) << 8) + 1
+            if key <= before:
+                fits = False
+                break
+            before = key
+            if flags >= 0 and data[flags + index // 8] >> (index % 8) & 1:
+                if place + 2 > end:
+                    fits = False
+                    break
+                runs = np.int64(data[place]) | np.int64(data[place + 1]) << 8
+                if place + 2 + 4 * runs > end:
+                    fits = False
+                    break
+                card = np.int64(0)
+                for run in range(runs):
+                    at = place + 2 + 4 * run
+                    card += (np.int64(data[at + 2]) | np.int64(data[at + 3]) << 8) + 1
+                place += 2 + 4 * runs
+            elif card > 4096:
+                place += 8192
+            else:
+                place += 2 * card
+            if place > end:
+                fits = False
+                break
+            total += card
+        if fits:
+            counts[row] = total
+
+
+@kernel("void(int32[::1], uint8[::1], int64[::1], uint32[::1])")
+def decode(offsets, data, starts, values):
+    """The values of well-formed bitmaps, ascending, to where ``starts`` puts them; empty rows are not looked at."""
+    for row in range(starts.size - 1):
+        target = starts[row]
+        if target == starts[row + 1]:
+            continue
+        start = np.int64(offsets[row])
+        place = start + 4
+        flags = np.int64(-1)
+        if data[start] == 0x3B:
+            size = (np.int64(data[start + 2]) | np.int64(data[start + 3]) << 8) + 1
+            flags = place
+            place += (size + 7) // 8
+        else:
+            size = np.int64(data[place]) | np.int64(data[place + 1]) << 8 | np.int64(data[place + 2]) << 16
+            place += 4
+        header = place
+        place += 4 * size
+        if flags < 0 or size >= 4:
+            place += 4 * size
+        for index in range(size):
+            at = header + 4 * index
+            high = (np.int64(data[at]) | np.int64(data[at + 1]) << 8) << 16
+            card = (np.int64(data[at + 2]) | np.int64(data[at + 3]) << 8) + 1
+            if flags >= 0 and data[flags + index // 8] >> (index % 8) & 1:
+                runs = np.int64(data[place]) | np.int64(data[place + 1]) << 8
+                for run in range(runs):
+                    at = place + 2 + 4 * run
+                    low = np.int64(data[at]) | np.int64(data[at + 1]) << 8
+                    length = (np.int64(data[at + 2]) | np.int64(data[at + 3]) << 8) + 1
+                    for step in range(length):
+                        values[target] = np.uint32(high + low + step)
+                        target += 1
+                place += 2 + 4 * runs
+            elif card > 4096:
+                for byte in range(8192):
+                    bits = data[place + byte]
+                    for bit in range(8):
+                        if bits >> bit & 1 and target < starts[row + 1]:
+                            values[target] = np.uint32(high + 8 * byte + bit)
+                            target += 1
+                place += 8192
+            else:
+                for step in range(card):
+                    at = place + 2 * step
+                    values[target] = np.uint32(high + (np.int64(data[at]) | np.int64(data[at + 1]) << 8))
+                    target += 1
+                place += 2 * card
+
+
+@kernel("void(int64[::1], uint32[::1], int64[::1])")
+def encoded_sizes(starts, values, sizes):
+    """The bytes that each set takes when serialised."""
+    for row in range(sizes.size):
+        place = starts[row]
+        end = starts[row + 1]
+        containers = np.int64(0)
+        with_runs = False
+        body = np.int64(0)
+        while place < end:
+            high = values[place] >> 16
+            first = place
+            runs = np.int64(1)
+            place += 1
+            while place < end and values[place] >> 16 == high:
+                if values[place] != values[place - 1] + 1:
+                    runs += 1
+                place += 1
+            card = place - first
+            plain = min(2 * card, 8192)
+            if plain > 2 + 4 * runs:
+                with_runs = True
+                body += 2 + 4 * runs
+            else:
+                body += plain
+            containers += 1
+        if with_runs:
+            sizes[row] = 4 + (containers + 7) // 8 + 4 * containers + body
+            if containers >= 4:
+                sizes[row] += 4 * containers
+        else:
+            sizes[row] = 8 + 8 * containers + body
+
+
+@kernel("void(int64[::1], uint32[::1], int32[::1], uint8[::1])")
+def encode(starts, values, out_offsets, out):
+    """Each set in the smallest of the portable forms, to where ``out_offsets`` (zeroed bytes) puts it."""
+    for row in range(out_offsets.size - 1):
+        base = np.int64(out_offsets[row])
+        size = np.int64(out_offsets[row + 1]) - base
+        end = starts[row + 1]
+        containers = np.int64(0)
+        with_runs = False
+        place = starts[row]
+        while place < end:
+            high = values[place] >> 16
+            first = place
+            runs = np.int64(1)
+            place += 1
+            while place < end and values[place] >> 16 == high:
+                if values[place] != values[place - 1] + 1:
+                    runs += 1
+                place += 1
+            if min(2 * (place - first), 8192) > 2 + 4 * runs:
+                with_runs = True
+            containers += 1
+        if size == 0:
+            continue
+        flags = base + 4
+        if with_runs:
+            out[base] = 0x3B
+            out[base + 1] = 0x30
+            out[base + 2] = (containers - 1) & 255
+            out[base + 3] = (containers - 1) >> 8
+            header = flags + (containers + 7) // 8
+        else:
+            out[base] = 0x3A
+            out[base + 1] = 0x30
+            for step in range(4):
+                out[base + 4 + step] = containers >> (8 * step) & 255
+            header = base + 8
+        jumps = header + 4 * containers
+        with_jumps = not with_runs or containers >= 4
+        target = jumps + (4 * containers if with_jumps else 0)
+        place = starts[row]
+        for index in range(containers):
+            high = np.int64(values[place]) >> 16
+            first = place
+            runs = np.int64(1)
+            place += 1
+            while place < end and np.int64(values[place]) >> 16 == high:
+                if values[place] != values[place - 1] + 1:
+                    runs += 1
+                place += 1
+            card = place - first
+            at = header + 4 * index
+            out[at] = high & 255
+            out[at + 1] = high >> 8
+            out[at + 2] = (card - 1) & 255
+            out[at + 3] = (card - 1) >> 8
+            if with_jumps:
+                for step in range(4):
+                    out[jumps + 4 * index + step] = (target - base) >> (8 * step) & 255
+            if min(2 * card, 8192) > 2 + 4 * runs:
+                out[flags + index // 8] |= 1 << (index % 8)
+                out[target] = runs & 255
+                out[target + 1] = runs >> 8
+                target += 2
+                begin = first
+                for step in range(first, place):
+                    if step + 1 == place or values[step + 1] != values[step] + 1:
+                        low = np.int64(values[begin]) & 0xFFFF
+                        out[target] = low & 255
+                        out[target + 1] = low >> 8
+                        out[target + 2] = (step - begin) & 255
+                        out[target + 3] = (step - begin) >> 8
+                        target += 4
+                        begin = step + 1
+            elif card > 4096:
+                for step in range(first, place):
+                    low = np.int64(values[step]) & 0xFFFF
+                    out[target + low // 8] |= 1 << (low % 8)
+                target += 8192
+            else:
+                for step in range(first, place):
+                    low = np.int64(values[step]) & 0xFFFF
+                    out[target] = low & 255
+                    out[target + 1] = low >> 8
+                    target += 2
+
+
+@kernel("int64(int64, int64[::1], uint32[::1], int64[::1], uint32[::1], int64[::1], uint32[::1])")
+def combine(kept, starts_a, a, starts_b, b, out_starts, out):
+    """Set operation row by row; returns the number of values written.
+
+    ``kept`` says which values stay: bit 0 those of the first set alone, bit 1 those of the second alone, bit 2 those of
+    both.
+    """
+    written = np.int64(0)
+    out_starts[0] = 0
+    for row in range(out_starts.size - 1):
+        left = starts_a[row]
+        right = starts_b[row]
+        left_end = starts_a[row + 1]
+        right_end = starts_b[row + 1]
+        while left < left_end or right < right_end:
+            if right == right_end or (left < left_end and a[left] < b[right]):
+                if kept & 1:
+                    out[written] = a[left]
+                    written += 1
+                left += 1
+            elif left == left_end or b[right] < a[left]:
+                if kept & 2:
+                    out[written] = b[right]
+                    written += 1
+                right += 1
+            else:
+                if kept & 4:
+                    out[written] = a[left]
+                    written += 1
+                left += 1
+                right += 1
+        out_starts[row + 1] = written
+    return written
+
+
+@kernel("void(int64[::1], uint32[::1], int64[::1])")
+def sort_sets(starts, values, counts):
+    """Sort each row in place and move its distinct values to its front; ``counts``: how many those are."""
+    for row in range(counts.size):
+        low = starts[row]
+        high = starts[row + 1]
+        ordered = True
+        for place in range(low + 1, high):
+            if values[place] <= values[place - 1]:
+                ordered = False
+                break
+        if not ordered:
+            part = np.sort(values[low:high])
+            kept = low
+            for step in range(part.size):
+                if step == 0 or part[step] != part[step - 1]:
+                    values[kept] = part[step]
+                    kept += 1
+            counts[row] = kept - low
+        else:
+            counts[row] = high - low
