@@ -47,6 +47,72 @@ class PyObjectColumn:
 ColumnData: TypeAlias = Any
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Late:
+    """Rows of a column that nobody has asked for yet."""
+
+    source: ColumnData
+    rows: npt.NDArray[Any]
+
+
+class LateColumns(Sequence[ColumnData]):
+    """Columns of selected rows, gathered when first looked at.
+
+    A filter before a hash split, or before a column that nobody reads, so copies no row twice or for nothing. Two
+    threads that look at the same time gather the same values twice.
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Sequence[ColumnData | _Late]) -> None:
+        self._entries = list(entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return tuple(self[place] for place in range(*index.indices(len(self._entries))))
+        entry = self._entries[index]
+        if isinstance(entry, _Late):
+            entry = _gathered(entry.source, entry.rows)
+            self._entries[index] = entry
+        return entry
+
+    def entry(self, index: int) -> Any:
+        """A column as it stands, for other late columns."""
+        return self._entries[index]
+
+
+def late_columns(columns: Sequence[ColumnData], places: Iterable[int | ColumnData]) -> Sequence[ColumnData]:
+    """Columns of a batch by index, mixed with new ones of as many rows; nothing is gathered."""
+    if not isinstance(columns, LateColumns):
+        return tuple(columns[place] if isinstance(place, int) else place for place in places)
+    return LateColumns([columns.entry(place) if isinstance(place, int) else place for place in places])
+
+
+def _gathered(column: ColumnData, rows: npt.NDArray[Any]) -> ColumnData:
+    if isinstance(column, PyObjectColumn):
+        return column.take(rows)
+    return pc.take(column, pa.array(rows), boundscheck=False)
+
+
+def _selected(columns: Sequence[ColumnData], rows: npt.NDArray[Any]) -> list[_Late]:
+    """Rows of columns, those that are late already by the rows of their source."""
+    found: list[_Late] = []
+    composed: dict[int, npt.NDArray[Any]] = {}
+    for index in range(len(columns)):
+        entry = columns.entry(index) if isinstance(columns, LateColumns) else columns[index]
+        if isinstance(entry, _Late):
+            if id(entry.rows) not in composed:
+                composed[id(entry.rows)] = entry.rows[rows]
+            entry = _Late(entry.source, composed[id(entry.rows)])
+        else:
+            entry = _Late(entry, rows)
+        found.append(entry)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class RowTimes:
     """Timestamps of DataStream records: ``values_ms`` int64 (n,), ``valid`` bool (n,) or None when all have one."""
@@ -71,12 +137,6 @@ class WatermarkTrack:
 
     def __len__(self) -> int:
         return len(self.offsets)
-
-    def remap_mask(self, mask: Bools) -> WatermarkTrack:
-        """The track of ``batch.filter(mask)``: offsets count the kept rows before them."""
-        kept = np.zeros(len(mask) + 1, dtype=np.int32)
-        np.cumsum(mask, out=kept[1:])
-        return WatermarkTrack(kept[self.offsets], self.wm_ms)
 
     def remap_sorted(self, rows: npt.NDArray[Any]) -> WatermarkTrack:
         """The track of ``batch.take(rows)`` for rising ``rows``."""
@@ -125,12 +185,12 @@ class ChangelogBatch:
     """Columns + change kinds + row times + watermark track. See the module docstring.
 
     Args:
-        columns: one per field, all of ``num_rows`` rows.
+        columns: one per field, all of ``num_rows`` rows (a tuple, or :class:`LateColumns`).
         num_rows: kept apart because a batch may have no column (``COUNT(*)`` needs none).
         kinds: RowKind bytes, uint8 (n,), or None when every row is ``+I``.
     """
 
-    columns: tuple[ColumnData, ...]
+    columns: Sequence[ColumnData]
     num_rows: int
     kinds: Kinds | None = None
     row_times: RowTimes | None = None
@@ -160,7 +220,8 @@ class ChangelogBatch:
 
     def with_columns(self, columns: Sequence[ColumnData]) -> ChangelogBatch:
         """The same rows, other columns."""
-        return ChangelogBatch(tuple(columns), self.num_rows, self.kinds, self.row_times, self.track)
+        kept = columns if isinstance(columns, LateColumns) else tuple(columns)
+        return ChangelogBatch(kept, self.num_rows, self.kinds, self.row_times, self.track)
 
     def with_kinds(self, kinds: Kinds | None) -> ChangelogBatch:
         """The same rows, other change kinds."""
@@ -171,25 +232,20 @@ class ChangelogBatch:
         return ChangelogBatch(self.columns, self.num_rows, self.kinds, self.row_times, track)
 
     def filter(self, mask: Bools) -> ChangelogBatch:
-        """Rows where ``mask`` (bool, shape (n,)); offsets of the track move along."""
+        """Rows where ``mask`` (bool, shape (n,)); offsets of the track move along. Columns are gathered late."""
         if mask.all():
             return self
         rows = np.flatnonzero(mask)
-        track = None if self.track is None else self.track.remap_mask(mask)
-        return self._taken(rows, track)
+        return self._taken(rows, LateColumns(_selected(self.columns, rows)))
 
     def take(self, rows: npt.NDArray[Any]) -> ChangelogBatch:
         """Rows at rising positions (a hash split); the whole track comes along with its own offsets."""
-        return self._taken(rows, None if self.track is None else self.track.remap_sorted(rows))
+        return self._taken(rows, tuple(_gathered(late.source, late.rows) for late in _selected(self.columns, rows)))
 
-    def _taken(self, rows: npt.NDArray[Any], track: WatermarkTrack | None) -> ChangelogBatch:
-        index = pa.array(rows)
-        columns = tuple(
-            column.take(rows) if isinstance(column, PyObjectColumn) else pc.take(column, index, boundscheck=False)
-            for column in self.columns
-        )
+    def _taken(self, rows: npt.NDArray[Any], columns: Sequence[ColumnData]) -> ChangelogBatch:
         kinds = None if self.kinds is None else self.kinds[rows]
         times = None if self.row_times is None else self.row_times.take(rows)
+        track = None if self.track is None else self.track.remap_sorted(rows)
         return ChangelogBatch(columns, len(rows), kinds, times, track)
 
     def slice(self, start: int, stop: int) -> ChangelogBatch:

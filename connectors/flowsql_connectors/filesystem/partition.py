@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -42,7 +43,7 @@ class Partitioner:
         self._table = table
         self._default_name = default_name
 
-    def group(self, columns: tuple[Any, ...], num_rows: int) -> tuple[Any | None, list[tuple[str, int, int]]]:
+    def group(self, columns: Sequence[Any], num_rows: int) -> tuple[Any | None, list[tuple[str, int, int]]]:
         """Rows by folder.
 
         Returns:

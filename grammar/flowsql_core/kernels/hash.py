@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowsql_core.kernels.lazy import device, kernel
+from flowsql_core.kernels.memory import copy_bytes, load64, store64
 
 P1 = np.uint64(11400714785074694791)
 P2 = np.uint64(14029467366897019727)
@@ -74,14 +75,6 @@ def xxh64_words(words, masks, out):
         out[i] = _avalanche(h)
 
 
-@device
-def _read64(data, at):
-    word = _U(0)
-    for k in range(8):
-        word |= _U(data[at + k]) << _U(8 * k)
-    return word
-
-
 @kernel("void(uint8[::1], int64[::1], uint64[::1])")
 def xxh64_rows(data, starts, out):
     """Hash ``data[starts[i]:starts[i + 1]]`` for each of the ``len(starts) - 1`` rows."""
@@ -95,10 +88,10 @@ def xxh64_rows(data, starts, out):
             v3 = _U(0)
             v4 = _U(0) - P1
             while at + 32 <= stop:
-                v1 = _round(v1, _read64(data, at))
-                v2 = _round(v2, _read64(data, at + 8))
-                v3 = _round(v3, _read64(data, at + 16))
-                v4 = _round(v4, _read64(data, at + 24))
+                v1 = _round(v1, load64(data, at))
+                v2 = _round(v2, load64(data, at + 8))
+                v3 = _round(v3, load64(data, at + 16))
+                v4 = _round(v4, load64(data, at + 24))
                 at += 32
             h = _rotl(v1, _U(1)) + _rotl(v2, _U(7)) + _rotl(v3, _U(12)) + _rotl(v4, _U(18))
             h = _merge(_merge(_merge(_merge(h, v1), v2), v3), v4)
@@ -106,7 +99,7 @@ def xxh64_rows(data, starts, out):
             h = P5
         h += _U(length)
         while at + 8 <= stop:
-            h = _rotl(h ^ _round(_U(0), _read64(data, at)), _U(27)) * P1 + P4
+            h = _rotl(h ^ _round(_U(0), load64(data, at)), _U(27)) * P1 + P4
             at += 8
         if at + 4 <= stop:
             word = _U(0)
@@ -127,9 +120,7 @@ def append_words(buffer, cursors, words):
     for i in range(n):
         at = cursors[i]
         for j in range(w):
-            word = words[i, j]
-            for k in range(8):
-                buffer[at + k] = (word >> _U(8 * k)) & _U(0xFF)
+            store64(buffer, at, words[i, j])
             at += 8
         cursors[i] = at
 
@@ -137,14 +128,20 @@ def append_words(buffer, cursors, words):
 @kernel("void(uint8[::1], int64[::1], int64[::1], int64[::1], uint8[::1])")
 def append_bytes(buffer, cursors, starts, lengths, data):
     """Write each row's bytes ``data[starts[i]:][:lengths[i]]`` and their length (8 bytes) at its cursor."""
+    readable = data.size - 16
     for i in range(len(starts)):
         at = cursors[i]
         length = lengths[i]
-        for k in range(length):
-            buffer[at + k] = data[starts[i] + k]
+        start = starts[i]
+        if length <= 16 and start <= readable:
+            # Whole words: what is too much stands where the length goes.
+            store64(buffer, at, load64(data, start))
+            if length > 8:
+                store64(buffer, at + 8, load64(data, start + 8))
+        else:
+            copy_bytes(buffer, at, data, start, length)
         at += length
-        for k in range(8):
-            buffer[at + k] = (length >> (8 * k)) & 0xFF
+        store64(buffer, at, length)
         cursors[i] = at + 8
 
 

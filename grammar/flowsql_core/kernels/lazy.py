@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _devices: dict[Callable[..., Any], Any] = {}
+#: Device functions that are not compiled from Python but made by a call.
+_natives: set[Callable[..., Any]] = set()
 
 
 class Kernel:
@@ -44,6 +46,13 @@ def device(function: _F) -> _F:
     return function
 
 
+def native(make: Callable[[], Any]) -> Any:
+    """Declare a device function by what makes it: ``make()`` gives a Numba intrinsic, when a kernel first needs it."""
+    _natives.add(make)
+    _devices[make] = None
+    return make
+
+
 def _linked(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with compiled functions in place of the device functions that it names."""
     assert isinstance(function, FunctionType)
@@ -62,7 +71,10 @@ def _linked(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _dispatcher(function: Callable[..., Any]) -> Any:
     if _devices[function] is None:
-        from numba import njit
+        if function in _natives:
+            _devices[function] = function()
+        else:
+            from numba import njit
 
-        _devices[function] = njit(_linked(function))
+            _devices[function] = njit(_linked(function))
     return _devices[function]

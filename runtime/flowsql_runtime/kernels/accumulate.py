@@ -34,6 +34,8 @@ from flowsql_runtime.kernels.byte_arena import compare
     SET,
 ) = range(19)
 
+#: What is recorded: each touched slot once, each row, or nothing.
+ONCE, EVERY, NOTHING = 0, 1, 2
 #: What ``status[0]`` says after the call.
 FINE, MORE_THAN_ONE = 0, 1
 _U = np.uint64
@@ -71,10 +73,10 @@ def merge_moments(acc, doubles, slot, at, n, mean, squares):
 
 @kernel(
     "int64(int64[:,::1], float64[:,::1], int32[::1], int64[:,::1], int64[:,::1], float64[:,::1], int8[:,::1],"
-    " uint8[::1], boolean, boolean, uint8[::1], int32[::1], int32[::1], int64[:,::1], int64[::1])"
+    " uint8[::1], int64, boolean, uint8[::1], int32[::1], int32[::1], int64[:,::1], int64[::1])"
 )
 def accumulate(
-    acc, doubles, slots, ops, args, arg_doubles, signs, arena, every, clear, seen, touched, first_rows, states, status
+    acc, doubles, slots, ops, args, arg_doubles, signs, arena, record, clear, seen, touched, first_rows, states, status
 ):
     """Fold all rows; returns how many changes were recorded.
 
@@ -82,7 +84,7 @@ def accumulate(
         acc, doubles: accumulator rows by slot, the same memory as integers and as doubles.
         args, arg_doubles: argument words (a, n), likewise.
         signs: (s, n): 1 in, -1 out, 0 no part; row 0 is the row's own sign and drives word 0.
-        every: record each row (else each touched slot once, when ``seen`` is 0 for all slots).
+        record: ONCE (``seen`` is 0 for all slots), EVERY or NOTHING.
         clear: a slot whose row count comes to 0 starts over.
         touched, first_rows: slot of each change and the row that began it.
         states: (2m, words): accumulators before (even rows) and after (odd rows) each change.
@@ -95,7 +97,7 @@ def accumulate(
         base = signs[0, i]
         if slot < 0:
             continue
-        if every or not seen[slot]:
+        if record == EVERY or (record == ONCE and not seen[slot]):
             touched[changes] = slot
             first_rows[changes] = i
             for j in range(width):
@@ -171,10 +173,10 @@ def accumulate(
         if clear and acc[slot, 0] == 0:
             for j in range(width):
                 acc[slot, j] = 0
-        if every:
+        if record == EVERY:
             for j in range(width):
                 states[2 * changes - 1, j] = acc[slot, j]
-    if not every:
+    if record == ONCE:
         for c in range(changes):
             slot = np.int64(touched[c])
             seen[slot] = 0

@@ -1,19 +1,28 @@
-"""Byte strings in one array: 8 bytes of length, then the bytes; a reference is the position, 0 is NULL."""
+"""Byte strings in one array. A reference is ``position << 24 | length``; 0 is NULL.
+
+A length of ``LONG`` says that the length stands in the 8 bytes before the position.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from flowsql_core.kernels.lazy import device, kernel
+from flowsql_core.kernels.memory import copy_bytes, load64, store64
 
 #: First position in use, so that 0 can mean NULL.
 START = 8
+LENGTH_BITS = 24
+LONG = (1 << LENGTH_BITS) - 1
+_U = np.uint64
 
 
 @device
-def length_at(arena, at):
+def length_at(arena, ref):
     """Length of the value at a reference."""
-    length = 0
-    for k in range(8):
-        length |= int(arena[at + k]) << (8 * k)
+    length = ref & LONG
+    if length == LONG:
+        length = np.int64(load64(arena, (ref >> LENGTH_BITS) - 8))
     return length
 
 
@@ -22,10 +31,36 @@ def compare(arena, x, y):
     """-1, 0 or 1 by unsigned bytes, as Flink compares strings."""
     a = length_at(arena, x)
     b = length_at(arena, y)
-    for k in range(8, 8 + min(a, b)):
-        if arena[x + k] != arena[y + k]:
-            return -1 if arena[x + k] < arena[y + k] else 1
+    at = x >> LENGTH_BITS
+    other = y >> LENGTH_BITS
+    shorter = min(a, b)
+    k = np.int64(0)
+    while k + 8 <= shorter and load64(arena, at + k) == load64(arena, other + k):
+        k += 8
+    while k < shorter:
+        if arena[at + k] != arena[other + k]:
+            return -1 if arena[at + k] < arena[other + k] else 1
+        k += 1
     return 0 if a == b else (-1 if a < b else 1)
+
+
+@kernel("int64(int64[::1], int64[::1], int64, int64[::1])")
+def refer(starts, lengths, moved, refs):
+    """References of values that were copied with all bytes between them, each ``moved`` bytes on.
+
+    A negative length gives 0. Returns how many values are too long to be referred to so; their references are -1.
+    """
+    left = 0
+    for i in range(len(starts)):
+        length = lengths[i]
+        if length < 0:
+            refs[i] = 0
+        elif length >= LONG:
+            refs[i] = -1
+            left += 1
+        else:
+            refs[i] = ((starts[i] + moved) << LENGTH_BITS) | length
+    return left
 
 
 @kernel("int64(int64[::1], int64[::1], uint8[::1], uint8[::1], int64, int64[::1])")
@@ -36,12 +71,12 @@ def append(starts, lengths, data, arena, used, refs):
         if length < 0:
             refs[i] = 0
             continue
-        refs[i] = used
-        for k in range(8):
-            arena[used + k] = (length >> (8 * k)) & 0xFF
-        for k in range(length):
-            arena[used + 8 + k] = data[starts[i] + k]
-        used += 8 + length
+        if length >= LONG:
+            store64(arena, used, length)
+            used += 8
+        copy_bytes(arena, used, data, starts[i], length)
+        refs[i] = (used << LENGTH_BITS) | min(length, LONG)
+        used += length
     return used
 
 
@@ -51,12 +86,11 @@ def read(refs, arena, offsets, out):
     used = 0
     for i in range(len(refs)):
         offsets[i] = used
-        at = refs[i]
-        if at:
-            length = length_at(arena, at)
+        ref = refs[i]
+        if ref:
+            length = length_at(arena, ref)
             if out.size:
-                for k in range(length):
-                    out[used + k] = arena[at + 8 + k]
+                copy_bytes(out, used, arena, ref >> LENGTH_BITS, length)
             used += length
     offsets[len(refs)] = used
     return used
@@ -66,13 +100,15 @@ def read(refs, arena, offsets, out):
 def move(rows, column, slots, old, new, used):
     """Copy what ``rows[slots, column]`` refers to from ``old`` to ``new``; returns the new ``used``."""
     for i in range(len(slots)):
-        at = rows[slots[i], column]
-        if at:
-            total = 8 + length_at(old, at)
-            for k in range(total):
-                new[used + k] = old[at + k]
-            rows[slots[i], column] = used
-            used += total
+        ref = rows[slots[i], column]
+        if ref:
+            length = length_at(old, ref)
+            if length >= LONG:
+                store64(new, used, length)
+                used += 8
+            copy_bytes(new, used, old, ref >> LENGTH_BITS, length)
+            rows[slots[i], column] = (used << LENGTH_BITS) | min(length, LONG)
+            used += length
     return used
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowsql_core.kernels.lazy import device, kernel
+from flowsql_core.kernels.memory import copy_bytes, load64, store64
 
 LIVE, NEXT, FREE, ARENA, GARBAGE = 0, 1, 2, 3, 4
 META_SIZE = 5
@@ -27,10 +28,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 @device
 def _length_at(arena, at):
-    length = 0
-    for k in range(8):
-        length |= np.int64(arena[at + k]) << (8 * k)
-    return length
+    return np.int64(load64(arena, at))
 
 
 @device
@@ -39,6 +37,8 @@ def _same_bytes(arena, x, scratch, y):
     if length != _length_at(scratch, y):
         return False
     k = 8
+    while k + 8 <= 8 + length and load64(arena, x + k) == load64(scratch, y + k):
+        k += 8
     while k < 8 + length and arena[x + k] == scratch[y + k]:
         k += 1
     return k == 8 + length
@@ -127,8 +127,7 @@ def probe(
                     source = np.int64(word & _ADDRESS)
                     target = meta[ARENA]
                     total = 8 + _length_at(scratch, source)
-                    for k in range(total):
-                        arena[target + k] = scratch[source + k]
+                    copy_bytes(arena, target, scratch, source, total)
                     meta[ARENA] += total
                     word = (_LONG << _U(56)) | _U(target)
                 slot_words[found, j] = word
@@ -270,8 +269,7 @@ def compact_arena(slot_words, var, slots, old, new):
             if var[j] == 2 and (word >> _U(56)) == _LONG:
                 source = np.int64(word & _ADDRESS)
                 total = 8 + _length_at(old, source)
-                for k in range(total):
-                    new[used + k] = old[source + k]
+                copy_bytes(new, used, old, source, total)
                 slot_words[slot, j] = (_LONG << _U(56)) | _U(used)
                 used += total
     return used
@@ -280,31 +278,41 @@ def compact_arena(slot_words, var, slots, old, new):
 @kernel("int64(int64[::1], int64[::1], uint8[::1], uint64[:,::1], int64, uint8[::1], int64)")
 def encode_bytes(starts, lengths, data, words, column, scratch, used):
     """Two words a row from ``column`` on; long strings go to ``scratch`` from ``used`` on; returns the new ``used``."""
+    readable = data.size - 16
     for i in range(len(starts)):
         at = starts[i]
         length = lengths[i]
         if length <= 15:
             first = _U(0)
-            second = _U(length) << _U(56)
-            for k in range(min(length, 8)):
-                first |= _U(data[at + k]) << _U(8 * k)
-            for k in range(8, length):
-                second |= _U(data[at + k]) << _U(8 * (k - 8))
+            second = _U(0)
+            if at <= readable:
+                first = load64(data, at)
+                if length < 8:
+                    # Shifting in two steps: a shift by all 64 bits is not defined.
+                    first = (first << _U(8 * (7 - length)) << _U(8)) >> _U(8) >> _U(8 * (7 - length))
+                else:
+                    second = load64(data, at + 8)
+                    second = (second << _U(8 * (15 - length)) << _U(8)) >> _U(8) >> _U(8 * (15 - length))
+            else:
+                for k in range(min(length, 8)):
+                    first |= _U(data[at + k]) << _U(8 * k)
+                for k in range(8, length):
+                    second |= _U(data[at + k]) << _U(8 * (k - 8))
             words[i, column] = first
-            words[i, column + 1] = second
+            words[i, column + 1] = second | (_U(length) << _U(56))
         else:
             h = _SEED ^ _U(length)
-            for k in range(8):
-                scratch[used + k] = (length >> (8 * k)) & 0xFF
+            store64(scratch, used, length)
+            copy_bytes(scratch, used + 8, data, at, length)
+            k = 0
+            while k + 8 <= length:
+                h = (h ^ load64(data, at + k)) * _MIX
+                h ^= h >> _U(32)
+                k += 8
             word = _U(0)
-            for k in range(length):
-                byte = data[at + k]
-                scratch[used + 8 + k] = byte
-                word |= _U(byte) << _U(8 * (k & 7))
-                if (k & 7) == 7:
-                    h = (h ^ word) * _MIX
-                    h ^= h >> _U(32)
-                    word = _U(0)
+            while k < length:
+                word |= _U(data[at + k]) << _U(8 * (k & 7))
+                k += 1
             h = (h ^ word) * _MIX2
             words[i, column] = h ^ (h >> _U(29))
             words[i, column + 1] = (_LONG << _U(56)) | _U(used)
@@ -324,8 +332,7 @@ def decode_bytes(slot_words, column, slots, arena, offsets, out):
             at = np.int64(second & _ADDRESS)
             length = _length_at(arena, at)
             if out.size:
-                for k in range(length):
-                    out[used + k] = arena[at + 8 + k]
+                copy_bytes(out, used, arena, at + 8, length)
         else:
             length = np.int64(top)
             if out.size:

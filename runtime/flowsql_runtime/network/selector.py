@@ -12,7 +12,7 @@ import numpy.typing as npt
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import Partitioning, ShipStrategy
-from flowsql_core.keys import key_groups, subtask_of
+from flowsql_core.keys import key_hash64, subtask_of
 
 #: Per channel its part of the batch, or None where it gets nothing.
 Parts = list[ChangelogBatch | None]
@@ -69,24 +69,33 @@ class AssigningSelector:
         return split_by_channel(batch, self.assign(batch), self.channels)
 
 
-class HashSelector(AssigningSelector):
+class HashSelector:
     """HASH: by key group of the key columns."""
 
     def __init__(self, channels: int, keys: tuple[int, ...], max_parallelism: int) -> None:
-        super().__init__(channels)
+        self._channels = channels
         self._keys = keys
-        self._max_parallelism = max_parallelism
+        self._owners = subtask_of(np.arange(max_parallelism, dtype=np.int32), max_parallelism, channels)
 
     def select(self, batch: ChangelogBatch) -> Parts:
-        """One channel needs no hash."""
-        return [batch] if self.channels == 1 else super().select(batch)
+        """To each channel the rows whose key groups it owns; one channel, or no key, needs no hash."""
+        if self._channels == 1 or not self._keys:
+            return [batch, *[None] * (self._channels - 1)]
+        # Loaded where a job first hashes.
+        from flowsql_runtime.kernels.split import deal
 
-    def assign(self, batch: ChangelogBatch) -> npt.NDArray[np.int32]:
-        """The subtask that owns each row's key group."""
-        if not self._keys:
-            return np.zeros(batch.num_rows, dtype=np.int32)
-        groups = key_groups([batch.columns[index] for index in self._keys], self._max_parallelism)
-        return subtask_of(groups, self._max_parallelism, self.channels)
+        order = np.empty(batch.num_rows, np.int32)
+        ends = np.empty(self._channels, np.int64)
+        deal(key_hash64([batch.columns[index] for index in self._keys]), self._owners, order, ends)
+        parts: Parts = []
+        start = 0
+        for end in ends.tolist():
+            if end - start == batch.num_rows:
+                parts.append(batch)
+            else:
+                parts.append(batch.take(order[start:end]) if end > start else None)
+            start = end
+        return parts
 
 
 class RoundRobinSelector(AssigningSelector):

@@ -15,7 +15,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate import signs_of
 from flowsql_runtime.operators.aggregate_program import AggregateProgram
 from flowsql_runtime.operators.aggregate_states import TransientStates
-from flowsql_runtime.operators.base import Operator
+from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.state.key_index import KeyIndex
 
 
@@ -33,15 +33,21 @@ class LocalGroupAggregateOperator(Operator[LocalGroupAggregateSpec]):
             if not is_mergeable(call, spec.input_retracts):
                 raise NotSupportedYetError(f"two-phase {call.function}", at=call.span)
 
+    def open(self, ctx: OperatorContext) -> None:
+        """One program for all batches: memory that was written before is cheaper than new one."""
+        spec = self.spec
+        self._program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
+        self._index = KeyIndex([to_arrow(spec.input[column].type) for column in spec.grouping])
+        self._program.open(TransientStates(), self._index)
+
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Aggregate and emit."""
         track = self.advance_track(input_index, batch.track)
-        program = AggregateProgram(self.spec.calls, self.spec.input, self.spec.input_retracts, clear_at_zero=False)
-        index = KeyIndex([to_arrow(self.spec.input[column].type) for column in self.spec.grouping])
-        program.open(TransientStates(), index)
+        program, index = self._program, self._index
+        program.reset()
         keys = [batch.columns[column] for column in self.spec.grouping]
         slots, fresh = index.find_or_insert(index.encode(keys, num_rows=batch.num_rows))
-        program.fold(slots, batch.columns, signs_of(batch), every=False)
+        program.take_in(slots, batch.columns, signs_of(batch))
         at = np.arange(index.high_water, dtype=np.int32)
         rows = pa.array(fresh)
         columns: list[Any] = [key.take(rows) for key in keys]

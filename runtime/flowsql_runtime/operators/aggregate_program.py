@@ -323,6 +323,17 @@ class AggregateProgram:
                 kept.append(ValueResults(old, values.results(touched), came[touched]))
         return self._with_results(changes, kept)
 
+    def take_in(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> None:
+        """Take all rows in without saying what changed; only where ``mergeable``."""
+        self.store.ensure()
+        self.store.compact()
+        self._run(slots, columns, signs, every=False, record=False)
+
+    def reset(self) -> None:
+        """Forget every slot, and the keys of the index; the memory stays. Only where ``mergeable``."""
+        self.store.clear_all()
+        self.index.clear()
+
     def _with_results(self, changes: Changes, kept: list[ResultColumn]) -> Changes:
         results: list[ResultColumn] = []
         place = 0
@@ -334,7 +345,7 @@ class AggregateProgram:
                 results.append(finisher.results(changes.states, self.store))
         return Changes(changes.slots, changes.first_rows, changes.states, results)
 
-    def _run(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, every: bool) -> Changes:
+    def _run(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, every: bool, record: bool = True) -> Changes:
         n = len(slots)
         self._signs = SignRows(columns, signs)
         for number, group in enumerate(self._groups):
@@ -351,12 +362,13 @@ class AggregateProgram:
         if len(self._seen) < self.index.high_water:
             self._seen = np.zeros(max(self.index.high_water, 2 * len(self._seen)), np.uint8)
         rows = self.store.rows
-        touched, first_rows, states = self._scratch_for(n)
+        touched, first_rows, states = self._scratch_for(n if record else 0)
         status = np.zeros(1, np.int64)
         matrix = arguments.matrix()
         m = kernels.accumulate(
             rows, rows.view(np.float64), slots, ops, matrix, matrix.view(np.float64), self._signs.matrix(),
-            self.store.arena, every, self._clear and self.retracts, self._seen, touched, first_rows, states, status,
+            self.store.arena, int(every) if record else kernels.NOTHING, self._clear and self.retracts, self._seen,
+            touched, first_rows, states, status,
         )  # fmt: skip
         if status[0] == kernels.MORE_THAN_ONE:
             raise ExecutionError("single-value", "SingleValueAggFunction received more than one element.")
@@ -428,20 +440,20 @@ class AggregateProgram:
     def accumulators_at(self, slots: Int32s) -> list[Any]:
         """Accumulator columns of each call, as ``local_columns`` declares them; ``rows`` last if the input retracts."""
         arrays = []
+        states = np.empty((self._width, len(slots)), np.int64)
+        row_kernels.gather(self.store.rows, np.ascontiguousarray(slots), states)
         for call in self.calls:
-            words = self._words_of_call(call)
-            for column, word, counted in words:
-                states = self.store.rows[slots]
+            for column, word, counted in self._words_of_call(call):
                 type_ = to_arrow(column.type)
-                valid = None if counted < 0 else states[:, counted] != 0
+                valid = None if counted < 0 else states[counted] != 0
                 if is_bytes_type(type_):
-                    refs = states[:, word] if valid is None else np.where(valid, states[:, word], np.int64(0))
+                    refs = states[word] if valid is None else np.where(valid, states[word], np.int64(0))
                     arrays.append(self.store.bytes_at(refs, type_))
                 else:
-                    parts = [states[:, word + part] for part in range(word_count(type_))]
+                    parts = [states[word + part] for part in range(word_count(type_))]
                     arrays.append(array_of_words(parts, valid, type_))
         if self.retracts:
-            arrays.append(pa.array(self.store.rows[slots, 0]))
+            arrays.append(pa.array(states[0]))
         return arrays
 
     def _words_of_call(self, call: AggregateCall) -> list[tuple[AccumulatorColumn, int, int]]:
@@ -550,7 +562,7 @@ class AggregateProgram:
         mine = self.store.rows
         m = kernels.accumulate(
             mine, mine.view(np.float64), slots, table, matrix, matrix.view(np.float64), np.stack(signs),
-            self.store.arena, False, False, self._seen, touched, first_rows, states, np.zeros(1, np.int64),
+            self.store.arena, kernels.ONCE, False, self._seen, touched, first_rows, states, np.zeros(1, np.int64),
         )  # fmt: skip
         if self.retracts and self._clear:
             gone = touched[:m][mine[touched[:m], 0] == 0]

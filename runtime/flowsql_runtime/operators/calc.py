@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowsql_core.batch import ChangelogBatch
+from flowsql_core.batch import ChangelogBatch, late_columns
 from flowsql_core.element import Watermark
 from flowsql_core.eval.compile import compile_condition, compile_projections
 from flowsql_core.expr import InputRef
@@ -25,13 +25,11 @@ class CalcOperator(Operator[CalcSpec]):
         context = eval_context(ctx, lambda: self.current_watermark)
         condition = self.spec.condition
         self._condition = None if condition is None else compile_condition(condition, context)
-        self._refs: tuple[int, ...] | None = None
         projections = self.spec.projections
-        if all(isinstance(expr, InputRef) for expr in projections):
-            # Renaming and pruning only: no kernel, and Python objects pass too.
-            self._refs = tuple(expr.index for expr in projections if isinstance(expr, InputRef))
-        else:
-            self._project = compile_projections(projections, context)
+        # Plain columns are passed on as they are, not yet gathered, and so are Python objects.
+        self._places = tuple(expr.index if isinstance(expr, InputRef) else None for expr in projections)
+        computed = tuple(expr for expr in projections if not isinstance(expr, InputRef))
+        self._project = compile_projections(computed, context) if computed else None
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """One batch in, at most one out."""
@@ -44,8 +42,6 @@ class CalcOperator(Operator[CalcSpec]):
                 if batch.track is not None:
                     self.output.emit_watermark(Watermark(batch.track.last_ms))
                 return
-        if self._refs is not None:
-            columns = [batch.columns[index] for index in self._refs]
-        else:
-            columns = self._project(batch.columns, batch.num_rows)
+        computed = iter(() if self._project is None else self._project(batch.columns, batch.num_rows))
+        columns = late_columns(batch.columns, [next(computed) if place is None else place for place in self._places])
         self.output.collect(batch.with_columns(columns))

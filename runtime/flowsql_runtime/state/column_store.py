@@ -29,6 +29,8 @@ Bools = npt.NDArray[np.bool_]
 
 _BITS: Final = 62
 _COMPACT_ABOVE: Final = 1 << 20
+#: Rows up to which room is doubled; beyond, a quarter is added.
+_DOUBLE_BELOW: Final = 1 << 16
 
 
 @record
@@ -53,15 +55,33 @@ class Slots(Protocol):
         ...
 
 
+def enlarge(owner: object, name: str, length: int) -> None:
+    """Give array attribute ``name`` room for ``length`` rows, the new ones zero; moved, not copied, if nobody else
+    holds it."""
+    array = getattr(owner, name)
+    delattr(owner, name)
+    shape = (length, *array.shape[1:])
+    try:
+        # The allocator moves pages of large arrays; NumPy refuses where a view would be left behind.
+        array.resize(shape)
+    except ValueError:
+        wider = np.zeros(shape, array.dtype)
+        wider[: len(array)] = array
+        array = wider
+    setattr(owner, name, array)
+
+
 class ColumnStore:
     """Values beside the slots of ``index``. Rows of slots that were never written, or cleared, are zero (NULL).
 
     ``rows`` (capacity, width) int64 is open to kernels; ``word_of[i]`` is the first word of column i. Doubles stand as
-    their bits, wide DECIMAL as low and high word, bytes as a reference into ``arena``.
+    their bits, wide DECIMAL as low and high word, bytes as a reference into ``arena``. Both move when they grow: nobody
+    keeps them over a call that stores. ``append_only``: rows never change or go, so no byte is ever without a row.
     """
 
-    def __init__(self, index: Slots, columns: Sequence[StoredColumn]) -> None:
+    def __init__(self, index: Slots, columns: Sequence[StoredColumn], append_only: bool = False) -> None:
         self.index = index
+        self.append_only = append_only
         self.columns = tuple(columns)
         self.word_of: list[int] = []
         width = 0
@@ -93,30 +113,47 @@ class ColumnStore:
     def reserve(self, needed: int) -> None:
         """Make room for ids below ``needed``."""
         if needed > len(self.rows):
-            rows = np.zeros((max(needed, len(self.rows) * 2), self.width), np.int64)
-            rows[: len(self.rows)] = self.rows
-            self.rows = rows
+            room = len(self.rows)
+            enlarge(self, "rows", max(needed, room * 5 // 4, min(2 * room, _DOUBLE_BELOW)))
 
     # -- bytes
 
     def store_bytes(self, array: Any) -> Int64s:
         """References of a string or binary Arrow array's values, int64 (n,); 0 at NULL."""
         part = bytes_column(array)
+        n = len(part.lengths)
+        refs = np.zeros(n, np.int64)
+        if not n:
+            return refs
         lengths = part.lengths if part.valid is None else np.where(part.valid, part.lengths, -1)
-        extra = int(part.lengths.sum()) + 8 * len(lengths)
-        if self._arena_used + extra > len(self.arena):
-            arena = np.empty(max(self._arena_used + extra, 2 * len(self.arena)), np.uint8)
-            arena[: self._arena_used] = self.arena[: self._arena_used]
-            self.arena = arena
-        refs = np.empty(len(lengths), np.int64)
-        self._arena_used = byte_arena.append(
-            for_kernel(part.starts), for_kernel(lengths), for_kernel(part.data), self.arena, self._arena_used, refs
-        )
+        first = int(part.starts[0])
+        stop = int(part.starts[-1] + part.lengths[-1])
+        # Values stand side by side in Arrow: one copy, with what may stand under NULLs.
+        self._reserve_bytes(stop - first)
+        self.arena[self._arena_used : self._arena_used + stop - first] = part.data[first:stop]
+        starts, lengths = for_kernel(part.starts), for_kernel(lengths)
+        left = byte_arena.refer(starts, lengths, self._arena_used - first, refs)
+        self._arena_used += stop - first
+        if left:
+            self._store_long(starts, lengths, for_kernel(part.data), refs)
         return refs
+
+    def _store_long(self, starts: Int64s, lengths: Int64s, data: npt.NDArray[np.uint8], refs: Int64s) -> None:
+        """Values whose length does not fit a reference, once more, with the length before them."""
+        rows = np.flatnonzero(refs < 0)
+        self._reserve_bytes(int(lengths[rows].sum()) + 8 * len(rows))
+        found = np.empty(len(rows), np.int64)
+        self._arena_used = byte_arena.append(starts[rows], lengths[rows], data, self.arena, self._arena_used, found)
+        refs[rows] = found
+
+    def _reserve_bytes(self, extra: int) -> None:
+        needed = self._arena_used + extra
+        if needed > len(self.arena):
+            enlarge(self, "arena", max(needed, len(self.arena) * 5 // 4))
 
     def compact(self) -> None:
         """Drop bytes that no row refers to, once they may be more than half; never between store and scatter."""
-        if self._arena_used < self._compact_at:
+        if self._arena_used < self._compact_at or self.append_only:
             return
         live = self.index.live_slots()
         live = live[live < len(self.rows)]
@@ -124,7 +161,7 @@ class ColumnStore:
         used = byte_arena.START
         for word in self._byte_words:
             used = byte_arena.move(self.rows, word, live, self.arena, arena, used)
-        self.arena = arena[:used].copy()
+        self.arena = arena[:used].copy() if 2 * used < len(arena) else arena
         self._arena_used = used
         self._compact_at = max(_COMPACT_ABOVE, 2 * used)
 
@@ -181,6 +218,11 @@ class ColumnStore:
     def clear(self, slots: Int32s) -> None:
         """Zero the rows of slots."""
         self.rows[slots[slots < len(self.rows)]] = 0
+
+    def clear_all(self) -> None:
+        """Zero every row and forget all bytes; the memory stays. Call it before the index is cleared."""
+        self.rows[: self.index.high_water] = 0
+        self._arena_used = byte_arena.START
 
     # -- persistence: what the backend saves under one state name
 

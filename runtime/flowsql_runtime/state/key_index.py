@@ -219,6 +219,11 @@ class KeyIndex:
                 np.ascontiguousarray(slots),
             )  # fmt: skip
 
+    def clear(self) -> None:
+        """Forget every key; the memory stays."""
+        self._table.fill(0)
+        self._meta.fill(0)
+
     def drop_namespace(self, up_to: int) -> Int32s:
         """Remove every key with namespace <= ``up_to``; returns the slots that are free now. Reads all live keys."""
         live = self.live_slots()

@@ -62,7 +62,9 @@ class RowList:
         self.types = tuple(types)
         self.unique = None if unique is None else tuple(unique)
         self._ids = _RowIds()
-        self.store = ColumnStore(self._ids, [StoredColumn(str(i), type_) for i, type_ in enumerate(self.types)])
+        stored = [StoredColumn(str(i), type_) for i, type_ in enumerate(self.types)]
+        self._append_only = not removable and unique is None
+        self.store = ColumnStore(self._ids, stored, self._append_only)
         self._ends = np.zeros((0, 2), np.int32)
         self._stamped = stamped
         self.stamps = np.zeros(0, np.int64)

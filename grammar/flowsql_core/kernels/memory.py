@@ -1,0 +1,74 @@
+"""Whole words and runs of bytes in byte arrays, for kernels: one instruction, or one ``memcpy``, instead of a loop.
+
+Positions are not checked: whoever calls these knows that the bytes are there. Words are little-endian.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowsql_core.kernels.lazy import native
+
+
+@native
+def load64() -> Any:
+    """``load64(data, at)``: the word at ``data[at:at + 8]`` as uint64, aligned or not."""
+    from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def load64(typing: Any, data: Any, at: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            address = builder.gep(array.data, [args[1]])
+            return builder.load(builder.bitcast(address, ir.IntType(64).as_pointer()), align=1)
+
+        return types.uint64(data, types.int64), generate
+
+    return load64
+
+
+@native
+def store64() -> Any:
+    """``store64(data, at, word)``: the word (uint64 or int64) into ``data[at:at + 8]``, aligned or not."""
+    from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def store64(typing: Any, data: Any, at: Any, word: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            address = builder.gep(array.data, [args[1]])
+            builder.store(args[2], builder.bitcast(address, ir.IntType(64).as_pointer()), align=1)
+            return context.get_dummy_value()
+
+        return types.none(data, types.int64, types.uint64), generate
+
+    return store64
+
+
+@native
+def copy_bytes() -> Any:
+    """``copy_bytes(target, to, source, start, length)``: ``target[to:to + length] = source[start:start + length]``.
+
+    The two ranges never overlap.
+    """
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def copy_bytes(typing: Any, target: Any, to: Any, source: Any, start: Any, length: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            into = context.make_array(signature.args[0])(context, builder, args[0])
+            out_of = context.make_array(signature.args[2])(context, builder, args[2])
+            cgutils.raw_memcpy(
+                builder, builder.gep(into.data, [args[1]]), builder.gep(out_of.data, [args[3]]), args[4], 1
+            )
+            return context.get_dummy_value()
+
+        return types.none(target, types.int64, source, types.int64, types.int64), generate
+
+    return copy_bytes
