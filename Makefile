@@ -10,7 +10,7 @@ SOURCES := flowsql grammar planner runtime connectors
 # Processes of the test run.
 WORKERS ?= 2
 
-.PHONY: help demo test check bench fuzz clean
+.PHONY: help demo test check bench fuzz chaos clean
 
 help:
 	@echo "make demo   one SQL script over 336,776 real flights"
@@ -18,6 +18,7 @@ help:
 	@echo "make check  formatting, lint, types, layers, tests"
 	@echo "make bench  cold start, micro benchmarks, Nexmark"
 	@echo "make fuzz   10,000 mutated statements, property tests with many more examples"
+	@echo "make chaos  end running jobs at random points, look at what is left"
 	@echo "make clean  remove what make made"
 
 $(BIN)/python:
@@ -58,6 +59,9 @@ bench: $(VENV)/test.installed
 fuzz: $(VENV)/test.installed
 	$(BIN)/python tests/grammar/fuzz.py 10000
 	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -m hypothesis
+
+chaos: $(VENV)/test.installed
+	$(BIN)/python tests/chaos/chaos.py 40
 
 clean:
 	rm -rf $(VENV) build dist

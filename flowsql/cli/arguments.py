@@ -11,6 +11,7 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
 
 FORMATS = ("tableau", "jsonl", "csv")
 
@@ -30,6 +31,10 @@ class Invocation:
     format: str
     max_rows: int | None
     timeout_s: float | None
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM arrived: unwinds as Ctrl-C does."""
 
 
 class UsageError(Exception):
@@ -68,7 +73,8 @@ def _make_parser() -> _Parser:
     parser = _Parser(
         prog="flowsql",
         description="Run Flink SQL: a script file or statements from the command line.",
-        epilog="exit codes: 0 all statements succeeded, 1 a statement failed, 2 usage error, 130 interrupted",
+        epilog="exit codes: 0 all statements succeeded, 1 a statement failed, 2 usage error, 130 interrupted, "
+        "143 terminated",
         allow_abbrev=False,
     )
     add = parser.add_argument

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
-from flowsql.cli.arguments import EXIT_INTERRUPTED, EXIT_USAGE, UsageError, parse_arguments
+from flowsql.cli.arguments import (
+    EXIT_INTERRUPTED,
+    EXIT_TERMINATED,
+    EXIT_USAGE,
+    TerminatedError,
+    UsageError,
+    parse_arguments,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code is 0, 1 (a statement failed), 2 (usage) or 130 (interrupted)."""
+    """Run the command; the exit code is 0, 1 (a statement failed), 2 (usage), 130 (Ctrl-C) or 143 (SIGTERM)."""
     try:
         invocation = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     except UsageError as error:
         print(error, file=sys.stderr)
         return EXIT_USAGE
     try:
+        # SIGTERM stops as Ctrl-C does: the job is cancelled and leaves nothing behind.
+        with contextlib.suppress(ValueError):  # in a thread of a program, which handles its own signals
+            signal.signal(signal.SIGTERM, _terminate)
         from flowsql.cli import cold_start
 
         cold_start.spare_the_collector()
@@ -24,5 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from flowsql.cli.script import run
 
         return run(invocation)
+    except TerminatedError:
+        return EXIT_TERMINATED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    finally:
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    raise TerminatedError

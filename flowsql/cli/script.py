@@ -17,8 +17,10 @@ from flowsql.cli.arguments import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_OK,
+    EXIT_TERMINATED,
     EXIT_USAGE,
     Invocation,
+    TerminatedError,
 )
 from flowsql.cli.progress import progress
 from flowsql.cli.render import CsvRenderer, JsonLinesRenderer, Limits, Renderer, TableauRenderer
@@ -75,6 +77,8 @@ def run(invocation: Invocation) -> int:
         # Whoever read our output has enough. Python must not complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
+    except TerminatedError:
+        return EXIT_TERMINATED
     except KeyboardInterrupt:
         print("[INFO] Result retrieval cancelled.", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -201,3 +201,18 @@ MINI_BATCH_LATENCY_MS = option(
 )
 MINI_BATCH_SIZE = option("table.exec.mini-batch.size", int, -1, "Rows of a mini-batch at most.")
 STATE_TTL_MS = option("table.exec.state.ttl", parse_duration_ms, 0, "Idle state older than this may go; 0 keeps it.")
+
+
+class NotNullMode(enum.Enum):
+    """``table.exec.sink.not-null-enforcer``: what happens to a row with a NULL where the table has none."""
+
+    ERROR = "ERROR"
+    DROP = "DROP"
+
+
+NOT_NULL_ENFORCER = option(
+    "table.exec.sink.not-null-enforcer",
+    parse_enum(NotNullMode),
+    NotNullMode.ERROR,
+    "What happens to a NULL in a NOT NULL column of a sink: ERROR fails the job, DROP drops the row silently.",
+)

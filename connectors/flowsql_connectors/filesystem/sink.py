@@ -51,6 +51,10 @@ class FileSink(TableSink):
         """Files hold no updates."""
         return INSERT_ONLY
 
+    def refusal(self) -> str | None:
+        """That of the format."""
+        return self._format.refusal
+
     def parallelism(self) -> int | None:
         """``sink.parallelism``."""
         return self._values.get(SINK_PARALLELISM)

@@ -61,7 +61,7 @@ class PartFile:
         try:
             if not self._on_disk:
                 os.makedirs(os.path.dirname(self.hidden), exist_ok=True)
-            with open(self.hidden, "ab" if self._on_disk else "wb", buffering=0) as file:
+            with open(self.hidden, "ab" if self._on_disk else "wb") as file:
                 file.write(b"".join(self._chunks))
         except OSError as error:
             raise ConnectorError("cannot-write", f"File {self.hidden} cannot be written: {error.strerror}") from error

@@ -92,6 +92,13 @@ class TableSink(ABC):
         INSERT_ONLY for append sinks; UPSERT for keyed ones; ALL_CHANGES for print and blackhole. The planner compares.
         """
 
+    def refusal(self) -> str | None:
+        """The construct that keeps this sink from running, e.g. ``format 'debezium-json'``; None when it can run.
+
+        Such a sink is still planned and explained.
+        """
+        return None
+
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer for one subtask."""

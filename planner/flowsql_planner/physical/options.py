@@ -50,18 +50,3 @@ UPSERT_MATERIALIZE = option(
     UpsertMaterialize.AUTO,
     "Whether a keyed sink checks that the query's key is its own.",
 )
-
-
-class NotNullEnforcer(enum.Enum):
-    """``table.exec.sink.not-null-enforcer``."""
-
-    ERROR = "ERROR"
-    DROP = "DROP"
-
-
-NOT_NULL_ENFORCER = option(
-    "table.exec.sink.not-null-enforcer",
-    parse_enum(NotNullEnforcer),
-    NotNullEnforcer.ERROR,
-    "What a NULL in a NOT NULL column of a sink does.",
-)

@@ -6,6 +6,7 @@ from typing import Final
 
 from flowsql_core.config import (
     AUTO_WATERMARK_INTERVAL_MS,
+    NOT_NULL_ENFORCER,
     STATE_TTL_MS,
     parse_duration_ms,
 )
@@ -63,7 +64,7 @@ from flowsql_planner.physical.nodes import (
     WindowJoin,
     WindowTableFunctionNode,
 )
-from flowsql_planner.physical.options import NON_TEMPORAL_SORT, NOT_NULL_ENFORCER
+from flowsql_planner.physical.options import NON_TEMPORAL_SORT
 from flowsql_planner.traits.keys import derive_upsert_keys, smallest
 from flowsql_planner.translate.options import SOURCE_IDLE_TIMEOUT_MS
 

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import enum
-
 import numpy as np
 
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
-from flowsql_core.config import option, parse_enum
+from flowsql_core.config import NOT_NULL_ENFORCER, NotNullMode
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.columns import validity
 from flowsql_core.record import record
 from flowsql_runtime.operators.base import OperatorContext
-
-
-class NotNullMode(enum.Enum):
-    """What happens to a row with a NULL where the table has none."""
-
-    ERROR = "ERROR"
-    DROP = "DROP"
-
-
-NOT_NULL_ENFORCER = option(
-    "table.exec.sink.not-null-enforcer",
-    parse_enum(NotNullMode),
-    NotNullMode.ERROR,
-    "What happens to a NULL in a NOT NULL column of a sink: ERROR fails the job, DROP drops the row silently.",
-)
 
 
 @record

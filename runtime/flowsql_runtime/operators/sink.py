@@ -7,9 +7,10 @@ from typing import Final
 from flowsql_connectors import registry
 from flowsql_connectors.spi.sink import SinkWriter, TableSink, WriterContext
 from flowsql_core.batch import ChangelogBatch
+from flowsql_core.config import NotNullMode
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
-from flowsql_runtime.operators.not_null import NotNullEnforcer, NotNullMode
+from flowsql_runtime.operators.not_null import NotNullEnforcer
 
 #: Resource with a callable ``(text) -> None`` for what a sink prints; without it the process's standard output.
 WRITE_TEXT_RESOURCE: Final = "flowsql.write-text"
