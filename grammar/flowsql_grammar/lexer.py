@@ -58,6 +58,10 @@ _DECLARED = {
     "RESPECT_NULLS",
     "FORMAT_JSON",
     "FINAL_CALL",
+    "ESCAPE_FN",
+    "ESCAPE_DATE",
+    "ESCAPE_TIME",
+    "ESCAPE_TIMESTAMP",
 }
 
 
@@ -186,6 +190,9 @@ def _bad(text: str, position: int, stop: int, tokens: list[Token]) -> int:
     return after
 
 
+_ESCAPES = {"FN": "ESCAPE_FN", "D": "ESCAPE_DATE", "T": "ESCAPE_TIME", "TS": "ESCAPE_TIMESTAMP"}
+
+
 def _join(tokens: list[Token], ids: dict[str, int]) -> None:
     """Replace IF NOT EXISTS and the like by one token each, and mark FINAL before a call."""
     index = 0
@@ -202,6 +209,10 @@ def _join(tokens: list[Token], ids: dict[str, int]) -> None:
             second, name = _JOINED[upper]
             if index + 1 < len(tokens) and tokens[index + 1].text.upper() == second:
                 _merge(tokens, index, 2, ids[name])
+        elif upper == "{":
+            escape = _ESCAPES.get(tokens[index + 1].text.upper()) if index + 1 < len(tokens) else None
+            if escape:
+                _merge(tokens, index, 2, ids[escape])
         elif (
             upper == "FINAL"
             and index + 2 < len(tokens)

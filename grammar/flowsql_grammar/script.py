@@ -171,6 +171,8 @@ def _check_defaults(tree: ast.Node, tokens: list[Token], source: Source) -> None
                 allowed.add(id(value))
             case ast.Values(rows=rows):
                 allowed.update(id(value) for row in rows for value in row)
+            case ast.MergeInsert(values=values):
+                allowed.update(id(value) for value in values)
             case ast.DefaultValue() if id(node) not in allowed:
                 raise ParseError(
                     "misplaced-default",

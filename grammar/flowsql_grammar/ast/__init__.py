@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from flowsql_grammar.ast.node import Name as Name
     from flowsql_grammar.ast.node import Node as Node
     from flowsql_grammar.ast.query import *  # noqa: F403
+    from flowsql_grammar.ast.reshape import *  # noqa: F403
     from flowsql_grammar.ast.session import *  # noqa: F403
     from flowsql_grammar.ast.special import *  # noqa: F403
     from flowsql_grammar.ast.statement import *  # noqa: F403
@@ -47,18 +48,19 @@ _HOMES = {
     ),
     "window": "BoundKind Frame FrameBound FrameUnit WindowSpec",
     "special": (
-        "Extract Overlay Position RoundDirection RoundToUnit Substring TimestampAdd TimestampDiff TranslateUsing"
-        " Trim TrimSide"
+        "ConvertTo EscapedFunction Extract IntervalDifference NewObject Overlay Position RoundDirection"
+        " RoundToUnit SequenceValue Substring TimestampAdd TimestampDiff TranslateUsing Trim TrimSide"
     ),
     "json": (
         "JsonArray JsonArrayAgg JsonBehavior JsonBehaviorKind JsonElement JsonEntry JsonErrorBehavior JsonExists"
-        " JsonNullClause JsonObject JsonObjectAgg JsonQuery JsonValue JsonWrapper"
+        " JsonNullClause JsonObject JsonObjectAgg JsonPassing JsonQuery JsonValue JsonWrapper"
     ),
     "query": (
         "CommonTable Cube DerivedTable ExplicitTable GroupBy GroupingElement GroupingSet GroupingSets Hint"
         " HintArgument Join JoinKind NamedWindow NullOrder OrderItem Query QueryBody Relation Rollup Select"
         " SelectItem SetOperation SetOperator TableAlias TableFunction TableRef Unnest Values"
     ),
+    "reshape": "ExtendedColumn Pivot PivotItem Sample SampleMethod Unpivot UnpivotItem UnpivotNulls",
     "type": (
         "ArrayType BasicType IntervalType MapType MultisetType RawType RowField RowType StructuredType TypeSpec"
         " UserType"
@@ -69,13 +71,13 @@ _HOMES = {
     ),
     "statement": (
         "Assignment BeginStatementSet ClientCommand ClientCommandKind CompileAndExecutePlan CompilePlan"
-        " ConflictAction Delete EndStatementSet Execute ExecutePlan Explain ExplainDetail Insert QueryStatement"
-        " Runnable Statement StatementSet Truncate Update"
+        " ConflictAction Delete EndStatementSet Execute ExecutePlan Explain ExplainDetail Insert Merge MergeInsert"
+        " QueryStatement Runnable Statement StatementSet Truncate Update"
     ),
     "session": ("AddJar Call LoadModule RemoveJar Reset Set StopJob UnloadModule UseCatalog UseDatabase UseModules"),
     "inspection": (
-        "Describe DescribeJob DescribeKind Preposition Show ShowCreate ShowCreateKind ShowCurrent ShowCurrentKind"
-        " ShowKind ShowLike"
+        "Describe DescribeJob DescribeKind DescribeStatement Preposition Show ShowCreate ShowCreateKind"
+        " ShowCurrent ShowCurrentKind ShowKind ShowLike"
     ),
     "ddl": (
         "AddElements AddPartitions Alter AlterAction AlterFunction AnalyzeTable Column ColumnPosition"

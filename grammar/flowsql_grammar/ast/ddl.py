@@ -198,6 +198,7 @@ class CreateFunction(Node):
     temporary: bool = False
     system: bool = False
     if_not_exists: bool = False
+    replace: bool = False
 
 
 class CreateCatalog(Node):
@@ -207,6 +208,7 @@ class CreateCatalog(Node):
     options: tuple[Option, ...] = ()
     comment: str | None = None
     if_not_exists: bool = False
+    replace: bool = False
 
 
 class CreateDatabase(Node):
@@ -216,6 +218,7 @@ class CreateDatabase(Node):
     options: tuple[Option, ...] = ()
     comment: str | None = None
     if_not_exists: bool = False
+    replace: bool = False
 
 
 class CreateModel(Node):
@@ -229,6 +232,7 @@ class CreateModel(Node):
     query: Query | None = None
     temporary: bool = False
     if_not_exists: bool = False
+    replace: bool = False
 
 
 class CreateConnection(Node):
@@ -240,6 +244,7 @@ class CreateConnection(Node):
     temporary: bool = False
     system: bool = False
     if_not_exists: bool = False
+    replace: bool = False
 
 
 class RefreshMode(StrEnum):

@@ -26,10 +26,15 @@ if TYPE_CHECKING:
     from flowsql_grammar.ast.literal import Literal, Parameter
     from flowsql_grammar.ast.query import Query
     from flowsql_grammar.ast.special import (
+        ConvertTo,
+        EscapedFunction,
         Extract,
+        IntervalDifference,
+        NewObject,
         Overlay,
         Position,
         RoundToUnit,
+        SequenceValue,
         Substring,
         TimestampAdd,
         TimestampDiff,
@@ -298,9 +303,10 @@ class FieldAccess(Node):
 
 Expression: TypeAlias = (
     "ColumnRef | Star | Literal | IntervalExpression | Parameter | UnaryOp | BinaryOp | IsPredicate |"
-    " IsDistinctFrom | Between | InList | InSubquery | Like | QuantifiedComparison | Exists | Unique | Subquery |"
-    " Case | Cast | RowConstructor | ArrayConstructor | MultisetConstructor | MapConstructor | CollectionQuery |"
-    " ItemAccess | FieldAccess | FunctionCall | Extract | RoundToUnit | Trim | Position | Overlay | Substring |"
-    " TranslateUsing | TimestampAdd | TimestampDiff | JsonExists | JsonValue | JsonQuery | JsonObject | JsonArray"
-    " | JsonObjectAgg | JsonArrayAgg | DefaultValue"
+    " IsDistinctFrom | Between | InList | InSubquery | Like | QuantifiedComparison | Exists | Unique | Subquery"
+    " | Case | Cast | RowConstructor | ArrayConstructor | MultisetConstructor | MapConstructor | CollectionQuery"
+    " | ItemAccess | FieldAccess | FunctionCall | Extract | RoundToUnit | Trim | Position | Overlay | Substring"
+    " | TranslateUsing | TimestampAdd | TimestampDiff | ConvertTo | IntervalDifference | SequenceValue |"
+    " NewObject | EscapedFunction | JsonExists | JsonValue | JsonQuery | JsonObject | JsonArray | JsonObjectAgg"
+    " | JsonArrayAgg | DefaultValue"
 )

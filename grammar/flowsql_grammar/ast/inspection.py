@@ -9,6 +9,7 @@ from flowsql_grammar.ast.node import Identifier, Node
 
 if TYPE_CHECKING:
     from flowsql_grammar.ast.ddl import PartitionSpec
+    from flowsql_grammar.ast.statement import Delete, Insert, Merge, QueryStatement, Update
 
 
 class ShowKind(StrEnum):
@@ -105,6 +106,12 @@ class Describe(Node):
     kind: DescribeKind
     name: Identifier
     extended: bool = False
+
+
+class DescribeStatement(Node):
+    """``DESCRIBE [STATEMENT] query``, or a statement that changes data."""
+
+    statement: QueryStatement | Insert | Update | Delete | Merge
 
 
 class DescribeJob(Node):

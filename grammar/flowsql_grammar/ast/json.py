@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from flowsql_grammar.ast.node import Node
+from flowsql_grammar.ast.node import Name, Node
 
 if TYPE_CHECKING:
     from flowsql_grammar.ast.expression import Expression
@@ -39,22 +39,31 @@ class JsonBehavior(Node):
     value: Expression | None = None
 
 
+class JsonPassing(Node):
+    """``value AS name`` of ``PASSING``."""
+
+    value: Expression
+    name: Name
+
+
 class JsonExists(Node):
-    """``JSON_EXISTS(x, path [behavior ON ERROR])``."""
+    """``JSON_EXISTS(x, path [PASSING ...] [behavior ON ERROR])``."""
 
     operand: Expression
     path: Expression
     on_error: JsonErrorBehavior | None = None
+    passing: tuple[JsonPassing, ...] = ()
 
 
 class JsonValue(Node):
-    """``JSON_VALUE(x, path [RETURNING t] [b ON EMPTY] [b ON ERROR])``."""
+    """``JSON_VALUE(x, path [PASSING ...] [RETURNING t] [b ON EMPTY] [b ON ERROR])``."""
 
     operand: Expression
     path: Expression
     returning: TypeSpec | None = None
     on_empty: JsonBehavior | None = None
     on_error: JsonBehavior | None = None
+    passing: tuple[JsonPassing, ...] = ()
 
 
 class JsonWrapper(StrEnum):
@@ -66,7 +75,7 @@ class JsonWrapper(StrEnum):
 
 
 class JsonQuery(Node):
-    """``JSON_QUERY(x, path [RETURNING t] [wrapper] [b ON EMPTY] [b ON ERROR])``."""
+    """``JSON_QUERY(x, path [PASSING ...] [RETURNING t] [wrapper] [b ON EMPTY] [b ON ERROR])``."""
 
     operand: Expression
     path: Expression
@@ -74,6 +83,7 @@ class JsonQuery(Node):
     wrapper: JsonWrapper | None = None
     on_empty: JsonBehavior | None = None
     on_error: JsonBehavior | None = None
+    passing: tuple[JsonPassing, ...] = ()
 
 
 class JsonNullClause(StrEnum):

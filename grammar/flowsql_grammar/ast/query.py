@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from flowsql_grammar.ast.expression import Expression
     from flowsql_grammar.ast.literal import NumberLiteral, Parameter
     from flowsql_grammar.ast.match import MatchRecognize
+    from flowsql_grammar.ast.reshape import ExtendedColumn, Pivot, Sample, Unpivot
     from flowsql_grammar.ast.window import WindowSpec
 
 
@@ -178,6 +179,7 @@ class TableRef(Node):
     hints: tuple[Hint, ...] = ()
     period: Expression | None = None
     alias: TableAlias | None = None
+    extended: tuple[ExtendedColumn, ...] = ()
 
 
 class TableFunction(Node):
@@ -227,4 +229,6 @@ class Join(Node):
     using: tuple[Name, ...] = ()
 
 
-Relation: TypeAlias = "TableRef | TableFunction | DerivedTable | Unnest | Join | MatchRecognize"
+Relation: TypeAlias = (
+    "TableRef | TableFunction | DerivedTable | Unnest | Join | MatchRecognize | Pivot | Unpivot | Sample"
+)

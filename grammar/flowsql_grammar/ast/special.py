@@ -1,4 +1,4 @@
-"""Built-in functions whose arguments are parted by words: ``EXTRACT(DAY FROM x)``, ``TRIM(BOTH 'a' FROM x)``."""
+"""Built-in functions with syntax of their own: ``EXTRACT(DAY FROM x)``, ``TRIM(BOTH 'a' FROM x)``, ``{fn f(x)}``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from flowsql_grammar.ast.node import Identifier, Node
 
 if TYPE_CHECKING:
+    from flowsql_grammar.ast.call import Argument
     from flowsql_grammar.ast.expression import Expression
-    from flowsql_grammar.ast.interval import TimeUnit
+    from flowsql_grammar.ast.interval import IntervalQualifier, TimeUnit
 
 
 class Extract(Node):
@@ -27,11 +28,13 @@ class RoundDirection(StrEnum):
 
 
 class RoundToUnit(Node):
-    """``FLOOR(x TO unit)``, ``CEIL(x TO unit)``; without a unit they are ordinary calls."""
+    """``FLOOR(x TO unit)``, ``CEIL(x TO unit)``, ``FLOOR(x TO WEEK(day))``; without a unit they are ordinary calls."""
 
     direction: RoundDirection
     operand: Expression
     unit: TimeUnit
+    week_start: str | None = None
+    """The day of ``WEEK(MONDAY)``."""
 
 
 class TrimSide(StrEnum):
@@ -97,3 +100,37 @@ class TimestampDiff(Node):
     unit: TimeUnit
     start: Expression
     end: Expression
+
+
+class ConvertTo(Node):
+    """``CONVERT(type, x)``; ``type`` is a name without numbers."""
+
+    type: str
+    operand: Expression
+
+
+class IntervalDifference(Node):
+    """``(a - b) DAY TO SECOND``: what lies between two moments, in these units."""
+
+    operand: Expression
+    qualifier: IntervalQualifier
+
+
+class SequenceValue(Node):
+    """``NEXT VALUE FOR s`` or ``CURRENT VALUE FOR s``."""
+
+    sequence: Identifier
+    current: bool = False
+
+
+class NewObject(Node):
+    """``NEW type(a, b)``."""
+
+    type: Identifier
+    args: tuple[Argument, ...] = ()
+
+
+class EscapedFunction(Node):
+    """``{fn f(x)}``: a function by its name in JDBC."""
+
+    call: Expression

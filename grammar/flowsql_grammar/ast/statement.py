@@ -13,8 +13,8 @@ from flowsql_grammar.ast.node import Identifier, Name, Node
 if TYPE_CHECKING:
     from flowsql_grammar.ast.ddl import DdlStatement, PartitionSpec
     from flowsql_grammar.ast.expression import Expression
-    from flowsql_grammar.ast.inspection import Describe, DescribeJob, Show, ShowCreate, ShowCurrent
-    from flowsql_grammar.ast.query import Hint, Query
+    from flowsql_grammar.ast.inspection import Describe, DescribeJob, DescribeStatement, Show, ShowCreate, ShowCurrent
+    from flowsql_grammar.ast.query import Hint, Query, Relation
     from flowsql_grammar.ast.session import (
         AddJar,
         Call,
@@ -81,6 +81,24 @@ class Delete(Node):
     where: Expression | None = None
     alias: Name | None = None
     hints: tuple[Hint, ...] = ()
+
+
+class MergeInsert(Node):
+    """``WHEN NOT MATCHED THEN INSERT [(columns)] VALUES (values)``."""
+
+    columns: tuple[Name, ...]
+    values: tuple[Expression, ...]
+
+
+class Merge(Node):
+    """``MERGE INTO t [[AS] alias] USING source ON condition`` and what happens; at least one of the two."""
+
+    target: Identifier
+    source: Relation
+    condition: Expression
+    update: tuple[Assignment, ...] = ()
+    insert: MergeInsert | None = None
+    alias: Name | None = None
 
 
 class Truncate(Node):
@@ -164,8 +182,9 @@ Runnable: TypeAlias = "QueryStatement | Insert | Update | Delete | StatementSet"
 """What has a plan."""
 
 Statement: TypeAlias = (
-    "QueryStatement | Insert | Update | Delete | Truncate | StatementSet | BeginStatementSet | EndStatementSet |"
-    " Execute | Explain | CompilePlan | ExecutePlan | CompileAndExecutePlan | Set | Reset | UseCatalog |"
-    " UseDatabase | UseModules | LoadModule | UnloadModule | AddJar | RemoveJar | Call | StopJob | ClientCommand |"
-    " Show | ShowCurrent | ShowCreate | Describe | DescribeJob | DdlStatement"
+    "QueryStatement | Insert | Update | Delete | Merge | Truncate | StatementSet | BeginStatementSet |"
+    " EndStatementSet | Execute | Explain | CompilePlan | ExecutePlan | CompileAndExecutePlan | Set | Reset |"
+    " UseCatalog | UseDatabase | UseModules | LoadModule | UnloadModule | AddJar | RemoveJar | Call | StopJob |"
+    " ClientCommand | Show | ShowCurrent | ShowCreate | Describe | DescribeStatement | DescribeJob |"
+    " DdlStatement"
 )

@@ -12,6 +12,7 @@ _HOMES = (
     ("query", "QueryBuilder"),
     ("expression", "ExpressionBuilder"),
     ("literal", "LiteralBuilder"),
+    ("relation", "RelationBuilder"),
     ("statement", "StatementBuilder"),
     ("call", "CallBuilder"),
     ("type", "TypeBuilder"),

@@ -61,11 +61,6 @@ def _sorted_out(elements: Iterable[_Element | BareColumn] | None) -> _Elements:
     return _Elements(tuple(columns), tuple(constraints), tuple(watermarks), tuple(b.name for b in bare))
 
 
-def _no_replace(replace: bool, what: str, span: Span) -> None:
-    if replace:
-        raise ParseError("syntax", f"SQL parse failed. CREATE OR REPLACE {what} is not supported.", span)
-
-
 class DdlBuilder:
     """Methods of the rules of CREATE, DROP, ANALYZE."""
 
@@ -157,7 +152,6 @@ class DdlBuilder:
         system: bool = False,
     ) -> ast.CreateFunction:
         """CREATE FUNCTION."""
-        _no_replace(replace, "FUNCTION", span)
         if resources and language == "PYTHON":
             raise ParseError(
                 "syntax",
@@ -173,6 +167,7 @@ class DdlBuilder:
             temporary,
             system,
             if_not_exists,
+            replace=replace,
             span=span,
         )
 
@@ -207,8 +202,7 @@ class DdlBuilder:
         options: tuple[ast.Option, ...] | None,
     ) -> ast.CreateCatalog:
         """CREATE CATALOG."""
-        _no_replace(replace, "CATALOG", span)
-        return ast.CreateCatalog(name, options or (), comment, if_not_exists, span=span)
+        return ast.CreateCatalog(name, options or (), comment, if_not_exists, replace, span=span)
 
     def create_database(
         self,
@@ -220,8 +214,7 @@ class DdlBuilder:
         options: tuple[ast.Option, ...] | None,
     ) -> ast.CreateDatabase:
         """CREATE DATABASE."""
-        _no_replace(replace, "DATABASE", span)
-        return ast.CreateDatabase(name, options or (), comment, if_not_exists, span=span)
+        return ast.CreateDatabase(name, options or (), comment, if_not_exists, replace, span=span)
 
     def create_model(
         self,
@@ -237,7 +230,6 @@ class DdlBuilder:
         query: ast.Query | None,
     ) -> ast.CreateModel:
         """CREATE MODEL; its columns are physical."""
-        _no_replace(replace, "MODEL", span)
         for element in (*(inputs or ()), *(outputs or ())):
             if not isinstance(element, ast.PhysicalColumn):
                 raise ParseError("syntax", "SQL parse failed. A model has plain columns only.", element.span)
@@ -250,6 +242,7 @@ class DdlBuilder:
             query,
             temporary,
             if_not_exists,
+            replace=replace,
             span=span,
         )
 
@@ -265,8 +258,7 @@ class DdlBuilder:
         system: bool = False,
     ) -> ast.CreateConnection:
         """CREATE CONNECTION."""
-        _no_replace(replace, "CONNECTION", span)
-        return ast.CreateConnection(name, options, comment, temporary, system, if_not_exists, span=span)
+        return ast.CreateConnection(name, options, comment, temporary, system, if_not_exists, replace, span=span)
 
     def create_system_connection(
         self,
@@ -297,7 +289,8 @@ class DdlBuilder:
         or_alter: bool = False,
     ) -> ast.CreateMaterializedTable:
         """CREATE MATERIALIZED TABLE."""
-        _no_replace(replace, "MATERIALIZED TABLE", span)
+        if replace:
+            raise ParseError("syntax", "SQL parse failed. CREATE OR REPLACE MATERIALIZED TABLE is not supported.", span)
         found = _sorted_out(elements)
         return ast.CreateMaterializedTable(
             name,

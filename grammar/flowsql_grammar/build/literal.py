@@ -53,6 +53,10 @@ class LiteralBuilder:
         """The content of a string where only a string may stand."""
         return self.string_literal(span, *children).value
 
+    def comment(self, span: Span, token: Token) -> str:
+        """A comment: one plain string."""
+        return token.text[1:-1].replace("''", "'")
+
     def string_literal(self, span: Span, *children: Token | str | None) -> ast.StringLiteral:
         """Adjacent pieces joined; the last child is the Token of UESCAPE or None."""
         *pieces, escape = children

@@ -1,8 +1,7 @@
-"""Queries and relations."""
+"""Queries: set operations, SELECT and its clauses, hints."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeAlias
 
 from flowsql_core.errors import ParseError
@@ -204,8 +203,8 @@ class QueryBuilder:
 
     def hint(self, span: Span, name: ast.Name, arguments: tuple[ast.HintArgument, ...] | None) -> ast.Hint:
         """A hint."""
-        if len({argument.key is None for argument in arguments or ()}) > 1:
-            raise ParseError("bad-hint", f"SQL parse failed. Hint '{name}' mixes options and plain values.", span)
+        if len({(argument.key is None, argument.is_name) for argument in arguments or ()}) > 1:
+            raise ParseError("bad-hint", f"SQL parse failed. Hint '{name}' mixes options, names and values.", span)
         return ast.Hint(name, arguments or (), span=span)
 
     def hint_name(self, span: Span, name: ast.Name) -> ast.HintArgument:
@@ -222,121 +221,3 @@ class QueryBuilder:
     def hint_pair(self, span: Span, key: str | ast.Name, value: str) -> ast.HintArgument:
         """``'k' = 'v'``."""
         return ast.HintArgument(str(key), value, span=span)
-
-    # Relations
-
-    def table_ref(
-        self,
-        span: Span,
-        name: ast.Identifier,
-        hints: tuple[ast.Hint, ...] | None,
-        period: ast.Expression | None,
-    ) -> ast.TableRef:
-        """A table by name."""
-        return ast.TableRef(name, hints or (), period, span=span)
-
-    def implicit_table_function(
-        self, span: Span, name: ast.Identifier, args: tuple[ast.Argument, ...]
-    ) -> ast.TableFunction:
-        """``f(x)`` in FROM."""
-        return ast.TableFunction(ast.FunctionCall(name, args, span=span), span=span)
-
-    def table_function(self, span: Span, call: ast.FunctionCall, lateral: bool = False) -> ast.TableFunction:
-        """``TABLE(f(x))``."""
-        if not isinstance(call, ast.FunctionCall):
-            raise ParseError("bad-descriptor", "SQL parse failed. DESCRIPTOR is no table function.", span)
-        return ast.TableFunction(call, lateral, span=span)
-
-    def lateral_table_function(self, span: Span, call: ast.FunctionCall) -> ast.TableFunction:
-        """``LATERAL TABLE(f(x))``."""
-        return self.table_function(span, call, lateral=True)
-
-    def derived_table(self, span: Span, query: ast.Query) -> ast.DerivedTable:
-        """``(query)``."""
-        return ast.DerivedTable(query, span=span)
-
-    def lateral_derived_table(self, span: Span, query: ast.Query) -> ast.DerivedTable:
-        """``LATERAL (query)``."""
-        return ast.DerivedTable(query, lateral=True, span=span)
-
-    def unnest(self, span: Span, operands: tuple[ast.Expression, ...], ordinality: bool) -> ast.Unnest:
-        """UNNEST."""
-        return ast.Unnest(operands, ordinality, span=span)
-
-    def lateral_unnest(self, span: Span, operands: tuple[ast.Expression, ...], ordinality: bool) -> ast.Unnest:
-        """``LATERAL UNNEST``."""
-        return ast.Unnest(operands, ordinality, lateral=True, span=span)
-
-    def nested_join(self, span: Span, relation: ast.Relation) -> ast.Join:
-        """A join in brackets; commas and single tables do not stand there."""
-        inner: ast.Relation = relation
-        if not isinstance(relation, ast.Join):
-            raise ParseError("syntax", "SQL parse failed. Expected query or join.", span)
-        while isinstance(inner, ast.Join):
-            if inner.kind is ast.JoinKind.COMMA:
-                raise ParseError("syntax", "SQL parse failed. A comma joins tables at the top of FROM only.", span)
-            inner = inner.left
-        return relation
-
-    def table_alias(self, span: Span, name: ast.Name, columns: tuple[ast.Name, ...] | None) -> ast.TableAlias:
-        """An alias with its columns."""
-        return ast.TableAlias(name, columns or (), span=span)
-
-    def aliased(self, span: Span, relation: ast.Relation, alias: ast.TableAlias | None) -> ast.Relation:
-        """A relation under its alias."""
-        if alias is None:
-            return relation
-        if isinstance(relation, ast.Join):
-            raise ParseError("syntax", "SQL parse failed. A join in brackets takes no alias.", alias.span)
-        return replace(relation, alias=alias, span=span)
-
-    def matched(
-        self,
-        span: Span,
-        relation: ast.Relation,
-        input_alias: ast.TableAlias | None,
-        clauses: dict[str, object],
-        alias: ast.TableAlias | None,
-    ) -> ast.MatchRecognize:
-        """MATCH_RECOGNIZE over a relation."""
-        input_span = relation.span if input_alias is None else relation.span.to(input_alias.span)
-        below = self.aliased(input_span, relation, input_alias)
-        return ast.MatchRecognize(input=below, alias=alias, span=span, **clauses)  # type: ignore[arg-type]
-
-    def comma_join(self, span: Span, left: ast.Relation, right: ast.Relation) -> ast.Join:
-        """``a, b``."""
-        return ast.Join(left, right, ast.JoinKind.COMMA, span=span)
-
-    def join(
-        self,
-        span: Span,
-        left: ast.Relation,
-        natural: bool,
-        words: str,
-        right: ast.Relation,
-    ) -> ast.Join:
-        """A join without a condition."""
-        return ast.Join(left, right, _join_kind(words), natural, span=span)
-
-    def join_on(
-        self, span: Span, left: ast.Relation, natural: bool, words: str, right: ast.Relation, on: ast.Expression
-    ) -> ast.Join:
-        """``JOIN ... ON``."""
-        return ast.Join(left, right, _join_kind(words), natural, on, span=span)
-
-    def join_using(
-        self,
-        span: Span,
-        left: ast.Relation,
-        natural: bool,
-        words: str,
-        right: ast.Relation,
-        using: tuple[ast.Name, ...],
-    ) -> ast.Join:
-        """``JOIN ... USING``."""
-        return ast.Join(left, right, _join_kind(words), natural, None, using, span=span)
-
-
-def _join_kind(words: str) -> ast.JoinKind:
-    first = words.split()[0]
-    return ast.JoinKind.INNER if first == "JOIN" else ast.JoinKind(first)

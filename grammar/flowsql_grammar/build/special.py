@@ -20,6 +20,36 @@ class SpecialBuilder:
         direction = ast.RoundDirection.FLOOR if token.text.upper() == "FLOOR" else ast.RoundDirection.CEIL
         return ast.RoundToUnit(direction, operand, unit, span=span)
 
+    def round_to_week(self, span: Span, token: Token, operand: ast.Expression, day: str) -> ast.RoundToUnit:
+        """``FLOOR(x TO WEEK(day))``."""
+        plain = self.round_to_unit(span, token, operand, ast.TimeUnit.WEEK)
+        return ast.RoundToUnit(plain.direction, operand, plain.unit, day, span=span)
+
+    def convert_to(self, span: Span, token: Token, type_: str, operand: ast.Expression) -> ast.ConvertTo:
+        """``CONVERT(type, x)``."""
+        return ast.ConvertTo(type_, operand, span=span)
+
+    def next_value(self, span: Span, sequence: ast.Identifier) -> ast.SequenceValue:
+        """``NEXT VALUE FOR s``."""
+        return ast.SequenceValue(sequence, span=span)
+
+    def current_value(self, span: Span, sequence: ast.Identifier) -> ast.SequenceValue:
+        """``CURRENT VALUE FOR s``."""
+        return ast.SequenceValue(sequence, current=True, span=span)
+
+    def new_object(self, span: Span, type_: ast.Identifier, args: tuple[ast.Argument, ...]) -> ast.NewObject:
+        """``NEW type(...)``."""
+        return ast.NewObject(type_, args, span=span)
+
+    def escaped_function(self, span: Span, opening: Token, call: ast.Expression) -> ast.EscapedFunction:
+        """``{fn f(x)}``."""
+        qualified = isinstance(call, ast.FunctionCall) and (
+            len(call.name.parts) > 1 or call.quantifier or call.order_by
+        )
+        if qualified or isinstance(call, ast.Extract | ast.Descriptor):
+            raise ParseError("syntax", "SQL parse failed. {fn ...} takes a function of JDBC.", call.span)
+        return ast.EscapedFunction(call, span=span)
+
     def trim(self, span: Span, operand: ast.Expression) -> ast.Trim:
         """``TRIM(x)``."""
         return ast.Trim(operand, span=span)
@@ -83,30 +113,42 @@ class SpecialBuilder:
         """The document; FORMAT JSON says what it is anyway."""
         return operand
 
+    def json_passing(self, span: Span, value: ast.Expression, name: ast.Name) -> ast.JsonPassing:
+        """``value AS name``."""
+        return ast.JsonPassing(value, name, span=span)
+
     def json_exists(
-        self, span: Span, operand: ast.Expression, path: ast.Expression, on_error: str | None
+        self,
+        span: Span,
+        operand: ast.Expression,
+        path: ast.Expression,
+        passing: tuple[ast.JsonPassing, ...] | None,
+        on_error: str | None,
     ) -> ast.JsonExists:
         """JSON_EXISTS."""
-        return ast.JsonExists(operand, path, ast.JsonErrorBehavior(on_error) if on_error else None, span=span)
+        behavior = ast.JsonErrorBehavior(on_error) if on_error else None
+        return ast.JsonExists(operand, path, behavior, passing or (), span=span)
 
     def json_value(
         self,
         span: Span,
         operand: ast.Expression,
         path: ast.Expression,
+        passing: tuple[ast.JsonPassing, ...] | None,
         returning: ast.TypeSpec | None,
         behaviors: tuple[tuple[str, ast.JsonBehavior], ...],
     ) -> ast.JsonValue:
         """JSON_VALUE."""
         allowed = {ast.JsonBehaviorKind.ERROR, ast.JsonBehaviorKind.NULL, ast.JsonBehaviorKind.DEFAULT}
         on_empty, on_error = _behaviors(behaviors, allowed, "JSON_VALUE")
-        return ast.JsonValue(operand, path, returning, on_empty, on_error, span=span)
+        return ast.JsonValue(operand, path, returning, on_empty, on_error, passing or (), span=span)
 
     def json_query(
         self,
         span: Span,
         operand: ast.Expression,
         path: ast.Expression,
+        passing: tuple[ast.JsonPassing, ...] | None,
         returning: ast.TypeSpec | None,
         wrapper: str | None,
         behaviors: tuple[tuple[str, ast.JsonBehavior], ...],
@@ -121,7 +163,7 @@ class SpecialBuilder:
                 kind = ast.JsonWrapper.WITHOUT_ARRAY
             elif " CONDITIONAL" in wrapper:
                 kind = ast.JsonWrapper.WITH_CONDITIONAL_ARRAY
-        return ast.JsonQuery(operand, path, returning, kind, on_empty, on_error, span=span)
+        return ast.JsonQuery(operand, path, returning, kind, on_empty, on_error, passing or (), span=span)
 
     def json_behavior(self, span: Span, outcome: ast.JsonBehavior, moment: str) -> tuple[str, ast.JsonBehavior]:
         """``outcome ON EMPTY``."""

@@ -78,6 +78,36 @@ class StatementBuilder:
         """DELETE."""
         return ast.Delete(target, where, alias, hints or (), span=span)
 
+    def merge(
+        self,
+        span: Span,
+        target: ast.Identifier,
+        alias: ast.Name | None,
+        source: ast.Relation,
+        condition: ast.Expression,
+        update: tuple[ast.Assignment, ...],
+        insert: ast.MergeInsert | None,
+    ) -> ast.Merge:
+        """MERGE."""
+        return ast.Merge(target, source, condition, update, insert, alias, span=span)
+
+    def merge_insert_only(
+        self,
+        span: Span,
+        target: ast.Identifier,
+        alias: ast.Name | None,
+        source: ast.Relation,
+        condition: ast.Expression,
+        insert: ast.MergeInsert,
+    ) -> ast.Merge:
+        """MERGE without UPDATE."""
+        return ast.Merge(target, source, condition, (), insert, alias, span=span)
+
+    def merge_insert(self, span: Span, columns: tuple[ast.Name, ...] | None, row: ast.Expression) -> ast.MergeInsert:
+        """``WHEN NOT MATCHED THEN INSERT``."""
+        values = row.items if isinstance(row, ast.RowConstructor) else (row,)
+        return ast.MergeInsert(columns or (), values, span=span)
+
     def truncate(self, span: Span, target: ast.Identifier) -> ast.Truncate:
         """TRUNCATE TABLE."""
         return ast.Truncate(target, span=span)
@@ -181,6 +211,8 @@ class StatementBuilder:
         """CALL."""
         if not isinstance(call, ast.FunctionCall):
             raise ParseError("bad-descriptor", "SQL parse failed. DESCRIPTOR is no procedure.", span)
+        if call.quantifier or call.order_by:
+            raise ParseError("syntax", "SQL parse failed. A procedure takes neither DISTINCT nor ORDER BY.", span)
         return ast.Call(call, span=span)
 
     def stop_job(self, span: Span, job_id: str, with_savepoint: bool, with_drain: bool) -> ast.StopJob:
@@ -257,6 +289,12 @@ class StatementBuilder:
     def describe_object(self, span: Span, kind: str, extended: bool, name: ast.Identifier) -> ast.Describe:
         """DESCRIBE of an object whose kind is named."""
         return ast.Describe(ast.DescribeKind(kind), name, extended, span=span)
+
+    def describe_statement(
+        self, span: Span, statement: ast.QueryStatement | ast.Insert | ast.Update | ast.Delete | ast.Merge
+    ) -> ast.DescribeStatement:
+        """DESCRIBE of a query or a change."""
+        return ast.DescribeStatement(statement, span=span)
 
     def describe_job(self, span: Span, job_id: str) -> ast.DescribeJob:
         """DESCRIBE JOB."""

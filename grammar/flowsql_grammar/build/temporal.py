@@ -7,6 +7,7 @@ import re
 from flowsql_core.errors import ParseError
 from flowsql_core.span import Span
 from flowsql_grammar import ast
+from flowsql_grammar.lexer import Token
 
 _DATE = r"(\d{1,4})-(\d{1,2})-(\d{1,2})"
 _TIME = r"(\d{1,2}):(\d{1,2}):(\d{1,2})(\.\d*)?"
@@ -64,7 +65,9 @@ class TemporalBuilder:
 
     def timestamp_literal(self, span: Span, text: str, local: bool = False) -> ast.TimestampLiteral:
         """``TIMESTAMP 'y-m-d h:m:s.f'``."""
-        date, _, time = text.strip().partition(" ")
+        date, blank, time = text.strip().partition(" ")
+        if not blank and is_date(date):
+            return ast.TimestampLiteral(date + " 00:00:00", local, span=span)
         if not is_date(date) or not is_time(time):
             kind = "TIMESTAMP WITH LOCAL TIME ZONE" if local else "TIMESTAMP"
             raise _bad("bad-literal", f"Illegal {kind} literal '{text}': not in format 'yyyy-MM-dd HH:mm:ss'.", span)
@@ -73,6 +76,24 @@ class TemporalBuilder:
     def local_timestamp_literal(self, span: Span, text: str) -> ast.TimestampLiteral:
         """``TIMESTAMP WITH LOCAL TIME ZONE '...'``."""
         return self.timestamp_literal(span, text, True)
+
+    def escaped_date(self, span: Span, opening: Token, text: str) -> ast.DateLiteral:
+        """``{d '...'}``."""
+        return self.date_literal(span, text)
+
+    def escaped_time(self, span: Span, opening: Token, text: str) -> ast.TimeLiteral:
+        """``{t '...'}``."""
+        return self.time_literal(span, text)
+
+    def escaped_timestamp(self, span: Span, opening: Token, text: str) -> ast.TimestampLiteral:
+        """``{ts '...'}``."""
+        return self.timestamp_literal(span, text)
+
+    def interval_difference(
+        self, span: Span, operand: ast.Expression, qualifier: ast.IntervalQualifier
+    ) -> ast.IntervalDifference:
+        """``(a - b) DAY``."""
+        return ast.IntervalDifference(operand, qualifier, span=span)
 
     def interval_qualifier(
         self,

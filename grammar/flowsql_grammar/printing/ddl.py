@@ -49,7 +49,7 @@ class DdlPrinter(QueryPrinter):
             case ast.CreateFunction():
                 resources = ", ".join(f"{r.kind.value} {string(r.path)}" for r in node.resources)
                 return words(
-                    "CREATE",
+                    "CREATE OR REPLACE" if node.replace else "CREATE",
                     _scope(node.temporary, node.system),
                     "FUNCTION",
                     _if_not_exists(node.if_not_exists),
@@ -59,15 +59,27 @@ class DdlPrinter(QueryPrinter):
                     "USING " + resources if resources else None,
                     with_options(node.options),
                 )
-            case ast.CreateCatalog(catalog, options, note, if_not_exists):
+            case ast.CreateCatalog(catalog, options, note, if_not_exists, replace):
                 exists = _if_not_exists(if_not_exists)
-                return words("CREATE CATALOG", exists, name(catalog), comment(note), with_options(options))
-            case ast.CreateDatabase(database, options, note, if_not_exists):
+                return words(
+                    "CREATE OR REPLACE CATALOG" if replace else "CREATE CATALOG",
+                    exists,
+                    name(catalog),
+                    comment(note),
+                    with_options(options),
+                )
+            case ast.CreateDatabase(database, options, note, if_not_exists, replace):
                 exists = _if_not_exists(if_not_exists)
-                return words("CREATE DATABASE", exists, path(database), comment(note), with_options(options))
+                return words(
+                    "CREATE OR REPLACE DATABASE" if replace else "CREATE DATABASE",
+                    exists,
+                    path(database),
+                    comment(note),
+                    with_options(options),
+                )
             case ast.CreateModel():
                 return words(
-                    "CREATE",
+                    "CREATE OR REPLACE" if node.replace else "CREATE",
                     _scope(node.temporary, False),
                     "MODEL",
                     _if_not_exists(node.if_not_exists),
@@ -80,7 +92,7 @@ class DdlPrinter(QueryPrinter):
                 )
             case ast.CreateConnection():
                 return words(
-                    "CREATE",
+                    "CREATE OR REPLACE" if node.replace else "CREATE",
                     _scope(node.temporary, node.system),
                     "CONNECTION",
                     _if_not_exists(node.if_not_exists),

@@ -267,8 +267,18 @@ class ExpressionPrinter(TypePrinter, ABC):
         match node:
             case ast.Extract(unit, operand):
                 return f"EXTRACT({unit.value} FROM {show(operand)})"
-            case ast.RoundToUnit(direction, operand, unit):
-                return f"{direction.value}({show(operand)} TO {unit.value})"
+            case ast.RoundToUnit(direction, operand, unit, week_start):
+                return f"{direction.value}({show(operand)} TO {unit.value}{f'({week_start})' if week_start else ''})"
+            case ast.ConvertTo(type_, operand):
+                return f"CONVERT({type_}, {show(operand)})"
+            case ast.IntervalDifference(operand, qualifier):
+                return f"({show(operand)}) {self.qualifier(qualifier)}"
+            case ast.SequenceValue(sequence, current):
+                return f"{'CURRENT' if current else 'NEXT'} VALUE FOR {path(sequence)}"
+            case ast.NewObject(type_, args):
+                return f"NEW {path(type_)}({self.expressions(args)})"
+            case ast.EscapedFunction(call):
+                return f"{{fn {show(call)}}}"
             case ast.Trim(operand, side, characters):
                 return f"TRIM({words(side.value, show(characters) if characters else None)} FROM {show(operand)})"
             case ast.Position(needle, haystack, start):
@@ -292,14 +302,17 @@ class ExpressionPrinter(TypePrinter, ABC):
     def _json(self, node: ast.Argument) -> str:
         show = self.expression
         match node:
-            case ast.JsonExists(operand, where, on_error):
-                return f"JSON_EXISTS({show(operand)}, {show(where)}{f' {on_error.value} ON ERROR' if on_error else ''})"
-            case ast.JsonValue(operand, where, returning, on_empty, on_error):
-                tail = words(self._returning(returning), self._behaviors(on_empty, on_error))
+            case ast.JsonExists(operand, where, on_error, passing):
+                tail = words(self._passing(passing), f"{on_error.value} ON ERROR" if on_error else None)
+                return f"JSON_EXISTS({show(operand)}, {words(show(where), tail)})"
+            case ast.JsonValue(operand, where, returning, on_empty, on_error, passing):
+                tail = words(self._passing(passing), self._returning(returning), self._behaviors(on_empty, on_error))
                 return f"JSON_VALUE({show(operand)}, {words(show(where), tail)})"
-            case ast.JsonQuery(operand, where, returning, wrapper, on_empty, on_error):
+            case ast.JsonQuery(operand, where, returning, wrapper, on_empty, on_error, passing):
                 kind = wrapper.value if wrapper else None
-                tail = words(self._returning(returning), kind, self._behaviors(on_empty, on_error))
+                tail = words(
+                    self._passing(passing), self._returning(returning), kind, self._behaviors(on_empty, on_error)
+                )
                 return f"JSON_QUERY({show(operand)}, {words(show(where), tail)})"
             case ast.JsonObject(entries, null_clause):
                 inner = ", ".join(self._entry(entry) for entry in entries)
@@ -314,6 +327,10 @@ class ExpressionPrinter(TypePrinter, ABC):
                 return f"JSON_ARRAYAGG({words(self._element(element), self.order_by(order_by), nulls)})"
             case _:
                 raise AssertionError(f"no text for {type(node).__name__}")
+
+    def _passing(self, passing: tuple[ast.JsonPassing, ...]) -> str:
+        shown = ", ".join(f"{self.expression(p.value)} AS {name(p.name)}" for p in passing)
+        return "PASSING " + shown if shown else ""
 
     def _returning(self, node: ast.TypeSpec | None) -> str:
         return f"RETURNING {self.type(node)}" if node else ""

@@ -143,9 +143,13 @@ class QueryPrinter(ExpressionPrinter):
 
     def _primary(self, node: ast.Relation) -> str:
         match node:
-            case ast.TableRef(identifier, hints, period, alias):
+            case ast.TableRef(identifier, hints, period, alias, extended):
                 moment = f"FOR SYSTEM_TIME AS OF {self.expression(period)}" if period else None
-                return words(path(identifier), self.hints(hints), moment, self._alias(alias))
+                added = ", ".join(
+                    words(path(c.name), self.type(c.type), "NOT NULL" if c.not_null else None) for c in extended
+                )
+                extend = f"EXTEND ({added})" if added else None
+                return words(path(identifier), self.hints(hints), extend, moment, self._alias(alias))
             case ast.TableFunction(call, lateral, alias):
                 return words("LATERAL" if lateral else None, f"TABLE({self.call(call)})", self._alias(alias))
             case ast.DerivedTable(query, lateral, alias):
@@ -159,10 +163,37 @@ class QueryPrinter(ExpressionPrinter):
                 )
             case ast.MatchRecognize():
                 return self._match(node)
+            case ast.Pivot() | ast.Unpivot() | ast.Sample():
+                return self._reshaped(node)
             case ast.Join():
                 return f"({self.relation(node)})"
             case _:
                 assert_never(node)
+
+    def _reshaped(self, node: ast.Pivot | ast.Unpivot | ast.Sample) -> str:
+        source = self._primary(node.input)
+        match node:
+            case ast.Pivot(_, aggregates, columns, values, alias):
+                inner = f"{self._pivot_items(aggregates)} FOR {names(columns)} IN ({self._pivot_items(values)})"
+                return words(source, f"PIVOT ({inner})", self._alias(alias))
+            case ast.Unpivot(_, measures, axes, items, nulls, alias):
+                shown = ", ".join(
+                    words(names(item.columns), f"AS {self.expression(item.label)}" if item.label else None)
+                    for item in items
+                )
+                inner = f"{names(measures)} FOR {names(axes)} IN ({shown})"
+                return words(source, "UNPIVOT", nulls.value if nulls else None, f"({inner})", self._alias(alias))
+            case ast.Sample(_, method, amount, seed):
+                shown = string(amount) if method is ast.SampleMethod.SUBSTITUTE else amount
+                repeatable = None if seed is None else f"REPEATABLE({seed})"
+                return words(source, f"TABLESAMPLE {method.value}({shown})", repeatable)
+            case _:
+                assert_never(node)
+
+    def _pivot_items(self, items: tuple[ast.PivotItem, ...]) -> str:
+        return ", ".join(
+            words(self.expression(item.expression), f"AS {name(item.alias)}" if item.alias else None) for item in items
+        )
 
     def _alias(self, node: ast.TableAlias | None) -> str:
         if node is None:

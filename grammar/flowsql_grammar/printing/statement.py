@@ -6,7 +6,7 @@ from typing import assert_never
 
 from flowsql_grammar import ast
 from flowsql_grammar.printing.ddl import DdlPrinter, with_options
-from flowsql_grammar.printing.names import name, path, string, words
+from flowsql_grammar.printing.names import name, names, path, string, words
 
 
 class StatementPrinter(DdlPrinter):
@@ -17,7 +17,7 @@ class StatementPrinter(DdlPrinter):
         match node:
             case ast.QueryStatement(query):
                 return self.query(query)
-            case ast.Insert() | ast.Update() | ast.Delete() | ast.Truncate():
+            case ast.Insert() | ast.Update() | ast.Delete() | ast.Merge() | ast.Truncate():
                 return self._change(node)
             case ast.StatementSet():
                 return "EXECUTE " + self._set_block(node)
@@ -51,6 +51,8 @@ class StatementPrinter(DdlPrinter):
                 | ast.ClientCommand()
             ):
                 return self._session(node)
+            case ast.DescribeStatement(inner):
+                return "DESCRIBE " + self.statement(inner)
             case ast.Show() | ast.ShowCurrent() | ast.ShowCreate() | ast.Describe() | ast.DescribeJob():
                 return self._inspection(node)
             case _:
@@ -63,7 +65,7 @@ class StatementPrinter(DdlPrinter):
         inserts = " ".join(self.statement(statement) + ";" for statement in node.statements)
         return f"STATEMENT SET BEGIN {inserts} END"
 
-    def _change(self, node: ast.Insert | ast.Update | ast.Delete | ast.Truncate) -> str:
+    def _change(self, node: ast.Insert | ast.Update | ast.Delete | ast.Merge | ast.Truncate) -> str:
         match node:
             case ast.Insert():
                 columns = ", ".join(path(column) for column in node.columns)
@@ -94,6 +96,17 @@ class StatementPrinter(DdlPrinter):
                     self.hints(node.hints),
                     "AS " + name(node.alias) if node.alias else None,
                     "WHERE " + self.expression(node.where) if node.where else None,
+                )
+            case ast.Merge(target, source, condition, update, insert, alias):
+                changes = ", ".join(f"{name(a.column)} = {self.expression(a.value)}" for a in update)
+                return words(
+                    "MERGE INTO",
+                    path(target),
+                    f"AS {name(alias)}" if alias else None,
+                    "USING " + self.relation(source),
+                    "ON " + self.expression(condition),
+                    f"WHEN MATCHED THEN UPDATE SET {changes}" if changes else None,
+                    self._merge_insert(insert) if insert else None,
                 )
             case ast.Truncate(target):
                 return f"TRUNCATE TABLE {path(target)}"
@@ -143,6 +156,10 @@ class StatementPrinter(DdlPrinter):
                 return kind.value
             case _:
                 assert_never(node)
+
+    def _merge_insert(self, node: ast.MergeInsert) -> str:
+        columns = names(node.columns) if node.columns else None
+        return words("WHEN NOT MATCHED THEN INSERT", columns, f"VALUES ({self.expressions(node.values)})")
 
     def _inspection(self, node: ast.Show | ast.ShowCurrent | ast.ShowCreate | ast.Describe | ast.DescribeJob) -> str:
         match node:

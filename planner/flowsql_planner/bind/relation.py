@@ -86,6 +86,12 @@ def bind_relation(env: Environment, node: ast.Relation) -> Bound:
             raise NotSupportedYetError("UNNEST", node.span)
         case ast.MatchRecognize():
             raise NotSupportedYetError("MATCH_RECOGNIZE", node.span)
+        case ast.Pivot():
+            raise NotSupportedYetError("PIVOT", node.span)
+        case ast.Unpivot():
+            raise NotSupportedYetError("UNPIVOT", node.span)
+        case ast.Sample():
+            raise NotSupportedYetError("TABLESAMPLE", node.span)
         case _:
             assert_never(node)
 
@@ -101,6 +107,8 @@ def bind_named(env: Environment, name: ast.Identifier, hints: tuple[ast.Hint, ..
 
 
 def _bind_table_ref(env: Environment, node: ast.TableRef) -> Bound:
+    if node.extended:
+        raise NotSupportedYetError("EXTEND", node.span)
     if node.period is not None:
         raise NotSupportedYetError("a temporal join (FOR SYSTEM_TIME AS OF)", node.span)
     rel = bind_named(env, node.name, node.hints, node.name.span)

@@ -52,7 +52,9 @@ def as_call(node: ast.Expression | ast.Argument) -> CallForm | None:
             return CallForm("MAP", tuple(item for entry in entries for item in entry))
         case ast.Extract(unit, operand):
             return CallForm("EXTRACT", (operand,), (("unit", unit.value),))
-        case ast.RoundToUnit(direction, operand, unit):
+        case ast.RoundToUnit(direction, operand, unit, week_start):
+            if week_start is not None:
+                raise NotSupportedYetError(f"{direction.value}(... TO WEEK({week_start}))", node.span)
             return CallForm(direction.value, (operand,), (("unit", unit.value),))
         case ast.TimestampAdd(unit, amount, moment):
             return CallForm("TIMESTAMPADD", (amount, moment), (("unit", unit.value),))
@@ -68,10 +70,22 @@ def as_call(node: ast.Expression | ast.Argument) -> CallForm | None:
             return CallForm("SUBSTRING", _present(operand, start, length))
         case ast.TranslateUsing():
             raise NotSupportedYetError(f"{node.function}(... USING ...)", node.span)
+        case ast.ConvertTo():
+            raise NotSupportedYetError(f"CONVERT({node.type}, ...)", node.span, "write CAST(value AS type)")
+        case ast.IntervalDifference():
+            raise NotSupportedYetError("(a - b) with the unit of an interval", node.span, "write TIMESTAMPDIFF")
+        case ast.SequenceValue():
+            raise NotSupportedYetError(f"{'CURRENT' if node.current else 'NEXT'} VALUE FOR", node.span)
+        case ast.NewObject():
+            raise NotSupportedYetError("NEW", node.span)
+        case ast.EscapedFunction():
+            raise NotSupportedYetError("{fn ...}", node.span, "write the function without {fn }")
     return _as_json_call(node)
 
 
 def _as_json_call(node: ast.Expression | ast.Argument) -> CallForm | None:
+    if isinstance(node, ast.JsonExists | ast.JsonValue | ast.JsonQuery) and node.passing:
+        raise NotSupportedYetError("PASSING", node.passing[0].span)
     match node:
         case ast.JsonExists(operand, path, on_error):
             options: Options = () if on_error is None else (("on_error", on_error.value),)
