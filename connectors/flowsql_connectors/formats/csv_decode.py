@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from flowsql_connectors.formats.csv_scan import CsvScan
 from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
-from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, whole_lines
+from flowsql_connectors.formats.rows_in_bytes import Block, line_start, read_blocks, whole_lines
 from flowsql_connectors.formats.text_values import TextDialect, parse_texts
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 _BOM: Final = b"\xef\xbb\xbf"
 _NEWLINE: Final = 10
 _RETURN: Final = 13
+#: Files from this size on are worth the time that loading the kernels takes.
+SCANNED_BYTES: Final = 32 * 1024 * 1024
 #: Rows that must look right before a quoted file is believed to have a row start there.
 _PROBE_ROWS: Final = 8
 
@@ -54,6 +57,8 @@ class CsvDecoder(Decoder):
         self._tokenizer = CsvTokenizer(format_.dialect)
         self._width = len(context.columns)
         self._quote = None if format_.dialect.quote is None else format_.dialect.quote.encode()
+        self._block = Block()
+        self._scan: CsvScan | None = None
         #: Projected columns that proved to hold texts which only the exact rules read.
         self._as_text: set[int] = set()
         #: The width that rows of this file mostly have (a final delimiter makes one more).
@@ -61,19 +66,33 @@ class CsvDecoder(Decoder):
 
     def read(self, file: FileView, part: Range) -> Iterator[Columns]:
         """The rows that begin in a byte range."""
-        pieces = read_rows(file, part, self._find_row_start, self._cut_rows)
-        for position, data in pieces:
-            if position == 0:
-                data = self._without_head(data)
-            if data:
-                try:
-                    yield self._decode(data)
-                except _BadRowError as bad:
-                    raise self._error(file, position, bad) from bad
-                except UnicodeDecodeError as error:
-                    raise ExecutionError(
-                        "csv-not-utf8", f"Invalid UTF-8 in file {file.path}: {error}. csv files are read as UTF-8."
-                    ) from error
+        if self._scan is None and file.size >= SCANNED_BYTES and CsvScan.reads(self._dialect, self._width):
+            self._scan = CsvScan(self._dialect, self._format.null_literal, self._columns, self._projection)
+        for position, block in read_blocks(file, part, self._find_row_start, self._cut_rows, self._block):
+            try:
+                if position == 0:
+                    self._drop_head(block)
+                if block.size:
+                    yield self._scanned(block) or self._decode(block.contents())
+            except _BadRowError as bad:
+                raise self._error(file, position, bad) from bad
+            except UnicodeDecodeError as error:
+                raise ExecutionError(
+                    "csv-not-utf8", f"Invalid UTF-8 in file {file.path}: {error}. csv files are read as UTF-8."
+                ) from error
+
+    def _scanned(self, block: Block) -> Columns | None:
+        """The columns of a plain block, if it is one."""
+        found = None if self._scan is None or self._usual_width != self._width else self._scan.read(block)
+        if found is None:
+            return None
+        columns, rows = found
+        arrays = [self._convert(self._not_null_array(columns[index], index), index) for index in self._projection]
+        return Columns(tuple(arrays), rows)
+
+    def _drop_head(self, block: Block) -> None:
+        if self._format.header or block.find(_BOM) == 0:
+            block.fill(self._without_head(block.contents()))
 
     def _without_head(self, data: bytes) -> bytes:
         if data.startswith(_BOM):
@@ -193,6 +212,7 @@ class CsvDecoder(Decoder):
         while True:
             odd.clear()
             types = {f"{i}": pa.string() if as_text else self._read_type(i) for i in wanted}
+            types |= {name: pa.string() for name in names[self._width :]}
             try:
                 table = pacsv.read_csv(
                     pa.BufferReader(data),
@@ -274,8 +294,10 @@ class CsvDecoder(Decoder):
         return Columns(tuple(arrays), table.num_rows)
 
     def _bulk_column(self, table: Any, index: int) -> Any:
-        """A column of the bulk reader. An array is never NULL as a whole: the literal stands for a NULL element."""
-        column = _whole(table.column(f"{index}"))
+        return self._not_null_array(_whole(table.column(f"{index}")), index)
+
+    def _not_null_array(self, column: Any, index: int) -> Any:
+        """An array is never NULL as a whole: the literal stands for a NULL element."""
         if isinstance(self._columns[index].type, ArrayType) and self._format.null_literal is not None:
             return pc.fill_null(column, self._format.null_literal)
         return column

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from flowsql_connectors.formats.format import FileView, Range
@@ -19,11 +20,70 @@ from flowsql_core.errors import ConnectorError
 
 _WINDOW_BYTES: Final = 64 * 1024
 _CHUNK_BYTES: Final = 8 * 1024 * 1024
+_NEWLINE: Final = 10
+#: Bytes behind a block that may be read.
+_SPARE: Final = 16
 
 #: Bytes from a position on -> offset in them at which a row starts, or None when they do not tell.
 FindRowStart = Callable[[bytes], int | None]
 #: Bytes that begin at a row's start -> length of the whole rows in them.
 CutRows = Callable[[bytes], int]
+
+
+class Block:
+    """Whole rows in memory that one reader fills again and again: fresh memory costs more than what is read into it.
+
+    ``bytes`` (uint8) and ``words`` (uint64) are the same memory, at least 16 bytes longer than the contents.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._allocate(0)
+
+    def _allocate(self, size: int) -> None:
+        self._raw = bytearray(_SPARE + (size + 7 & ~7))
+        self.bytes = np.frombuffer(self._raw, np.uint8)
+        self.words = self.bytes.view(np.uint64)
+
+    def _resize(self, size: int) -> None:
+        if size + _SPARE > len(self._raw):
+            self._allocate(size + size // 8)
+        self.size = size
+        self._raw[size : size + _SPARE] = bytes(_SPARE)
+
+    def fill(self, data: bytes) -> None:
+        """Copy bytes in."""
+        self._resize(len(data))
+        self._raw[: len(data)] = data
+
+    def read(self, descriptor: int, position: int, size: int) -> None:
+        """Read a part of a file; shorter where the file ends."""
+        self._resize(size)
+        view = memoryview(self._raw)
+        done = 0
+        while done < size and (got := os.preadv(descriptor, [view[done:size]], position + done)):
+            done += got
+        view.release()
+        self._resize(done)
+
+    def contents(self) -> bytes:
+        """A copy."""
+        return bytes(memoryview(self._raw)[: self.size])
+
+    def find(self, mark: bytes) -> int:
+        """Position of the first such bytes; -1 if there are none."""
+        return self._raw.find(mark, 0, self.size)
+
+    def count(self, mark: bytes) -> int:
+        """How often the bytes stand there."""
+        return self._raw.count(mark, 0, self.size)
+
+    def ended_by_newline(self) -> int:
+        """Put a newline behind a last row that has none; the size with it (the contents stay as they are)."""
+        if not self.size or self._raw[self.size - 1] == _NEWLINE:
+            return self.size
+        self._raw[self.size] = _NEWLINE
+        return self.size + 1
 
 
 def open_file(path: str) -> int:
@@ -59,6 +119,26 @@ def read_rows(
         stop = _row_start(descriptor, part.stop, file.size, find_row_start)
         if start < stop:
             yield start, _read_exactly(descriptor, start, stop - start)
+    finally:
+        os.close(descriptor)
+
+
+def read_blocks(
+    file: FileView, part: Range, find_row_start: FindRowStart, cut_rows: CutRows, block: Block
+) -> Iterator[tuple[int, Block]]:
+    """As :func:`read_rows`, each piece in the same ``block``."""
+    if file.compression is not None:
+        for position, data in _decompressed_rows(file, cut_rows):
+            block.fill(data)
+            yield position, block
+        return
+    descriptor = open_file(file.path)
+    try:
+        start = _row_start(descriptor, part.start, file.size, find_row_start)
+        stop = _row_start(descriptor, part.stop, file.size, find_row_start)
+        if start < stop:
+            block.read(descriptor, start, stop - start)
+            yield start, block
     finally:
         os.close(descriptor)
 

@@ -1,0 +1,164 @@
+"""Blocks that the csv kernels read and blocks that Arrow and the exact rules read give the same columns and errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flowsql_connectors.formats import csv_decode
+from flowsql_connectors.formats.csv import CsvFormat
+from flowsql_connectors.formats.csv_tokens import CsvDialect
+from flowsql_connectors.formats.format import DecodeContext, FileView, Range
+from flowsql_core.errors import FlowSqlError
+from flowsql_core.kernels.delimited import gather_texts, text_offsets
+from tests.connectors.tables import columns_of
+
+_COLUMNS = columns_of(
+    "a INT, b STRING, c BIGINT, d TIMESTAMP(3), e DOUBLE, f DATE, g DECIMAL(10, 2), h TINYINT, i BOOLEAN,"
+    " j TIMESTAMP(6), k ARRAY<INT>, l DECIMAL(18, 0), m TIMESTAMP_LTZ(3), n FLOAT, o TIMESTAMP(0), p SMALLINT"
+)
+
+_INTEGERS = ["0", "7", "-7", "007", "-0", "12345678", "123456789", "99", "127", "-128"]
+_STAMPS = [
+    "2026-01-01 00:00:00.000",
+    "2026-01-01 00:00:59.999",
+    "2024-02-29 23:59:01.12",
+    "0001-01-01 00:00:00",
+    "9999-12-31 23:59:59.5",
+    "1969-12-31 23:59:59.001",
+]
+_PLAIN: dict[str, list[str]] = {
+    "INT": [*_INTEGERS, "2147483647", "-2147483648"],
+    "STRING": ["", "a", "plain text", "x" * 40, " y "],
+    "BIGINT": [*_INTEGERS, "123456789012345678", "-99999999999"],
+    "TIMESTAMP": _STAMPS,
+    "DOUBLE": ["0", "1.5", "-2.25", "0.1", "123456.789", "-0.0", "9007199254740993", "1e3"],
+    "DATE": ["2026-01-01", "1970-01-01", "0001-03-01", "2000-02-29", "1969-12-31"],
+    "DECIMAL": ["0", "1.5", "-2.25", "0.10", "12345678.99", "-0.01", "-0"],
+    "SMALL": ["0", "7", "-7", "127", "-128"],
+    "BOOLEAN": ["true", "false", "TRUE"],
+    "ARRAY": ["1;2", "3", "", "1;;2"],
+    "LTZ": [stamp + "Z" for stamp in _STAMPS],
+}
+#: Without hexadecimal integers and decimals in blanks: Arrow's reader takes them where Flink and the kernels stop.
+_ODD: dict[str, list[str]] = {
+    "INT": ["+5", " 5", "5 ", "-", "2147483648", "1.0", "1_0", "٣", "99999999999999999999", ""],
+    "STRING": ["é", "ß\u2028", "\x00", "#", "\\"],
+    "BIGINT": ["+5", "\t5", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "--5", "5-", "5:"],
+    "TIMESTAMP": [
+        "2026-01-01", "2026-01-01T00:00:00", "2026-02-30 00:00:00", "2026-01-01 24:00:00", "2026-13-01 00:00:00",
+        "2026-01-01 00:60:00", "2026-01-01 00:00:60", "2026-1-01 00:00:00.0", "0000-01-01 00:00:00",
+        "2026-01-01 00:00:00.", "2026-01-01 00:00:00.1234", "2026-01-01 00:00:00.1234567", "2026-01-01 00:00:0a",
+        "2026-01-01 00:00:00,123", " 2026-01-01 00:00:00",
+    ],
+    "DOUBLE": ["inf", "NaN", "1.7976931348623157e308", "0.30000000000000004", ".5", "5.", "1.5f", "-.5", "1.-5", "--1"],
+    "DATE": ["2026-02-30", "2026-1-1", "2026-01-01 ", "0000-01-01", "2026/01/01", "2100-02-29"],
+    "DECIMAL": ["1.005", "123456789.00", "1e2", "+1", ".5", "5.", "-.5", "1.2.3", "1.-5", "12345678901234567890"],
+    "SMALL": ["128", "-129", "300", "40000"],
+    "BOOLEAN": ["yes", " true", "1", ""],
+    "ARRAY": ["x", "1; 2"],
+    "LTZ": ["2026-01-01 00:00:00"],
+}  # fmt: skip
+_KINDS = (
+    "INT STRING BIGINT TIMESTAMP DOUBLE DATE DECIMAL SMALL BOOLEAN TIMESTAMP ARRAY DECIMAL LTZ DOUBLE TIMESTAMP SMALL"
+)
+_LINES = ["", "a", "1,2", '"1",2', " ", ","]
+
+
+def _read(
+    path: Path, dialect: CsvDialect, null: str | None, lenient: bool, wanted: tuple[int, ...], scanned: bool
+) -> Any:
+    format_ = CsvFormat(dialect, null, ";", lenient, False, True)
+    before = csv_decode.SCANNED_BYTES
+    csv_decode.SCANNED_BYTES = 0 if scanned else 1 << 60
+    try:
+        decoder = format_.decoder(DecodeContext(_COLUMNS, wanted, 65536, {}))
+        size = path.stat().st_size
+        parts = list(decoder.read(FileView(str(path), size), Range(0, size)))
+        return [(str(array.type), repr(_plain_values(array))) for part in parts for array in part.arrays]
+    except FlowSqlError as error:
+        return str(error)
+    finally:
+        csv_decode.SCANNED_BYTES = before
+
+
+def _plain_values(array: Any) -> list[Any]:
+    """Python has no days of the year 0."""
+    array.validate(full=True)
+    days = pa.types.is_date(array.type)
+    numbers = array.view(pa.int64()) if pa.types.is_timestamp(array.type) else array.view(pa.int32()) if days else array
+    return list(numbers.to_pylist())
+
+
+@settings(max_examples=max(60, settings().max_examples), deadline=None)
+@given(data=st.data())
+def test_kernels_read_what_the_exact_rules_read(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    null = data.draw(st.sampled_from([None, "", "NULL", "n/a"]))
+    ending = data.draw(st.sampled_from(["\n", "\r\n"]))
+    oddness = data.draw(st.sampled_from([0, 0, 1, 2]))
+    kinds = _KINDS.split()
+    rows = []
+    odd_column = data.draw(st.integers(0, len(kinds) - 1))
+    for _ in range(data.draw(st.integers(1, 12))):
+        cells = []
+        for at, kind in enumerate(kinds):
+            pool = _PLAIN[kind] + ([null] * 3 if null is not None else [])
+            if oddness == 2 or (oddness == 1 and at == odd_column):
+                pool = pool + _ODD[kind]
+            cells.append(data.draw(st.sampled_from(pool)))
+        rows.append(",".join(cells))
+    if data.draw(st.integers(0, 5)) == 0:
+        rows.insert(data.draw(st.integers(0, len(rows))), data.draw(st.sampled_from(_LINES)))
+    text = ending.join(rows) + data.draw(st.sampled_from(["", ending]))
+    if data.draw(st.integers(0, 9)) == 0:
+        text = text.replace("plain", data.draw(st.sampled_from(['"', "\r", "a\rb"])), 1)
+    path = tmp_path_factory.mktemp("scan") / "t.csv"
+    path.write_bytes(text.encode())
+    wanted = tuple(data.draw(st.permutations(range(len(kinds))))[: data.draw(st.integers(1, len(kinds)))])
+    lenient = data.draw(st.booleans())
+    exact = _read(path, CsvDialect(), null, lenient, wanted, scanned=False)
+    assert _read(path, CsvDialect(), null, lenient, wanted, scanned=True) == exact
+
+
+@pytest.mark.parametrize("delimiter", ["|", "\t", ";"])
+def test_other_delimiters(tmp_path: Path, delimiter: str) -> None:
+    path = tmp_path / "t.csv"
+    row = delimiter.join(_PLAIN[kind][1] for kind in _KINDS.split()).replace("1;2", "1")
+    path.write_text(f"{row}\n" * 9)
+    dialect = CsvDialect(delimiter=delimiter)
+    wanted = tuple(at for at in range(16) if at != 10)
+    exact = _read(path, dialect, None, False, wanted, scanned=False)
+    assert _read(path, dialect, None, False, wanted, scanned=True) == exact
+    assert not isinstance(exact, str)
+
+
+def test_bytes_that_are_no_utf8_stop_the_job(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"1,\xff" + b"," * 14 + b"\n")
+    for scanned in (False, True):
+        assert "Invalid UTF-8" in _read(path, CsvDialect(), "", False, (0, 1), scanned=scanned)
+
+
+def test_plain_blocks_do_go_through_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(",".join(_PLAIN[kind][0] for kind in _KINDS.split()) + "\n")
+    monkeypatch.setattr(csv_decode.CsvDecoder, "_decode", None)
+    found = _read(path, CsvDialect(), "NULL", False, tuple(range(16)), scanned=True)
+    assert found[0] == ("int32", "[0]")
+
+
+def test_texts_are_gathered_in_any_order() -> None:
+    data = np.frombuffer(b"abcdefghijklmnopqrst" + bytes(16), np.uint8).copy()
+    bounds = np.array([10 << 32 | 9, 0, 0 << 32 | 1, 3 << 32 | 17], np.int64)
+    offsets = np.zeros(5, np.int32)
+    size = text_offsets(bounds, 4, offsets)
+    out = np.zeros(size + 8, np.uint8)
+    gather_texts(data, bounds, 4, offsets, out)
+    assert (size, offsets.tolist()) == (27, [0, 9, 9, 10, 27])
+    assert bytes(out[:size]) == b"klmnopqrsadefghijklmnopqrst"
