@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.eval.compile import fold
+from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.render import Notation, render_column
 
 ASKED = Path(__file__).parent / "asked"
@@ -32,14 +34,22 @@ def _scalars() -> ModuleType:
 
 def asked(path: Path) -> list[tuple[str, str]]:
     """Expressions and answers of one file."""
-    lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip() and line[0] != "#"]
+    lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip() and line[0] not in "#!"]
     return [(lines[at], lines[at + 1].strip()) for at in range(0, len(lines), 2)]
+
+
+def zone_of(path: Path) -> str:
+    """The session's zone: a line ``!zone NAME``, else UTC."""
+    found = re.search(r"(?m)^!zone (\S+)$", path.read_text(encoding="utf-8"))
+    return "UTC" if found is None else found[1]
 
 
 def _answer(rows: ModuleType, expression: str) -> tuple[str, Any]:
     expr = rows.bind(expression)
     column = rows.evaluate(expr)
-    assert rows.evaluate(fold(expr, rows.CONTEXT)).equals(column) or "NaN" in str(column), "folding changes the value"
+    assert rows.evaluate(fold(expr, rows.CONTEXT)).equals(column) or "nan" in str(column).lower(), (
+        "folding changes the value"
+    )
     return str(expr.type), json.loads(render_column(column, expr.type, Notation.JSON)[0].as_py())
 
 
@@ -61,5 +71,6 @@ def _wrong(rows: ModuleType, expression: str, wanted: str) -> str | None:
 @pytest.mark.parametrize("path", sorted(ASKED.glob("*.test")), ids=lambda path: path.stem)
 def test_answers_are_flinks(path: Path) -> None:
     rows = _scalars()
+    rows.CONTEXT = EvalContext(zone=zone_of(path))
     wrong = [_wrong(rows, expression, wanted) for expression, wanted in asked(path)]
     assert not [line for line in wrong if line]

@@ -37,7 +37,7 @@ def _scalars() -> ModuleType:
 
 #: What a single expression can not show: the watermark and the processing-time attribute need a stream, and names that
 #: are bound by syntax of their own show as other calls.
-NO_ROW = frozenset({"CURRENT_WATERMARK", "PROCTIME", "FIELD", "+", "-"})
+NO_ROW = frozenset({"CURRENT_WATERMARK", "SOURCE_WATERMARK", "PROCTIME", "FIELD", "+", "-"})
 
 
 @pytest.mark.parametrize("definition", definitions(), ids=lambda d: d.signature.form())

@@ -43,7 +43,7 @@ def evaluate(expr: Expr, columns: Sequence[pa.Array] = (), n: int = 1) -> pa.Arr
 
 def blocks(name: str) -> list[tuple[str, str]]:
     text = (HERE / name).read_text(encoding="utf-8")
-    lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#")]
+    lines = [line for line in text.split("\n") if line.strip() and line[0] not in "#!"]
     return [(lines[at], lines[at + 1].strip()) for at in range(0, len(lines), 2)]
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
-from flowsql_core.eval.columns import Bools, make_strings, string_buffers, validity
+from flowsql_core.eval.columns import Bools, make_strings, string_buffers, validity, values_and_validity
 from flowsql_core.kernels.views import for_kernel
 from flowsql_core.record import record
 
@@ -72,24 +72,19 @@ def write_sets(sets: Sets) -> pa.Array:
 
 def sets_of_lists(lists: pa.Array) -> Sets:
     """The sets of INT lists: NULL elements left out, negative numbers above the positive ones."""
-    from flowsql_core.kernels.roaring import sort_sets
-
     flat = pc.list_flatten(lists)
     rows = pc.list_parent_indices(lists)
     if flat.null_count:
         rows = pc.filter(rows, pc.is_valid(flat))
         flat = pc.drop_null(flat)
-    sizes = np.bincount(np.frombuffer(rows.buffers()[1], np.int64, len(rows), 8 * rows.offset), minlength=len(lists))
-    starts = _starts(sizes)
-    values = np.frombuffer(flat.buffers()[1], np.int32, len(flat), 4 * flat.offset).view(np.uint32).copy()
-    counts = np.empty(len(lists), dtype=np.int64)
-    sort_sets(starts, values, counts)
-    made = _starts(counts)
-    if made[-1] < starts[-1]:
-        # Rows had equal values: what is left of them moves together.
-        places = np.arange(made[-1]) + np.repeat(starts[:-1] - made[:-1], counts)
-        values = values[places]
-    return Sets(made, values, validity(lists))
+    numbers, _ = values_and_validity(flat)
+    owners, _ = values_and_validity(rows)
+    # Row and value in one word: sorted words are sorted sets behind each other.
+    words = owners.astype(np.uint64) << np.uint64(32) | numbers.view(np.uint32)
+    if np.any(words[1:] <= words[:-1]):
+        words = np.unique(words)
+    counts = np.bincount((words >> np.uint64(32)).astype(np.int64), minlength=len(lists))
+    return Sets(_starts(counts), words.astype(np.uint32), validity(lists))
 
 
 def combined(left: Sets, right: Sets, kept: int) -> Sets:

@@ -12,7 +12,7 @@ from flowsql_core.errors import InternalError
 from flowsql_core.eval.columns import as_type, make_array, validity, values_and_validity
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.decimal import bound, unscaled
-from flowsql_core.eval.time import UNITS_PER_SECOND, utc_to_local
+from flowsql_core.eval.time import UNITS_PER_SECOND, date_text, utc_to_local
 from flowsql_core.types import logical as t
 
 _PLAIN_SCALE = 6
@@ -27,8 +27,10 @@ def text_of(array: pa.Array, type_: t.LogicalType, context: EvalContext) -> pa.A
             return pa.nulls(len(array), pa.string())
         case t.BooleanType():
             return pc.if_else(array, "TRUE", "FALSE")
-        case t.IntegerType() | t.DateType():
+        case t.IntegerType():
             return pc.cast(array, pa.string())
+        case t.DateType():
+            return date_text(array, whole=False)
         case t.DecimalType():
             return _decimal_text(array, type_)
         case t.ApproximateType():

@@ -41,9 +41,15 @@ _CANONICAL = "yyyy-MM-dd HH:mm:ss.SSS"
 _NUMERIC_LETTERS = "yuMdDHhkKmsS"
 
 
+_OPTIONAL = {"[": 1, "]": 2}
+
+
 @record
 class Token:
-    """A pattern letter with its count, or literal text (``letter`` is '')."""
+    """A pattern letter with its count, or literal text (``letter`` is '').
+
+    Brackets of optional parts have neither letter nor text; ``count`` is 1 for the opening one and 2 for the other.
+    """
 
     letter: str
     count: int
@@ -73,7 +79,11 @@ def pattern_tokens(pattern: str) -> tuple[Token, ...]:
                 end += 1
             tokens.append(Token(character, end - place))
             place = end
-        elif character in "[]{}#":
+        elif character in "[]":
+            # An optional part: what a moment has is always written.
+            tokens.append(Token("", _OPTIONAL[character]))
+            place += 1
+        elif character in "{}#":
             raise NotSupportedYetError(f"'{character}' in the date pattern {pattern}")
         else:
             tokens.append(Token("", 0, character))
@@ -137,7 +147,7 @@ def _four_digit_years(low: int, high: int, per_second: int) -> bool:
 def _check(tokens: tuple[Token, ...], pattern: str) -> None:
     for token in tokens:
         if token.letter and token.letter in "VvzOXxZ":
-            raise ExecutionError("bad-pattern", f"Unable to extract ZoneId from the moment for pattern '{pattern}'")
+            raise ExecutionError("bad-pattern", f"Unable to extract ZoneId from temporal for pattern '{pattern}'")
         if token.letter and token.letter not in "yuMLdDEecahHkKmsSnANQqYwWG":
             raise ExecutionError("bad-pattern", f"Unknown pattern letter: {token.letter}")
         if (token.letter in ("d", "H", "h", "k", "K", "m", "s") and token.count > 2) or (
@@ -313,6 +323,8 @@ _NAMES = {"M": _MONTHS, "L": _MONTHS, "E": _DAYS}
 
 def _group(place: int, token: Token, following: Token | None, lenient: bool) -> str:
     if not token.letter:
+        if token.count:
+            raise NotSupportedYetError("optional parts in a date pattern to parse with")
         return re.escape(token.text)
     if token.letter == "a":
         return f"(?P<g{place}>AM|PM|am|pm)" if lenient else f"(?P<g{place}>AM|PM)"

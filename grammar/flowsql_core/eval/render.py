@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
+from flowsql_core.eval.time import date_text
 from flowsql_core.row import SHORT_STRINGS
 from flowsql_core.types.logical import (
     INT,
@@ -155,7 +156,7 @@ def _render_valid(array: Any, type_: LogicalType, notation: Notation) -> pa.Stri
         case BinaryStringType():
             return _binaries(array, notation)
         case DateType():
-            texts = pc.cast(array, pa.string())
+            texts = date_text(array, whole=True)
             return _wrap('"', texts, '"') if notation is Notation.JSON else texts
         case TimeType() | TimestampType() | TimestampLtzType():
             return _times(array, type_, notation)

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError
+from flowsql_core.eval.distinct import map_distinct
 
 Int64s = npt.NDArray[np.int64]
 DAY_MS = 86_400_000
@@ -66,6 +68,25 @@ def add_months(days: npt.NDArray[Any], months: npt.NDArray[Any]) -> Int64s:
     return days_from_civil(new_year, new_month, np.minimum(day, month_length(new_year, new_month)))
 
 
+def date_text(days: pa.Array, whole: bool) -> pa.Array:
+    """Dates as text. Years of five and more digits carry a sign, or, not ``whole``, only their last four digits."""
+    numbers = pc.cast(days, pa.int32())
+    far = pc.any(pc.or_(pc.less(numbers, _FIRST_DAY), pc.greater(numbers, _LAST_DAY))).as_py()
+    if not far:
+        return pc.cast(days, pa.string())
+
+    def shown(day: int) -> str:
+        year, month, rest = (int(part[0]) for part in civil_from_days(np.array([day])))
+        sign = "" if year <= 9999 or not whole else "+"
+        return f"{sign}{year if whole else year % 10_000:04d}-{month:02d}-{rest:02d}"
+
+    return map_distinct(numbers, shown, pa.string())
+
+
+#: Epoch days of 0001-01-01 and 9999-12-31.
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+
+
 def iso_week(days: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
     """ISO year and week (1-53) of epoch days."""
     days = days.astype(np.int64)
@@ -100,6 +121,33 @@ def zone_of(name: str) -> datetime.tzinfo:
         ) from error
 
 
+#: Three-letter names that only Java's old ``TimeZone`` knows.
+_JAVA_ZONES = {
+    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris", "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland", "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def java_zone(name: str) -> str:
+    """The zone that ``java.util.TimeZone.getTimeZone`` finds: offsets need ``GMT`` before them, else it is UTC."""
+    fixed = re.fullmatch(r"GMT[+-](\d{1,2})(?::?([0-5]\d))?", name)
+    if fixed is not None:
+        return name if int(fixed[1]) <= 23 else "UTC"
+    if name in _JAVA_ZONES:
+        return _JAVA_ZONES[name]
+    try:
+        return "UTC" if _FIXED_OFFSET.fullmatch(name) or zone_of(name) is datetime.UTC else name
+    except BindError:
+        return "UTC"
+
+
 def _machine_zone() -> datetime.tzinfo:
     try:
         with open("/etc/timezone", encoding="ascii") as file:
@@ -114,9 +162,17 @@ def utc_to_local(values: npt.NDArray[Any], per_second: int, zone: str) -> Int64s
     return _shift(values, per_second, zone, to_local=True)
 
 
-def local_to_utc(values: npt.NDArray[Any], per_second: int, zone: str) -> Int64s:
-    """Wall clock of a zone as points in time. In a gap the clock is read as before it; of two, the first counts."""
-    return _shift(values, per_second, zone, to_local=False)
+def local_to_utc(values: npt.NDArray[Any], per_second: int, zone: str, later: bool = False) -> Int64s:
+    """Wall clock of a zone as points in time. In a gap the clock is read as before it.
+
+    Of two points in time with one wall clock the first counts, with ``later`` the second (Java's old calendars).
+    """
+    made = _shift(values, per_second, zone, to_local=False)
+    if not later or not made.size or isinstance(zone_of(zone), datetime.timezone):
+        return made
+    # An hour on, the clock of an overlap shows the same time again; outside of overlaps it never does.
+    second = made + 3600 * per_second
+    return np.where(utc_to_local(second, per_second, zone) == values, second, made)
 
 
 def _shift(values: npt.NDArray[Any], per_second: int, zone: str, to_local: bool) -> Int64s:

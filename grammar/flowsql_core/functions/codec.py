@@ -40,7 +40,12 @@ _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]")
 
 def _from_base64(word: str) -> str:
     plain = word.rstrip("=")
+    if len(plain) == 1 and len(word) == 1:
+        raise ExecutionError("bad-base64", "Input byte[] should at least have 2 bytes for base64 bytes")
     wrong = _NOT_BASE64.search(plain)
+    if wrong is not None and wrong[0] == "=":
+        end = wrong.start() + (2 if plain[wrong.start() + 1 : wrong.start() + 2] == "=" else 1)
+        raise ExecutionError("bad-base64", f"Input byte array has incorrect ending byte at {end}")
     if wrong is not None:
         raise ExecutionError("bad-base64", f"Illegal base64 character {ord(wrong[0]):x}")
     if len(plain) % 4 == 1:

@@ -29,6 +29,43 @@ _WORDS = """
     UUID VARIANCE VAR_POP VAR_SAMP VECTOR_SEARCH WEEK YEAR
 """
 
+#: Functions whose wrong arguments Flink finds after parsing, so that its messages differ. The first group names the
+#: family that an argument lacks.
+NAMING_FAMILIES: Final = frozenset(
+    [
+        "INET_ATON",
+        "INET_NTOA",
+        "PRINTF",
+        "REGEXP_COUNT",
+        "REGEXP_EXTRACT_ALL",
+        "REGEXP_INSTR",
+        "REGEXP_SUBSTR",
+        "UNHEX",
+        "URL_DECODE",
+        "URL_ENCODE",
+    ]
+)
+LATE_CHECKED: Final = NAMING_FAMILIES | frozenset(
+    [
+        "BITMAP_AND",
+        "BITMAP_ANDNOT",
+        "BITMAP_BUILD",
+        "BITMAP_CARDINALITY",
+        "BITMAP_FROM_BYTES",
+        "BITMAP_OR",
+        "BITMAP_TO_ARRAY",
+        "BITMAP_TO_BYTES",
+        "BITMAP_TO_STRING",
+        "BITMAP_XOR",
+        "BTRIM",
+        "ELT",
+        "ENDSWITH",
+        "SPLIT",
+        "STARTSWITH",
+        "TRANSLATE",
+    ]
+)
+
 FLINK_FUNCTIONS: Final = frozenset(_WORDS.split()) | {
     "HASH_CODE",
     "IS A SET",

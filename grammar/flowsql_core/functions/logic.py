@@ -335,7 +335,8 @@ def coalesce(*values: Any) -> Any:
 def _rewrite_ifnull(args: tuple[Expr, ...], span: Span | None) -> Expr:
     value, other = args
     if not value.type.nullable:
-        meet = common_type([value.type, other.type])
+        text = isinstance(value.type, t.CharacterType)
+        meet = None if text else common_type([value.type, other.type])
         return value if meet is None else implicit_cast(value, meet)
     return resolve_call("COALESCE", (value, other), (), span)
 

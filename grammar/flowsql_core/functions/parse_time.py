@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
-from flowsql_core.errors import ExecutionError
+from flowsql_core.errors import BindError, ExecutionError
 from flowsql_core.eval.columns import make_array, values_and_validity
+from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.distinct import map_distinct, map_rows
-from flowsql_core.eval.java_time import format_moments, parse_leniently, parse_strictly
+from flowsql_core.eval.java_time import format_moments, parse_leniently, parse_strictly, pattern_tokens
 from flowsql_core.eval.parse_text import parse_text_column
-from flowsql_core.eval.time import UNITS_PER_SECOND, local_to_utc, utc_to_local
+from flowsql_core.eval.simple_date_format import format_seconds
+from flowsql_core.eval.time import UNITS_PER_SECOND, java_zone, local_to_utc, utc_to_local
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 
+Int64s = npt.NDArray[np.int64]
+
 _DEFAULT = "yyyy-MM-dd HH:mm:ss"
 _LOWEST = -(2**63)
+#: What Flink's TO_DATE with a pattern gives for text that does not fit: the smallest BIGINT of milliseconds as days.
+_NO_DATE = 622_191_233
+_PLAIN = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$"
 
 
 def _column(datum: Any, n: int) -> pa.Array:
@@ -58,12 +68,23 @@ def _by_pattern(call: Invocation, pattern: Any, function: Callable[[str], pa.Arr
 
 @scalar("DATE_FORMAT(STRING, STRING) -> STRING", nulls=NULLABLE, spark=None)
 def date_format_text(call: Invocation, text: Any, pattern: Any) -> Any:
-    """The text of a moment (``yyyy-MM-dd HH:mm:ss``) in another pattern; NULL when it is no such text."""
-    column = _column(text, call.n)
-    timed = pc.match_substring(column, ":")
-    moments, _ = parse_text_column(pc.if_else(timed, column, None), t.TimestampType(precision=3), call.context)
-    values, valid = values_and_validity(moments)
-    return _by_pattern(call, pattern, lambda java: format_moments(values, valid, 1000, java))
+    """The text of a moment (``yyyy-MM-dd HH:mm:ss``, what follows is ignored) in another pattern; NULL for others."""
+    values, valid = values_and_validity(_wall_seconds(_column(text, call.n)))
+    return _by_pattern(call, pattern, lambda java: format_seconds(values, valid, "UTC", java))
+
+
+def _wall_seconds(text: pa.Array) -> pa.Array:
+    """Seconds of texts that begin with ``yyyy-MM-dd HH:mm:ss``, read leniently; NULL for others."""
+    if pc.all(pc.match_substring_regex(text, _PLAIN)).as_py() in (True, None):
+        moments = parse_text_column(text, t.TimestampType(precision=3), EvalContext())[0]
+        values, valid = values_and_validity(moments)
+        return make_array(values // 1000, valid, pa.int64())
+
+    def parse(word: str) -> int | None:
+        nanos = parse_leniently(word, _DEFAULT)
+        return None if nanos is None else nanos // 1_000_000_000
+
+    return map_distinct(text, parse, pa.int64())
 
 
 @scalar("TO_DATE(STRING) -> DATE", nulls=NULLABLE, spark=None)
@@ -74,11 +95,14 @@ def to_date(call: Invocation, text: Any) -> Any:
 
 @scalar("TO_DATE(STRING, STRING) -> DATE", nulls=NULLABLE, spark=None)
 def to_date_pattern(call: Invocation, text: Any, pattern: Any) -> Any:
-    """The date of a text in a pattern, read leniently (February 30th is March 1st); NULL when it does not fit."""
+    """The date of a text in a pattern, read leniently (February 30th is March 1st).
+
+    Text that does not fit gives a date far in the future, as in Flink.
+    """
 
     def parse(word: str, java: str) -> int | None:
         nanos = parse_leniently(word, java)
-        return None if nanos is None else nanos // 86_400_000_000_000
+        return _NO_DATE if nanos is None else nanos // 86_400_000_000_000
 
     return pc.cast(_parse(call, text, pattern, parse, pa.int32()), pa.date32())
 
@@ -109,15 +133,35 @@ def to_timestamp_pattern(call: Invocation, text: Any, pattern: Any) -> Any:
 def _moments(call: Invocation, text: Any, pattern: Any, type_: pa.DataType) -> pa.Array:
     if _constant(pattern, _DEFAULT) == _DEFAULT:
         column = _column(text, call.n)
-        plain = pc.all(pc.match_substring_regex(column, r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")).as_py()
+        plain = pc.all(pc.match_substring_regex(column, _PLAIN)).as_py()
         if plain in (True, None):
             return pc.cast(parse_text_column(column, t.TimestampType(precision=3), call.context)[0], type_)
 
+    grain = 1_000_000_000 // UNITS_PER_SECOND[type_.unit]
+
     def parse(word: str, java: str) -> int | None:
         nanos = parse_strictly(word, java)
-        return None if nanos is None else nanos // 1_000_000
+        if nanos is None:
+            nanos = _plain_nanos(word)
+        return None if nanos is None else nanos // grain
 
     return pc.cast(_parse(call, text, pattern, parse, pa.int64()), type_)
+
+
+_PLAIN_MOMENT = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?: +(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?\s*")
+
+
+def _plain_nanos(word: str) -> int | None:
+    """What text that does not fit its pattern is tried as: ``java.sql.Timestamp`` and ``java.sql.Date``."""
+    found = _PLAIN_MOMENT.fullmatch(word)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    try:
+        whole = datetime.datetime(year, month, day, hour, minute, second) - datetime.datetime(1970, 1, 1)
+    except ValueError:
+        return None
+    return (whole.days * 86_400 + whole.seconds) * 1_000_000_000 + int((found[7] or "").ljust(9, "0"))
 
 
 def _ltz_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
@@ -127,7 +171,11 @@ def _ltz_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | 
             return t.TimestampLtzType(precision=3)
         precision = args[1].value
         if not 0 <= precision <= 9:
-            return None
+            raise BindError(
+                "bad-precision",
+                f"Precision for TO_TIMESTAMP_LTZ must be between 0 and 9 but was {precision}.",
+                args[1].span,
+            )
     return t.TimestampLtzType(precision=max(3, precision))
 
 
@@ -140,11 +188,28 @@ def to_timestamp_ltz(call: Invocation, number: Any, precision: Any = None) -> An
         return pa.nulls(call.n, type_)
     column = _column(number, call.n)
     if not pa.types.is_integer(column.type):
+        if pa.types.is_floating(column.type):
+            column = pc.if_else(pc.less(pc.abs(column), 2.0**63), column, pa.scalar(None, column.type))
         column = pc.cast(pc.trunc(column), pa.int64(), safe=False)
     values, valid = values_and_validity(column)
     wanted, given = UNITS_PER_SECOND[type_.unit], 10**digits
     values = values.astype(np.int64)
+    # Years 0 to 9999 only.
+    if digits < 9:
+        fits = (values >= _FIRST_SECOND * given) & (values < _LAST_SECOND * given)
+        values = np.where(fits, values, 0)
+        valid = fits if valid is None else valid & fits
     return make_array(values * (wanted // given) if wanted >= given else values // (given // wanted), valid, type_)
+
+
+_FIRST_SECOND, _LAST_SECOND = -62_167_219_200, 253_402_300_800
+
+
+def _text_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    """As many fractional digits as the constant pattern has letters S, three at least."""
+    pattern = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else None
+    digits = sum(token.count for token in pattern_tokens(pattern) if token.letter == "S") if pattern else 3
+    return t.TimestampLtzType(precision=min(max(digits, 3), 9))
 
 
 @scalar(
@@ -153,6 +218,7 @@ def to_timestamp_ltz(call: Invocation, number: Any, precision: Any = None) -> An
     "TO_TIMESTAMP_LTZ(STRING, STRING, STRING) -> TIMESTAMP_LTZ(3)",
     nulls=NULLABLE,
     raises=True,
+    returns=_text_type,
     spark=None,
 )
 def to_timestamp_ltz_text(call: Invocation, text: Any, pattern: Any = None, zone: Any = None) -> Any:
@@ -161,23 +227,41 @@ def to_timestamp_ltz_text(call: Invocation, text: Any, pattern: Any = None, zone
     if pattern is None:
         wall = parse_text_column(column, t.TimestampType(precision=3), call.context)[0]
     else:
-        wall = _moments(call, column, pattern, pa.timestamp("ms"))
+        wall = _moments(call, column, pattern, pa.timestamp(to_arrow(call.type).unit))
     if wall.null_count > column.null_count and not (isinstance(pattern, pa.Scalar) and not pattern.is_valid):
         wrong = pc.and_(pc.is_null(wall), pc.is_valid(column))
         word = pc.filter(column, wrong)[0].as_py() if pc.any(wrong).as_py() else ""
-        raise ExecutionError("bad-timestamp", f"Text '{word}' could not be parsed as a timestamp")
+        raise ExecutionError("bad-timestamp", f"Text '{word}' could not be parsed at index 0")
     values, valid = values_and_validity(wall)
-    name = "UTC" if zone is None else _constant(zone, "UTC") or "UTC"
-    return make_array(local_to_utc(values, 1000, name), valid, to_arrow(call.type))
+    per_second = UNITS_PER_SECOND[wall.type.unit]
+    if zone is None or isinstance(zone, pa.Scalar):
+        if zone is not None and not zone.is_valid:
+            return pa.nulls(call.n, to_arrow(call.type))
+        name = "UTC" if zone is None else zone.as_py()
+        return make_array(_in_zone(values, per_second, name), valid, to_arrow(call.type))
+    made = pa.nulls(call.n, to_arrow(call.type))
+    for one in pc.unique(zone):
+        if one.is_valid:
+            here = pc.fill_null(pc.equal(zone, one), False)
+            made = pc.if_else(here, make_array(_in_zone(values, per_second, one.as_py()), valid, made.type), made)
+    return made
+
+
+def _in_zone(values: Int64s, per_second: int, zone: str) -> Int64s:
+    try:
+        return local_to_utc(values, per_second, zone)
+    except BindError as error:
+        message = f"Invalid timezone for parsing TIMESTAMP_LTZ: Unknown time-zone ID: {zone}"
+        raise ExecutionError("unknown-time-zone", message) from error
 
 
 @scalar("FROM_UNIXTIME(INTEGER, [STRING]) -> STRING", nulls=NULLABLE, spark=None)
 def from_unixtime(call: Invocation, seconds: Any, pattern: Any = None) -> Any:
     """Epoch seconds as text of a pattern, in the session's zone."""
     values, valid = values_and_validity(_column(seconds, call.n))
-    wall = utc_to_local(values.astype(np.int64), 1, call.context.zone)
+    points, zone = values.astype(np.int64), call.context.zone
     given = pa.scalar(_DEFAULT) if pattern is None else pattern
-    return _by_pattern(call, given, lambda java: format_moments(wall, valid, 1, java))
+    return _by_pattern(call, given, lambda java: format_seconds(points, valid, zone, java))
 
 
 @scalar("UNIX_TIMESTAMP(STRING, [STRING]) -> BIGINT", spark=None)
@@ -190,20 +274,28 @@ def unix_timestamp(call: Invocation, text: Any, pattern: Any = None) -> Any:
 
     values, valid = values_and_validity(_parse(call, text, pattern, parse, pa.int64()))
     bad = values == _LOWEST
-    moved = local_to_utc(np.where(bad, 0, values), 1, call.context.zone)
+    moved = local_to_utc(np.where(bad, 0, values), 1, call.context.zone, later=True)
     return make_array(np.where(bad, _LOWEST, moved), valid, pa.int64())
 
 
 @scalar("CONVERT_TZ(STRING, STRING, STRING) -> STRING", nulls=NULLABLE, spark=None)
 def convert_tz(call: Invocation, text: Any, source: Any, target: Any) -> Any:
     """A text ``yyyy-MM-dd HH:mm:ss`` moved from one zone's wall clock to another's; NULL when it is none."""
-    columns = [_column(text, call.n), source, target]
+    walls = _wall_seconds(_column(text, call.n))
 
-    def convert(word: str, from_zone: str, to_zone: str) -> str | None:
-        nanos = parse_strictly(word, _DEFAULT)
-        if nanos is None:
-            return None
-        seconds = local_to_utc(np.array([nanos // 1_000_000_000]), 1, from_zone)
-        return format_moments(utc_to_local(seconds, 1, to_zone), None, 1, _DEFAULT)[0].as_py()  # type: ignore[no-any-return]
+    def between(from_zone: str, to_zone: str) -> pa.Array:
+        values, valid = values_and_validity(walls)
+        points = local_to_utc(values, 1, java_zone(from_zone), later=True)
+        return format_seconds(points, valid, java_zone(to_zone), _DEFAULT)
 
-    return map_rows(columns, convert, pa.string())
+    if isinstance(source, pa.Scalar) and isinstance(target, pa.Scalar):
+        known = source.is_valid and target.is_valid
+        return between(source.as_py(), target.as_py()) if known else pa.nulls(call.n, pa.string())
+    made = pa.nulls(call.n, pa.string())
+    sources, targets = _column(source, call.n), _column(target, call.n)
+    for pair in pc.unique(pa.StructArray.from_arrays([sources, targets], names=["a", "b"])):
+        first, second = pair["a"], pair["b"]
+        if first.is_valid and second.is_valid:
+            here = pc.fill_null(pc.and_(pc.equal(sources, first), pc.equal(targets, second)), False)
+            made = pc.if_else(here, between(first.as_py(), second.as_py()), made)
+    return made

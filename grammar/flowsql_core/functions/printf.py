@@ -16,6 +16,7 @@ from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.eval.cast import cast_array
 from flowsql_core.eval.distinct import map_distinct
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
+from flowsql_core.functions.string import upper
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 
@@ -184,7 +185,7 @@ def _rows(one: Conversion, column: pa.Array, render: Callable[[Any], str | None]
     missing = _aligned(_cut("null", one), one.width, one.flags.replace("0", ""))
     # A value that the conversion does not take makes the whole text NULL; a NULL is written.
     made = pc.if_else(pc.is_null(column), pa.scalar(missing), texts)
-    return pc.utf8_upper(made) if one.kind.isupper() else made
+    return upper(made) if one.kind.isupper() else made
 
 
 def _shown(texts: pa.Array, one: Conversion, missing: str) -> pa.Array:
@@ -194,7 +195,7 @@ def _shown(texts: pa.Array, one: Conversion, missing: str) -> pa.Array:
         made = pc.utf8_slice_codeunits(made, 0, one.precision)
     if one.width is not None:
         made = (pc.utf8_rpad if "-" in one.flags else pc.utf8_lpad)(made, one.width, padding=" ")
-    return pc.utf8_upper(made) if one.kind.isupper() else made
+    return upper(made) if one.kind.isupper() else made
 
 
 def _cut(text: str, one: Conversion) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.java_regex import translate_pattern
 from flowsql_core.functions.regex import extract_group
@@ -109,7 +110,7 @@ def _extract_all(word: str, java: str, group: int) -> list[str | None] | None:
     "STR_TO_MAP(STRING) -> MAP<STRING, STRING>",
     "STR_TO_MAP(STRING, STRING, STRING) -> MAP<STRING, STRING>",
     nulls=NULLABLE,
-    costly=True,
+    raises=True,
     spark=None,
 )
 def str_to_map(call: Invocation, text: Any, pairs: Any = None, between: Any = None) -> Any:
@@ -120,11 +121,11 @@ def str_to_map(call: Invocation, text: Any, pairs: Any = None, between: Any = No
     return map_rows([_column(text, call.n), pairs, between], _to_map, type_)
 
 
-def _to_map(word: str, pairs: str, between: str) -> list[tuple[str, str | None]] | None:
+def _to_map(word: str, pairs: str, between: str) -> list[tuple[str, str | None]]:
     made: dict[str, str | None] = {}
     outer, inner = translate_pattern(pairs), translate_pattern(between)
     if outer is None or inner is None:
-        return None
+        raise ExecutionError("bad-pattern", f"Malformed pattern '{pairs if outer is None else between}'")
     for pair in java_split(word, outer.python, 0) if word else ():
         key, *value = java_split(pair, inner.python, 2)
         made[key] = value[0] if value else None

@@ -15,7 +15,7 @@ from typing import Any
 from flowsql_core.errors import BindError, InternalError, NotSupportedYetError, did_you_mean
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.expr import Call, Case, Cast, Expr, Literal
-from flowsql_core.functions.signature import Signature, call_text, family_name, parse_signature, summary
+from flowsql_core.functions.signature import FAMILIES, Signature, call_text, family_name, parse_signature, summary
 from flowsql_core.functions.spark_form import BY_KERNEL, SparkForm
 from flowsql_core.record import record
 from flowsql_core.span import Span
@@ -373,7 +373,34 @@ def _unknown(name: str, args: tuple[Expr, ...], span: Span | None) -> Exception:
     )
 
 
+def _late_misfit(name: str, overloads: list[FunctionDef], args: tuple[Expr, ...], span: Span | None) -> BindError:
+    """What Flink says of functions that it checks itself instead of the SQL parser's framework."""
+    from flowsql_core.functions.known import NAMING_FAMILIES
+
+    fitting = [d.signature for d in overloads if d.signature.accepts_count(len(args))]
+    if not fitting:
+        shown = ", ".join(f"<{family_name(arg.type)}>" for arg in args)
+        hint = f"write {overloads[0].signature.form()}"
+        return BindError("function-not-found", f"No match found for function signature {name}({shown}).", span, hint)
+    hint = f"write {fitting[0].form()}"
+    for place, arg in enumerate(args):
+        family = FAMILIES[fitting[0].param(place)]
+        if name in NAMING_FAMILIES and not isinstance(arg.type, family.members):
+            wanted = {"CHARACTER": "CHARACTER_STRING", "INTEGER": "INTEGER_NUMERIC"}.get(family.shown, family.shown)
+            return BindError(
+                "argument-types",
+                f"Unsupported argument type. Expected type of family '{wanted}' but actual type was '{arg.type}'.",
+                arg.span or span,
+                hint,
+            )
+    return BindError("argument-types", "Invalid input arguments.", span, hint)
+
+
 def _misfit(name: str, overloads: list[FunctionDef], args: tuple[Expr, ...], span: Span | None) -> BindError:
+    from flowsql_core.functions.known import LATE_CHECKED
+
+    if name in LATE_CHECKED and not any(isinstance(arg.type, t.NullType) for arg in args):
+        return _late_misfit(name, overloads, args, span)
     if not any(definition.signature.accepts_count(len(args)) for definition in overloads):
         expected = overloads[0].signature.required
         return BindError(

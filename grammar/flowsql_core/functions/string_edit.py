@@ -215,7 +215,7 @@ def _overlay_one(word: str, new: str, start: int, length: int | None = None) -> 
     word = units(word)
     if start <= 0 or start > len(word):
         return joined(word)
-    if start + size > len(word) or size < 0:
+    if start + size > len(word) or size <= 0:
         return joined(word[: start - 1]) + new
     return joined(word[: start - 1]) + new + joined(word[start - 1 + size :])
 

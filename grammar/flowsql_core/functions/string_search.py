@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
-from flowsql_core.errors import ExecutionError
+from flowsql_core.errors import BindError, ExecutionError
 from flowsql_core.eval.columns import make_array, validity, values_and_validity
 from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.text_kernels import KERNEL_ROWS, first_byte
 from flowsql_core.eval.utf16 import joined, units
-from flowsql_core.expr import Expr
+from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
+from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import common_type
 
@@ -54,7 +55,7 @@ def _find(word: str | None, needle: str | None, start: int | None = 1) -> int | 
         return None
     if not needle:
         return 1
-    return 0 if start <= 0 else word.find(needle, start - 1) + 1
+    return word.find(needle, max(start - 1, 0)) + 1
 
 
 @scalar("INSTR(STRING, STRING, [INTEGER], [INTEGER]) -> INT", spark=None)
@@ -126,11 +127,18 @@ def _choice_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType
     return common_type([arg.type for arg in args[1:]])
 
 
+def _check_index(args: Sequence[Expr], span: Span | None) -> None:
+    index = args[0]
+    if isinstance(index, Literal) and isinstance(index.value, int) and index.value < 0:
+        raise BindError("bad-index", f"Index must be an integer starting from '0', but was '{index.value}'.", span)
+
+
 @scalar(
     "ELT(INTEGER, STRING, STRING...) -> STRING",
     "ELT(INTEGER, BINARY, BINARY...) -> BYTES",
     nulls=NULLABLE,
     returns=_choice_type,
+    check=_check_index,
     spark="ELT({..., })",
 )
 def elt(call: Invocation, index: Any, *choices: Any) -> Any:

@@ -134,28 +134,35 @@ def decode(offsets, data, starts, values):
 def encoded_sizes(starts, values, sizes):
     """The bytes that each set takes when serialised."""
     for row in range(sizes.size):
-        place = starts[row]
+        start = starts[row]
         end = starts[row + 1]
         containers = np.int64(0)
         with_runs = False
         body = np.int64(0)
-        while place < end:
-            high = values[place] >> 16
-            first = place
-            runs = np.int64(1)
-            place += 1
-            while place < end and values[place] >> 16 == high:
-                if values[place] != values[place - 1] + 1:
+        card = np.int64(0)
+        runs = np.int64(0)
+        # One step behind the end closes the last container.
+        for place in range(start, end + 1):
+            closes = place == end
+            if not closes:
+                if card > 0:
+                    closes = values[place] >> 16 != values[place - 1] >> 16
+            if closes:
+                if card > 0:
+                    plain = 2 * card
+                    if plain > 8192:
+                        plain = np.int64(8192)
+                    if plain > 2 + 4 * runs:
+                        with_runs = True
+                        plain = 2 + 4 * runs
+                    body += plain
+                    containers += 1
+                card = np.int64(0)
+                runs = np.int64(0)
+            if place < end:
+                if card == 0 or values[place] != values[place - 1] + 1:
                     runs += 1
-                place += 1
-            card = place - first
-            plain = min(2 * card, 8192)
-            if plain > 2 + 4 * runs:
-                with_runs = True
-                body += 2 + 4 * runs
-            else:
-                body += plain
-            containers += 1
+                card += 1
         if with_runs:
             sizes[row] = 4 + (containers + 7) // 8 + 4 * containers + body
             if containers >= 4:
@@ -284,26 +291,3 @@ def combine(kept, starts_a, a, starts_b, b, out_starts, out):
                 right += 1
         out_starts[row + 1] = written
     return written
-
-
-@kernel("void(int64[::1], uint32[::1], int64[::1])")
-def sort_sets(starts, values, counts):
-    """Sort each row in place and move its distinct values to its front; ``counts``: how many those are."""
-    for row in range(counts.size):
-        low = starts[row]
-        high = starts[row + 1]
-        ordered = True
-        for place in range(low + 1, high):
-            if values[place] <= values[place - 1]:
-                ordered = False
-                break
-        if not ordered:
-            part = np.sort(values[low:high])
-            kept = low
-            for step in range(part.size):
-                if step == 0 or part[step] != part[step - 1]:
-                    values[kept] = part[step]
-                    kept += 1
-            counts[row] = kept - low
-        else:
-            counts[row] = high - low

@@ -1,0 +1,105 @@
+"""``java.text.SimpleDateFormat`` for columns of seconds: FROM_UNIXTIME, DATE_FORMAT of text, CONVERT_TZ.
+
+Most letters mean the same as in ``java_time``; the others are rendered one by one. Locale US.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import ExecutionError
+from flowsql_core.eval.columns import Bools, make_array
+from flowsql_core.eval.distinct import map_distinct
+from flowsql_core.eval.java_time import Token, format_moments, pattern_tokens
+from flowsql_core.eval.time import civil_from_days, utc_to_local, zone_of
+
+Int64s = npt.NDArray[np.int64]
+
+_LETTERS = "GyYMLwWDdFEuaHkKhmsSzZX"
+_NUMBERS = "wWDdHkKhms"
+
+
+def format_seconds(seconds: Int64s, valid: Bools | None, zone: str, pattern: str) -> pa.Array:
+    """Epoch seconds as text of a pattern, shown in a zone.
+
+    Raises:
+        ExecutionError: a letter that the pattern language lacks.
+    """
+    tokens = pattern_tokens(pattern)
+    wall = utc_to_local(seconds, 1, zone)
+    for token in tokens:
+        if token.letter and token.letter not in _LETTERS:
+            raise ExecutionError("bad-pattern", f"Illegal pattern character '{token.letter}'")
+    if all(_is_shared(token) for token in tokens):
+        return format_moments(wall, valid, 1, pattern)
+    texts = [_piece(token, seconds, wall, valid, zone) for token in tokens]
+    return pc.binary_join_element_wise(*texts, "")
+
+
+def _is_shared(token: Token) -> bool:
+    """Whether ``DateTimeFormatter`` writes the same."""
+    if not token.letter:
+        return True
+    if token.letter in "FuzZXS":
+        return False
+    most = {"D": 3, "M": 4, "L": 4, "E": 4, "y": 9, "Y": 9}.get(token.letter, 2)
+    return token.count <= most
+
+
+def _piece(token: Token, seconds: Int64s, wall: Int64s, valid: Bools | None, zone: str) -> pa.Array:
+    letter = token.letter
+    if not letter:
+        return _text(token, wall, valid)
+    if letter in _NUMBERS and token.count > 2:
+        return _padded(format_moments(wall, valid, 1, letter), token.count)
+    if letter in "MLE":
+        return format_moments(wall, valid, 1, letter * min(token.count, 4))
+    if letter == "S":
+        return _padded(_number(np.zeros_like(wall), valid), token.count)
+    if letter == "u":
+        return _padded(_number((wall // 86_400 + 3) % 7 + 1, valid), token.count)
+    if letter == "F":
+        return _padded(_number((civil_from_days(wall // 86_400)[2] - 1) // 7 + 1, valid), token.count)
+    if letter in "zZX":
+        return map_distinct(make_array(seconds, valid, pa.int64()), _zone_text(token, zone), pa.string())
+    return format_moments(wall, valid, 1, letter * token.count)
+
+
+def _text(token: Token, wall: Int64s, valid: Bools | None) -> pa.Array:
+    known = make_array(np.ones(len(wall), dtype=np.bool_), valid, pa.bool_())
+    return pc.if_else(known, token.text, pa.scalar(None, pa.string()))
+
+
+def _number(values: Int64s, valid: Bools | None) -> pa.Array:
+    return pc.cast(make_array(values, valid, pa.int64()), pa.string())
+
+
+def _padded(texts: pa.Array, count: int) -> pa.Array:
+    return pc.utf8_lpad(texts, count, padding="0")
+
+
+def _zone_text(token: Token, zone: str) -> Callable[[int], str]:
+    info = zone_of(zone)
+
+    def shown(second: int) -> str:
+        at = datetime.datetime.fromtimestamp(min(max(second, -62_000_000_000), 253_000_000_000), info)
+        offset = at.utcoffset() or datetime.timedelta()
+        minutes = abs(int(offset.total_seconds())) // 60
+        sign = "-" if offset < datetime.timedelta() else "+"
+        hours, rest = divmod(minutes, 60)
+        if token.letter == "Z":
+            return f"{sign}{hours:02d}{rest:02d}"
+        if token.letter == "X":
+            if not minutes:
+                return "Z"
+            return f"{sign}{hours:02d}" + {1: "", 2: f"{rest:02d}"}.get(token.count, f":{rest:02d}")
+        name = at.tzname() or ""
+        return name if name.isalpha() else f"GMT{sign}{hours:02d}:{rest:02d}"
+
+    return shown
