@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flowsql.table.statement_set import StatementSet
     from flowsql.table.table import Table
     from flowsql_grammar.ast.statement import Statement
+    from flowsql_planner.catalog.store import CatalogStore
 
 
 class TableEnvironment:
@@ -32,7 +33,7 @@ class TableEnvironment:
         from flowsql_planner.catalog.manager import CatalogManager
 
         self.configuration = configuration
-        self.catalogs = CatalogManager()
+        self.catalogs = CatalogManager(_catalog_store(configuration))
         self._executor = StatementExecutor(self.catalogs, configuration)
 
     @staticmethod
@@ -124,6 +125,15 @@ class TableEnvironment:
         """Refuse what may not stand in an initialization file: queries and changes of data."""
         with located(source):
             self._executor.check_initial(statement)
+
+
+def _catalog_store(configuration: Configuration) -> CatalogStore | None:
+    """The store that the configuration names; most sessions name none and keep their catalogs to themselves."""
+    if configuration.text("table.catalog-store.kind") is None:
+        return None
+    from flowsql_planner.catalog.store import make_store
+
+    return make_store(configuration)
 
 
 class located:  # noqa: N801 - reads like a statement: ``with located(source): ...``

@@ -93,7 +93,18 @@ class StatementExecutor:
             case op.Explain(explained, details):
                 return answers.text_answer(self._planner().explain(explained, details))
             case op.CreateTableAs(create, insert):
-                return self._change((insert,)) if self._apply(create) else answers.done()
+                # Also when IF NOT EXISTS found a table: as in Flink, the rows go to that one.
+                self._apply(create)
+                return self._change((insert,))
+            case op.CompilePlan():
+                return self._compile(operation)
+            case op.ExecutePlan(path, span):
+                from flowsql.table.plans import load_plan
+
+                plan = load_plan(path, span)
+                return answers.change(list(plan.sinks), self._submit(plan.job))
+            case op.AnalyzeTable():
+                self._analyze(operation)
             case op.Rows(schema, rows):
                 return answers.listing(schema, list(rows))
             case op.SetOption(key, value):
@@ -160,6 +171,38 @@ class StatementExecutor:
     def _change(self, inserts: tuple[op.Insert, ...]) -> TableResult:
         job = self._submit(self._planner().plan_inserts(inserts))
         return answers.change([insert.rel.name for insert in inserts], job)
+
+    def _compile(self, operation: op.CompilePlan) -> TableResult:
+        from flowsql.table.plans import load_plan, may_write, write_plan
+        from flowsql_planner.compiled import compile_plan
+
+        names = [insert.rel.name for insert in operation.inserts]
+        if may_write(operation.path, operation.if_not_exists or operation.execute, self._configuration, operation.span):
+            write_plan(compile_plan(self._planner().plan_inserts(operation.inserts), names), operation.path)
+        if not operation.execute:
+            return answers.done()
+        plan = load_plan(operation.path, operation.span)
+        return answers.change(list(plan.sinks), self._submit(plan.job))
+
+    def _analyze(self, operation: op.AnalyzeTable) -> None:
+        """Run the counting query as a stream over the bounded table and keep its last answer for each group."""
+        from flowsql.table.values import rows_of
+        from flowsql_core.row import RowKind
+        from flowsql_planner.bind.analyze import store_statistics
+        from flowsql_planner.planner import Planner
+
+        buffer = CollectBuffer()
+        planner = Planner(self._with_zone().with_layer({RUNTIME_MODE.key: "streaming"}))
+        job = self._submit(planner.plan_query(operation.query, buffer))
+        result = TableResult(AnswerKind.QUERY, operation.query.schema, collected=buffer, job=job, streaming=True)
+        keys = len(operation.partition_keys)
+        found = {}
+        for batch in result.batches():
+            for row in rows_of(batch, result.schema):
+                values = list(row)
+                if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER):
+                    found[tuple(values[:keys])] = values
+        store_statistics(operation, list(found.values()), self._catalogs)
 
     def _planner(self) -> Planner:
         from flowsql_planner.planner import Planner

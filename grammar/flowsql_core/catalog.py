@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Protocol
 
 from flowsql_core.record import record
-from flowsql_core.types.logical import LogicalType
+from flowsql_core.types.logical import LogicalType, quote_identifier
 
 
 @record
@@ -59,6 +59,21 @@ class WatermarkDefinition:
 
 
 @record
+class TableDistribution:
+    """``DISTRIBUTED BY [HASH|RANGE] (columns) INTO n BUCKETS``; ``str()`` gives that text as SHOW CREATE TABLE does."""
+
+    columns: tuple[str, ...] = ()
+    kind: str | None = None
+    buckets: int | None = None
+
+    def __str__(self) -> str:
+        text = "DISTRIBUTED"
+        if self.columns:
+            text += f" BY {self.kind or ''}({', '.join(quote_identifier(name) for name in self.columns)})"
+        return text if self.buckets is None else f"{text} INTO {self.buckets} BUCKETS"
+
+
+@record
 class CatalogTable:
     """A table as its DDL left it, names and types resolved."""
 
@@ -69,7 +84,7 @@ class CatalogTable:
     primary_key_name: str | None = None
     partition_keys: tuple[str, ...] = ()
     comment: str | None = None
-    distribution: str | None = None
+    distribution: TableDistribution | None = None
     #: Python object of ``from_pandas``/``from_arrow``/``from_elements`` tables; never stored.
     resource: str | None = field(default=None, compare=False)
 
@@ -90,6 +105,58 @@ class CatalogView:
 
 
 CatalogObject = CatalogTable | CatalogView
+
+
+@record
+class CatalogFunction:
+    """A user's function. ``class_name``: dotted path of a Python callable; ``source``: its text if written inline."""
+
+    class_name: str
+    language: str = "PYTHON"
+    source: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@record
+class ColumnStatistics:
+    """What ANALYZE TABLE ... FOR COLUMNS found; None where it does not apply to the type."""
+
+    nulls: int
+    distinct: int | None = None
+    average_length: float | None = None
+    longest: int | None = None
+    greatest: int | float | None = None
+    smallest: int | float | None = None
+
+
+@record
+class TableStatistics:
+    """What ANALYZE TABLE found: the number of rows, and columns by name."""
+
+    rows: int
+    columns: tuple[tuple[str, ColumnStatistics], ...] = ()
+
+
+@record
+class CatalogPartition:
+    """A partition that the catalog knows: its key values as text, in the order of the table's partition keys."""
+
+    values: tuple[tuple[str, str], ...]
+    properties: tuple[tuple[str, str], ...] = ()
+    statistics: TableStatistics | None = None
+
+    @property
+    def name(self) -> str:
+        """``dt=2020-01-01/hh=5``."""
+        return "/".join(f"{key}={value}" for key, value in self.values)
+
+
+@record
+class TableDetails:
+    """What belongs to a table beside its definition."""
+
+    partitions: tuple[CatalogPartition, ...] = ()
+    statistics: TableStatistics | None = None
 
 
 @record
@@ -139,4 +206,24 @@ class Catalog(Protocol):
 
     def drop(self, database: str, name: str) -> None:
         """Remove a table or view."""
+        ...
+
+    def details(self, database: str, name: str) -> TableDetails:
+        """Partitions and statistics of a table; empty ones when nothing is known."""
+        ...
+
+    def put_details(self, database: str, name: str, details: TableDetails) -> None:
+        """Replace them. They go with the table when it is dropped."""
+        ...
+
+    def functions(self, database: str) -> dict[str, CatalogFunction]:
+        """User functions by name; empty when the database is missing."""
+        ...
+
+    def put_function(self, database: str, name: str, function: CatalogFunction) -> None:
+        """Add or replace a function."""
+        ...
+
+    def drop_function(self, database: str, name: str) -> None:
+        """Remove a function."""
         ...

@@ -144,7 +144,9 @@ class Planner:
         if mini_batch is not None:
             trees = [assign_mini_batches(tree, mini_batch.latency_ms) for tree in trees]
         made = tuple(self._inferred(tree, context) for tree in trees)
-        for tree in made:
+        for tree, root in zip(made, roots, strict=True):
+            if isinstance(root, Sink) and root.on_conflict is not None:
+                _check_on_conflict(tree, root)
             self._check_upsert_key(tree)
         return made
 
@@ -215,6 +217,18 @@ class Planner:
     @staticmethod
     def _stream_graph(roots: tuple[Physical, ...], context: PlanContext) -> StreamGraph:
         return build_stream_graph(roots, context, {root.name: "" for root in roots if isinstance(root, SinkNode)})
+
+
+def _check_on_conflict(tree: Physical, root: Sink) -> None:
+    """ON CONFLICT needs a sink that takes updates by key. Keys that differ from the query's are refused elsewhere."""
+    mode = tree.inputs[0].mode
+    if mode is None or mode.insert_only or root.table is None or not root.table.primary_key:
+        raise PlanError(
+            "on-conflict",
+            f"ON CONFLICT clause is only allowed for upsert sinks. The sink '{root.name}' is not an upsert sink "
+            "because it only accepts INSERT (append-only) changes.",
+            root.span,
+        )
 
 
 def _named_as(tree: SinkNode, root: Sink) -> SinkNode:

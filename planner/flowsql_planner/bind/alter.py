@@ -5,49 +5,88 @@ What other parts of the table refer to may not go: each refusal names the part, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from flowsql_core.catalog import CatalogTable, ColumnKind, TableColumn
+from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath, TableColumn
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
-from flowsql_planner.bind.ddl import TableBuilder
+from flowsql_planner.bind.ddl import TableBuilder, check_constraint, make_distribution
 from flowsql_planner.bind.table import parse_stored_expression
-
-_REFUSED: dict[type[ast.Node], str] = {
-    ast.AddPartitions: "ADD PARTITION",
-    ast.DropPartitions: "DROP PARTITION",
-    ast.DropDistribution: "DROP DISTRIBUTION",
-}
+from flowsql_planner.catalog.manager import quoted
 
 
 def alter_table(context: BindContext, table: CatalogTable, node: ast.Alter) -> CatalogTable:
-    """The table after an ALTER TABLE that changes its schema.
+    """The table after an ALTER TABLE that changes its schema or options.
 
     Raises:
-        BindError: a column is missing, exists already, or is referred to elsewhere.
-        NotSupportedYetError: changes of distribution and partitions.
+        BindError: a part is missing, exists already, or is referred to elsewhere (Flink's words).
     """
     match node.action:
-        case ast.AddElements() | ast.ModifyElements() as action if action.distribution is None:
+        case ast.SetOptions(options):
+            merged = {**dict(table.options), **{option.key: option.value for option in options}}
+            return replace(table, options=tuple(merged.items()))
+        case ast.ResetOptions(keys):
+            return _reset_options(table, keys, node.span)
+        case ast.AddElements(distribution=ast.Distribution() as written):
+            if table.distribution is not None:
+                raise _failed(
+                    f"The current table has already defined the distribution '{table.distribution}'. You can modify it "
+                    "or drop it before adding a new one.",
+                    written.span,
+                )
+            return replace(table, distribution=make_distribution(written, table.columns))
+        case ast.ModifyElements(distribution=ast.Distribution() as written):
+            if table.distribution is None:
+                raise _failed(
+                    "The base table does not define any distribution. You might want to add a new one.", written.span
+                )
+            return replace(table, distribution=make_distribution(written, table.columns))
+        case ast.AddElements() | ast.ModifyElements() as action:
             return _change(context, table, node, action)
         case ast.DropColumns(columns):
             return _drop_columns(table, columns)
         case ast.RenameColumn(column, name):
             return _rename(table, column, name)
-        case ast.DropPrimaryKey() if table.primary_key:
-            return replace(table, primary_key=(), primary_key_name=None)
-        case ast.DropConstraint(name) if table.primary_key_name == name.text:
-            return replace(table, primary_key=(), primary_key_name=None)
+        case _:
+            return _drop_part(context.catalogs.qualify(node.name.texts), table, node)
+
+
+def _reset_options(table: CatalogTable, keys: tuple[str, ...], span: Span) -> CatalogTable:
+    if not keys:
+        raise BindError("reset-empty", "ALTER TABLE RESET does not support empty key", span)
+    if "connector" in keys:
+        raise BindError("reset-connector", "ALTER TABLE RESET does not support changing 'connector'", span)
+    return replace(table, options=tuple(item for item in table.options if item[0] not in keys))
+
+
+def _drop_part(path: ObjectPath, table: CatalogTable, node: ast.Alter) -> CatalogTable:
+    """DROP of the key, the watermark, the distribution."""
+    action = node.action
+    match action:
+        case ast.DropPrimaryKey() | ast.DropConstraint() if not table.primary_key:
+            raise _failed("The current table does not define any primary key.", action.span)
+        case ast.DropConstraint(name) if table.primary_key_name != name.text:
+            raise _failed(
+                f"The current table does not define a primary key constraint named '{name.text}'. Available constraint "
+                f"name: ['{table.primary_key_name}'].",
+                name.span,
+            )
         case ast.DropPrimaryKey() | ast.DropConstraint():
-            raise _failed("The base table does not define any primary key of that name.", node.action.span)
-        case ast.DropWatermark() if table.watermark is not None:
-            return replace(table, watermark=None)
+            return replace(table, primary_key=(), primary_key_name=None)
         case ast.DropWatermark():
-            raise _failed("The base table does not define any watermark strategy.", node.action.span)
-    raise NotSupportedYetError(f"ALTER TABLE ... {_REFUSED.get(type(node.action), 'DISTRIBUTION')}", node.span)
+            if table.watermark is None:
+                raise _failed("The current table does not define any watermark strategy.", action.span)
+            return replace(table, watermark=None)
+        case ast.DropDistribution():
+            if table.distribution is None:
+                raise BindError(
+                    "alter-table", f"Table {quoted(path)} does not have a distribution to drop.", action.span
+                )
+            return replace(table, distribution=None)
+    raise NotSupportedYetError(f"ALTER TABLE ... {type(action).__name__}", node.span)
 
 
 def _change(
@@ -55,14 +94,33 @@ def _change(
 ) -> CatalogTable:
     """ADD or MODIFY: the elements pass through the same checks as those of CREATE TABLE."""
     adds = isinstance(action, ast.AddElements)
+    for element in (*action.constraints, *_column_constraints(action)):
+        check_constraint(element)
     if isinstance(action, ast.AddElements):
         _refuse_second(table, action)
+    else:
+        _refuse_absent(table, action)
     columns = tuple(positioned.column for positioned in action.columns)
     written = ast.CreateTable(node.name, columns, action.constraints, action.watermarks, span=node.span)
     names = [column.name.last.text for column in columns]
-    if not adds:
-        for column in columns:
-            _existing(table, column.name)
+    for i, column in enumerate(columns):
+        _refuse_nested(column.name)
+        if names[i] in names[:i]:
+            raise _failed(f"Encounter duplicate column `{names[i]}`.", column.name.span)
+        if not adds and table.column(names[i]) is None:
+            hint = did_you_mean(names[i], [known.name for known in table.columns])
+            raise _failed(f"Column `{names[i]}` does not exist in the table.", column.name.span, hint)
+        if adds and table.column(names[i]) is not None:
+            raise _failed(f"Column `{names[i]}` already exists in the table.", column.name.span)
+    for mark in action.watermarks:
+        known = [*(column.name for column in table.columns), *names]
+        if mark.column.last.text not in known:
+            raise _failed(
+                f"Invalid column name '{mark.column}' for rowtime attribute in watermark declaration. Available "
+                f"columns are: [{', '.join(known)}]",
+                mark.column.span,
+                did_you_mean(mark.column.last.text, known),
+            )
     builder = TableBuilder(context, written)
     builder.columns = [column for column in table.columns if adds or column.name not in names]
     order = [column.name for column in table.columns]
@@ -77,6 +135,13 @@ def _change(
     return replace(changed, columns=tuple(by_name[name] for name in order))
 
 
+def _column_constraints(action: ast.AddElements | ast.ModifyElements) -> Iterator[ast.Constraint]:
+    for positioned in action.columns:
+        column = positioned.column
+        if isinstance(column, ast.PhysicalColumn) and column.constraint is not None:
+            yield column.constraint
+
+
 def _has_key(column: ast.Column) -> bool:
     return isinstance(column, ast.PhysicalColumn) and column.constraint is not None
 
@@ -84,15 +149,28 @@ def _has_key(column: ast.Column) -> bool:
 def _refuse_second(table: CatalogTable, action: ast.AddElements) -> None:
     if action.watermarks and table.watermark is not None:
         raise _failed(
-            "The base table has already defined the watermark strategy "
+            "The current table has already defined the watermark strategy "
             f"`{table.watermark.rowtime}` AS {table.watermark.expression}. You might want to drop it before adding a "
             "new one.",
             action.watermarks[0].span,
         )
     if action.constraints and table.primary_key:
         raise _failed(
-            f"The base table has already defined the primary key constraint [{_quoted(table.primary_key)}]. You might "
-            "want to drop it before adding a new one.",
+            f"The current table has already defined the primary key constraint [{_quoted(table.primary_key)}]. You "
+            "might want to drop it before adding a new one.",
+            action.constraints[0].span,
+        )
+
+
+def _refuse_absent(table: CatalogTable, action: ast.ModifyElements) -> None:
+    if action.watermarks and table.watermark is None:
+        raise _failed(
+            "The current table does not define any watermark. You might want to add a new one.",
+            action.watermarks[0].span,
+        )
+    if action.constraints and not table.primary_key:
+        raise _failed(
+            "The current table does not define any primary key constraint. You might want to add a new one.",
             action.constraints[0].span,
         )
 
@@ -104,17 +182,26 @@ def _placed(order: list[str], name: str, position: ast.ColumnPosition | None, ta
     rest = [other for other in order if other != name]
     if position.after is None:
         return [name, *rest]
+    _refuse_nested(position.after)
     after = position.after.last.text
+    if after == name and name in order:
+        return [name, *rest]  # As in Flink, which looks for the place when the column is out already.
     if after not in rest:
-        raise _missing(table, position.after)
+        raise _failed(
+            f"Referenced column `{after}` by 'AFTER' does not exist in the table.",
+            position.after.span,
+            did_you_mean(after, rest),
+        )
     at = rest.index(after) + 1
     return [*rest[:at], name, *rest[at:]]
 
 
 def _drop_columns(table: CatalogTable, columns: tuple[ast.Identifier, ...]) -> CatalogTable:
     names = [column.last.text for column in columns]
-    for column in columns:
+    for i, column in enumerate(columns):
         _existing(table, column)
+        if names[i] in names[:i]:
+            raise _failed(f"Duplicate column `{names[i]}`.", column.span)
     kept = tuple(column for column in table.columns if column.name not in names)
     for column in columns:
         _refuse_referenced(table, column, kept)
@@ -123,8 +210,9 @@ def _drop_columns(table: CatalogTable, columns: tuple[ast.Identifier, ...]) -> C
 
 def _rename(table: CatalogTable, column: ast.Identifier, name: ast.Identifier) -> CatalogTable:
     old, new = _existing(table, column), name.last.text
-    if table.column(new) is not None:
-        raise _failed(f"The column `{new}` already existed in table schema.", name.span)
+    _refuse_nested(name)
+    if table.distribution is not None and old.name in table.distribution.columns:
+        raise _failed(f"The column `{old.name}` is used as a distribution key.", column.span)
     others = tuple(other for other in table.columns if other.name != old.name)
     for other in others:
         _refuse_computed_from(other, column)
@@ -132,7 +220,9 @@ def _rename(table: CatalogTable, column: ast.Identifier, name: ast.Identifier) -
     if watermark is not None and old.name in _names_in(watermark.expression):
         raise _failed(f"The column `{old.name}` is referenced by watermark expression.", column.span)
     if old.name in table.partition_keys:
-        raise _failed(f"Can not rename column `{old.name}` because it is used as the partition keys.", column.span)
+        raise _failed(f"The column `{old.name}` is used as the partition keys.", column.span)
+    if table.column(new) is not None:
+        raise _failed(f"The column `{new}` already existed in table schema.", name.span)
     renamed = tuple(replace(c, name=new) if c.name == old.name else c for c in table.columns)
     key = tuple(new if part == old.name else part for part in table.primary_key)
     return replace(table, columns=renamed, primary_key=key)
@@ -142,6 +232,8 @@ def _refuse_referenced(table: CatalogTable, column: ast.Identifier, kept: Iterab
     name = column.last.text
     for other in kept:
         _refuse_computed_from(other, column)
+    if table.distribution is not None and name in table.distribution.columns:
+        raise _failed(f"The column `{name}` is used as a distribution key.", column.span)
     if name in table.primary_key:
         raise _failed(f"The column `{name}` is used as the primary key.", column.span)
     if name in table.partition_keys:
@@ -163,12 +255,17 @@ def _names_in(expression: str) -> frozenset[str]:
 
 
 def _existing(table: CatalogTable, name: ast.Identifier) -> TableColumn:
-    if len(name.parts) > 1:
-        raise NotSupportedYetError("ALTER TABLE of a nested column", name.span)
+    _refuse_nested(name)
     found = table.column(name.last.text)
     if found is None:
         raise _missing(table, name)
     return found
+
+
+def _refuse_nested(name: ast.Identifier) -> None:
+    if len(name.parts) > 1:
+        path = ".".join(f"`{part}`" for part in name.texts)
+        raise _failed(f"Altering the nested row type {path} is not supported yet.", name.span)
 
 
 def _missing(table: CatalogTable, name: ast.Identifier) -> BindError:

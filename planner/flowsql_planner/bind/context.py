@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from flowsql_core.catalog import ObjectPath
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.errors import BindError
 from flowsql_core.span import Source, Span
+from flowsql_grammar import ast
 from flowsql_planner.bind.expand import Expansions
 from flowsql_planner.catalog.manager import CatalogManager
 
@@ -29,6 +31,15 @@ class BindContext:
     def streaming(self) -> bool:
         """Whether ``execution.runtime-mode`` is not batch."""
         return self.config.get(RUNTIME_MODE) is not RuntimeMode.BATCH
+
+    def database_path(self, name: ast.Identifier) -> tuple[str, str]:
+        """Catalog and database of a name of one or two parts."""
+        match name.texts:
+            case (database,):
+                return self.catalogs.current_catalog, database
+            case (catalog, database):
+                return catalog, database
+        raise BindError("bad-identifier", f"'{name}' is no database", name.span)
 
     def text_of(self, span: Span | None) -> str | None:
         """The SQL between two positions, white space collapsed; None when there is no text."""

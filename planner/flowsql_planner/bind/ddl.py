@@ -5,25 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from flowsql_core.catalog import CatalogTable, CatalogView, ColumnKind, TableColumn, WatermarkDefinition
+from flowsql_core.catalog import (
+    CatalogTable,
+    CatalogView,
+    ColumnKind,
+    ObjectPath,
+    TableColumn,
+    TableDistribution,
+    WatermarkDefinition,
+)
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_core.types.coerce import implicit_cast_allowed
 from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expand import Expansions, expand
 from flowsql_planner.bind.expression import ExpressionBinder
-from flowsql_planner.bind.insert import sink_of
+from flowsql_planner.bind.insert import sink_cast_allowed, sink_of
 from flowsql_planner.bind.like import LikeRules
+from flowsql_planner.bind.names import column_alias
 from flowsql_planner.bind.query import bind_query
 from flowsql_planner.bind.scope import scope_of
 from flowsql_planner.bind.table import bind_stored
 from flowsql_planner.bind.types import bind_type
 from flowsql_planner.bind.unparse import unparse_expression, unparse_query
 from flowsql_planner.bind.values import row_refs
+from flowsql_planner.catalog.manager import quoted
 from flowsql_planner.catalog.schema import Options, as_rowtime
 from flowsql_planner.logical.nodes import Project, Rel
 
@@ -33,17 +42,27 @@ _ENFORCED = (
     "is the NOT ENFORCED mode"
 )
 
-_KIND_WORDS = {
-    ColumnKind.PHYSICAL: "A regular Column",
-    ColumnKind.COMPUTED: "A computed Column",
-    ColumnKind.METADATA: "A metadata Column",
-}
+_FEATURES = {ColumnKind.COMPUTED: ast.LikeFeature.GENERATED, ColumnKind.METADATA: ast.LikeFeature.METADATA}
 
 
 def bind_create_table(context: BindContext, node: ast.CreateTable) -> op.CreateTable | op.CreateTableAs:
     """The table that a CREATE TABLE describes; with AS SELECT, the INSERT that fills it too."""
     path = context.catalogs.qualify(node.name.texts)
+    if node.query is not None and node.temporary:
+        raise BindError(
+            "temporary-ctas",
+            "CREATE TABLE AS SELECT syntax does not support to create temporary table yet.",
+            node.name.span,
+            "create the table first, then INSERT INTO it",
+        )
     rel = None if node.query is None else bind_query(context, node.query)
+    _check_replaced(context, node, path)
+    if rel is not None and node.if_not_exists:
+        existing = context.catalogs.lookup(path)
+        if existing is not None and isinstance(existing.value, CatalogTable):
+            # As in Flink: the rows go to the table that is there.
+            create = op.CreateTable(path, existing.value, False, True, False, node.span)
+            return op.CreateTableAs(create, op.Insert(sink_of(rel, path, existing.value, span=node.span), node.span))
     builder = TableBuilder(context, node)
     if rel is not None:
         builder.take_query_columns(rel)
@@ -53,6 +72,18 @@ def bind_create_table(context: BindContext, node: ast.CreateTable) -> op.CreateT
         return create
     arranged = _arrange(rel, table, node)
     return op.CreateTableAs(create, op.Insert(sink_of(arranged, path, table, span=node.span), node.span))
+
+
+def _check_replaced(context: BindContext, node: ast.CreateTable, path: ObjectPath) -> None:
+    """REPLACE TABLE (without CREATE OR) wants a table to be there; the tree does not tell the two apart."""
+    text = context.text_of(node.span)
+    if text is not None and text[:7].upper() == "REPLACE" and context.catalogs.lookup(path) is None:
+        raise BindError(
+            "table-not-found",
+            f"The table {quoted(path)} to be replaced doesn't exist. You can try to use CREATE TABLE AS statement or "
+            "CREATE OR REPLACE TABLE AS statement.",
+            node.name.span,
+        )
 
 
 def bind_create_view(context: BindContext, node: ast.CreateView) -> op.CreateView:
@@ -76,6 +107,11 @@ def make_view(context: BindContext, node: ast.CreateView) -> CatalogView:
                 node.name.span,
             )
         names = tuple(name.text for name in node.columns)
+    elif isinstance(node.query.body, ast.Select):
+        # The query's own answer would call the second one ``a0``.
+        written = [column_alias(item) for item in node.query.body.items if isinstance(item, ast.SelectItem)]
+        named = [name for name in written if name is not None]
+        _refuse_duplicates(named, (), node.name.span)
     _refuse_duplicates(names, node.columns, node.name.span)
     columns = tuple(TableColumn(name, column.type) for name, column in zip(names, rel.schema, strict=True))
     expanded = unparse_query(expand(node.query, expansions))
@@ -105,8 +141,10 @@ class TableBuilder:
     primary_key_name: str | None = None
     partition_keys: tuple[str, ...] = ()
     options: Options = ()
-    distribution: str | None = None
+    distribution: TableDistribution | None = None
     query_columns: t.Schema = ()
+    #: The table behind LIKE.
+    source: CatalogTable | None = None
 
     def take_query_columns(self, rel: Rel) -> None:
         """CREATE TABLE AS: the columns of the query."""
@@ -126,8 +164,7 @@ class TableBuilder:
         self._set_watermark(rules)
         self._set_partition_keys(rules)
         options = {**dict(self.options), **{option.key: option.value for option in self.node.options}}
-        if self.node.distribution is not None:
-            self.distribution = distribution_text(self.node.distribution)
+        self._set_distribution(rules)
         return CatalogTable(
             tuple(self.columns),
             tuple(options.items()),
@@ -164,14 +201,9 @@ class TableBuilder:
             if column.kind is ColumnKind.COMPUTED and column.expression is not None:
                 derived = bind_stored(self.context, column.expression, schema, self.node.span)
                 self.columns[i] = replace(column, type=derived.type)
-        for column in self.columns:
+        for i, column in enumerate(self.columns):
             if column.name in self.primary_key and column.type.nullable:
-                raise BindError(
-                    "primary-key-column",
-                    f"Invalid primary key '{self.primary_key_name}'. Column '{column.name}' is nullable.",
-                    self.node.span,
-                    "add NOT NULL",
-                )
+                self.columns[i] = replace(column, type=column.type.as_nullable(False))
             mark = self.watermark
             if mark is not None and mark.rowtime == column.name and not _is_row_time(column.type):
                 raise BindError(
@@ -192,24 +224,26 @@ class TableBuilder:
         if found is None:
             hint = did_you_mean(path.name, self.context.catalogs.object_names(path.catalog, path.database))
             raise BindError(
-                "table-not-found", f"Source table '{path}' of the LIKE clause not found in the catalog", like.span, hint
+                "table-not-found",
+                f"Source table '{quoted(path)}' of the LIKE clause not found in the catalog",
+                like.source.span,
+                hint,
             )
         if not isinstance(found.value, CatalogTable):
             raise BindError(
-                "like-of-view", f"Source table '{path}' of the LIKE clause can not be a VIEW", like.source.span
+                "like-of-view", f"Source table '{quoted(path)}' of the LIKE clause can not be a VIEW", like.source.span
             )
         rules = LikeRules.of(like)
-        source = found.value
+        source = self.source = found.value
         self.columns = list(rules.columns(source))
         self.options = rules.options(source, {option.key: option for option in self.node.options})
         if rules.includes(ast.LikeFeature.CONSTRAINTS):
             self.primary_key, self.primary_key_name = source.primary_key, source.primary_key_name
-        if rules.includes(ast.LikeFeature.PARTITIONS):
-            self.partition_keys = source.partition_keys
         if rules.includes(ast.LikeFeature.WATERMARKS):
             self.watermark = source.watermark
-        if rules.includes(ast.LikeFeature.DISTRIBUTION):
-            self.distribution = source.distribution
+        # As in Flink, EXCLUDING these two only lets the new table say its own.
+        self.partition_keys = source.partition_keys
+        self.distribution = source.distribution
         return rules
 
     # Columns
@@ -238,20 +272,29 @@ class TableBuilder:
     def _add(self, made: TableColumn, span: Span) -> None:
         for i, known in enumerate(self.columns):
             if known.name == made.name:
-                if self.node.like is not None and known.kind is made.kind and made.kind is not ColumnKind.PHYSICAL:
+                if known.kind is made.kind and made.kind in _FEATURES and self.node.like is not None:
                     rules = LikeRules.of(self.node.like)
-                    feature = (
-                        ast.LikeFeature.GENERATED if made.kind is ColumnKind.COMPUTED else ast.LikeFeature.METADATA
-                    )
-                    if rules.overwrites(feature):
+                    if rules.overwrites(_FEATURES[made.kind]):
                         self.columns[i] = made
                         return
-                raise BindError(
-                    "duplicate-column",
-                    f"{_KIND_WORDS[made.kind]} named '{made.name}' already exists in the table.",
-                    span,
-                )
+                raise BindError("duplicate-column", self._duplicate(known, made), span)
         self.columns.append(made)
+
+    def _duplicate(self, known: TableColumn, made: TableColumn) -> str:
+        if made.kind is ColumnKind.PHYSICAL:
+            if self.node.like is not None:
+                return f"A column named '{made.name}' already exists in the base table."
+            return f"A regular Column named '{made.name}' already exists in the table."
+        word = "generated" if made.kind is ColumnKind.COMPUTED else "metadata"
+        if known.kind is made.kind:
+            return (
+                f"A {word} column named '{made.name}' already exists in the base table. You might want to specify "
+                f"EXCLUDING {word.upper()} or OVERWRITING {word.upper()}."
+            )
+        return (
+            f"A column named '{made.name}' already exists in the table. Duplicate columns exist in the "
+            f"{'compute' if made.kind is ColumnKind.COMPUTED else 'metadata'} column and regular column."
+        )
 
     def _merge_query_columns(self) -> None:
         """Columns only the DDL names come first, then the query's, in types that the DDL may override."""
@@ -259,18 +302,18 @@ class TableBuilder:
             self._reorder_query_columns()
         declared = {column.name: column for column in self.columns}
         merged = [column for column in self.columns if column.name not in {c.name for c in self.query_columns}]
-        for column in self.query_columns:
+        for position, column in enumerate(self.query_columns, 1):
             override = declared.get(column.name)
             if override is None:
                 merged.append(TableColumn(column.name, column.type))
                 continue
-            if override.kind is not ColumnKind.PHYSICAL or not implicit_cast_allowed(
+            if override.kind is not ColumnKind.PHYSICAL or not sink_cast_allowed(
                 column.type.as_nullable(), override.type.as_nullable()
             ):
                 raise BindError(
                     "incompatible-column",
-                    f"Incompatible types for sink column '{column.name}'. The source column has type "
-                    f"'{column.type}', while the target column has type '{override.type}'.",
+                    f"Incompatible types for sink column '{column.name}' at position {position}. The source column has "
+                    f"type '{column.type}', while the target column has type '{override.type}'.",
                     self.node.span,
                 )
             merged.append(override)
@@ -307,20 +350,29 @@ class TableBuilder:
                 self._add(made, column.name.span)
 
     def _bind(self, expression: ast.Expression, schema: t.Schema) -> Expr:
-        return ExpressionBinder(self.context, scope_of(schema), "computed column").bind(expression)
+        return self._bind_in(expression, schema, "computed column")
+
+    def _bind_in(self, expression: ast.Expression, schema: t.Schema, clause: str) -> Expr:
+        try:
+            return ExpressionBinder(self.context, scope_of(schema), clause).bind(expression)
+        except BindError as error:
+            if error.code == "column-not-found":
+                error.message = error.message.replace("Column '", "Unknown identifier '").replace(
+                    "' not found in any table", "'"
+                )
+            raise
 
     def _order_columns(self, rules: LikeRules | None) -> None:
         """The DDL's order: inherited columns first (in the source's order), then those written here."""
         written = [column.name.last.text for column in self.node.columns]
         own = {column.name: column for column in self.columns}
         if self.node.query is not None:
-            computed = [name for name in written if own[name].kind is ColumnKind.COMPUTED]
-            rest = [column for column in self.columns if column.name not in computed]
-            self.columns = [*(own[name] for name in computed), *rest]
+            queried = {column.name for column in self.query_columns}
+            first = [name for name in written if name not in queried]
+            self.columns = [*(own[name] for name in first), *(c for c in self.columns if c.name not in first)]
             return
-        inherited = [column.name for column in self.columns if column.name not in written] if rules else []
-        overwritten = [name for name in written if rules is not None and name in inherited]
-        order = [*inherited, *(name for name in written if name not in overwritten)]
+        inherited = [column.name for column in rules.columns(self.source)] if rules and self.source else []
+        order = [*inherited, *(name for name in written if name not in inherited)]
         self.columns = [own[name] for name in order]
 
     # Keys, watermark, partitions
@@ -331,10 +383,7 @@ class TableBuilder:
             if isinstance(column, ast.PhysicalColumn) and column.constraint is not None:
                 found.append((column.constraint, (column.name.last,)))
         for constraint, _ in found:
-            if constraint.kind is ast.ConstraintKind.UNIQUE:
-                raise BindError("unique-constraint", "UNIQUE constraint is not supported yet", constraint.span)
-            if constraint.enforced is not False:
-                raise BindError("enforced-primary-key", _ENFORCED, constraint.span, "add NOT ENFORCED")
+            check_constraint(constraint)
         if len(found) > 1:
             raise BindError("duplicate-primary-key", "Duplicate primary key definition", found[1][0].span)
         return found[0] if found else None
@@ -355,7 +404,7 @@ class TableBuilder:
             ):
                 raise BindError(
                     "primary-key-column",
-                    f"Could not create a PRIMARY KEY with column '{name.text}'.\n"
+                    f"Could not create a PRIMARY KEY with column '{name.text}'\n"
                     "A PRIMARY KEY constraint must be declared on physical columns.",
                     name.span,
                 )
@@ -397,10 +446,17 @@ class TableBuilder:
     def _bind_watermark(self, mark: ast.Watermark) -> WatermarkDefinition:
         names = [column.name for column in self.columns]
         name = mark.column.last.text
-        if len(mark.column.parts) > 1 or name not in names:
+        if len(mark.column.parts) > 1:
             raise BindError(
                 "column-not-found",
-                f"The rowtime attribute field '{mark.column}' is not defined in the table schema.\n"
+                f"Invalid column name '{mark.column}' for rowtime attribute in watermark declaration. Available "
+                f"columns are: [{', '.join(names)}]",
+                mark.column.span,
+            )
+        if name not in names:
+            raise BindError(
+                "column-not-found",
+                f"The rowtime attribute field '{mark.column}' is not defined in the table schema\n"
                 f"Available fields: [{', '.join(repr(known) for known in names)}]",
                 mark.column.span,
                 did_you_mean(name, names),
@@ -419,7 +475,7 @@ class TableBuilder:
                 f"cast it: {name} AS CAST(... AS TIMESTAMP(3))",
             )
         schema = tuple(t.Column(column.name, column.type) for column in self.columns)
-        bound = ExpressionBinder(self.context, scope_of(schema), "WATERMARK").bind(mark.expression)
+        bound = self._bind_in(mark.expression, schema, "WATERMARK")
         if not _is_row_time(bound.type):
             raise BindError(
                 "watermark-type",
@@ -440,14 +496,22 @@ class TableBuilder:
         written = self.node.partitioned_by
         if not written:
             return
-        if self.partition_keys and rules is not None:
+        if self.partition_keys and rules is not None and rules.includes(ast.LikeFeature.PARTITIONS):
             raise BindError(
                 "duplicate-partitions",
                 "The base table already has partitions defined. You might want to specify EXCLUDING PARTITIONS.",
                 written[0].span,
             )
         physical = [column.name for column in self.columns if column.kind is ColumnKind.PHYSICAL]
+        names = [column.name for column in self.columns]
         for name in written:
+            if name.text in names and name.text not in physical:
+                raise BindError(
+                    "partition-key",
+                    f"Invalid partition key '{name.text}'. A partition key must reference a physical column in the "
+                    f"schema. Available columns are: [{', '.join(physical)}]",
+                    name.span,
+                )
             if name.text not in physical:
                 raise BindError(
                     "column-not-found",
@@ -458,18 +522,52 @@ class TableBuilder:
                 )
         self.partition_keys = tuple(name.text for name in written)
 
+    def _set_distribution(self, rules: LikeRules | None) -> None:
+        written = self.node.distribution
+        if written is None:
+            return
+        inherited = self.distribution
+        if inherited is not None and rules is not None and rules.includes(ast.LikeFeature.DISTRIBUTION):
+            raise BindError(
+                "duplicate-distribution",
+                "The base table already has a distribution defined. You might want to specify EXCLUDING DISTRIBUTION.",
+                written.span,
+            )
+        self.distribution = make_distribution(written, self.columns)
+
+
+def check_constraint(constraint: ast.Constraint) -> None:
+    """BindError for UNIQUE, and for keys that are to be enforced."""
+    if constraint.kind is ast.ConstraintKind.UNIQUE:
+        raise BindError("unique-constraint", "UNIQUE constraint is not supported yet", constraint.span)
+    if constraint.enforced is not False:
+        raise BindError("enforced-primary-key", _ENFORCED, constraint.span, "add NOT ENFORCED")
+
+
+def make_distribution(node: ast.Distribution, columns: Sequence[TableColumn]) -> TableDistribution:
+    """The distribution that a DISTRIBUTED clause says; its columns must be physical, its buckets at least one."""
+    physical = [column.name for column in columns if column.kind is ColumnKind.PHYSICAL]
+    for name in node.columns:
+        if name.text not in physical:
+            raise BindError(
+                "bucket-key",
+                f"Invalid bucket key '{name.text}'. A bucket key for a distribution must reference a physical column "
+                f"in the schema. Available columns are: [{', '.join(physical)}]",
+                name.span,
+                did_you_mean(name.text, physical),
+            )
+    if node.buckets is not None and node.buckets < 1:
+        raise BindError(
+            "bucket-count",
+            f"Invalid bucket count '{node.buckets}'. The number of buckets for a distributed table must be at least 1.",
+            node.span,
+        )
+    kind = None if node.kind is None else node.kind.value
+    return TableDistribution(tuple(name.text for name in node.columns), kind, node.buckets)
+
 
 def _is_row_time(type_: t.LogicalType) -> bool:
     return isinstance(type_, t.TimestampType | t.TimestampLtzType) and type_.precision <= 3
-
-
-def distribution_text(node: ast.Distribution) -> str:
-    """``DISTRIBUTED BY HASH(a) INTO 3 BUCKETS`` as SHOW CREATE TABLE prints it."""
-    text = "DISTRIBUTED"
-    if node.columns:
-        kind = "" if node.kind is None else node.kind.value
-        text += f" BY {kind}({', '.join(t.quote_identifier(name.text) for name in node.columns)})"
-    return text if node.buckets is None else f"{text} INTO {node.buckets} BUCKETS"
 
 
 def _arrange(rel: Rel, table: CatalogTable, node: ast.CreateTable) -> Rel:

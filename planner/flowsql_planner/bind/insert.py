@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
@@ -10,7 +11,6 @@ from flowsql_core.expr import Cast, Expr, InputRef, Literal
 from flowsql_core.functions.registry import resolve_cast
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_core.types.coerce import implicit_cast_allowed
 from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
@@ -31,17 +31,40 @@ def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
         BindError: no such table or column, or types that do not fit (Flink's words).
     """
     if node.upsert:
-        raise NotSupportedYetError("UPSERT INTO", node.span, "a sink with a primary key upserts by itself")
-    if node.on_conflict is not None:
-        raise NotSupportedYetError(f"ON CONFLICT DO {node.on_conflict.value}", node.span)
+        raise BindError(
+            "upsert-into",
+            "UPSERT INTO statement is not supported. Please use INSERT INTO instead.",
+            node.span,
+            "a sink with a primary key upserts by itself",
+        )
     path, table = _find_sink(context, node.target)
     rel = bind_query(context, node.query)
     constants = _static_partition(context, node, table)
     options = hinted_options(context, node.hints)
     if constants or node.columns:
-        rel = _spread(rel, node, table, constants)
+        rel = _spread(rel, node, path, table, constants)
     partition = tuple((entry.name.text, _partition_text(context, entry)) for entry in _static_entries(node))
-    return op.Insert(sink_of(rel, path, table, node.overwrite, partition, options, node.span), node.span)
+    sink = sink_of(rel, path, table, node.overwrite, partition, options, node.span)
+    conflict = None if node.on_conflict is None else node.on_conflict.value
+    return op.Insert(replace(sink, on_conflict=conflict), node.span)
+
+
+def refuse_row_change(
+    context: BindContext, node: ast.Update | ast.Delete | ast.Truncate, words: str
+) -> BindError | NotSupportedYetError:
+    """UPDATE, DELETE and TRUNCATE: Flink's refusals first."""
+    path = context.catalogs.qualify(node.target.texts)
+    if context.catalogs.lookup(path) is None:
+        hint = did_you_mean(path.name, context.catalogs.object_names(path.catalog, path.database))
+        if isinstance(node, ast.Truncate):
+            return _no_sink(context, path, node.target.span)
+        return BindError("table-not-found", f"Object '{node.target.last.text}' not found", node.target.span, hint)
+    if context.streaming:
+        text = f"{words} statement is not supported " + (
+            "in streaming mode." if isinstance(node, ast.Truncate) else "for streaming mode now."
+        )
+        return BindError("batch-only", text, node.span, "SET 'execution.runtime-mode' = 'batch'")
+    return NotSupportedYetError(words, node.span)
 
 
 def sink_of(
@@ -56,7 +79,22 @@ def sink_of(
     """The sink node over a query whose columns stand in the sink's order: checked, and cast where types differ."""
     persisted = [c for c in table.columns if c.kind is ColumnKind.METADATA and not c.virtual]
     if persisted:
-        raise NotSupportedYetError(f"writing the metadata column {persisted[0].name} of {path}", span)
+        raise BindError(
+            "metadata-sink",
+            f"Table '{path}' declares persistable metadata columns, but the underlying DynamicTableSink doesn't "
+            "implement the SupportsWritingMetadata interface. If the column should not be persisted, it can be "
+            "declared with the VIRTUAL keyword.",
+            span,
+            f"'{persisted[0].name}' is such a column",
+        )
+    if table.distribution is not None:
+        raise BindError(
+            "bucketed-sink",
+            f"Table '{path}' is distributed into buckets, but the underlying DynamicTableSink doesn't implement the "
+            "SupportsBucketing interface.",
+            span,
+            "ALTER TABLE ... DROP DISTRIBUTION",
+        )
     target = physical_columns(table)
     fitted = _fit(rel, target, path, span)
     return Sink(fitted, table_spec(path, table, options), str(path), overwrite, static_partition, options, span)
@@ -66,17 +104,20 @@ def _find_sink(context: BindContext, name: ast.Identifier) -> tuple[ObjectPath, 
     path = context.catalogs.qualify(name.texts)
     found = context.catalogs.lookup(path)
     if found is None:
-        candidates = context.catalogs.object_names(path.catalog, path.database)
-        raise BindError(
-            "table-not-found",
-            f"Cannot find table '{quoted(path)}' in any of the catalogs "
-            f"[{', '.join(context.catalogs.catalog_names())}], nor as a temporary table.",
-            name.span,
-            did_you_mean(path.name, candidates),
-        )
+        raise _no_sink(context, path, name.span)
     if not isinstance(found.value, CatalogTable):
         raise BindError("insert-into-view", f"'{path}' is a view: INSERT needs a table", name.span)
     return path, found.value
+
+
+def _no_sink(context: BindContext, path: ObjectPath, at: Span) -> BindError:
+    return BindError(
+        "table-not-found",
+        f"Cannot find table '{quoted(path)}' in any of the catalogs "
+        f"[{', '.join(context.catalogs.catalog_names())}], nor as a temporary table.",
+        at,
+        did_you_mean(path.name, context.catalogs.object_names(path.catalog, path.database)),
+    )
 
 
 def _fit(rel: Rel, target: t.Schema, path: ObjectPath, span: Span | None) -> Rel:
@@ -90,8 +131,8 @@ def _fit(rel: Rel, target: t.Schema, path: ObjectPath, span: Span | None) -> Rel
         if avoids_cast(have, wanted):
             exprs.append(ref)
             continue
-        if not implicit_cast_allowed(have, wanted):
-            cause = f"Incompatible types for sink column '{column.name}' at position {position}."
+        if not sink_cast_allowed(have, wanted):
+            cause = f"Incompatible types for sink column '{column.name}' at position {position + 1}."
             raise _mismatch(cause, schema, target, path, span)
         exprs.append(_implicit(ref, column.type, span))
     if all(isinstance(expr, InputRef) for expr in exprs):
@@ -123,11 +164,52 @@ def avoids_cast(have: t.LogicalType, wanted: t.LogicalType) -> bool:
     return t.without_attribute(have).same(t.without_attribute(wanted))
 
 
+def sink_cast_allowed(have: t.LogicalType, wanted: t.LogicalType) -> bool:
+    """Whether INSERT casts by itself (Flink's ``supportsImplicitCast``): whole numbers only to wider ones."""
+    match have, wanted:
+        case (t.IntegerType(), t.IntegerType()):
+            return have.bits <= wanted.bits
+        case (t.IntegerType() | t.DecimalType(), t.DecimalType() | t.ApproximateType()):
+            return True
+        case (t.FloatType(), t.DecimalType() | t.ApproximateType()) | (
+            t.DoubleType(),
+            t.DecimalType() | t.DoubleType(),
+        ):
+            return True
+        case (t.CharacterType(), t.VarCharType()) | (t.BinaryStringType(), t.VarBinaryType()):
+            return True
+        case (t.CharType(), t.CharType()) | (t.BinaryType(), t.BinaryType()):
+            return True
+        case (t.TimestampType(), t.DateType() | t.TimeType() | t.TimestampType() | t.TimestampLtzType()):
+            return True
+        case (t.TimestampLtzType(), t.TimestampType() | t.TimestampLtzType()) | (t.TimeType(), t.TimeType()):
+            return True
+        case (t.YearMonthIntervalType(), t.YearMonthIntervalType()):
+            return True
+        case (t.DayTimeIntervalType(), t.DayTimeIntervalType()) | (t.NullType(), _):
+            return True
+        case (t.ArrayType(element=a), t.ArrayType(element=b)) | (t.MultisetType(element=a), t.MultisetType(element=b)):
+            return _nested_cast_allowed(a, b)
+        case t.MapType(key=key, value=value), t.MapType(key=wanted_key, value=wanted_value):
+            return _nested_cast_allowed(key, wanted_key) and _nested_cast_allowed(value, wanted_value)
+        case t.RowType(fields=fields), t.RowType(fields=wanted_fields):
+            return len(fields) == len(wanted_fields) and all(
+                _nested_cast_allowed(a.type, b.type) for a, b in zip(fields, wanted_fields, strict=True)
+            )
+    return t.without_attribute(have).same(t.without_attribute(wanted))
+
+
+def _nested_cast_allowed(have: t.LogicalType, wanted: t.LogicalType) -> bool:
+    have, wanted = have.as_nullable(), wanted.as_nullable()
+    return avoids_cast(have, wanted) or sink_cast_allowed(have, wanted)
+
+
 def _mismatch(cause: str, schema: t.Schema, target: t.Schema, path: ObjectPath, span: Span | None) -> BindError:
+    nullable = tuple(t.Column(column.name, column.type.as_nullable()) for column in target)
     return BindError(
         "sink-schema-mismatch",
         f"Column types of query result and sink for '{path}' do not match.\nCause: {cause}\n\n"
-        f"Query schema: {_shown(schema)}\nSink schema:  {_shown(target)}",
+        f"Query schema: {_shown(schema)}\nSink schema:  {_shown(nullable)}",
         span,
     )
 
@@ -147,14 +229,27 @@ def _static_partition(context: BindContext, node: ast.Insert, table: CatalogTabl
     """Constant columns of ``PARTITION (dt = '2020-01-01')`` by name."""
     if node.partition is None:
         return {}
+    seen: set[str] = set()
+    physical = [column.name for column in physical_columns(table)]
     for entry in node.partition.entries:
-        if entry.name.text not in table.partition_keys:
+        name = entry.name.text
+        if name not in physical:
+            raise BindError(
+                "column-not-found",
+                f"Unknown target column '{name}'",
+                entry.name.span,
+                did_you_mean(name, table.partition_keys),
+            )
+        if name not in table.partition_keys:
             raise BindError(
                 "unknown-partition-column",
-                f"Table '{node.target}' has no partition column '{entry.name.text}'",
-                entry.span,
-                did_you_mean(entry.name.text, table.partition_keys),
+                f"Static partition column '{name}' should be in the partition keys list "
+                f"[{', '.join(table.partition_keys)}] for table '{context.catalogs.qualify(node.target.texts)}'.",
+                entry.name.span,
             )
+        if name in seen:
+            raise BindError("duplicate-column", f"Target column '{name}' is assigned more than once", entry.name.span)
+        seen.add(name)
     binder = ExpressionBinder(context, Scope(), "PARTITION")
     return {entry.name.text: binder.bind(entry.value) for entry in _static_entries(node) if entry.value is not None}
 
@@ -167,11 +262,13 @@ def _partition_text(context: BindContext, entry: ast.PartitionEntry) -> str:
     return str(bound.value)
 
 
-def _spread(rel: Rel, node: ast.Insert, table: CatalogTable, constants: dict[str, Expr]) -> Rel:
+def _spread(rel: Rel, node: ast.Insert, path: ObjectPath, table: CatalogTable, constants: dict[str, Expr]) -> Rel:
     """The query's columns at their places in the sink's row; constants of the partition and NULLs around them."""
     target = physical_columns(table)
     names = [column.name for column in target]
     listed = _listed(node, table, names) if node.columns else [name for name in names if name not in constants]
+    if len(listed) != len(rel.schema) and not node.columns:
+        raise _mismatch("Different number of columns.", rel.schema, target, path, node.query.span)
     if len(listed) != len(rel.schema):
         raise BindError(
             "insert-arity",
@@ -203,16 +300,12 @@ def _sink_value(column: t.Column, refs: dict[str, Expr], constants: dict[str, Ex
 def _listed(node: ast.Insert, table: CatalogTable, names: Sequence[str]) -> list[str]:
     listed: list[str] = []
     for column in node.columns:
-        if len(column.parts) > 1:
-            raise NotSupportedYetError("a nested column in the column list of INSERT", column.span)
-        name = column.last.text
-        found = table.column(name)
-        if found is None:
+        name = ".".join(column.texts)
+        found = table.column(name) if len(column.parts) == 1 else None
+        if found is None or found.kind is not ColumnKind.PHYSICAL:
             raise BindError(
                 "column-not-found", f"Unknown target column '{name}'", column.span, did_you_mean(name, names)
             )
-        if found.kind is not ColumnKind.PHYSICAL:
-            raise BindError("not-a-physical-column", f"Column '{name}' is computed: it takes no values", column.span)
         if name in listed:
             raise BindError("duplicate-column", f"Target column '{name}' is assigned more than once", column.span)
         listed.append(name)

@@ -41,6 +41,7 @@ class LikeRules:
     def of(cls, like: ast.TableLike) -> LikeRules:
         """The rules that a LIKE clause says."""
         strategies = dict(_DEFAULTS)
+        _refuse_repeated(like)
         for option in sorted(like.options, key=lambda option: option.feature is not ast.LikeFeature.ALL):
             if option.feature is ast.LikeFeature.ALL:
                 if option.strategy is ast.MergeStrategy.OVERWRITING:
@@ -88,5 +89,13 @@ class LikeRules:
         return source.options
 
 
+def _refuse_repeated(like: ast.TableLike) -> None:
+    for i, option in enumerate(like.options):
+        if any(option.feature is earlier.feature for earlier in like.options[:i]):
+            raise BindError("like-option", "Each like option feature can be declared only once.", option.span)
+
+
 def _no_such(option: ast.LikeOption) -> BindError:
-    return BindError("like-option", f"Illegal merging strategy: {option.strategy} {option.feature}", option.span)
+    return BindError(
+        "like-option", f"Illegal merging strategy '{option.strategy}' for '{option.feature}' option.", option.span
+    )

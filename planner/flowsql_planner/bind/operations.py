@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from flowsql_core.catalog import CatalogDatabase, CatalogTable, CatalogView, ObjectPath
+from flowsql_core.catalog import (
+    CatalogDatabase,
+    CatalogFunction,
+    CatalogPartition,
+    CatalogTable,
+    CatalogView,
+    ObjectPath,
+)
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Schema
@@ -158,12 +165,22 @@ class DropDatabase:
 
 @record
 class CreateCatalog:
-    """CREATE CATALOG of type ``generic_in_memory``."""
+    """CREATE CATALOG; its options are checked when it is made."""
 
     name: str
     options: tuple[tuple[str, str], ...]
     comment: str | None = None
     if_not_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class AlterCatalog:
+    """ALTER CATALOG: its options and comment from now on."""
+
+    name: str
+    options: tuple[tuple[str, str], ...]
+    comment: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -190,6 +207,118 @@ class UseDatabase:
 
     catalog: str
     name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class AddPartitions:
+    """ALTER TABLE ... ADD PARTITION."""
+
+    path: ObjectPath
+    partitions: tuple[CatalogPartition, ...]
+    if_not_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class DropPartitions:
+    """ALTER TABLE ... DROP PARTITION."""
+
+    path: ObjectPath
+    partitions: tuple[CatalogPartition, ...]
+    if_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class CreateFunction:
+    """CREATE [TEMPORARY [SYSTEM]] FUNCTION; ``path`` counts by its name alone if ``system``."""
+
+    path: ObjectPath
+    function: CatalogFunction
+    temporary: bool = False
+    system: bool = False
+    if_not_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class AlterFunction:
+    """ALTER FUNCTION of a permanent one."""
+
+    path: ObjectPath
+    function: CatalogFunction
+    if_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class DropFunction:
+    """DROP [TEMPORARY [SYSTEM]] FUNCTION."""
+
+    path: ObjectPath
+    temporary: bool = False
+    system: bool = False
+    if_exists: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class LoadModule:
+    """LOAD MODULE."""
+
+    name: str
+    options: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class UnloadModule:
+    """UNLOAD MODULE."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class UseModules:
+    """USE MODULES."""
+
+    names: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class CompilePlan:
+    """COMPILE PLAN, and COMPILE AND EXECUTE PLAN (``execute``): the job of ``inserts`` as a file."""
+
+    path: str
+    inserts: tuple[Insert, ...]
+    if_not_exists: bool = False
+    execute: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class ExecutePlan:
+    """EXECUTE PLAN: run the job of a file."""
+
+    path: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class AnalyzeTable:
+    """ANALYZE TABLE: run ``queries`` (one row each) and store what they found.
+
+    ``partitions``: the partition each query is about; empty for a table without. ``columns``: names in the order of the
+    answer's groups.
+    """
+
+    path: ObjectPath
+    query: Query
+    columns: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -244,9 +373,18 @@ DdlOperation = (
     | AlterDatabase
     | DropDatabase
     | CreateCatalog
+    | AlterCatalog
     | DropCatalog
     | UseCatalog
     | UseDatabase
+    | AddPartitions
+    | DropPartitions
+    | CreateFunction
+    | AlterFunction
+    | DropFunction
+    | LoadModule
+    | UnloadModule
+    | UseModules
 )
 
 Operation = (
@@ -263,5 +401,8 @@ Operation = (
     | ResetOption
     | ClientCommand
     | NoOperation
+    | CompilePlan
+    | ExecutePlan
+    | AnalyzeTable
     | DdlOperation
 )

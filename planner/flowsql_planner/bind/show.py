@@ -6,16 +6,21 @@ import re
 from collections.abc import Iterable
 from typing import assert_never
 
-from flowsql_core.catalog import CatalogObject, CatalogTable, CatalogView, ColumnKind, TableColumn
+from flowsql_core.catalog import Catalog, CatalogObject, CatalogTable, CatalogView, ColumnKind, TableColumn
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.functions.registry import definitions, is_aggregate
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.operations import Rows
-from flowsql_planner.bind.unparse import text_literal
-from flowsql_planner.catalog.manager import Resolved, quoted
-from flowsql_planner.catalog.schema import Options, resolved_type
+from flowsql_planner.bind.partition import not_partitioned, partition_values
+from flowsql_planner.bind.show_create import metadata_text
+from flowsql_planner.catalog.core_module import CORE_FUNCTIONS
+from flowsql_planner.catalog.manager import Resolved
+from flowsql_planner.catalog.memory import missing_object
+from flowsql_planner.catalog.modules import CORE
+from flowsql_planner.catalog.schema import resolved_type
 
 _DESCRIBE = (
     t.Column("name", t.STRING),
@@ -29,27 +34,102 @@ _COMMENT = t.Column("comment", t.STRING)
 
 
 def bind_show(context: BindContext, node: ast.Show) -> Rows:
-    """SHOW CATALOGS, DATABASES, TABLES, VIEWS, COLUMNS."""
+    """SHOW of anything that a catalog or a session lists."""
     catalogs = context.catalogs
     match node.kind:
         case ast.ShowKind.CATALOGS:
             return _names("catalog name", catalogs.catalog_names(), node.like)
         case ast.ShowKind.DATABASES:
-            catalog = catalogs.current_catalog if node.place is None else node.place.last.text
-            return _names("database name", catalogs.catalog(catalog, _at(node.place)).databases(), node.like)
+            catalog = catalogs.current_catalog if node.place is None else _catalog_name(node.place)
+            return _names("database name", _catalog(context, catalog, node.place).databases(), node.like)
         case ast.ShowKind.TABLES | ast.ShowKind.VIEWS:
-            catalog, database = _place(context, node.place)
-            if catalogs.catalog(catalog, _at(node.place)).database(database) is None:
-                raise BindError(
-                    "database-not-found", f"Database '{catalog}'.'{database}' doesn't exist.", _at(node.place)
-                )
+            catalog, database = _database(context, node.place)
             only = CatalogView if node.kind is ast.ShowKind.VIEWS else None
             title = "view name" if only is not None else "table name"
             return _names(title, catalogs.object_names(catalog, database, only), node.like)
         case ast.ShowKind.COLUMNS:
             assert node.place is not None
             return _describe_rows(_existing(context, node.place).value, node.like)
+        case ast.ShowKind.PARTITIONS:
+            return _partitions(context, node)
+        case ast.ShowKind.FUNCTIONS | ast.ShowKind.USER_FUNCTIONS:
+            return _functions(context, node)
+        case ast.ShowKind.MODULES:
+            return _texts("module name", catalogs.modules.used)
+        case ast.ShowKind.FULL_MODULES:
+            schema = (t.Column("module name", t.STRING), t.Column("used", t.BOOLEAN))
+            return Rows(schema, tuple(catalogs.modules.full()))
+        case (
+            ast.ShowKind.MATERIALIZED_TABLES | ast.ShowKind.MODELS | ast.ShowKind.PROCEDURES | ast.ShowKind.CONNECTIONS
+        ):
+            # None can be created, so there are none.
+            _database(context, node.place)
+            return _texts(_EMPTY_TITLES[node.kind], ())
+        case ast.ShowKind.JARS:
+            return _texts("jars", ())
     raise NotSupportedYetError(f"SHOW {node.kind.value}", node.span)
+
+
+_EMPTY_TITLES = {
+    ast.ShowKind.MATERIALIZED_TABLES: "materialized table",
+    ast.ShowKind.MODELS: "model name",
+    ast.ShowKind.PROCEDURES: "procedure name",
+    ast.ShowKind.CONNECTIONS: "connection name",
+}
+
+
+def _catalog_name(place: ast.Identifier) -> str:
+    if len(place.parts) > 1:
+        raise BindError(
+            "bad-identifier",
+            f"Show databases from/in identifier [ {place} ] format error, catalog must be a single part identifier.",
+            place.span,
+        )
+    return place.last.text
+
+
+def _catalog(context: BindContext, name: str, place: ast.Identifier | None) -> Catalog:
+    found = context.catalogs.find_catalog(name)
+    if found is None:
+        hint = did_you_mean(name, context.catalogs.catalog_names())
+        raise BindError("catalog-not-found", f"Catalog {name} does not exist", _at(place), hint)
+    return found
+
+
+def _database(context: BindContext, place: ast.Identifier | None) -> tuple[str, str]:
+    """The database that FROM or IN names (else the current one), which must exist."""
+    catalog, database = _place(context, place)
+    store = _catalog(context, catalog, place)
+    if store.database(database) is None:
+        hint = did_you_mean(database, store.databases())
+        raise BindError("database-not-found", f"Database '{catalog}'.'{database}' doesn't exist.", _at(place), hint)
+    return catalog, database
+
+
+def _partitions(context: BindContext, node: ast.Show) -> Rows:
+    assert node.place is not None
+    path = context.catalogs.qualify(node.place.texts)
+    found = context.catalogs.lookup(path)
+    if found is None:
+        hint = did_you_mean(path.name, context.catalogs.object_names(path.catalog, path.database))
+        error = missing_object(f"{path.database}.{path.name}", path.catalog)
+        raise BindError(error.code, error.message, node.place.span, hint)
+    if not isinstance(found.value, CatalogTable) or not found.value.partition_keys:
+        raise not_partitioned(path, node.place.span)
+    wanted = set(() if node.partition is None else partition_values(node.partition))
+    known = context.catalogs.catalog(path.catalog).details(path.database, path.name).partitions
+    return _texts("partition name", [p.name for p in known if wanted <= set(p.values)])
+
+
+def _functions(context: BindContext, node: ast.Show) -> Rows:
+    catalogs = context.catalogs
+    catalog, database = _place(context, node.place)
+    if node.place is not None:
+        _catalog(context, catalog, node.place)
+    names = set(catalogs.functions.names(catalog, database))
+    if node.kind is ast.ShowKind.FUNCTIONS and CORE in catalogs.modules.used:
+        names.update(CORE_FUNCTIONS)
+    return _names("function name", sorted(names), node.like)
 
 
 def bind_show_current(context: BindContext, node: ast.ShowCurrent) -> Rows:
@@ -64,39 +144,82 @@ def bind_show_current(context: BindContext, node: ast.ShowCurrent) -> Rows:
 
 
 def bind_describe(context: BindContext, node: ast.Describe) -> Rows:
-    """DESCRIBE of a table or view: a row a column."""
-    if node.kind is not ast.DescribeKind.TABLE:
-        raise NotSupportedYetError(f"DESCRIBE {node.kind.value}", node.span)
-    return _describe_rows(_existing(context, node.name).value, None)
+    """DESCRIBE of a table or view: a row a column; of a catalog, database or function: a row a property."""
+    match node.kind:
+        case ast.DescribeKind.TABLE:
+            return _describe_rows(_existing(context, node.name).value, None)
+        case ast.DescribeKind.CATALOG:
+            return _describe_catalog(context, node)
+        case ast.DescribeKind.DATABASE:
+            return _describe_database(context, node)
+        case ast.DescribeKind.FUNCTION:
+            return _describe_function(context, node)
+    raise NotSupportedYetError(f"DESCRIBE {node.kind.value}", node.span)
 
 
-def bind_show_create(context: BindContext, node: ast.ShowCreate) -> Rows:
-    """SHOW CREATE TABLE, VIEW or CATALOG: one text."""
-    if node.kind is ast.ShowCreateKind.CATALOG:
-        name = node.name.last.text
-        context.catalogs.catalog(name, node.name.span)
-        options = _with_clause(context.catalogs.catalog_options(name))
-        return _texts("result", [f"CREATE CATALOG {t.quote_identifier(name)}\n{options}"])
-    if node.kind not in (ast.ShowCreateKind.TABLE, ast.ShowCreateKind.VIEW):
-        raise NotSupportedYetError(f"SHOW CREATE {node.kind.value}", node.span)
-    found = _existing(context, node.name)
-    is_table = isinstance(found.value, CatalogTable)
-    if is_table and node.kind is ast.ShowCreateKind.VIEW:
+def _infos(rows: Iterable[tuple[str, str | None]]) -> Rows:
+    return Rows((t.Column("info name", t.STRING), t.Column("info value", t.STRING)), tuple(rows))
+
+
+def _describe_catalog(context: BindContext, node: ast.Describe) -> Rows:
+    name = node.name.last.text
+    descriptor = context.catalogs.descriptor(name, node.name.span)
+    options = dict(descriptor.options)
+    rows = [("name", name), ("type", options.pop("type", None)), ("comment", descriptor.comment)]
+    if node.extended:
+        rows += [(f"option:{key}", value) for key, value in sorted(options.items())]
+    return _infos(rows)
+
+
+def _describe_database(context: BindContext, node: ast.Describe) -> Rows:
+    catalog, name = context.database_path(node.name)
+    database = context.catalogs.require_database(catalog, name, node.name.span)
+    rows = [("catalog", catalog), ("name", name), ("comment", database.comment)]
+    if node.extended:
+        rows += [(f"option:{key}", value) for key, value in sorted(database.properties.items())]
+    return _infos(rows)
+
+
+def _describe_function(context: BindContext, node: ast.Describe) -> Rows:
+    """Kind and signature are told where FlowSQL has the function; Flink's other names are only known."""
+    name = node.name.last.text
+    functions = context.catalogs.functions
+    is_core = len(node.name.parts) == 1 and name.lower() in {known.lower() for known in CORE_FUNCTIONS}
+    user = functions.find_system(name) if is_core else functions.find(node.name.texts)
+    if user is not None:
+        temporary = str(functions.is_temporary(node.name.texts)).lower()
+        rows = [("is system function", "false"), ("is temporary", temporary)]
+        if node.extended:
+            rows += [("kind", "SCALAR"), ("language", user.language), ("class name", user.class_name)]
+        return _infos(rows)
+    if not is_core:
+        quoted_name = ".".join(f"`{part}`" for part in node.name.texts)
+        known = [*CORE_FUNCTIONS, *functions.names(*_place(context, None))]
         raise BindError(
-            "not-a-view",
-            f"SHOW CREATE VIEW is only supported for views, but {found.path} is a table. Please use SHOW CREATE TABLE "
-            "instead.",
+            "function-not-found",
+            f"Function with the identifier '{quoted_name}' doesn't exist.",
             node.name.span,
+            did_you_mean(name, known),
         )
-    if not is_table and node.kind is ast.ShowCreateKind.TABLE:
-        raise BindError(
-            "not-a-table",
-            f"SHOW CREATE TABLE is only supported for tables, but {found.path} is a view. Please use SHOW CREATE VIEW "
-            "instead.",
-            node.name.span,
-        )
-    text = _create_table(found, found.value) if isinstance(found.value, CatalogTable) else _create_view(found)
-    return _texts("result", [text])
+    rows = [("is system function", "true"), ("is temporary", "false")]
+    return _infos([*rows, *(_core_function(name) if node.extended else ())])
+
+
+def _core_function(name: str) -> list[tuple[str, str | None]]:
+    upper = name.upper()
+    if is_aggregate(upper):
+        return [("kind", "AGGREGATE"), ("requirements", "[]"), ("is deterministic", "true")]
+    overloads = [definition for definition in definitions() if definition.name == upper]
+    if not overloads:
+        return []
+    deterministic = str(all(definition.deterministic for definition in overloads)).lower()
+    signature = "\n".join(dict.fromkeys(definition.signature.form() for definition in overloads))
+    return [
+        ("kind", "SCALAR"),
+        ("requirements", "[]"),
+        ("is deterministic", deterministic),
+        ("signature", signature),
+    ]
 
 
 def _existing(context: BindContext, name: ast.Identifier) -> Resolved:
@@ -184,95 +307,6 @@ def _extras(column: TableColumn) -> str | None:
         case ColumnKind.COMPUTED:
             return f"AS {column.expression}"
         case ColumnKind.METADATA:
-            return _metadata(column)
+            return metadata_text(column)
         case _:
             assert_never(column.kind)
-
-
-def _metadata(column: TableColumn) -> str:
-    source = "" if column.metadata_key is None else f" FROM {text_literal(column.metadata_key)}"
-    return f"METADATA{source}{' VIRTUAL' * column.virtual}"
-
-
-# SHOW CREATE
-
-
-def _create_table(found: Resolved, table: CatalogTable) -> str:
-    lines = [_column_line(column) for column in table.columns]
-    if table.watermark is not None:
-        rowtime = t.quote_identifier(table.watermark.rowtime)
-        lines.append(f"WATERMARK FOR {rowtime} AS {table.watermark.expression}")
-    if table.primary_key:
-        name = "" if table.primary_key_name is None else f"CONSTRAINT {t.quote_identifier(table.primary_key_name)} "
-        lines.append(f"{name}PRIMARY KEY ({_quoted_list(table.primary_key)}) NOT ENFORCED")
-    text = f"CREATE {'TEMPORARY ' * found.temporary}TABLE {quoted(found.path)} (\n  " + ",\n  ".join(lines) + "\n)\n"
-    if table.comment is not None:
-        text += f"COMMENT {text_literal(table.comment)}\n"
-    if table.distribution is not None:
-        text += f"{table.distribution}\n"
-    if table.partition_keys:
-        text += f"PARTITIONED BY ({_quoted_list(table.partition_keys)})\n"
-    return text + _with_clause(table.options)
-
-
-def _create_view(found: Resolved) -> str:
-    view = found.value
-    assert isinstance(view, CatalogView)
-    columns = ",\n  ".join(t.quote_identifier(column.name) for column in view.columns)
-    comment = "" if view.comment is None else f"COMMENT {text_literal(view.comment)}\n"
-    head = f"CREATE {'TEMPORARY ' * found.temporary}VIEW {quoted(found.path)}"
-    return f"{head} (\n  {columns}\n)\n{comment}AS {view.expanded_query}\n"
-
-
-def _column_line(column: TableColumn) -> str:
-    name = t.quote_identifier(column.name)
-    match column.kind:
-        case ColumnKind.PHYSICAL:
-            line = f"{name} {serializable(column.type)}"
-        case ColumnKind.METADATA:
-            line = f"{name} {serializable(column.type)} {_metadata(column)}"
-        case ColumnKind.COMPUTED:
-            line = f"{name} AS {column.expression}"
-        case _:
-            assert_never(column.kind)
-    return line if column.comment is None else f"{line} COMMENT {text_literal(column.comment)}"
-
-
-def _quoted_list(names: Iterable[str]) -> str:
-    return ", ".join(t.quote_identifier(name) for name in names)
-
-
-def _with_clause(options: Options) -> str:
-    if not options:
-        return ""
-    lines = ",\n".join(f"  {text_literal(key)} = {text_literal(value)}" for key, value in sorted(options))
-    return f"WITH (\n{lines}\n)\n"
-
-
-def serializable(type_: t.LogicalType) -> str:
-    """A type as DDL text without abbreviations (Flink's ``asSerializableString``)."""
-    match type_:
-        case t.VarCharType(length=length):
-            text = f"VARCHAR({length})"
-        case t.VarBinaryType(length=length):
-            text = f"VARBINARY({length})"
-        case t.TimestampType(precision=precision):
-            text = f"TIMESTAMP({precision})"
-        case t.TimestampLtzType(precision=precision):
-            text = f"TIMESTAMP({precision}) WITH LOCAL TIME ZONE"
-        case t.ArrayType(element=element):
-            text = f"ARRAY<{serializable(element)}>"
-        case t.MultisetType(element=element):
-            text = f"MULTISET<{serializable(element)}>"
-        case t.MapType(key=key, value=value):
-            text = f"MAP<{serializable(key)}, {serializable(value)}>"
-        case t.RowType(fields=fields):
-            text = f"ROW<{', '.join(_field(field) for field in fields)}>"
-        case _:
-            text = type_.text()
-    return text if type_.nullable else f"{text} NOT NULL"
-
-
-def _field(field: t.Field) -> str:
-    comment = "" if field.description is None else f" {text_literal(field.description)}"
-    return f"{t.quote_identifier(field.name)} {serializable(field.type)}{comment}"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
-from flowsql_core.catalog import CatalogDatabase, CatalogTable, CatalogView
+from flowsql_core.catalog import CatalogDatabase
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError
 from flowsql_core.span import Span
 from flowsql_grammar import ast
@@ -61,7 +60,7 @@ def _bind(statement: ast.Statement, context: BindContext) -> op.Operation:
         case ast.UseCatalog(name):
             return op.UseCatalog(name.text, statement.span)
         case ast.UseDatabase(name):
-            catalog, database = _database_path(context, name)
+            catalog, database = context.database_path(name)
             return op.UseDatabase(catalog, database, name.span)
         case ast.ClientCommand(kind):
             return op.ClientCommand(kind.value)
@@ -88,7 +87,9 @@ def _show(statement: ast.Show | ast.ShowCurrent | ast.ShowCreate | ast.Describe,
         case ast.ShowCurrent():
             return show.bind_show_current(context, statement)
         case ast.ShowCreate():
-            return show.bind_show_create(context, statement)
+            from flowsql_planner.bind.show_create import bind_show_create
+
+            return bind_show_create(context, statement)
         case ast.Describe():
             return show.bind_describe(context, statement)
         case _:
@@ -100,15 +101,49 @@ def _bind_ddl(statement: ast.Statement, context: BindContext) -> op.Operation:
         case ast.CreateTable() | ast.CreateView():
             return _create(statement, context)
         case ast.CreateDatabase(name, options, comment, if_not_exists):
-            catalog, database = _database_path(context, name)
+            catalog, database = context.database_path(name)
             made = CatalogDatabase(comment, {option.key: option.value for option in options})
             return op.CreateDatabase(catalog, database, made, if_not_exists, name.span)
-        case ast.CreateCatalog():
-            return _create_catalog(statement)
+        case ast.CreateCatalog(name, options, comment, if_not_exists):
+            pairs = tuple((option.key, option.value) for option in options)
+            return op.CreateCatalog(name.text, pairs, comment, if_not_exists, name.span)
         case ast.Alter():
             return _alter(statement, context)
         case ast.Drop():
             return _drop(statement, context)
+        case ast.UseModules(names):
+            return op.UseModules(tuple(name.text for name in names), statement.span)
+        case ast.LoadModule(name, options):
+            return op.LoadModule(name.text, tuple((option.key, option.value) for option in options), name.span)
+        case ast.UnloadModule(name):
+            return op.UnloadModule(name.text, name.span)
+        case ast.ExecutePlan(path):
+            return op.ExecutePlan(path, statement.span)
+        case ast.AnalyzeTable():
+            from flowsql_planner.bind.analyze import bind_analyze
+
+            return bind_analyze(context, statement)
+    return _define(statement, context)
+
+
+def _define(statement: ast.Statement, context: BindContext) -> op.Operation:
+    from flowsql_planner.bind import definitions
+
+    match statement:
+        case ast.CreateFunction():
+            return definitions.bind_create_function(context, statement)
+        case ast.AlterFunction():
+            return definitions.bind_alter_function(context, statement)
+        case ast.CompilePlan() | ast.CompileAndExecutePlan():
+            return definitions.bind_compile_plan(statement, _bind(statement.statement, context))
+        case ast.AddJar() | ast.RemoveJar():
+            raise definitions.refuse_java(statement)
+        case ast.Call():
+            raise definitions.bind_call(statement)
+        case ast.Truncate() | ast.Update() | ast.Delete():
+            from flowsql_planner.bind.insert import refuse_row_change
+
+            raise refuse_row_change(context, statement, _words(statement))
     raise NotSupportedYetError(_words(statement), statement.span)
 
 
@@ -129,25 +164,6 @@ def _explain(
     return op.Explain(bound, tuple(detail.value for detail in details))
 
 
-def _database_path(context: BindContext, name: ast.Identifier) -> tuple[str, str]:
-    match name.texts:
-        case (database,):
-            return context.catalogs.current_catalog, database
-        case (catalog, database):
-            return catalog, database
-    raise BindError("bad-identifier", f"'{name}' is no database", name.span)
-
-
-def _create_catalog(node: ast.CreateCatalog) -> op.CreateCatalog:
-    options = tuple((option.key, option.value) for option in node.options)
-    kind = dict(options).get("type")
-    if kind is None:
-        raise BindError("catalog-type", "Catalog options do not contain an option key 'type'.", node.span)
-    if kind != "generic_in_memory":
-        raise NotSupportedYetError(f"a catalog of type '{kind}'", node.span, "'type' = 'generic_in_memory'")
-    return op.CreateCatalog(node.name.text, options, node.comment, node.if_not_exists, node.span)
-
-
 def _drop(node: ast.Drop, context: BindContext) -> op.Operation:
     match node.kind:
         case ast.ObjectKind.TABLE:
@@ -157,59 +173,21 @@ def _drop(node: ast.Drop, context: BindContext) -> op.Operation:
             path = context.catalogs.qualify(node.name.texts)
             return op.DropView(path, node.temporary, node.if_exists, node.name.span)
         case ast.ObjectKind.DATABASE:
-            catalog, database = _database_path(context, node.name)
+            catalog, database = context.database_path(node.name)
             return op.DropDatabase(catalog, database, node.if_exists, bool(node.cascade), node.name.span)
         case ast.ObjectKind.CATALOG:
             return op.DropCatalog(node.name.last.text, node.if_exists, node.name.span)
+        case ast.ObjectKind.FUNCTION:
+            from flowsql_planner.bind.definitions import bind_drop_function
+
+            return bind_drop_function(context, node)
     raise NotSupportedYetError(f"DROP {node.kind.value}", node.span)
 
 
-# ALTER
-
-
 def _alter(node: ast.Alter, context: BindContext) -> op.Operation:
-    match node.kind:
-        case ast.ObjectKind.DATABASE if isinstance(node.action, ast.SetOptions):
-            catalog, database = _database_path(context, node.name)
-            old = context.catalogs.require_database(catalog, database, node.name.span)
-            properties = {**old.properties, **{option.key: option.value for option in node.action.options}}
-            return op.AlterDatabase(catalog, database, replace(old, properties=properties), node.name.span)
-        case ast.ObjectKind.TABLE | ast.ObjectKind.VIEW:
-            return _alter_object(node, context)
-    raise NotSupportedYetError(f"ALTER {node.kind.value}", node.span)
+    from flowsql_planner.bind import alter_object
 
-
-def _alter_object(node: ast.Alter, context: BindContext) -> op.Operation:
-    path = context.catalogs.qualify(node.name.texts)
-    found = context.catalogs.lookup(path)
-    wanted = CatalogTable if node.kind is ast.ObjectKind.TABLE else CatalogView
-    if found is None or not isinstance(found.value, wanted):
-        if node.if_exists:
-            return op.NoOperation()
-        word = node.kind.value.capitalize()
-        raise BindError("table-not-found", f"{word} with identifier '{path}' does not exist.", node.name.span)
-    match node.action, found.value:
-        case ast.RenameObject(name), _:
-            return op.AlterObject(path, None, name.last.text, found.temporary, node.name.span)
-        case ast.SetOptions(options), CatalogTable() as table:
-            merged = {**dict(table.options), **{option.key: option.value for option in options}}
-            changed = replace(table, options=tuple(merged.items()))
-            return op.AlterObject(path, changed, None, found.temporary, node.name.span)
-        case ast.ResetOptions(keys), CatalogTable() as table:
-            if "connector" in keys:
-                raise BindError("reset-connector", "ALTER TABLE RESET does not support changing 'connector'", node.span)
-            kept = tuple(item for item in table.options if item[0] not in keys)
-            return op.AlterObject(path, replace(table, options=kept), None, found.temporary, node.name.span)
-        case ast.SetQuery(query), CatalogView() as view:
-            from flowsql_planner.bind.ddl import make_view
-
-            as_written = ast.CreateView(node.name, query, comment=view.comment, span=node.span)
-            return op.AlterObject(path, make_view(context, as_written), None, found.temporary, node.name.span)
-    if isinstance(found.value, CatalogTable):
-        from flowsql_planner.bind.alter import alter_table
-
-        return op.AlterObject(path, alter_table(context, found.value, node), None, found.temporary, node.name.span)
-    raise NotSupportedYetError(f"ALTER VIEW {type(node.action).__name__}", node.span)
+    return alter_object.bind_alter(node, context)
 
 
 _WORDS: dict[type[ast.Node], str] = {

@@ -6,6 +6,8 @@ Temporary tables and views shadow permanent ones of the same path. Error texts a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from flowsql_core.catalog import (
     Catalog,
@@ -19,6 +21,11 @@ from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_planner.catalog.memory import GenericInMemoryCatalog, existing_object
+
+if TYPE_CHECKING:
+    from flowsql_planner.catalog.functions import FunctionManager
+    from flowsql_planner.catalog.modules import ModuleManager
+    from flowsql_planner.catalog.store import CatalogDescriptor, CatalogStore
 
 DEFAULT_CATALOG = "default_catalog"
 DEFAULT_DATABASE = "default_database"
@@ -36,64 +43,127 @@ class Resolved:
 class CatalogManager:
     """The catalogs of one session. Not thread-safe: a session executes one statement at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: CatalogStore | None = None) -> None:
         self._catalogs: dict[str, Catalog] = {
             DEFAULT_CATALOG: GenericInMemoryCatalog(DEFAULT_CATALOG, DEFAULT_DATABASE)
         }
         self._default_databases: dict[str, str] = {DEFAULT_CATALOG: DEFAULT_DATABASE}
-        self._catalog_options: dict[str, tuple[tuple[str, str], ...]] = {DEFAULT_CATALOG: ()}
+        self._given_store = store
         self._temporary: dict[ObjectPath, CatalogObject] = {}
         self.current_catalog = DEFAULT_CATALOG
         self.current_database = DEFAULT_DATABASE
+
+    @cached_property
+    def store(self) -> CatalogStore:
+        """Definitions of the catalogs that CREATE CATALOG made, in this session or (kind ``file``) in others."""
+        from flowsql_planner.catalog.store import MemoryCatalogStore
+
+        return self._given_store or MemoryCatalogStore()
+
+    @cached_property
+    def functions(self) -> FunctionManager:
+        """User functions of the session."""
+        from flowsql_planner.catalog.functions import FunctionManager
+
+        return FunctionManager(self)
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether there may be user functions: one was made here, or a catalog outlives the session."""
+        return "functions" in self.__dict__ or self._has_store
+
+    @cached_property
+    def modules(self) -> ModuleManager:
+        """Modules of system functions."""
+        from flowsql_planner.catalog.modules import ModuleManager
+
+        return ModuleManager()
 
     # Catalogs
 
     def catalog_names(self) -> list[str]:
         """Names, sorted."""
-        return sorted(self._catalogs)
+        return sorted({*self._catalogs, *(self.store.names() if self._has_store else ())})
+
+    @property
+    def _has_store(self) -> bool:
+        return self._given_store is not None or "store" in self.__dict__
+
+    def find_catalog(self, name: str) -> Catalog | None:
+        """A catalog by name; one that only the store knows is made now."""
+        found = self._catalogs.get(name)
+        if found is None and self._has_store:
+            descriptor = self.store.get(name)
+            if descriptor is not None:
+                from flowsql_planner.catalog.factory import create_catalog
+
+                found, self._default_databases[name] = create_catalog(name, descriptor.options)
+                self._catalogs[name] = found
+        return found
 
     def catalog(self, name: str, at: Span | None = None) -> Catalog:
         """A catalog by name; BindError when there is none."""
-        found = self._catalogs.get(name)
+        found = self.find_catalog(name)
         if found is None:
             raise BindError(
                 "catalog-not-found",
                 f"A catalog with name [{name}] does not exist.",
                 at,
-                did_you_mean(name, self._catalogs),
+                did_you_mean(name, self.catalog_names()),
             )
         return found
 
-    def register_catalog(
-        self,
-        name: str,
-        catalog: Catalog,
-        default_database: str,
-        options: tuple[tuple[str, str], ...] = (),
-        at: Span | None = None,
-    ) -> None:
+    def register_catalog(self, name: str, catalog: Catalog, default_database: str, at: Span | None = None) -> None:
         """Add a catalog; BindError when the name is taken."""
-        if name in self._catalogs:
+        if name in self.catalog_names():
             raise BindError("catalog-exists", f"Catalog {name} already exists.", at)
         self._catalogs[name] = catalog
         self._default_databases[name] = default_database
-        self._catalog_options[name] = options
+
+    def create_catalog(self, name: str, descriptor: CatalogDescriptor, at: Span | None = None) -> None:
+        """CREATE CATALOG: make it and keep its definition."""
+        if name in self.catalog_names():
+            raise BindError("catalog-exists", f"Catalog {name} already exists.", at)
+        from flowsql_planner.catalog.factory import create_catalog
+
+        self.register_catalog(name, *create_catalog(name, descriptor.options, at), at)
+        self.store.put(name, descriptor)
+
+    def descriptor(self, name: str, at: Span | None = None) -> CatalogDescriptor:
+        """The definition of a catalog that CREATE CATALOG made."""
+        found = self.store.get(name)
+        if found is None:
+            hint = did_you_mean(name, self.store.names())
+            raise BindError("catalog-not-found", f"Cannot obtain metadata information from Catalog {name}.", at, hint)
+        return found
+
+    def alter_catalog(self, name: str, descriptor: CatalogDescriptor, at: Span | None = None) -> None:
+        """Replace a catalog's definition. A catalog in memory keeps its objects; others are opened anew."""
+        from flowsql_planner.catalog.factory import create_catalog
+
+        made, default = create_catalog(name, descriptor.options, at)
+        old = self._catalogs.get(name)
+        if isinstance(made, GenericInMemoryCatalog) and isinstance(old, GenericInMemoryCatalog):
+            if old.database(default) is None:
+                old.create_database(default, CatalogDatabase())
+            made = old
+        self._catalogs[name], self._default_databases[name] = made, default
+        self.store.put(name, descriptor)
 
     def unregister_catalog(self, name: str, if_exists: bool = False, at: Span | None = None) -> None:
         """Forget a catalog and its temporary objects."""
-        if name not in self._catalogs:
+        if name not in self.catalog_names():
             if if_exists:
                 return
-            raise BindError("catalog-not-found", f"Catalog {name} does not exist.", at)
+            hint = did_you_mean(name, self.catalog_names())
+            raise BindError("catalog-not-found", f"Catalog {name} does not exist.", at, hint)
         if name == self.current_catalog:
             raise BindError("catalog-in-use", "Cannot drop a catalog which is currently in use.", at)
-        del self._catalogs[name], self._default_databases[name], self._catalog_options[name]
+        self._catalogs.pop(name, None)
+        self._default_databases.pop(name, None)
+        self.store.remove(name)
         for path in [path for path in self._temporary if path.catalog == name]:
             del self._temporary[path]
-
-    def catalog_options(self, name: str) -> tuple[tuple[str, str], ...]:
-        """Options that the catalog was created with."""
-        return self._catalog_options[name]
 
     def use_catalog(self, name: str, at: Span | None = None) -> None:
         """Make a catalog current, and its default database."""
@@ -179,7 +249,7 @@ class CatalogManager:
         temporary = self._temporary.get(path)
         if temporary is not None:
             return Resolved(path, temporary, True)
-        store = self._catalogs.get(path.catalog)
+        store = self.find_catalog(path.catalog)
         value = None if store is None else store.get(path.database, path.name)
         return None if value is None else Resolved(path, value, False)
 
@@ -198,12 +268,10 @@ class CatalogManager:
             if path in self._temporary and not replace:
                 if if_not_exists:
                     return False
-                kind = "view" if isinstance(value, CatalogView) else "table"
-                raise BindError("table-exists", f"Temporary {kind} '{quoted(path)}' already exists", at)
-            self.catalog(path.catalog, at)
+                raise BindError("table-exists", f"Temporary table '{quoted(path)}' already exists", at)
             self._temporary[path] = value
             return True
-        store = self.catalog(path.catalog, at)
+        store = self._target_catalog(path.catalog, at)
         if store.database(path.database) is None:
             raise BindError(
                 "database-not-found",
@@ -218,6 +286,13 @@ class CatalogManager:
             raise BindError(error.code, error.message, at)
         store.put(path.database, path.name, value)
         return True
+
+    def _target_catalog(self, name: str, at: Span | None) -> Catalog:
+        found = self.find_catalog(name)
+        if found is None:
+            hint = did_you_mean(name, self.catalog_names())
+            raise BindError("catalog-not-found", f"Catalog {name} does not exist.", at, hint)
+        return found
 
     def alter(
         self,
@@ -241,9 +316,12 @@ class CatalogManager:
             self._temporary[target] = changed
             return
         store = self.catalog(path.catalog)
+        details = store.details(path.database, path.name) if target != path else None
         if target != path:
             store.drop(path.database, path.name)
         store.put(target.database, target.name, changed)
+        if details is not None:
+            store.put_details(target.database, target.name, details)
 
     def drop(
         self,
@@ -262,7 +340,7 @@ class CatalogManager:
                 del self._temporary[path]
             elif not if_exists:
                 raise BindError(
-                    "table-not-found", f"Temporary {word.lower()} with identifier '{path}' does not exist.", at
+                    "table-not-found", f"Temporary table or view with identifier '{path}' does not exist.", at
                 )
             return
         if isinstance(shadow, kind):
@@ -273,7 +351,7 @@ class CatalogManager:
                 at,
                 f"DROP TEMPORARY {word.upper()} drops it",
             )
-        store = self._catalogs.get(path.catalog)
+        store = self.find_catalog(path.catalog)
         found = None if store is None else store.get(path.database, path.name)
         if store is not None and isinstance(found, kind):
             store.drop(path.database, path.name)
@@ -292,7 +370,7 @@ class CatalogManager:
 
     def object_names(self, catalog: str, database: str, kind: type[CatalogView] | None = None) -> list[str]:
         """Names of tables and views (or of views alone) of a database, temporary ones with them, sorted."""
-        store = self._catalogs.get(catalog)
+        store = self.find_catalog(catalog)
         objects: dict[str, CatalogObject] = {}
         if store is not None and store.database(database) is not None:
             objects.update(store.objects(database))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowsql_core.catalog import CatalogDatabase, CatalogObject, CatalogTable
+from flowsql_core.catalog import CatalogDatabase, CatalogFunction, CatalogObject, CatalogTable, TableDetails
 from flowsql_core.errors import BindError
 
 
@@ -14,6 +14,8 @@ class GenericInMemoryCatalog:
         self.default_database = default_database
         self._databases: dict[str, CatalogDatabase] = {default_database: CatalogDatabase()}
         self._objects: dict[str, dict[str, CatalogObject]] = {default_database: {}}
+        self._details: dict[tuple[str, str], TableDetails] = {}
+        self._functions: dict[str, dict[str, CatalogFunction]] = {default_database: {}}
 
     def databases(self) -> list[str]:
         """Names, sorted."""
@@ -29,6 +31,7 @@ class GenericInMemoryCatalog:
             raise BindError("database-exists", f"Database {name} already exists in Catalog {self.name}.")
         self._databases[name] = database
         self._objects[name] = {}
+        self._functions[name] = {}
 
     def alter_database(self, name: str, database: CatalogDatabase) -> None:
         """Replace a database's comment and properties."""
@@ -45,6 +48,7 @@ class GenericInMemoryCatalog:
             )
         del self._databases[name]
         del self._objects[name]
+        del self._functions[name]
 
     def objects(self, database: str) -> dict[str, CatalogObject]:
         """Tables and views by name."""
@@ -63,6 +67,28 @@ class GenericInMemoryCatalog:
         removed = self._objects_of(database).pop(name, None)
         if removed is None:
             raise missing_object(f"{database}.{name}", self.name)
+        self._details.pop((database, name), None)
+
+    def details(self, database: str, name: str) -> TableDetails:
+        """Partitions and statistics of a table."""
+        return self._details.get((database, name), TableDetails())
+
+    def put_details(self, database: str, name: str, details: TableDetails) -> None:
+        """Replace them."""
+        self._details[database, name] = details
+
+    def functions(self, database: str) -> dict[str, CatalogFunction]:
+        """User functions by name."""
+        return dict(self._functions.get(database, {}))
+
+    def put_function(self, database: str, name: str, function: CatalogFunction) -> None:
+        """Add or replace a function."""
+        self._objects_of(database)
+        self._functions[database][name] = function
+
+    def drop_function(self, database: str, name: str) -> None:
+        """Remove a function."""
+        del self._functions[database][name]
 
     def _objects_of(self, database: str) -> dict[str, CatalogObject]:
         if database not in self._objects:

@@ -183,7 +183,8 @@ class Sort:
 class Sink:
     """INSERT INTO a table; the input's columns are cast to the table's physical columns already.
 
-    ``table`` None: the collected result of a SELECT (``name`` is then ``*anonymous_collect$n*``).
+    ``table`` None: the collected result of a SELECT (``name`` is then ``*anonymous_collect$n*``). ``on_conflict``: the
+    action of ON CONFLICT DO, if written.
     """
 
     input: Rel
@@ -193,6 +194,7 @@ class Sink:
     static_partition: tuple[tuple[str, str], ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    on_conflict: str | None = None
 
     @property
     def schema(self) -> Schema:

@@ -1,0 +1,121 @@
+"""CREATE, ALTER and DROP of functions; COMPILE PLAN; what only Java could do, refused with the Python way."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from flowsql_core.catalog import CatalogFunction, ObjectPath
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.span import Span
+from flowsql_grammar import ast
+from flowsql_planner.bind import operations as op
+from flowsql_planner.bind.context import BindContext
+
+#: Class name of a function whose text stands in the statement.
+INLINE = "<inline>"
+
+JavaOnly = ast.AddJar | ast.RemoveJar
+
+
+def bind_create_function(context: BindContext, node: ast.CreateFunction) -> op.CreateFunction:
+    """CREATE [TEMPORARY [SYSTEM]] FUNCTION ... LANGUAGE PYTHON."""
+    function = _function(node.class_name, node.language, node.span)
+    if node.resources:
+        raise _java_only("USING JAR takes Java archives", "put the module on PYTHONPATH", node.resources[0].span)
+    options = tuple((option.key, option.value) for option in node.options)
+    made = CatalogFunction(function.class_name, function.language, function.source, options)
+    path = _path(context, node.name, node.system)
+    return op.CreateFunction(path, made, node.temporary, node.system, node.if_not_exists, node.name.span)
+
+
+def bind_alter_function(context: BindContext, node: ast.AlterFunction) -> op.AlterFunction:
+    """ALTER FUNCTION of a permanent one: the others cannot be altered in Flink either."""
+    if node.temporary:
+        word = "system" if node.system else "catalog"
+        raise BindError(
+            "alter-temporary", f"Alter temporary {word} function is not supported", node.name.span, "drop and create it"
+        )
+    function = _function(node.class_name, node.language, node.span)
+    return op.AlterFunction(_path(context, node.name, False), function, node.if_exists, node.name.span)
+
+
+def bind_drop_function(context: BindContext, node: ast.Drop) -> op.DropFunction:
+    """DROP [TEMPORARY [SYSTEM]] FUNCTION."""
+    path = _path(context, node.name, node.system)
+    return op.DropFunction(path, node.temporary, node.system, node.if_exists, node.name.span)
+
+
+def _path(context: BindContext, name: ast.Identifier, system: bool) -> ObjectPath:
+    return context.catalogs.functions.qualify((name.last.text,) if system else name.texts)
+
+
+def _function(class_name: str, language: ast.FunctionLanguage | None, span: Span) -> CatalogFunction:
+    match language:
+        case ast.FunctionLanguage.PYTHON:
+            return _python_function(class_name, span)
+        case ast.FunctionLanguage.SQL:
+            raise BindError("function-language", "Unrecognized function language string SQL", span, "LANGUAGE PYTHON")
+        case ast.FunctionLanguage.JAVA | ast.FunctionLanguage.SCALA | None:
+            words = (
+                "LANGUAGE JAVA is the default: FlowSQL" if language is None else f"LANGUAGE {language.value}: FlowSQL"
+            )
+            raise _java_only(f"{words} has no JVM", "AS 'module.function' LANGUAGE PYTHON", span)
+        case _:
+            assert_never(language)
+
+
+def _python_function(text: str, span: Span) -> CatalogFunction:
+    """A dotted path ``package.module.name``; anything else is the text of the function itself."""
+    stripped = text.strip()
+    if all(part.isidentifier() for part in stripped.split(".")):
+        if "." not in stripped:
+            raise BindError(
+                "function-path",
+                f"'{stripped}' is no path of a Python function",
+                span,
+                "write 'module.function', or the function itself between $$ and $$",
+            )
+        return CatalogFunction(stripped)
+    try:
+        compile(text, INLINE, "exec")
+    except SyntaxError as error:
+        raise BindError(
+            "function-source", f"The source of the function is not Python: {error.msg} (line {error.lineno})", span
+        ) from None
+    return CatalogFunction(INLINE, source=text)
+
+
+def refuse_java(statement: JavaOnly) -> BindError:
+    """ADD JAR and REMOVE JAR."""
+    words = "ADD JAR" if isinstance(statement, ast.AddJar) else "REMOVE JAR"
+    return _java_only(
+        f"{words} takes Java archives", "install Python packages, or put them on PYTHONPATH", statement.span
+    )
+
+
+def _java_only(reason: str, python_way: str, at: Span) -> BindError:
+    return BindError("java-only", f"{reason}; FlowSQL runs Python.", at, python_way)
+
+
+def bind_call(node: ast.Call) -> BindError:
+    """CALL: no catalog of FlowSQL has procedures."""
+    return BindError(
+        "procedure-not-found", f"Procedure '{node.call.name}' not found: catalogs of FlowSQL have none.", node.span
+    )
+
+
+# Plans
+
+
+def bind_compile_plan(node: ast.CompilePlan | ast.CompileAndExecutePlan, bound: op.Operation) -> op.CompilePlan:
+    """COMPILE [AND EXECUTE] PLAN 'file' FOR INSERT or STATEMENT SET."""
+    match bound:
+        case op.Insert():
+            inserts: tuple[op.Insert, ...] = (bound,)
+        case op.StatementSet(many):
+            inserts = many
+        case _:
+            raise NotSupportedYetError("COMPILE PLAN of anything but INSERT and STATEMENT SET", node.span)
+    executes = isinstance(node, ast.CompileAndExecutePlan)
+    if_not_exists = isinstance(node, ast.CompilePlan) and node.if_not_exists
+    return op.CompilePlan(node.path, inserts, if_not_exists, executes, node.span)

@@ -1,0 +1,146 @@
+"""``FunctionManager``: user functions of a session, temporary and permanent ones. Names are compared in lower case.
+
+Resolution as in Flink: temporary system functions, system functions (not here), temporary functions of the catalog,
+functions of the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from flowsql_core.catalog import CatalogFunction, ObjectPath
+from flowsql_core.errors import BindError, did_you_mean
+from flowsql_core.span import Span
+
+if TYPE_CHECKING:
+    from flowsql_planner.catalog.manager import CatalogManager
+
+
+class FunctionManager:
+    """The functions that CREATE FUNCTION made."""
+
+    def __init__(self, catalogs: CatalogManager) -> None:
+        self._catalogs = catalogs
+        self._temporary: dict[ObjectPath, CatalogFunction] = {}
+        self._system: dict[str, CatalogFunction] = {}
+
+    def qualify(self, parts: Sequence[str]) -> ObjectPath:
+        """The full path of a function's name, its last part in lower case."""
+        path = self._catalogs.qualify(parts)
+        return ObjectPath(path.catalog, path.database, path.name.lower())
+
+    def find_system(self, name: str) -> CatalogFunction | None:
+        """A temporary system function: these come before all others."""
+        return self._system.get(name.lower())
+
+    def find(self, parts: Sequence[str]) -> CatalogFunction | None:
+        """The function of a name, system functions of FlowSQL apart."""
+        if len(parts) == 1 and (system := self.find_system(parts[0])) is not None:
+            return system
+        path = self.qualify(parts)
+        return self._temporary.get(path) or self._permanent(path)
+
+    def is_temporary(self, parts: Sequence[str]) -> bool:
+        """Whether a name stands for a temporary function."""
+        return (len(parts) == 1 and self.find_system(parts[0]) is not None) or self.qualify(parts) in self._temporary
+
+    def names(self, catalog: str, database: str) -> list[str]:
+        """Names that are visible in a database, sorted."""
+        store = self._catalogs.find_catalog(catalog)
+        found = {*self._system, *(store.functions(database) if store is not None else ())}
+        found.update(path.name for path in self._temporary if (path.catalog, path.database) == (catalog, database))
+        return sorted(found)
+
+    # Changes
+
+    def create_system(self, name: str, function: CatalogFunction, if_not_exists: bool, at: Span | None) -> None:
+        """CREATE TEMPORARY SYSTEM FUNCTION."""
+        if name.lower() in self._system:
+            if if_not_exists:
+                return
+            raise BindError(
+                "function-exists",
+                f"Could not register temporary system function. A function named '{name.lower()}' does already exist.",
+                at,
+            )
+        self._system[name.lower()] = function
+
+    def create(
+        self, path: ObjectPath, function: CatalogFunction, temporary: bool, if_not_exists: bool, at: Span | None
+    ) -> None:
+        """CREATE [TEMPORARY] FUNCTION."""
+        if temporary:
+            if path in self._temporary:
+                if if_not_exists:
+                    return
+                raise BindError(
+                    "function-exists",
+                    f"Could not register temporary catalog function. A function '{path}' does already exist.",
+                    at,
+                )
+            self._temporary[path] = function
+            return
+        store = self._catalogs.find_catalog(path.catalog)
+        if store is None:
+            hint = did_you_mean(path.catalog, self._catalogs.catalog_names())
+            raise BindError("catalog-not-found", f"Catalog {path.catalog} does not exist", at, hint)
+        if store.database(path.database) is None:
+            raise BindError(
+                "database-not-found",
+                f"Database {path.database} does not exist in Catalog {path.catalog}.",
+                at,
+                did_you_mean(path.database, store.databases()),
+            )
+        if self._permanent(path) is not None:
+            if if_not_exists:
+                return
+            raise BindError(
+                "function-exists",
+                f"Function {path.database}.{path.name} already exists in Catalog {path.catalog}.",
+                at,
+            )
+        store.put_function(path.database, path.name, function)
+
+    def alter(self, path: ObjectPath, function: CatalogFunction, if_exists: bool, at: Span | None) -> None:
+        """ALTER FUNCTION."""
+        if self._permanent(path) is None:
+            if if_exists:
+                return
+            raise self._missing(path, at)
+        self._catalogs.catalog(path.catalog).put_function(path.database, path.name, function)
+
+    def drop_system(self, name: str, if_exists: bool, at: Span | None) -> None:
+        """DROP TEMPORARY SYSTEM FUNCTION."""
+        if self._system.pop(name.lower(), None) is None and not if_exists:
+            raise BindError(
+                "function-not-found",
+                f"Could not drop temporary system function. A function named '{name}' doesn't exist.",
+                at,
+                did_you_mean(name, self._system),
+            )
+
+    def drop(self, path: ObjectPath, temporary: bool, if_exists: bool, at: Span | None) -> None:
+        """DROP [TEMPORARY] FUNCTION."""
+        if temporary:
+            if self._temporary.pop(path, None) is None and not if_exists:
+                quoted = ".".join(f"`{part}`" for part in path.parts)
+                raise BindError("function-not-found", f"Temporary catalog function {quoted} doesn't exist", at)
+            return
+        if self._permanent(path) is None:
+            if if_exists:
+                return
+            raise self._missing(path, at)
+        self._catalogs.catalog(path.catalog).drop_function(path.database, path.name)
+
+    def _permanent(self, path: ObjectPath) -> CatalogFunction | None:
+        store = self._catalogs.find_catalog(path.catalog)
+        return None if store is None else store.functions(path.database).get(path.name)
+
+    def _missing(self, path: ObjectPath, at: Span | None) -> BindError:
+        return BindError(
+            "function-not-found",
+            f"Function {path.database}.{path.name} does not exist in Catalog {path.catalog}.",
+            at,
+            did_you_mean(path.name, self.names(path.catalog, path.database)),
+        )
