@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.expr import Call, Expr, InputRef, Literal
-from flowsql_core.functions.registry import is_aggregate, resolve_call, resolve_case, resolve_cast
+from flowsql_core.functions.registry import function_names, is_aggregate, resolve_call, resolve_case, resolve_cast
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
@@ -199,10 +199,7 @@ class ExpressionBinder:
             raise NotSupportedYetError(f"{name}(...) OVER (...)", node.span)
         if node.match_scope is not None or node.null_treatment is not None or node.within_distinct:
             raise NotSupportedYetError(f"what stands around the call of {name}", node.span)
-        if len(node.name.parts) > 1:
-            raise BindError(
-                "function-not-found", f"No match found for function signature {node.name}(...)", node.name.span
-            )
+        self._refuse_user_function(node)
         if name in _GROUPING_FUNCTIONS:
             return self._grouping(name, node)
         if name in _GROUP_WINDOW_PROPERTIES or (name in _GROUP_WINDOWS and len(node.args) >= 2):
@@ -218,7 +215,29 @@ class ExpressionBinder:
         if node.quantifier is not None:
             raise BindError("not-an-aggregate", f"DISTINCT/ALL not allowed with {name} function", node.span)
         options = (("database", self.context.catalogs.current_database),) if name == "CURRENT_DATABASE" else ()
-        return self.call(name, self._arguments(node), options, node.span)
+        try:
+            return self.call(name, self._arguments(node), options, node.span)
+        except BindError as error:
+            if error.code == "function-not-found":
+                error.message = error.message.replace(f" {name}(", f" {node.name.last.text}(", 1)
+            raise
+
+    def _refuse_user_function(self, node: ast.FunctionCall) -> None:
+        """User functions are found as Flink finds them; calling them is not there yet."""
+        parts = node.name.texts
+        catalogs = self.context.catalogs
+        if len(parts) > 1:
+            known = catalogs.functions.find(parts) if len(parts) <= 3 else None
+            if known is None:
+                raise BindError(
+                    "function-not-found", f"No match found for function signature {node.name.last}(...)", node.name.span
+                )
+        elif not catalogs.has_functions or (
+            catalogs.functions.find_system(parts[0]) is None
+            and (_is_system_function(parts[0].upper()) or catalogs.functions.find(parts) is None)
+        ):
+            return
+        raise NotSupportedYetError(f"calling the Python function {node.name}", node.span)
 
     def _arguments(self, node: ast.FunctionCall) -> list[Expr]:
         bound = []
@@ -369,3 +388,9 @@ def refuse_aggregate(bound: Expr, clause: str, span: Span | None) -> None:
     """BindError if an aggregate stands in an expression of a clause that forbids them."""
     if has_mark(bound):
         raise BindError("aggregate-not-allowed", f"Aggregate expression is illegal in {clause} clause", span)
+
+
+def _is_system_function(name: str) -> bool:
+    from flowsql_core.functions.known import FLINK_FUNCTIONS
+
+    return name in FLINK_FUNCTIONS or name in function_names()
