@@ -262,6 +262,8 @@ class SourceStatus(enum.Enum):
     MORE = "more"
     NOTHING_NOW = "nothing-now"
     SUSPENDED = "suspended"
+    #: Suspended with nothing left: this subtask must not hold back the watermark of what follows.
+    DRAINED = "drained"
     END = "end"
 
 

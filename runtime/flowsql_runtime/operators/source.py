@@ -62,7 +62,7 @@ class ScanOperator(SourceOperator[ScanSpec]):
         if self._stop_at is not None:
             rows = min(rows, self._stop_at)
             if not rows:
-                return SourceStatus.SUSPENDED
+                return SourceStatus.SUSPENDED if self._opened().snapshot() else SourceStatus.DRAINED
         polled = self._opened().poll(rows)
         if isinstance(polled, SplitBatch):
             self._emit(polled)
@@ -72,7 +72,7 @@ class ScanOperator(SourceOperator[ScanSpec]):
                 return SourceStatus.NOTHING_NOW
             case ReadStatus.END:
                 # A cut takes all subtasks, also those that have less than they were asked for.
-                return SourceStatus.END if self._stop_at is None else SourceStatus.SUSPENDED
+                return SourceStatus.END if self._stop_at is None else SourceStatus.DRAINED
 
     def _emit(self, polled: SplitBatch) -> None:
         progress = self.ctx.progress

@@ -48,12 +48,12 @@ class ValuesOperator(SourceOperator[ValuesSpec]):
     def emit_next(self) -> SourceStatus:
         """The next batch."""
         left = self._all.num_rows - self._position
+        if not left:
+            return SourceStatus.END if self._stop_at is None else SourceStatus.DRAINED
         if self._stop_at is not None:
             left = min(left, self._stop_at)
             if not left:
                 return SourceStatus.SUSPENDED
-        if not left:
-            return SourceStatus.END
         count = min(left, BATCH_ROWS)
         batch = self._all.slice(self._position, self._position + count)
         self._position += count

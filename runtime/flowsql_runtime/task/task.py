@@ -159,7 +159,9 @@ class StreamTask:
                     head.output.emit_watermark(Watermark(MAX_WATERMARK))
                     head.end_input(0)
                     self._running = False
-                case SourceStatus.SUSPENDED:
+                case SourceStatus.SUSPENDED | SourceStatus.DRAINED:
+                    if status is SourceStatus.DRAINED:
+                        head.output.emit_watermark(Watermark(MAX_WATERMARK))
                     self._snapshot(CheckpointBarrier(1, self._processing_time.clock.now_ms()))
                 case _:
                     assert_never(status)

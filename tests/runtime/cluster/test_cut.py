@@ -104,6 +104,20 @@ def test_a_window_aggregate_survives_the_cut(
         assert cut.before["out"], "windows close before the cut too"
 
 
+@pytest.mark.parametrize("stop_at", [0, 60])
+def test_a_source_subtask_without_splits_holds_no_watermark_back_before_the_cut(
+    monkeypatch: pytest.MonkeyPatch, stop_at: int
+) -> None:
+    one_split = store()
+    del one_split.splits["s1"], one_split.splits["s2"]
+    install(monkeypatch, one_split)
+    whole = run_whole(make(WINDOW, WINDOWED, 1))["out"]
+    cut = run_cut(lambda p: make(WINDOW, WINDOWED, p), (3, 2), stop_at)
+    assert Counter(cut.rows()) == Counter(whole)
+    # 60 rows span 30 seconds: two windows of 10 s have closed where two of three subtasks never had a split.
+    assert bool(cut.before["out"]) == (stop_at > 0)
+
+
 def test_state_beyond_the_budget_is_refused_with_operator_and_option(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(1000, f"key number {row}") for row in range(60_000)]
     install(monkeypatch, FakeStore({"a": rows}, types=(pa.timestamp("ms"), pa.string())))
