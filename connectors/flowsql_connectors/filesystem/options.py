@@ -39,6 +39,12 @@ PATH_PATTERN: ConnectorOption[re.Pattern[str] | None] = ConnectorOption(
 REPORT_STATISTICS = ConnectorOption(
     "source.report-statistics", parse_choice("ALL", "NONE"), "ALL", "Statistics for the planner; only ALL."
 )
+ON_ERROR = ConnectorOption(
+    "on-error", parse_choice("fail", "skip", "dead-letter"), "fail", "FlowSQL: what a row that cannot be read does."
+)
+DEAD_LETTER_PATH: ConnectorOption[str | None] = ConnectorOption(
+    "on-error.dead-letter.path", optional(str), None, "FlowSQL: folder of the rows that could not be read."
+)
 
 ROLLING_SIZE = ConnectorOption(
     "sink.rolling-policy.file-size", parse_memory_bytes, 128 * 1024 * 1024, "Size at which a part file is closed."
@@ -98,6 +104,8 @@ FILESYSTEM_OPTIONS: Final = OptionSet(
         MONITOR_INTERVAL,
         PATH_PATTERN,
         REPORT_STATISTICS,
+        ON_ERROR,
+        DEAD_LETTER_PATH,
         SCAN_PARALLELISM,
         SINK_PARALLELISM,
         ROLLING_SIZE,

@@ -7,11 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_connectors.bad_rows import TolerantDecoder, bad_row_policy
 from flowsql_connectors.filesystem.files import FoundFile, find_files
 from flowsql_connectors.filesystem.options import DEFAULT_NAME, MONITOR_INTERVAL, PATH, PATH_PATTERN
 from flowsql_connectors.filesystem.reader import FileReader
 from flowsql_connectors.filesystem.splits import FileEnumerator, FileSplit
-from flowsql_connectors.formats.format import Columns, DecodeContext, FileFormat, FileView, Range
+from flowsql_connectors.formats.csv import HEADER
+from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileFormat, FileView, Range
 from flowsql_connectors.formats.text_values import TextDialect, parse_texts
 from flowsql_connectors.options import SCAN_PARALLELISM, OptionValues
 from flowsql_connectors.spi.source import ReaderContext, SourceReader, SplitEnumerator, TableSource
@@ -44,6 +46,8 @@ class FileSource(TableSource):
         self._values = values
         self._format = format_
         self._configuration = configuration
+        header = bool(values.get(HEADER)) if format_.identifier == "csv" else False
+        self._bad_rows = bad_row_policy(scan.table.name, values, format_.identifier, header)
         keys = scan.table.partition_keys
         names = [column.name for column in scan.table.columns]
         self._file_columns: Schema = tuple(column for column in scan.table.columns if column.name not in keys)
@@ -115,9 +119,12 @@ class FileSource(TableSource):
         empty = ChangelogBatch.of(
             tuple(pa.array([], to_arrow(column.type)) for column in self._scan.output), num_rows=0
         )
-        return FileReader(self._decoder_for(context.batch_rows), self._complete, empty, self._scan.limit, context)
+        decoder = self._decoder_for(context.batch_rows)
+        if self._bad_rows is not None:
+            decoder = TolerantDecoder(decoder, decoder, self._bad_rows, context.count)
+        return FileReader(decoder, self._complete, empty, self._scan.limit, context)
 
-    def _decoder_for(self, batch_rows: int) -> Any:
+    def _decoder_for(self, batch_rows: int) -> Decoder:
         return self._format.decoder(
             DecodeContext(self._file_columns, self._file_projection, batch_rows, self._configuration)
         )

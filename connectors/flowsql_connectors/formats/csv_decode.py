@@ -104,6 +104,14 @@ class CsvDecoder(Decoder):
 
     # -- borders of rows --------------------------------------------------------------------------------------------
 
+    def row_start(self, window: bytes) -> int | None:
+        """Behind the first newline that ends a row."""
+        return self._find_row_start(window)
+
+    def whole_rows(self, data: bytes) -> int:
+        """Newlines inside quotes end no row."""
+        return self._cut_rows(data)
+
     def _find_row_start(self, window: bytes) -> int | None:
         """Behind the first newline that ends a row: with quotes about, the reading that makes rows of the right width.
 

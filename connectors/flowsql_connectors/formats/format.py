@@ -64,6 +64,15 @@ class Decoder(ABC):
     def read(self, file: FileView, part: Range) -> Iterator[Columns]:
         """The rows of one range in file order, the same rows at every call."""
 
+    def row_start(self, window: bytes) -> int | None:
+        """Text formats: offset of the first row start behind the window's first byte, if the window tells."""
+        at = window.find(b"\n")
+        return None if at < 0 else at + 1
+
+    def whole_rows(self, data: bytes) -> int:
+        """Text formats: length of the whole rows at the start of bytes that begin at a row's start."""
+        return data.rfind(b"\n") + 1
+
 
 class PartStream(Protocol):
     """Where the bytes of one part file go."""

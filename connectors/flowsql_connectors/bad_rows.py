@@ -1,0 +1,185 @@
+"""What a table does with rows that cannot be read: ``on-error`` = fail, skip or dead-letter.
+
+Rows are decoded strictly, a range at a time. Only where that fails are the range's rows halved until the bad ones
+stand alone; they are counted (``numRecordsInErrors``) and, with ``dead-letter``, written to a folder as JSON lines that
+a json table reads: ``row_bytes`` BYTES, ``error`` STRING, ``file_path`` STRING, ``file_position`` BIGINT,
+``table_name`` STRING.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, Protocol
+
+from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH, ON_ERROR
+from flowsql_connectors.formats.format import Columns, Decoder, FileView, Range
+from flowsql_connectors.formats.rows_in_bytes import read_rows
+from flowsql_connectors.options import OptionValues
+from flowsql_core.errors import BindError, ConnectorError, ExecutionError, NotSupportedYetError
+from flowsql_core.record import record
+
+#: The metric that counts skipped rows; Flink's name.
+SKIPPED_METRIC: Final = "numRecordsInErrors"
+#: Formats whose rows can be told apart although one of them is bad.
+_TEXT_FORMATS: Final = ("csv", "json")
+#: A name of no codec: the bytes are read as they are, from the first to the last.
+_PLAIN: Final = "plain"
+
+
+@record
+class BadRowPolicy:
+    """What is done with bad rows of one table; ``folder`` None only counts them. ``header``: files have a head line."""
+
+    table: str
+    folder: str | None
+    header: bool
+
+
+def bad_row_policy(table: str, values: OptionValues, format_name: str, header: bool) -> BadRowPolicy | None:
+    """The policy of a table's options; None for ``fail``.
+
+    Raises:
+        BindError: a folder is missing, or given although nothing is written there.
+        NotSupportedYetError: a format without rows that could be bad one by one.
+    """
+    action, folder = values.get(ON_ERROR), values.get(DEAD_LETTER_PATH)
+    if action != "dead-letter" and folder is not None:
+        raise BindError("bad-row-options", f"'{DEAD_LETTER_PATH.key}' needs '{ON_ERROR.key}' = 'dead-letter'.")
+    if action == "fail":
+        return None
+    if format_name not in _TEXT_FORMATS:
+        raise NotSupportedYetError(f"'{ON_ERROR.key}' = '{action}' with format '{format_name}'")
+    if action == "dead-letter" and not folder:
+        raise BindError(
+            "bad-row-options",
+            f"One or more required options are missing.\nMissing required options are: {DEAD_LETTER_PATH.key}",
+            hint=f"'{ON_ERROR.key}' = 'dead-letter' writes bad rows to that folder",
+        )
+    return BadRowPolicy(table, None if folder is None else folder.removeprefix("file://"), header)
+
+
+class RowBorders(Protocol):
+    """Where rows begin in the bytes of a text format."""
+
+    def row_start(self, window: bytes, /) -> int | None:
+        """Offset of the first row start in a piece of a file, behind its first byte."""
+        ...
+
+    def whole_rows(self, data: bytes, /) -> int:
+        """Length of the whole rows at the start of bytes that begin at a row's start."""
+        ...
+
+
+class TolerantDecoder(Decoder):
+    """A decoder that leaves bad rows out and accounts for them. The same rows come at every call."""
+
+    def __init__(
+        self, strict: Decoder, borders: RowBorders, policy: BadRowPolicy, count: Callable[[str, int], None]
+    ) -> None:
+        self._strict = strict
+        self._borders = borders
+        self._policy = policy
+        self._count = count
+
+    def read(self, file: FileView, part: Range) -> Iterator[Columns]:
+        """The good rows of one range."""
+        try:
+            # Kept until the range is through: what a failing range gave must not come twice.
+            found = list(self._strict.read(file, part))
+        except ExecutionError:
+            found = []
+        else:
+            yield from found
+            return
+        letters: list[_Letter] = []
+        for position, data in read_rows(file, part, self._borders.row_start, self._borders.whole_rows):
+            yield from self._halved(position, data, letters)
+        if letters:
+            self._count(SKIPPED_METRIC, len(letters))
+            if self._policy.folder is not None:
+                _write_letters(self._policy, self._policy.folder, file.path, part, letters)
+
+    def _halved(self, position: int, data: bytes, letters: list[_Letter]) -> Iterator[Columns]:
+        """Good rows of whole rows in memory. A stack, not recursion: order is that of the file."""
+        left = [(position, data)]
+        while left:
+            at, piece = left.pop()
+            try:
+                found = self._decode(at, piece)
+            except ExecutionError as error:
+                middle = self._border_near_the_middle(piece)
+                if middle is None:
+                    # A row that swallows what follows (a quote that never ends) costs its first line alone.
+                    middle = piece.find(b"\n") + 1 or len(piece)
+                    letters.append(_Letter(at, piece[:middle], error.message.partition("\n")[0]))
+                    if middle < len(piece):
+                        left.append((at + middle, piece[middle:]))
+                    continue
+                left.append((at + middle, piece[middle:]))
+                left.append((at, piece[:middle]))
+            else:
+                yield from found
+
+    def _decode(self, position: int, piece: bytes) -> list[Columns]:
+        # Decoders skip the head at the start of a file.
+        head = b"-\n" if self._policy.header and position else b""
+        with tempfile.NamedTemporaryFile(prefix="flowsql-rows-") as scratch:
+            scratch.write(head + piece)
+            scratch.flush()
+            size = len(head) + len(piece)
+            return list(self._strict.read(FileView(scratch.name, size, _PLAIN), Range(0, size)))
+
+    def _border_near_the_middle(self, piece: bytes) -> int | None:
+        """A row's start inside, near the middle; None when this is one row."""
+        middle = self._borders.whole_rows(piece[: len(piece) // 2])
+        if middle:
+            return middle
+        at = piece.find(b"\n", len(piece) // 2)
+        while 0 <= at < len(piece) - 1:
+            if middle := self._borders.whole_rows(piece[: at + 1]):
+                return middle if middle < len(piece) else None
+            at = piece.find(b"\n", at + 1)
+        return None
+
+
+@record
+class _Letter:
+    """A bad row: where it begins in its (decompressed) file, its bytes, and why it was not read."""
+
+    position: int
+    raw: bytes
+    error: str
+
+
+def _write_letters(policy: BadRowPolicy, folder: str, path: str, part: Range, letters: list[_Letter]) -> None:
+    """One file a range, named after it: a range that is read again after a failure replaces its own letters."""
+    name = f"{hashlib.sha256(path.encode()).hexdigest()[:16]}-{part.start}-{part.stop}.jsonl"
+    lines = [
+        json.dumps(
+            {
+                "row_bytes": base64.b64encode(letter.raw).decode(),
+                "error": letter.error,
+                "file_path": path,
+                "file_position": letter.position,
+                "table_name": policy.table,
+            },
+            ensure_ascii=False,
+        )
+        for letter in letters
+    ]
+    target = Path(folder) / name
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = target.with_name(f".{name}.{os.getpid()}")
+        scratch.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        os.replace(scratch, target)
+    except OSError as error:
+        raise ConnectorError(
+            "dead-letter", f"Cannot write bad rows of table '{policy.table}' to '{folder}': {error.strerror}"
+        ) from error

@@ -1,0 +1,118 @@
+"""``on-error``: rows that cannot be read are left out, counted and kept; all others come as without it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from flowsql.table.environment import TableEnvironment
+from flowsql_connectors.bad_rows import SKIPPED_METRIC, BadRowPolicy, TolerantDecoder
+from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH
+from flowsql_connectors.formats.csv import CsvFormatFactory
+from flowsql_connectors.formats.format import DecodeContext, FileView, Range
+from flowsql_core.config import Configuration
+from flowsql_core.errors import FlowSqlError
+from flowsql_core.graph.specs import TableSpec
+from flowsql_core.types.logical import INT, STRING, Column
+
+CSV = b'1,a\n2,"two\nlines"\nx,bad\n4,d\ny,"never ended\n6,f\n7,g\n'
+JSON = b'{"k": 1, "s": "a"}\nnot json\n{"k": "x", "s": "b"}\n{"k": 4, "s": "d"}\n'
+
+
+def rows(folder: Path, options: str, parallelism: int = 1, format_: str = "csv") -> list[tuple[object, ...]]:
+    layer = {"parallelism.default": str(parallelism), "table.local-time-zone": "UTC"}
+    environment = TableEnvironment.of_configuration(Configuration().with_layer(layer).with_layer())
+    environment.execute_sql(
+        f"CREATE TABLE t (k INT, s STRING) WITH ('connector' = 'filesystem', 'path' = '{folder}', "
+        f"'format' = '{format_}' {options})"
+    )
+    with environment.execute_sql("SELECT k, s FROM t").collect() as found:
+        return sorted(tuple(row) for row in found)
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_bad_rows_are_skipped_and_the_others_stay(tmp_path: Path, parallelism: int) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_bytes(CSV)
+    assert rows(tmp_path / "in", ", 'on-error' = 'skip'", parallelism) == [
+        (1, "a"),
+        (2, "two\nlines"),
+        (4, "d"),
+        (6, "f"),
+        (7, "g"),
+    ]
+
+
+def test_bad_lines_of_json_become_letters_that_a_table_reads(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_bytes(JSON)
+    dead = tmp_path / "dead"
+    options = f", 'on-error' = 'dead-letter', '{DEAD_LETTER_PATH.key}' = '{dead}'"
+    for _ in range(2):  # reading again replaces the letters
+        assert rows(tmp_path / "in", options, format_="json") == [(1, "a"), (4, "d")]
+    letters = [json.loads(line) for file in dead.glob("*.jsonl") for line in file.read_text().splitlines()]
+    assert [base64.b64decode(letter["row_bytes"]) for letter in letters] == [b"not json\n", b'{"k": "x", "s": "b"}\n']
+    assert [letter["file_position"] for letter in letters] == [19, 28]
+    assert {letter["file_path"] for letter in letters} == {str(tmp_path / "in" / "a.json")}
+    assert all(letter["table_name"].endswith(".t") and letter["error"] for letter in letters)
+    environment = TableEnvironment.create()
+    environment.execute_sql(
+        "CREATE TABLE dead (row_bytes BYTES, error STRING, file_path STRING, file_position BIGINT, table_name STRING) "
+        f"WITH ('connector' = 'filesystem', 'path' = '{dead}', 'format' = 'json')"
+    )
+    with environment.execute_sql("SELECT row_bytes, file_position FROM dead").collect() as found:
+        assert sorted(tuple(row)[1] for row in found) == [19, 28]
+
+
+def test_heads_and_compressed_files(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv.gz").write_bytes(gzip.compress(b"k,s\n1,a\nx,b\n3,c\n"))
+    assert rows(tmp_path / "in", ", 'csv.header' = 'true', 'on-error' = 'skip'") == [(1, "a"), (3, "c")]
+
+
+def test_fail_is_the_default(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_bytes(b"1,a\nx,b\n")
+    with pytest.raises(FlowSqlError, match="row 2"):
+        rows(tmp_path / "in", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "format_", "message"),
+    [
+        (", 'on-error' = 'dead-letter'", "csv", "on-error.dead-letter.path"),
+        (", 'on-error.dead-letter.path' = '/x'", "csv", "needs 'on-error' = 'dead-letter'"),
+        (", 'on-error' = 'skip'", "parquet", "not supported yet"),
+        (", 'on-error' = 'maybe'", "csv", "on-error"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(tmp_path: Path, options: str, format_: str, message: str) -> None:
+    with pytest.raises(FlowSqlError, match=message):
+        rows(tmp_path, options, format_=format_)
+
+
+def test_skipped_rows_are_counted_and_ranges_meet_without_gap(tmp_path: Path) -> None:
+    columns = (Column("k", INT), Column("s", STRING))
+    table = TableSpec(("c", "d", "t"), columns, ())
+    factory = CsvFormatFactory()
+    format_ = factory.create(factory.options().check(table), table)
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"".join(b"x,bad\n" if i % 7 == 3 else b"%d,s%d\n" % (i, i) for i in range(1000)))
+    counted: list[tuple[str, int]] = []
+    strict = format_.decoder(DecodeContext(columns, (0,), 100, {}))
+    decoder = TolerantDecoder(strict, strict, BadRowPolicy("t", None, False), lambda *args: counted.append(args))
+    size = file.stat().st_size
+    view = FileView(str(file), size)
+    found = [
+        value
+        for part in (Range(0, 777), Range(777, 778), Range(778, size))
+        for columns_ in decoder.read(view, part)
+        for value in columns_.arrays[0].to_pylist()
+    ]
+    assert found == [i for i in range(1000) if i % 7 != 3]
+    assert {name for name, _ in counted} == {SKIPPED_METRIC}
+    assert sum(number for _, number in counted) == len([i for i in range(1000) if i % 7 == 3])
