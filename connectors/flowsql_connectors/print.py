@@ -6,16 +6,16 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 
-from flowsql_connectors.options import SINK_PARALLELISM, ConnectorOption, OptionSet, parse_boolean
+from flowsql_connectors.options import SINK_PARALLELISM, ConnectorOption, OptionSet, parse_boolean, parse_choice
 from flowsql_connectors.spi.sink import SinkFactory, SinkWriter, TableSink, WriterContext
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.config import option, parse_text
+from flowsql_core.config import option
 from flowsql_core.eval.render import json_rows, print_rows
 from flowsql_core.graph.specs import SinkSpec, TableSpec
 from flowsql_core.row import ChangelogMode
 
 PRINT_FORMAT = option(
-    "flowsql.print.format", parse_text, "text", "How print sinks write: text (Flink's lines) or jsonl."
+    "flowsql.print.format", parse_choice("text", "jsonl"), "text", "How print sinks write: text (Flink's lines) or jsonl."
 )
 
 PRINT_IDENTIFIER = ConnectorOption("print-identifier", str, "", "Put before every line, as 'identifier> '.")

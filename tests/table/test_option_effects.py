@@ -1,0 +1,260 @@
+"""Every option of ``docs/options.md`` does something: a table of options and what is seen when they are set.
+
+An observation runs twice, with the option at its default and set, and must differ. An option without a line here fails.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from flowsql.cli.main import main
+from flowsql.option_homes import OPTION_HOMES
+from flowsql.session_zone import session_zone
+from flowsql.table.environment import TableEnvironment
+from flowsql_core.config import LOCAL_TIME_ZONE, Configuration
+from flowsql_core.errors import FlowSqlError
+from flowsql_core.graph.job import JobGraph
+from flowsql_core.span import Source
+from flowsql_grammar import parse_statement
+from flowsql_planner.bind.context import BindContext
+from flowsql_planner.bind.statement import bind_statement
+from flowsql_planner.planner import Planner
+from flowsql_runtime.cluster.deploy import blocking_edges, make_spill_space
+from flowsql_runtime.cluster.local import LocalCluster, _Run
+
+#: Values under which an option is set beside those that it is looked at with.
+Options = dict[str, str]
+
+STRICT = "CREATE TABLE strict (n INT NOT NULL) WITH ('connector' = 'print')"
+
+TABLES = (
+    STRICT,
+    "CREATE TABLE clicks (id INT, who STRING, n INT, ts TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED, "
+    "WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'datagen', 'number-of-rows' = '10')",
+    "CREATE TABLE plain (a INT, b INT) WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = '/nowhere')",
+    "CREATE TABLE nothing (who STRING, c BIGINT, PRIMARY KEY (who) NOT ENFORCED) WITH ('connector' = 'blackhole')",
+    "CREATE TABLE keyed (who STRING, c BIGINT, PRIMARY KEY (c) NOT ENFORCED) WITH ('connector' = 'blackhole')",
+)
+
+GROUPED = "SELECT who, COUNT(DISTINCT n) AS c FROM clicks GROUP BY who"
+MINI_BATCH = {"table.exec.mini-batch.enabled": "true", "table.exec.mini-batch.allow-latency": "1 s"}
+
+
+def session(options: Options) -> TableEnvironment:
+    environment = TableEnvironment.create()
+    config = environment.get_config().set("table.local-time-zone", "UTC")
+    for key, value in options.items():
+        config.set(key, value)
+    for table in TABLES:
+        environment.execute_sql(table)
+    return environment
+
+
+def graph(sql: str, options: Options) -> JobGraph:
+    """The job of a query."""
+    environment = session(options)
+    configuration = environment.configuration.with_layer({LOCAL_TIME_ZONE.key: session_zone(environment.configuration)})
+    source = Source(sql)
+    bound: Any = bind_statement(parse_statement(source), BindContext(environment.catalogs, configuration, source))
+    return Planner(configuration).plan_query(bound, object())
+
+
+def outcome(work: Callable[[], Any]) -> Any:
+    """What work answers, or how it fails."""
+    try:
+        return work()
+    except FlowSqlError as error:
+        return f"{error.code}: {error.message}"
+
+
+def job_of(sql: str) -> Callable[[Options], Any]:
+    """The job graph, without the options that it carries along."""
+    return lambda options: outcome(lambda: replace(graph(sql, options), configuration=()))
+
+
+def plan_of(sql: str) -> Callable[[Options], Any]:
+    """What EXPLAIN prints."""
+    return lambda options: outcome(lambda: session(options).execute_sql(f"EXPLAIN {sql}").text())
+
+
+def tasks_of(look: Callable[[_Run], Any]) -> Callable[[Options], Any]:
+    """A deployed job that is not started."""
+
+    def observe(options: Options) -> Any:
+        run = LocalCluster()._deploy(graph(GROUPED, {"parallelism.default": "2", **options}), {}, None)
+        return look(run)
+
+    return observe
+
+
+def rows_of(sql: str) -> Callable[[Options], Any]:
+    """Rows in the batches in which they come."""
+
+    def observe(options: Options) -> Any:
+        def run() -> Any:
+            result = session(options).execute_sql(sql)
+            return [[str(column.to_pylist()) for column in batch.columns] for batch in result.batches()]
+
+        return outcome(run)
+
+    return observe
+
+
+def command(sql: str) -> Callable[[Options], Any]:
+    """What the command prints."""
+
+    def observe(options: Options) -> Any:
+        out, err = io.StringIO(), io.StringIO()
+        quiet = {"sql-client.display.print-time-cost": "false", **options}
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main([*(f"-D{key}={value}" for key, value in quiet.items()), "-c", sql])
+        return code, out.getvalue(), err.getvalue()
+
+    return observe
+
+
+def configured(look: Callable[[Configuration], Any]) -> Callable[[Options], Any]:
+    return lambda options: outcome(lambda: look(Configuration(values=options)))
+
+
+def latency(options: Options) -> Any:
+    from flowsql_runtime.metrics.latency import LatencyTracking
+
+    return LatencyTracking.of(Configuration(values=options))
+
+
+def spill_folders(options: Options) -> Any:
+    space = make_spill_space(graph("SELECT 1", {}), Configuration(values=options), "job")
+    return None if space is None else space.folders
+
+
+def blocking(options: Options) -> Any:
+    made = graph(GROUPED, {"parallelism.default": "2"})
+    return blocking_edges(made, Configuration(values=options))
+
+
+def catalog_store(options: Options) -> Any:
+    from flowsql_planner.catalog.store import make_store
+
+    return outcome(lambda: type(make_store(Configuration(values=options))).__name__)
+
+
+def overwrites(options: Options) -> Any:
+    """Whether a compiled plan may replace a file that is there."""
+    from flowsql.table.plans import may_write
+
+    return outcome(lambda: may_write(__file__, False, Configuration(values=options), None))
+
+
+def outputs(run: _Run) -> list[str]:
+    nodes = [node for task in run.tasks for node in task._chain.operators]
+    return [type(node.output).__name__ for node in nodes]
+
+
+def targets(run: _Run) -> list[str]:
+    nodes = [node for task in run.tasks for node in task._chain.operators]
+    return [type(target).__name__ for node in nodes for target in node.output._all]
+
+
+def budget(options: Options) -> int:
+    cluster = LocalCluster()
+    cluster._deploy(graph("SELECT 1", options), {}, None)
+    assert cluster.budget is not None
+    return cluster.budget.total_bytes
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Set to ``value``, the observation differs from that ``without`` it. ``beside``: options set in both."""
+
+    value: str
+    observe: Callable[[Options], Any]
+    beside: Options | None = None
+
+
+WINDOWED = (
+    "SELECT window_start, COUNT(*) AS c FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) "
+    "GROUP BY window_start, window_end"
+)
+TWICE = f"SELECT a.who FROM ({GROUPED}) AS a JOIN ({GROUPED}) AS b ON a.who = b.who"
+PROJECTIONS = "SELECT a FROM plain UNION ALL SELECT b FROM plain"
+
+EFFECTS: dict[str, Effect] = {
+    "execution.batch-shuffle-mode": Effect("ALL_EXCHANGES_BLOCKING", blocking, {"execution.runtime-mode": "batch"}),
+    "execution.buffer-timeout.enabled": Effect(
+        "false", tasks_of(lambda r: [w.timeout_ms for t in r.tasks for w in t.writers])
+    ),
+    "execution.buffer-timeout.interval": Effect(
+        "7 ms", tasks_of(lambda r: [w.timeout_ms for t in r.tasks for w in t.writers])
+    ),
+    "execution.runtime-mode": Effect("batch", command("SELECT 1")),
+    "flowsql.chain-single-partition": Effect("false", job_of(GROUPED)),
+    "flowsql.debug": Effect("true", tasks_of(outputs)),
+    "flowsql.memory": Effect("512 mb", budget),
+    "flowsql.network.batch-rows": Effect(
+        "99", tasks_of(lambda r: [w._target_rows for t in r.tasks for w in t.writers])
+    ),
+    "flowsql.network.channel-memory": Effect(
+        "1 mb", tasks_of(lambda r: [c.capacity_bytes for t in r.tasks for w in t.writers for c in w._channels])
+    ),
+    "flowsql.print.format": Effect("jsonl", command(f"{STRICT}; INSERT INTO strict VALUES (1)")),
+    "flowsql.source.batch-rows": Effect("3", lambda options: len(rows_of("SELECT id FROM clicks")(options))),
+    "io.tmp.dirs": Effect("/tmp", spill_folders),
+    "metrics.latency.granularity": Effect("subtask", latency, {"metrics.latency.interval": "1 s"}),
+    "metrics.latency.history-size": Effect("5", latency, {"metrics.latency.interval": "1 s"}),
+    "metrics.latency.interval": Effect("1 s", latency),
+    "parallelism.default": Effect("3", job_of(GROUPED)),
+    "pipeline.auto-watermark-interval": Effect("5 s", job_of("SELECT ts FROM clicks")),
+    "pipeline.max-parallelism": Effect("64", job_of(GROUPED)),
+    "pipeline.name": Effect("mine", job_of(GROUPED)),
+    "pipeline.object-reuse": Effect("true", tasks_of(targets)),
+    "pipeline.operator-chaining.enabled": Effect("false", job_of(GROUPED)),
+    "sql-client.display.print-time-cost": Effect("true", command("SELECT 1")),
+    "sql-client.verbose": Effect("true", command("SELECT nowhere")),
+    "table.catalog-store.file.path": Effect("/nowhere", catalog_store, {"table.catalog-store.kind": "file"}),
+    "table.catalog-store.kind": Effect("file", catalog_store, {"table.catalog-store.file.path": "/nowhere"}),
+    "table.display.max-column-width": Effect("5", command("SELECT CAST('a long text' AS STRING)")),
+    "table.dynamic-table-options.enabled": Effect(
+        "false", job_of("SELECT id FROM clicks /*+ OPTIONS('number-of-rows' = '3') */")
+    ),
+    "table.exec.mini-batch.allow-latency": Effect(
+        "9 s", job_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}
+    ),
+    "table.exec.mini-batch.enabled": Effect(
+        "true", job_of(GROUPED), {"table.exec.mini-batch.allow-latency": "1 s", "table.exec.mini-batch.size": "9"}
+    ),
+    "table.exec.mini-batch.size": Effect("17", job_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}),
+    "table.exec.non-temporal-sort.enabled": Effect("true", job_of("SELECT id FROM clicks ORDER BY id")),
+    "table.exec.sink.not-null-enforcer": Effect(
+        "DROP", command(f"{STRICT}; INSERT INTO strict SELECT CAST(NULL AS INT)")
+    ),
+    "table.exec.sink.upsert-materialize": Effect("NONE", plan_of(f"CHANGELOG_MODE INSERT INTO keyed {GROUPED}")),
+    "table.exec.source.idle-timeout": Effect("3 s", job_of("SELECT ts FROM clicks")),
+    "table.exec.state.ttl": Effect("1 h", job_of(GROUPED)),
+    "table.local-time-zone": Effect("Asia/Tokyo", rows_of("SELECT CAST(TO_TIMESTAMP_LTZ(0, 3) AS STRING)")),
+    "table.optimizer.agg-phase-strategy": Effect("ONE_PHASE", job_of(WINDOWED), {"parallelism.default": "2"}),
+    "table.optimizer.distinct-agg.split.enabled": Effect(
+        "true", plan_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}
+    ),
+    "table.optimizer.reuse-source-enabled": Effect("false", plan_of(PROJECTIONS)),
+    "table.optimizer.reuse-sub-plan-enabled": Effect("false", job_of(TWICE)),
+    "table.plan.force-recompile": Effect("true", overwrites),
+}
+
+
+@pytest.mark.parametrize("key", sorted(OPTION_HOMES))
+def test_an_option_has_an_effect(key: str) -> None:
+    assert key in EFFECTS, f"'{key}' needs a line in this file that shows what it does, or must be refused"
+    effect = EFFECTS[key]
+    beside = effect.beside or {}
+    assert effect.observe({**beside, key: effect.value}) != effect.observe(beside)
+
+
+def test_there_is_nothing_to_show_that_is_no_option() -> None:
+    assert set(EFFECTS) <= set(OPTION_HOMES)
