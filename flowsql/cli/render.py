@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from flowsql_core.types.logical import Schema
 
 
+#: The prompts of the shell, as Flink's client shows them in front of a file's statements.
+PROMPT = "Flow SQL> "
+CONTINUATION = "> "
+
+
 @record
 class Limits:
     """When a query's rows end early: after ``max_rows``, or at ``deadline`` (``time.monotonic()``); None is never."""
@@ -40,6 +45,9 @@ class Renderer(ABC):
     def note(self, text: str) -> None:
         """A text for people; formats for programs leave it out."""
 
+    def echo(self, statement: str) -> None:
+        """A statement of a file, before it runs; formats for programs leave it out."""
+
 
 class TableauRenderer(Renderer):
     """What Flink's SQL client prints in tableau mode. ``time_cost`` adds the seconds behind the count."""
@@ -60,6 +68,12 @@ class TableauRenderer(Renderer):
                 result.print(self._out)
             case AnswerKind.QUERY:
                 self._query(result, limits, started)
+        self._out.flush()
+
+    def echo(self, statement: str) -> None:
+        """As if it had been typed: behind the prompt, further lines behind the prompt of continuations."""
+        lines = statement.replace("\n", f"\n{CONTINUATION}")
+        self._out.write(f"{PROMPT}{lines};\n")
         self._out.flush()
 
     def note(self, text: str) -> None:

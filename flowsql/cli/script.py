@@ -96,6 +96,8 @@ class Script:
         self._invocation = invocation
         self._environment = TableEnvironment.of_configuration(configuration)
         self._quit = False
+        # Statements given on the command line stand there to be read already.
+        self._echoes = invocation.file is not None
 
     def run(self, source: Source, is_init: bool = False) -> None:
         """Run the statements of a text. Raises StatementFailedError after the first failure was reported."""
@@ -107,6 +109,8 @@ class Script:
                 statement = next(statements, None)
                 if statement is None:
                     return
+                if self._echoes and not is_init:
+                    renderer.echo(source.text[statement.span.start : statement.span.end])
                 if is_init:
                     self._environment.check_initial(statement, source)
                 if isinstance(statement, ClientCommand):

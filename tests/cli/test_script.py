@@ -210,3 +210,44 @@ def test_lines_of_parallel_print_sinks_are_whole(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "flowsql.cli", *arguments], capture_output=True, text=True, check=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) == 60000
+
+
+def test_statements_of_a_file_are_printed_before_they_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "s.sql").write_text(
+        "-- a comment\nSET 'a' = 'b';\n\nSELECT 1\n  AS x\nFROM (VALUES (1)) t(y) WHERE y > 1; SELECT;"
+    )
+    assert main([*QUIET, "-f", "s.sql"]) == 1
+    assert capsys.readouterr().out == (
+        "Flow SQL> SET 'a' = 'b';\n"
+        "[INFO] Execute statement succeeded.\n"
+        "Flow SQL> SELECT 1\n"
+        ">   AS x\n"
+        "> FROM (VALUES (1)) t(y) WHERE y > 1;\n"
+        "Empty set\n"
+    )
+
+
+def test_a_query_that_fails_at_run_time_has_told_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--format", "jsonl", "-c", "SELECT 1 / x AS y FROM (VALUES (1), (0)) AS t(x)"]) == 1
+    head, error = capsys.readouterr().out.splitlines()
+    assert json.loads(head)["columns"][0][0] == "y"
+    assert "/ by zero" in json.loads(error)["error"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_an_insert_and_nothing_is_visible(folder: Path, number: int, code: int) -> None:
+    sql = (
+        f"{ENDLESS}; CREATE TABLE f (n BIGINT) WITH ('connector' = 'filesystem', 'path' = '{folder}/out', "
+        "'format' = 'csv'); INSERT INTO f SELECT n FROM g"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flowsql.cli", "-c", sql], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    for _ in range(2):  # both tables are made: the INSERT begins
+        process.stdout.readline()
+    time.sleep(1)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors.decode()
+    assert not [path for path in folder.rglob("*") if path.is_file()]
