@@ -22,6 +22,10 @@ from flowsql_planner.bind.types import bind_type
 
 _GROUPING_FUNCTIONS = frozenset({"GROUPING", "GROUPING_ID", "GROUP_ID"})
 _GROUP_WINDOWS = frozenset({"TUMBLE", "HOP", "SESSION"})
+#: Functions that are nothing without OVER.
+_OVER_ONLY = frozenset(
+    {"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE", "LEAD", "LAG", "NTH_VALUE"}
+)
 _GROUP_WINDOW_PROPERTIES = frozenset(
     f"{window}_{part}" for window in _GROUP_WINDOWS for part in ("START", "END", "ROWTIME", "PROCTIME")
 )
@@ -196,7 +200,11 @@ class ExpressionBinder:
     def _function(self, node: ast.FunctionCall) -> Expr:
         name = node.name.last.text.upper()
         if node.over is not None:
+            if _is_system_function(name) and not is_aggregate(name) and name not in _OVER_ONLY:
+                raise BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
             raise NotSupportedYetError(f"{name}(...) OVER (...)", node.span)
+        if name in _OVER_ONLY:
+            raise BindError("no-over", "OVER clause is necessary for window functions", node.span)
         if node.match_scope is not None or node.null_treatment is not None or node.within_distinct:
             raise NotSupportedYetError(f"what stands around the call of {name}", node.span)
         self._refuse_user_function(node)
