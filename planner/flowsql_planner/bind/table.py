@@ -39,6 +39,12 @@ DYNAMIC_OPTIONS = option(
 )
 
 
+#: Flink's hints, wherever they may stand.
+_HINTS = frozenset(
+    {"OPTIONS", "STATE_TTL", "LOOKUP", "BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "MULTI_JOIN"}
+)
+
+
 class ViewBinder(Protocol):
     """Binds the query of a view (``bind/query.py``; passed in because queries bind tables)."""
 
@@ -141,6 +147,13 @@ def hinted_options(context: BindContext, hints: Sequence[ast.Hint]) -> Options:
     """Options of ``/*+ OPTIONS('k' = 'v') */`` behind a table."""
     found: Options = ()
     for hint in hints:
+        if hint.name.text.upper() not in _HINTS:
+            raise BindError(
+                "unknown-hint",
+                f"Hint: {hint.name.text.upper()} should be registered in the HintStrategyTable",
+                hint.span,
+                did_you_mean(hint.name.text, _HINTS),
+            )
         if hint.name.text.upper() != "OPTIONS":
             continue
         if not context.config.get(DYNAMIC_OPTIONS):

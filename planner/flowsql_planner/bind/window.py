@@ -121,6 +121,13 @@ def bind_window(context: BindContext, call: WindowCall, input_: Rel) -> WindowTa
             size = step = times["GAP"]
     if size <= 0 or step <= 0:
         raise BindError("bad-window-size", f"{call.kind.value} needs sizes above zero", call.span)
+    if call.kind is WindowKind.CUMULATE and size % step:
+        raise BindError(
+            "bad-window-size",
+            "CUMULATE table function based aggregate requires maxSize must be an integral multiple of step, but got "
+            f"maxSize {size} ms and step {step} ms.",
+            call.span,
+        )
     output = (*schema, *window_columns(schema[time_index].type))
     offset = times.get("OFFSET", 0)
     return WindowTableFunction(input_, call.kind, time_index, size, step, offset, output, partition, call.span)
