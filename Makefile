@@ -58,6 +58,7 @@ bench: $(VENV)/test.installed
 
 fuzz: $(VENV)/test.installed
 	$(BIN)/python tests/grammar/fuzz.py 10000
+	$(BIN)/python tests/planner/fuzz_plan.py 10000
 	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -m hypothesis
 
 chaos: $(VENV)/test.installed

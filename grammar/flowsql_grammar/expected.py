@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from flowsql_core.errors import ParseError, did_you_mean
+from flowsql_core.errors import ParseError
 from flowsql_core.span import Source
-from flowsql_grammar.lexer import BAD, Token, check_lexical, kinds
+from flowsql_grammar.hints import hint_for
+from flowsql_grammar.lexer import Token, check_lexical, kinds
 from flowsql_grammar.reserved import RESERVED
 from flowsql_grammar.tables import tables
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
 
 MAX_LISTED = 12
 
@@ -24,6 +30,12 @@ _NAMED = {
 }
 # Lists that start an expression are long and say little: one word stands for them.
 _EXPRESSION_MARKS = {"CASE", "CAST", "NULL", "EXTRACT"}
+# The same of what may follow an operand.
+_OPERATOR_MARKS = {"AND", "BETWEEN", "IS", "LIKE"}
+_OPERATORS = _OPERATOR_MARKS | _words(
+    "OR IN NOT ILIKE RLIKE SIMILAR MEMBER MULTISET SUBMULTISET OVERLAPS CONTAINS EQUALS PRECEDES SUCCEEDS IMMEDIATELY"
+)
+_OPERATOR_SYMBOLS = _words("+ - * / % || = <> < <= > >= [ .")
 _CLAUSES_FIRST = (
     "SELECT",
     "FROM",
@@ -64,7 +76,11 @@ def syntax_error(tokens: list[Token], index: int, source: Source, start: str) ->
     if listed:
         shown = listed[:MAX_LISTED] + (["..."] if len(listed) > MAX_LISTED else [])
         message += ("\nWas expecting one of: " if len(listed) > 1 else "\nWas expecting: ") + ", ".join(shown)
-    return ParseError("syntax", message, place, _hint(tokens, index, accepted, start))
+
+    def before() -> set[int]:
+        return acceptable(_stack_before(tokens, index - 1, start))
+
+    return ParseError("syntax", message, place, hint_for(tokens, index, source, accepted, before))
 
 
 def acceptable(stack: list[int]) -> set[int]:
@@ -137,14 +153,21 @@ def describe(accepted: set[int]) -> list[str]:
             "DECIMAL_NUMBER",
         }
         names -= {"APPROXIMATE_NUMBER", "IDENT", "QUOTED_IDENT"}
+    operators = words >= _OPERATOR_MARKS
+    if operators:
+        words -= _OPERATORS
     ranked = sorted(words, key=lambda word: (_rank(word), word))
     shown += [f'"{word}"' for word in ranked]
     for name in ("IDENT", "QUOTED_STRING", "BINARY_STRING", "WHOLE_NUMBER", "$END"):
         if name in names and _NAMED[name] not in shown:
             shown.insert(0 if name in ("IDENT", "$END") else len(shown), _NAMED[name])
+    if operators:
+        shown.append("<OPERATOR>")
     for kind in sorted(accepted):
         text, name = loaded.display[kind], loaded.terminals[kind]
-        if name in _NAMED or name == "FINAL_CALL" or text in known.words:
+        if name in _NAMED or name == "FINAL_CALL" or name.startswith("ESCAPE_") or text in known.words:
+            continue
+        if operators and text in _OPERATOR_SYMBOLS:
             continue
         if expression and text in "+-(?":
             continue
@@ -154,28 +177,3 @@ def describe(accepted: set[int]) -> list[str]:
 
 def _rank(word: str) -> int:
     return _CLAUSES_FIRST.index(word) if word in _CLAUSES_FIRST else len(_CLAUSES_FIRST)
-
-
-def _hint(tokens: list[Token], index: int, accepted: set[int], start: str) -> str | None:
-    loaded, known = tables(), kinds()
-    token = tokens[index]
-    upper = token.text.upper()
-    words = [loaded.display[kind] for kind in accepted if kind in known.words.values()]
-    if token.kind == BAD and token.text == '"':
-        return "strings stand in single quotes, names in back-ticks"
-    if token.text == "=" and index and tokens[index - 1].text in "=!":
-        return "equality is a single '='" if tokens[index - 1].text == "=" else "inequality is '<>'"
-    if token.text == "!":
-        return "inequality is '<>'"
-    if token.text == ":" and index + 1 < len(tokens) and tokens[index + 1].text == ":":
-        return "write CAST(value AS type)"
-    if upper in RESERVED and known.ident in accepted:
-        return f"{upper} is a reserved word: as a name it is written `{token.text}`"
-    if token.kind in (known.ident, *known.soft) and (meant := did_you_mean(token.text, words)):
-        return meant.replace(meant.split("'")[1], meant.split("'")[1].upper())
-    previous = tokens[index - 1] if index else None
-    if previous is not None and previous.kind == known.ident:
-        before = acceptable(_stack_before(tokens, index - 1, start)) | accepted
-        options = [loaded.display[kind] for kind in before if kind in known.words.values()]
-        return did_you_mean(previous.text, options)
-    return None

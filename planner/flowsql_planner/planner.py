@@ -125,8 +125,11 @@ class Planner:
 
     def _physical(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
         """Physical plans with modes, equal parts being the same objects."""
-        planned = self._planned(roots, context)
-        return derive_every_change(self._shared(planned))
+        try:
+            return derive_every_change(self._shared(self._planned(roots, context)))
+        except RecursionError:
+            message, hint = "The statement is nested too deeply to be planned", "split it with views or WITH"
+            raise PlanError("nested-too-deeply", message, roots[0].span, hint) from None
 
     def _shared(self, trees: tuple[Physical, ...]) -> tuple[Physical, ...]:
         return share_sub_plans(trees) if self._configuration.get(REUSE_SUB_PLAN) else trees

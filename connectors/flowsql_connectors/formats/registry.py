@@ -50,6 +50,8 @@ _NOT_YET: Final = frozenset({"avro", "orc", "raw", "protobuf", "avro-confluent",
 class UnreadableFormat(FileFormat):
     """A change format: says its changelog mode, refuses to read or write."""
 
+    identifier = "unreadable"
+
     def __init__(self, name: str) -> None:
         self._name = name
 
