@@ -28,6 +28,7 @@ from flowsql_connectors.filesystem.options import (
 from flowsql_connectors.options import OptionValues
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
+from flowsql_core.eval.columns import values_and_validity
 from flowsql_core.eval.render import Notation, render_column
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
@@ -53,8 +54,13 @@ class Partitioner:
         """
         if not self._keys:
             return None, [("", 0, num_rows)]
-        encoded = pc.dictionary_encode(self._folders(columns))
-        codes = np.frombuffer(encoded.indices.buffers()[1], dtype=np.int32)[:num_rows]
+        levels = [self._level(columns, index, key) for index, key in self._keys]
+        numbers = np.zeros(num_rows, dtype=np.int64)
+        for codes, names in levels:
+            numbers = numbers * len(names) + codes
+        # Folders in the order in which they first appear.
+        encoded = pc.dictionary_encode(pa.array(numbers))
+        codes = values_and_validity(encoded.indices)[0]
         order = None
         if (codes[1:] < codes[:-1]).any():
             by_code = np.argsort(codes, kind="stable")
@@ -62,26 +68,32 @@ class Partitioner:
         borders = np.flatnonzero(np.diff(codes)) + 1
         starts = [0, *borders.tolist()]
         stops = [*borders.tolist(), num_rows]
-        folders = [encoded.dictionary[int(codes[start])].as_py() for start in starts]
+        folders = [_folder(levels, encoded.dictionary[int(codes[start])].as_py()) for start in starts]
         return order, list(zip(folders, starts, stops, strict=True))
 
-    def _folders(self, columns: tuple[Any, ...]) -> Any:
-        levels = []
-        for index, key in self._keys:
-            type_ = self._table.columns[index].type
-            column = columns[index]
-            texts = column if isinstance(type_, CharacterType) else render_column(column, type_, Notation.ROW)
-            if column.null_count and not isinstance(type_, CharacterType):
+    def _level(self, columns: Sequence[Any], index: int, key: str) -> tuple[Any, list[str]]:
+        """For each row the number of its folder on one level, and the names of those folders."""
+        type_ = self._table.columns[index].type
+        column = columns[index]
+        texts = column if isinstance(type_, CharacterType) else render_column(column, type_, Notation.ROW)
+        if column.null_count:
+            if not isinstance(type_, CharacterType):
                 texts = pc.if_else(pc.is_valid(column), texts, pa.scalar(None, pa.string()))
-            encoded = pc.dictionary_encode(pc.fill_null(texts, ""))
-            head = f"{escape_path_name(key)}="
-            # Python over the distinct values only: there are few in a batch.
-            names = pa.array(
-                [head + escape_path_name(value.as_py() or self._default_name) for value in encoded.dictionary],
-                pa.string(),
-            )
-            levels.append(pc.take(names, encoded.indices))
-        return levels[0] if len(levels) == 1 else pc.binary_join_element_wise(*levels, "/")
+            texts = pc.fill_null(texts, "")
+        encoded = pc.dictionary_encode(texts)
+        head = f"{escape_path_name(key)}="
+        # Python over the distinct values only: there are few in a batch.
+        names = [head + escape_path_name(value.as_py() or self._default_name) for value in encoded.dictionary]
+        return values_and_validity(encoded.indices)[0], names
+
+
+def _folder(levels: list[tuple[Any, list[str]]], number: int) -> str:
+    """The path behind a number that was made of the numbers of the levels."""
+    parts = []
+    for _, names in reversed(levels):
+        number, at = divmod(number, len(names))
+        parts.append(names[at])
+    return "/".join(reversed(parts))
 
 
 @record

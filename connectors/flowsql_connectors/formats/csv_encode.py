@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from flowsql_connectors.formats.csv_lines import Integers, Texts, Timestamps, lines
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream, TextPart
 from flowsql_connectors.formats.text_output import (
     base64_texts,
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from flowsql_connectors.formats.csv import CsvFormat
 
 _UNCHECKED_LENGTH: Final = 24
+#: Rows from which on an output is written by kernels.
+KERNEL_ROWS: Final = 100_000
+_NOTHING: Final = np.zeros(256, np.uint8)
 
 
 class CsvEncoder(FileEncoder):
@@ -66,8 +70,21 @@ class CsvEncoder(FileEncoder):
             self._special_bytes[: top + 1] = True
             self._special_bytes[[ord("\\"), ord(dialect.escape or "\\")]] = True
 
+        #: Rows written so far: kernels are worth their load time from KERNEL_ROWS on.
+        self._rows = 0
+
+    def count_rows(self, rows: int) -> None:
+        """Rows that were or will be written beside those that ``prepare`` sees."""
+        self._rows += rows
+
     def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
         """The lines of a batch."""
+        self.count_rows(num_rows)
+        if self._rows >= KERNEL_ROWS and columns and self._format.dialect.delimiter.isascii():
+            parts = [self._part(array, column.type) for array, column in zip(columns, self._columns, strict=True)]
+            made = lines(parts, num_rows, self._null, self._format.dialect.delimiter)
+            if made is not None:
+                return made
         texts = [
             pc.fill_null(self._texts(array, column.type), self._null)
             for array, column in zip(columns, self._columns, strict=True)
@@ -78,6 +95,24 @@ class CsvEncoder(FileEncoder):
         if len(texts) == 1:
             return texts[0]
         return pc.binary_join_element_wise(*texts, self._format.dialect.delimiter)
+
+    def _part(self, array: Any, type_: LogicalType) -> Integers | Timestamps | Texts:
+        """How the kernels write a column."""
+        quote, escape = self._format.dialect.quote, self._format.dialect.escape
+        match type_:
+            case IntegerType():
+                return Integers.of(array)
+            case TimestampType() | TimestampLtzType() if quote is None or (self._quotes_blanks and quote.isascii()):
+                if (part := Timestamps.of(array, quote)) is not None:
+                    return part
+            case CharacterType() if self._special_bytes is not None:
+                texts = pc.cast(array, pa.string())
+                if quote is None:
+                    return Texts.of(texts, _NOTHING, -1, None)
+                doubled = contains_bytes(texts, quote) or (escape is not None and contains_bytes(texts, escape))
+                if not doubled:
+                    return Texts.of(texts, self._special_bytes.view(np.uint8), _UNCHECKED_LENGTH, quote)
+        return Texts.of(self._texts(array, type_), _NOTHING, -1, None)
 
     def open_part(self, stream: PartStream) -> PartEncoder:
         """A part file; with ``csv.header`` its first line holds the names."""
