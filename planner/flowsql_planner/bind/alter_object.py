@@ -81,7 +81,8 @@ def _alter_object(node: ast.Alter, context: BindContext) -> op.Operation:
         )
     match node.action, found.value:
         case ast.RenameObject(name), _:
-            return op.AlterObject(path, None, _new_name(context, path, name), False, node.name.span)
+            # As in Flink, an object stays in its database whatever stands before the new name.
+            return op.AlterObject(path, None, name.last.text, False, node.name.span)
         case ast.SetQuery(query), CatalogView() as view:
             as_written = ast.CreateView(node.name, query, comment=view.comment, span=node.span)
             return op.AlterObject(path, make_view(context, as_written), None, False, node.name.span)
@@ -90,18 +91,6 @@ def _alter_object(node: ast.Alter, context: BindContext) -> op.Operation:
         case _, CatalogTable() as table:
             return op.AlterObject(path, alter_table(context, table, node), None, False, node.name.span)
     raise NotSupportedYetError(f"ALTER {node.kind.value} {type(node.action).__name__}", node.span)
-
-
-def _new_name(context: BindContext, path: ObjectPath, name: ast.Identifier) -> str:
-    target = context.catalogs.qualify(name.texts)
-    if target.catalog != path.catalog:
-        raise BindError(
-            "rename-catalog",
-            f"The catalog name of the new table name '{target}' must be the same as the origin catalog name "
-            f"'{path.catalog}'.",
-            name.span,
-        )
-    return target.name
 
 
 def _alter_partitions(node: ast.Alter, path: ObjectPath, table: CatalogTable) -> op.Operation:

@@ -107,11 +107,11 @@ def _change_partitions(operation: op.AddPartitions | op.DropPartitions, catalogs
     path = operation.path
     store = catalogs.catalog(path.catalog, operation.span)
     details = store.details(path.database, path.name)
-    known = {partition.values: partition for partition in details.partitions}
+    known = {frozenset(partition.values): partition for partition in details.partitions}
     adds = isinstance(operation, op.AddPartitions)
     tolerant = operation.if_not_exists if isinstance(operation, op.AddPartitions) else operation.if_exists
     for partition in operation.partitions:
-        if (partition.values in known) is adds:
+        if (frozenset(partition.values) in known) is adds:
             if tolerant:
                 continue
             shown = "{" + ", ".join(f"{key}={value}" for key, value in partition.values) + "}"
@@ -123,7 +123,7 @@ def _change_partitions(operation: op.AddPartitions | op.DropPartitions, catalogs
                 operation.span,
             )
         if adds:
-            known[partition.values] = partition
+            known[frozenset(partition.values)] = partition
         else:
-            del known[partition.values]
+            del known[frozenset(partition.values)]
     store.put_details(path.database, path.name, replace(details, partitions=tuple(known.values())))
