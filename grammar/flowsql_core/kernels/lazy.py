@@ -1,4 +1,8 @@
-"""``kernel``: one compilation for one signature, made (or loaded from the cache) at the first call."""
+"""``kernel`` and ``device``: functions that become machine code when they are first called.
+
+Declaring costs nothing: neither Numba nor LLVM is imported before a kernel runs, and Numba only where no object file of
+the kernel is in the cache (docs/adr/008-kernel-objects.md).
+"""
 
 from __future__ import annotations
 
@@ -7,34 +11,46 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_devices: dict[Callable[..., Any], Any] = {}
+_devices: set[Callable[..., Any]] = set()
 #: Device functions that are not compiled from Python but made by a call.
 _natives: set[Callable[..., Any]] = set()
 
 
 class Kernel:
-    """A function that becomes machine code when it is first called; runs without the interpreter lock."""
+    """A function over NumPy arrays with one signature; runs without the interpreter lock."""
 
-    def __init__(self, signature: str, function: Callable[..., Any]) -> None:
-        self._signature = signature
-        self._function = function
-        self._compiled: Callable[..., Any] | None = None
+    def __init__(self, signature: str, function: FunctionType) -> None:
+        self.signature = signature
+        self.function = function
+        self.run: Callable[..., Any] = self._first_run
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
+        self.__module__ = function.__module__
 
     def __call__(self, *args: Any) -> Any:
-        """Run on NumPy arrays and scalars of exactly the signature's types."""
-        if self._compiled is None:
-            from numba import njit
+        """Run on NumPy arrays and scalars of exactly the signature's types.
 
-            self._compiled = njit(self._signature, cache=True, nogil=True)(_linked(self._function))
-        return self._compiled(*args)
+        Raises:
+            TypeError: when an array has another type or number of dimensions, or is not contiguous.
+        """
+        return self.run(*args)
+
+    def _first_run(self, *args: Any) -> Any:
+        from flowsql_core.kernels.linking import bind
+
+        bind(self)
+        return self.run(*args)
 
 
 def kernel(signature: str) -> Callable[[Callable[..., Any]], Kernel]:
-    """Declare a kernel with its one Numba signature, e.g. ``void(int64[::1], int32[::1])``."""
+    """Declare a kernel with its one signature in Numba's spelling, e.g. ``void(int64[::1], int32[:,::1], boolean)``.
+
+    Kernels return ``void`` or ``int64``, take contiguous arrays of one or two dimensions and scalars, allocate nothing
+    and raise nothing.
+    """
 
     def declare(function: Callable[..., Any]) -> Kernel:
+        assert isinstance(function, FunctionType)
         return Kernel(signature, function)
 
     return declare
@@ -42,39 +58,25 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Kernel]:
 
 def device(function: _F) -> _F:
     """Declare a function that kernels call; it stays a Python function until a kernel that calls it is compiled."""
-    _devices[function] = None
+    _devices.add(function)
     return function
 
 
 def native(make: Callable[[], Any]) -> Any:
     """Declare a device function by what makes it: ``make()`` gives a Numba intrinsic, when a kernel first needs it."""
     _natives.add(make)
-    _devices[make] = None
     return make
 
 
-def _linked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with compiled functions in place of the device functions that it names."""
-    assert isinstance(function, FunctionType)
-    names = {
-        name: _dispatcher(found)
-        for name in function.__code__.co_names
-        if isinstance(found := function.__globals__.get(name), FunctionType) and found in _devices
-    }
-    if not names:
-        return function
-    linked = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
-    linked.__module__ = function.__module__
-    linked.__qualname__ = function.__qualname__
-    return linked
+def is_native(function: FunctionType) -> bool:
+    """Whether a device function is one of :func:`native`."""
+    return function in _natives
 
 
-def _dispatcher(function: Callable[..., Any]) -> Any:
-    if _devices[function] is None:
-        if function in _natives:
-            _devices[function] = function()
-        else:
-            from numba import njit
-
-            _devices[function] = njit(_linked(function))
-    return _devices[function]
+def devices_of(function: FunctionType) -> dict[str, FunctionType]:
+    """The device functions that a kernel or device function names, by that name."""
+    if function in _natives:
+        return {}
+    named = ((name, function.__globals__.get(name)) for name in function.__code__.co_names)
+    known = _devices | _natives
+    return {name: found for name, found in named if isinstance(found, FunctionType) and found in known}

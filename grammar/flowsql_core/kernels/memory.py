@@ -72,3 +72,29 @@ def copy_bytes() -> Any:
         return types.none(target, types.int64, source, types.int64, types.int64), generate
 
     return copy_bytes
+
+
+@native
+def block32() -> Any:
+    """``block32()``: 32 words (uint64) on the stack, as an array; gone when the kernel returns."""
+    from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+    from numba.np.arrayobj import make_array, populate_array
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def block32(typing: Any) -> Any:
+        made = types.Array(types.uint64, 1, "C")
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word = ir.IntType(64)
+            array = make_array(made)(context, builder)
+            data = cgutils.alloca_once(builder, word, size=32)
+            size = ir.Constant(word, 8)
+            populate_array(array, data, [ir.Constant(word, 32)], [size], size, None)
+            return array._getvalue()
+
+        return made(), generate
+
+    return block32

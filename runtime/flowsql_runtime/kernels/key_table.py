@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowsql_core.kernels.lazy import device, kernel
-from flowsql_core.kernels.memory import copy_bytes, load64, store64
+from flowsql_core.kernels.memory import block32, copy_bytes, load64, store64
 
 LIVE, NEXT, FREE, ARENA, GARBAGE = 0, 1, 2, 3, 4
 META_SIZE = 5
@@ -141,6 +141,7 @@ def probe(
     return n
 
 
+#: Rows of a block, as many as ``block32`` has words.
 _BLOCK = 32
 
 
@@ -155,9 +156,9 @@ def probe_word(table, slot_words, words, meta, start, insert, limit, out, fresh,
     """
     n = words.size
     size_mask = _U(table.size - 1)
-    tags = np.empty(_BLOCK, np.uint64)
-    entries = np.empty(_BLOCK, np.uint64)
-    keys = np.empty(_BLOCK, np.uint64)
+    tags = block32()
+    entries = block32()
+    keys = block32()
     for block in range(start, n, _BLOCK):
         stop = min(n, block + _BLOCK)
         for i in range(block, stop):

@@ -9,17 +9,17 @@ from flowsql_core.kernels.lazy import kernel
 _U = np.uint64
 
 
-@kernel("void(uint64[::1], int32[::1], int32[::1], int64[::1])")
-def deal(hashes, owners, order, ends):
+@kernel("void(uint64[::1], int32[::1], int32[::1], int64[::1], int32[::1])")
+def deal(hashes, owners, order, ends, channels):
     """Rows by channel, in their order: ``order[ends[c - 1]:ends[c]]`` are those of channel c.
 
     Args:
         hashes: key hash of each row; its top bits are the key group.
         owners: channel of each key group.
+        channels: (n,) working memory.
     """
     n = len(hashes)
     groups = _U(len(owners))
-    channels = np.empty(n, np.int32)
     ends[:] = 0
     for i in range(n):
         channel = owners[np.int64(((hashes[i] >> _U(32)) * groups) >> _U(32))]

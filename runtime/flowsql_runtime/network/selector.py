@@ -86,7 +86,8 @@ class HashSelector:
 
         order = np.empty(batch.num_rows, np.int32)
         ends = np.empty(self._channels, np.int64)
-        deal(key_hash64([batch.columns[index] for index in self._keys]), self._owners, order, ends)
+        hashes = key_hash64([batch.columns[index] for index in self._keys])
+        deal(hashes, self._owners, order, ends, np.empty(batch.num_rows, np.int32))
         parts: Parts = []
         start = 0
         for end in ends.tolist():
