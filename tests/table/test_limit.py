@@ -89,8 +89,7 @@ def test_only_the_head_of_a_large_file_is_read(tmp_path: Path, parallelism: int)
     path.write_bytes(b"".join(b"%d,some text that fills the line a bit\n" % n for n in range(rows)))
     made = environment(parallelism)
     made.execute_sql(
-        "CREATE TABLE big (n BIGINT, t STRING) "
-        f"WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = '{path}')"
+        f"CREATE TABLE big (n BIGINT, t STRING) WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = '{path}')"
     )
     result = made.execute_sql("SELECT n FROM big WHERE n >= 0 LIMIT 5")
     with result.collect() as found:

@@ -7,11 +7,16 @@ from typing import Final
 
 from flowsql_connectors import registry
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch, TableSource
+from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import option
 from flowsql_core.graph.specs import ScanSpec
+from flowsql_runtime.network.channel import referenced_bytes
 from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot, SourceOperator, SourceStatus
 
 BATCH_ROWS = option("flowsql.source.batch-rows", int, 65_536, "Rows that a source aims at in one batch.")
+
+#: Batches that a reader holds beside the one that it gave away: decoded ones that wait, and the one being decoded.
+READ_AHEAD_BATCHES: Final = 4
 
 #: Name of the list state that holds unfinished splits.
 SPLITS: Final = "splits"
@@ -79,12 +84,19 @@ class ScanOperator(SourceOperator[ScanSpec]):
         progress.current = polled.split_id
         batch = polled.batch
         if batch.num_rows:
+            self._account(batch)
             if self._stop_at is not None:
                 self._stop_at -= batch.num_rows
             self.output.collect(batch)
         if polled.finished:
             progress.unfinished.discard(polled.split_id)
         progress.current = None
+
+    def _account(self, batch: ChangelogBatch) -> None:
+        """Hold as much of the budget as the reader may have decoded ahead; a breach names this scan."""
+        held_bytes = READ_AHEAD_BATCHES * referenced_bytes(batch)
+        if held_bytes > self.ctx.memory.held_bytes:
+            self.ctx.memory.resize(held_bytes)
 
     def wake_when_available(self, wake: Callable[[], None]) -> None:
         """The reader calls ``wake``."""

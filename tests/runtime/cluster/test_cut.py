@@ -130,3 +130,15 @@ def test_state_beyond_the_budget_is_refused_with_operator_and_option(monkeypatch
     assert raised.value.operator == "GroupAggregate-2-0"
     assert cluster.budget is not None
     assert cluster.budget.reserved_bytes == 0
+
+
+def test_a_reader_beyond_the_budget_is_refused_with_operator_and_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(1000, "a long text " * 10) for _ in range(20_000)]
+    install(monkeypatch, FakeStore({"a": rows}, types=(pa.timestamp("ms"), pa.string())))
+    cluster = LocalCluster(memory_bytes=4 << 20)
+    job = cluster.submit(graph([vertex(1, SCAN, collect(TIMED), output=TIMED)], out=Collected()))
+    with pytest.raises(ExecutionError, match=r"'Scan-1-0'.*flowsql.memory") as raised:
+        job.wait(30)
+    assert raised.value.code == "memory-exceeded"
+    assert cluster.budget is not None
+    assert cluster.budget.reserved_bytes == 0

@@ -212,7 +212,9 @@ def blocking_graph(folder: Path, parallelism: int = 2) -> JobGraph:
     )
     sink = vertex(2, collect(ONE), parallelism=parallelism, output=ONE)
     blocking = edge(source, sink, ShipStrategy.REBALANCE, partition_type=ResultPartitionType.BLOCKING)
-    return graph([source, sink], [blocking], {"io.tmp.dirs": str(folder)}, out=Collected())
+    return graph(
+        [source, sink], [blocking], {"io.tmp.dirs": str(folder), "flowsql.source.batch-rows": "4096"}, out=Collected()
+    )
 
 
 def big_store(monkeypatch: pytest.MonkeyPatch, rows: int = 300_000) -> FakeStore:
