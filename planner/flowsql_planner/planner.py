@@ -111,7 +111,10 @@ class Planner:
                 logical = (sink,)
             case op.StatementSet(inserts=inserts):
                 logical = tuple(insert.rel for insert in inserts)
-        return self._explained(logical, wanted)
+        try:
+            return self._explained(logical, wanted)
+        except RecursionError:
+            raise _too_deep(logical) from None
 
     def _job_name(self, otherwise: str) -> str:
         return self._configuration.get(PIPELINE_NAME) or otherwise
@@ -128,8 +131,7 @@ class Planner:
         try:
             return derive_every_change(self._shared(self._planned(roots, context)))
         except RecursionError:
-            message, hint = "The statement is nested too deeply to be planned", "split it with views or WITH"
-            raise PlanError("nested-too-deeply", message, roots[0].span, hint) from None
+            raise _too_deep(roots) from None
 
     def _shared(self, trees: tuple[Physical, ...]) -> tuple[Physical, ...]:
         return share_sub_plans(trees) if self._configuration.get(REUSE_SUB_PLAN) else trees
@@ -270,3 +272,8 @@ class _Abilities:
 
     def supports_limit(self, scan: Scan) -> bool:
         return bool(self._source(scan).supports_limit())
+
+
+def _too_deep(roots: Sequence[Rel]) -> PlanError:
+    message = "The statement is nested too deeply to be planned"
+    return PlanError("nested-too-deeply", message, roots[0].span, "split it with views or WITH")

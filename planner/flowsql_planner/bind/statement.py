@@ -190,30 +190,33 @@ def _alter(node: ast.Alter, context: BindContext) -> op.Operation:
     return alter_object.bind_alter(node, context)
 
 
-_WORDS: dict[type[ast.Node], str] = {
-    ast.Update: "UPDATE",
-    ast.Delete: "DELETE",
-    ast.Truncate: "TRUNCATE TABLE",
-    ast.CompilePlan: "COMPILE PLAN",
-    ast.ExecutePlan: "EXECUTE PLAN",
-    ast.CompileAndExecutePlan: "COMPILE AND EXECUTE PLAN",
-    ast.UseModules: "USE MODULES",
-    ast.LoadModule: "LOAD MODULE",
-    ast.UnloadModule: "UNLOAD MODULE",
-    ast.AddJar: "ADD JAR",
-    ast.RemoveJar: "REMOVE JAR",
-    ast.Call: "CALL",
-    ast.StopJob: "STOP JOB",
-    ast.DescribeJob: "DESCRIBE JOB",
-    ast.CreateFunction: "CREATE FUNCTION",
-    ast.AlterFunction: "ALTER FUNCTION",
-    ast.CreateModel: "CREATE MODEL",
-    ast.CreateConnection: "CREATE CONNECTION",
-    ast.CreateMaterializedTable: "CREATE MATERIALIZED TABLE",
-    ast.AnalyzeTable: "ANALYZE TABLE",
+# By name: the classes themselves are imported only with a statement that needs them.
+_WORDS = {
+    "Update": "UPDATE",
+    "Delete": "DELETE",
+    "Truncate": "TRUNCATE TABLE",
+    "CompilePlan": "COMPILE PLAN",
+    "ExecutePlan": "EXECUTE PLAN",
+    "CompileAndExecutePlan": "COMPILE AND EXECUTE PLAN",
+    "UseModules": "USE MODULES",
+    "LoadModule": "LOAD MODULE",
+    "UnloadModule": "UNLOAD MODULE",
+    "AddJar": "ADD JAR",
+    "RemoveJar": "REMOVE JAR",
+    "Call": "CALL",
+    "StopJob": "STOP JOB",
+    "DescribeJob": "DESCRIBE JOB",
+    "CreateFunction": "CREATE FUNCTION",
+    "AlterFunction": "ALTER FUNCTION",
+    "CreateModel": "CREATE MODEL",
+    "CreateConnection": "CREATE CONNECTION",
+    "CreateMaterializedTable": "CREATE MATERIALIZED TABLE",
+    "AnalyzeTable": "ANALYZE TABLE",
+    "Merge": "MERGE",
+    "DescribeStatement": "DESCRIBE of a statement",
 }
 
 
 def _words(statement: ast.Statement) -> str:
     """The statement's first words, for a refusal."""
-    return _WORDS.get(type(statement), type(statement).__name__)
+    return _WORDS.get(type(statement).__name__, type(statement).__name__)

@@ -1,0 +1,70 @@
+"""What Flink reads and FlowSQL does not execute yet: refused by name, with the place."""
+
+from __future__ import annotations
+
+import pytest
+
+from flowsql.table.environment import TableEnvironment
+from flowsql.table.settings import EnvironmentSettings
+from flowsql_core.errors import FlowSqlError, NotSupportedYetError
+
+
+@pytest.mark.parametrize(
+    ("text", "construct"),
+    [
+        ("MERGE INTO t USING s ON TRUE WHEN MATCHED THEN UPDATE SET b = 1", "MERGE"),
+        ("DESCRIBE SELECT 1", "DESCRIBE of a statement"),
+        ("SELECT * FROM (SELECT 1 AS a) TABLESAMPLE SYSTEM(10)", "TABLESAMPLE"),
+        ("SELECT * FROM (SELECT 1 AS a) PIVOT (SUM(a) FOR a IN (1))", "PIVOT"),
+        ("SELECT * FROM (SELECT 1 AS a) UNPIVOT (v FOR n IN (a))", "UNPIVOT"),
+        ("SELECT {fn ABS(1)}", "{fn ...}"),
+        ("SELECT FLOOR(CURRENT_TIMESTAMP TO WEEK(MONDAY))", "FLOOR(... TO WEEK(MONDAY))"),
+        ("SELECT (CURRENT_DATE - CURRENT_DATE) DAY", "(a - b) with the unit of an interval"),
+        ("SELECT JSON_VALUE('{}', '$.a' PASSING 1 AS x)", "PASSING"),
+        ("SELECT NEXT VALUE FOR s", "NEXT VALUE FOR"),
+        ("SELECT CONVERT(INT, 1)", "CONVERT(INT, ...)"),
+        ("SELECT NEW f(1)", "NEW"),
+    ],
+)
+def test_it_is_refused_by_name_with_its_place(text: str, construct: str) -> None:
+    with pytest.raises(NotSupportedYetError) as caught:
+        session().execute_sql(text)
+    assert caught.value.message == f"not supported yet: {construct}"
+    assert caught.value.at is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + " + ".join(["a"] * 2000) + " FROM (VALUES (1), (2)) AS t(a)",
+        "SELECT " + " || ".join(["a"] * 2000) + " FROM (VALUES ('x'), ('y')) AS t(a)",
+        "SELECT 1 FROM " + ", ".join(f"(VALUES (1), (2)) AS t{i}(a)" for i in range(900)),
+    ],
+    ids=["sums", "concatenations", "joins"],
+)
+def test_what_is_too_deep_to_plan_is_an_error_with_a_place(text: str) -> None:
+    with pytest.raises(FlowSqlError) as caught:
+        session().explain_sql(text)
+    assert caught.value.code == "nested-too-deeply"
+    assert caught.value.at is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a FROM (VALUES (1), (2)) AS t(a) WHERE " + " OR ".join(f"a = {i}" for i in range(3000)),
+        "SELECT a FROM (VALUES (1), (2)) AS t(a) WHERE " + " AND ".join(f"a <> {i + 9}" for i in range(3000)),
+        "SELECT CASE "
+        + " ".join(f"WHEN a = {i} THEN {i}" for i in range(1000))
+        + " END FROM (VALUES (1), (2)) AS t(a)",
+        "SELECT a FROM (VALUES (1), (2)) AS t(a) WHERE a IN (" + ", ".join(map(str, range(10000))) + ")",
+        " UNION ALL ".join(f"SELECT {i}" for i in range(200)),
+    ],
+    ids=["or", "and", "case", "in", "union"],
+)
+def test_long_texts_are_planned(text: str) -> None:
+    assert session().explain_sql(text)
+
+
+def session() -> TableEnvironment:
+    return TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
