@@ -539,7 +539,8 @@ def hex_(a: Any) -> Any:
 def _based(a: pa.Array, bits: int) -> pa.Array:
     values, valid = values_and_validity(a)
     numbers = values.astype(np.int64).view(np.uint64)
-    count = 64 // bits
+    # Only as many digits as the greatest number has.
+    count = max(1, -(-int(numbers.max() if len(numbers) else 0).bit_length() // bits))
     shifts = np.arange((count - 1) * bits, -1, -bits, dtype=np.uint64)
     digits = ((numbers[:, None] >> shifts) & np.uint64(2**bits - 1)).astype(np.uint8)
     matrix = digits + np.where(digits < 10, 48, 55).astype(np.uint8)

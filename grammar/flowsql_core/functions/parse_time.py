@@ -272,7 +272,14 @@ def unix_timestamp(call: Invocation, text: Any, pattern: Any = None) -> Any:
         nanos = parse_leniently(word, java)
         return _LOWEST if nanos is None else nanos // 1_000_000_000
 
-    values, valid = values_and_validity(_parse(call, text, pattern, parse, pa.int64()))
+    if _constant(pattern, _DEFAULT) == _DEFAULT:
+        column = _column(text, call.n)
+        seconds = pc.if_else(
+            pc.is_valid(column), pc.fill_null(_wall_seconds(column), _LOWEST), pa.scalar(None, pa.int64())
+        )
+    else:
+        seconds = _parse(call, text, pattern, parse, pa.int64())
+    values, valid = values_and_validity(seconds)
     bad = values == _LOWEST
     moved = local_to_utc(np.where(bad, 0, values), 1, call.context.zone, later=True)
     return make_array(np.where(bad, _LOWEST, moved), valid, pa.int64())

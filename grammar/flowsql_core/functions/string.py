@@ -71,16 +71,24 @@ def _recased(text: Any, whole: Callable[[Any], Any], one: Callable[[str], str], 
 @scalar("INITCAP(STRING) -> $1", spark=None)
 def initcap(text: Any) -> Any:
     """ASCII words with a capital first letter and small others; letters beyond ASCII stay and end a word."""
-    return map_distinct(text, _initcap, pa.string())
+    offsets, data = string_buffers(text)
+    base = int(offsets[0])
+    used = data[base : int(offsets[-1])]
+    inside = _WORD_BYTES[used]
+    # A byte starts a word when nothing of a word stands before it, in its own row.
+    fresh = np.ones(len(used), dtype=np.bool_)
+    fresh[1:] = ~inside[:-1]
+    starts = offsets[:-1] - base
+    fresh[starts[starts < len(used)]] = True
+    made = np.where(fresh, _UPPER_BYTES[used], _LOWER_BYTES[used])
+    return make_strings((offsets - base).astype(np.int32), made, validity(text), pa.string())
 
 
-def _initcap(text: str) -> str:
-    made, fresh = [], True
-    for character in text:
-        letter = character.isascii() and character.isalnum()
-        made.append((character.upper() if fresh else character.lower()) if letter else character)
-        fresh = not letter
-    return "".join(made)
+_BYTES = np.arange(256, dtype=np.uint8)
+_CAPITALS, _SMALLS = (_BYTES >= 65) & (_BYTES <= 90), (_BYTES >= 97) & (_BYTES <= 122)
+_WORD_BYTES = _CAPITALS | _SMALLS | ((_BYTES >= 48) & (_BYTES <= 57))
+_UPPER_BYTES = np.where(_SMALLS, _BYTES - 32, _BYTES).astype(np.uint8)
+_LOWER_BYTES = np.where(_CAPITALS, _BYTES + 32, _BYTES).astype(np.uint8)
 
 
 @scalar("CHAR_LENGTH(STRING) -> INT", aliases=("CHARACTER_LENGTH",), spark="CHAR_LENGTH({0})")
@@ -183,6 +191,8 @@ def gather_bytes(data: npt.NDArray[np.uint8], low: Int64s, high: Int64s, valid: 
 def left(call: Invocation, text: Any, length: Any) -> Any:
     """The first characters; '' for a negative length."""
     column = _column(text, call.n)
+    if isinstance(length, pa.Scalar) and length.is_valid:
+        return pc.utf8_slice_codeunits(column, 0, max(length.as_py(), 0))
     size, valid = _numbers(length, call.n)
     total = values_and_validity(pc.fill_null(pc.utf8_length(column), 0))[0].astype(np.int64)
     made = _slice_characters(column, np.zeros_like(size), np.clip(size, 0, total))
@@ -193,6 +203,8 @@ def left(call: Invocation, text: Any, length: Any) -> Any:
 def right(call: Invocation, text: Any, length: Any) -> Any:
     """The last characters; '' for a negative length."""
     column = _column(text, call.n)
+    if isinstance(length, pa.Scalar) and length.is_valid and length.as_py() > 0:
+        return pc.utf8_slice_codeunits(column, -length.as_py(), None)
     size, valid = _numbers(length, call.n)
     total = values_and_validity(pc.fill_null(pc.utf8_length(column), 0))[0].astype(np.int64)
     made = _slice_characters(column, total - np.clip(size, 0, total), total)

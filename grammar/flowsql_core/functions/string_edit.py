@@ -95,6 +95,10 @@ def _pad_type(args: Sequence[Expr]) -> t.LogicalType:
 def _padded(call: Invocation, text: Any, length: Any, filling: Any, join: Callable[[str, str], str]) -> pa.Array:
     if isinstance(length, pa.Scalar) and isinstance(filling, pa.Scalar) and length.is_valid and filling.is_valid:
         size, fill = length.as_py(), filling.as_py()
+        plain = len(fill) == 1 and fill.isascii() and size >= 0
+        if plain and pc.all(pc.string_is_ascii(text)).as_py() is not False:
+            pad = pc.utf8_lpad if join("a", "b") == "ba" else pc.utf8_rpad
+            return pc.utf8_slice_codeunits(pad(text, size, padding=fill), 0, size)
         return map_distinct(text, lambda word: _pad_one(word, size, fill, join), pa.string())
     columns = [_column(text, call.n), length, filling]
     return map_rows(columns, lambda word, size, fill: _pad_one(word, size, fill, join), pa.string())
@@ -206,8 +210,15 @@ def _overlay_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalTyp
         returns=_overlay_type, spark=None)  # fmt: skip
 def overlay(call: Invocation, text: Any, replacement: Any, start: Any, length: Any = None) -> Any:
     """``length`` characters from ``start`` on replaced; as it is where ``start`` lies outside."""
-    columns = [datum for datum in (_column(text, call.n), replacement, start, length) if datum is not None]
-    return map_rows(columns, _overlay_one, pa.string())
+    column = _column(text, call.n)
+    given = [datum for datum in (replacement, start, length) if datum is not None]
+    constant = all(isinstance(datum, pa.Scalar) and datum.is_valid for datum in given)
+    if constant and start.as_py() > 0 and pc.all(pc.string_is_ascii(column)).as_py() is not False:
+        new, place = replacement.as_py(), start.as_py() - 1
+        size = len(units(new)) if length is None else length.as_py()
+        made = pc.utf8_replace_slice(column, place, place + size if size > 0 else 2**31 - 1, new)
+        return pc.if_else(pc.greater(pc.binary_length(column), place), made, column)
+    return map_rows([column, *given], _overlay_one, pa.string())
 
 
 def _overlay_one(word: str, new: str, start: int, length: int | None = None) -> str:
@@ -224,6 +235,15 @@ def _overlay_one(word: str, new: str, start: int, length: int | None = None) -> 
 def translate(call: Invocation, text: Any, search: Any, replacement: Any) -> Any:
     """Each character of ``search`` replaced by the one at its place; deleted where there is none."""
     columns = [_column(text, call.n), search, replacement]
+    if all(isinstance(datum, pa.Scalar) and datum.is_valid for datum in (search, replacement)):
+        old, new = search.as_py(), replacement.as_py()
+        # One ASCII character by another is one byte by another, whatever stands around.
+        if old.isascii() and new.isascii() and len(new) >= len(old):
+            table = np.frombuffer(_translate_one(bytes(range(128)).decode(), old, new).encode(), dtype=np.uint8)
+            offsets, data = string_buffers(columns[0])
+            used = data[int(offsets[0]) : int(offsets[-1])]
+            made = np.concatenate((table, np.arange(128, 256, dtype=np.uint8)))[used]
+            return make_strings(offsets - offsets[0], made, validity(columns[0]), pa.string())
     return map_rows(columns, _translate_one, pa.string())
 
 

@@ -119,6 +119,8 @@ def split(call: Invocation, text: Any, separator: Any) -> Any:
     if isinstance(separator, pa.Scalar):
         if not separator.is_valid:
             return pa.nulls(call.n, type_)
+        if separator.as_py() and pc.min(pc.binary_length(text)).as_py():
+            return pc.split_pattern(text, separator.as_py())
         return map_distinct(text, lambda word: pieces_of(word, separator.as_py()), type_)
     return map_rows([_column(text, call.n), separator], pieces_of, type_)
 

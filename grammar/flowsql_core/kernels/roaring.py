@@ -144,9 +144,8 @@ def encoded_sizes(starts, values, sizes):
         # One step behind the end closes the last container.
         for place in range(start, end + 1):
             closes = place == end
-            if not closes:
-                if card > 0:
-                    closes = values[place] >> 16 != values[place - 1] >> 16
+            if not closes and card > 0:
+                closes = values[place] >> 16 != values[place - 1] >> 16
             if closes:
                 if card > 0:
                     plain = 2 * card
