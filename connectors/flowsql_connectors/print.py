@@ -15,7 +15,10 @@ from flowsql_core.graph.specs import SinkSpec, TableSpec
 from flowsql_core.row import ChangelogMode
 
 PRINT_FORMAT = option(
-    "flowsql.print.format", parse_choice("text", "jsonl"), "text", "How print sinks write: text (Flink's lines) or jsonl."
+    "flowsql.print.format",
+    parse_choice("text", "jsonl"),
+    "text",
+    "How print sinks write: text (Flink's lines) or jsonl.",
 )
 
 PRINT_IDENTIFIER = ConnectorOption("print-identifier", str, "", "Put before every line, as 'identifier> '.")
