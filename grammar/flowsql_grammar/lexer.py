@@ -20,6 +20,7 @@ BAD = -2
 
 _PATTERN = re.compile(
     r"""(?P<space>(?:\s+|--[^\r\n]*|//[^\r\n]*|/\*(?!\+)(?s:.)*?\*/)+)
+    |(?P<dollars>\$\$(?s:.)*?\$\$)
     |(?P<word>(?:[^\W\d]|\$)[\w$]*)
     |(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     |(?P<symbol><>|<=|>=|=>|\|\||/\*\+|\*/|\{-|-\}|(?!/\*)[-+*/%=<>()\[\]{},.;:?|^])
@@ -160,6 +161,10 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
             add(Token(kind, piece, at, position))
         elif group == "quoted":
             add(Token(known.quoted, piece, at, position))
+        elif group == "dollars":
+            # FlowSQL's own: a text without escapes, the same string to everyone behind the lexer.
+            text_of_it = piece[2:-2].replace("'", "''")
+            add(Token(known.string, f"'{text_of_it}'", at, position))
         else:
             add(Token(known.string, piece, at, position))
     _join(tokens, known.ids)
