@@ -83,6 +83,16 @@ class LateColumns(Sequence[ColumnData]):
         """A column as it stands, for other late columns."""
         return self._entries[index]
 
+    def origin(self, index: int) -> tuple[ColumnData, npt.NDArray[Any]] | None:
+        """Of a column not gathered yet: the column that it is selected from, and which rows."""
+        entry = self._entries[index]
+        return (entry.source, entry.rows) if isinstance(entry, _Late) else None
+
+    @staticmethod
+    def of(columns: Sequence[ColumnData], rows: npt.NDArray[Any]) -> LateColumns:
+        """Rows of columns by position, in any order; what is late is selected from where it comes from."""
+        return LateColumns(_selected(columns, rows))
+
 
 def late_columns(columns: Sequence[ColumnData], places: Iterable[int | ColumnData]) -> Sequence[ColumnData]:
     """Columns of a batch by index, mixed with new ones of as many rows; nothing is gathered."""
@@ -235,12 +245,15 @@ class ChangelogBatch:
         """Rows where ``mask`` (bool, shape (n,)); offsets of the track move along. Columns are gathered late."""
         if mask.all():
             return self
-        rows = np.flatnonzero(mask)
-        return self._taken(rows, LateColumns(_selected(self.columns, rows)))
+        return self.part(np.flatnonzero(mask))
 
     def take(self, rows: npt.NDArray[Any]) -> ChangelogBatch:
-        """Rows at rising positions (a hash split); the whole track comes along with its own offsets."""
+        """Rows at rising positions; the whole track comes along with its own offsets."""
         return self._taken(rows, tuple(_gathered(late.source, late.rows) for late in _selected(self.columns, rows)))
+
+    def part(self, rows: npt.NDArray[Any]) -> ChangelogBatch:
+        """:meth:`take`, with columns gathered late: whoever reads a column copies it, or copies it to its place."""
+        return self._taken(rows, LateColumns.of(self.columns, rows))
 
     def _taken(self, rows: npt.NDArray[Any], columns: Sequence[ColumnData]) -> ChangelogBatch:
         kinds = None if self.kinds is None else self.kinds[rows]

@@ -80,6 +80,24 @@ def append(starts, lengths, data, arena, used, refs):
     return used
 
 
+@kernel("int64(int64[::1], int64[::1], int64[::1], uint8[::1], uint8[::1], int64, int64[::1])")
+def append_rows(rows, starts, lengths, data, arena, used, refs):
+    """:func:`append` for values ``rows`` of a column. Returns the new ``used``."""
+    for i in range(len(rows)):
+        row = rows[i]
+        length = lengths[row]
+        if length < 0:
+            refs[i] = 0
+            continue
+        if length >= LONG:
+            store64(arena, used, length)
+            used += 8
+        copy_bytes(arena, used, data, starts[row], length)
+        refs[i] = (used << LENGTH_BITS) | min(length, LONG)
+        used += length
+    return used
+
+
 @kernel("int64(int64[::1], uint8[::1], int32[::1], uint8[::1])")
 def read(refs, arena, offsets, out):
     """Arrow offsets (n + 1) of the values and, if ``out`` is not empty, their bytes; returns the sum of lengths."""

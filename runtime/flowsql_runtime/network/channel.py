@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from flowsql_core.batch import ChangelogBatch, PyObjectColumn
+from flowsql_core.batch import ChangelogBatch, ColumnData, LateColumns, PyObjectColumn
 from flowsql_core.element import CheckpointBarrier, EndOfInput, LatencyMarker, Watermark, WatermarkStatus
 from flowsql_runtime.task.mailbox import Mailbox
 
@@ -28,11 +28,21 @@ class Spilled:
     __slots__ = ()
 
 
+def _bytes_of(column: ColumnData) -> int:
+    return 64 * len(column) if isinstance(column, PyObjectColumn) else int(column.nbytes)
+
+
 def referenced_bytes(batch: ChangelogBatch) -> int:
     """Bytes of the batch's own rows (a slice counts only its part; a Python object as 64)."""
     total = 0 if batch.kinds is None else batch.num_rows
-    for column in batch.columns:
-        total += 64 * batch.num_rows if isinstance(column, PyObjectColumn) else column.nbytes
+    columns = batch.columns
+    for index in range(len(columns)):
+        origin = columns.origin(index) if isinstance(columns, LateColumns) else None
+        if origin is not None:
+            # Not gathered yet: its share of the column that it comes from.
+            total += _bytes_of(origin[0]) * batch.num_rows // max(1, len(origin[0]))
+        else:
+            total += _bytes_of(columns[index])
     return total
 
 

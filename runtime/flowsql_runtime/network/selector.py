@@ -94,7 +94,7 @@ class HashSelector:
             if end - start == batch.num_rows:
                 parts.append(batch)
             else:
-                parts.append(batch.take(order[start:end]) if end > start else None)
+                parts.append(batch.part(order[start:end]) if end > start else None)
             start = end
         return parts
 

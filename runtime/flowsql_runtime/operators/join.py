@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_core.batch import ChangelogBatch, WatermarkTrack
+from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.graph.specs import JoinKind, JoinSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.operators.join_side import JoinSide, pair_ranges, take_all
+from flowsql_runtime.operators.join_side import JoinSide, pair_ranges
 from flowsql_runtime.state.row_list import RowList
 
 Int32s = npt.NDArray[np.int32]
@@ -104,20 +104,21 @@ class JoinOperator(Operator[JoinSpec]):
         track: WatermarkTrack | None,
         first_row: int,
     ) -> None:
-        own = take_all(batch.columns, probes)
+        own = LateColumns.of(batch.columns, probes)
         stored = self._rows[1 - input_index].gather(found)
-        columns = [*own, *stored] if input_index == 0 else [*stored, *own]
+        mine = [own.entry(index) for index in range(len(own))]
+        columns = LateColumns([*mine, *stored] if input_index == 0 else [*stored, *mine])
         if self._condition is not None and len(probes):
             keep = self._condition(columns, len(probes))
             if not keep.all():
                 rows = np.flatnonzero(keep)
-                columns, probes = take_all(columns, rows), probes[rows]
+                columns, probes = LateColumns.of(columns, rows), probes[rows]
         if track is not None:
             offsets = np.searchsorted(probes, track.offsets + first_row, side="left").astype(np.int32)
             track = WatermarkTrack(offsets, track.wm_ms)
         kinds = None if batch.kinds is None else batch.kinds[probes]
         if len(probes) or track is not None:
-            self.output.collect(ChangelogBatch(tuple(columns), len(probes), kinds, None, track))
+            self.output.collect(ChangelogBatch(columns, len(probes), kinds, None, track))
 
     def _release(self, slots: Int32s) -> None:
         """Forget keys that no side holds rows of."""

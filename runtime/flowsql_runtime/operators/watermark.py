@@ -13,7 +13,9 @@ from flowsql_core.element import ACTIVE, IDLE, MAX_WATERMARK, MIN_WATERMARK, Wat
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.columns import values_and_validity
 from flowsql_core.eval.compile import compile_projections
+from flowsql_core.expr import Call, Expr, InputRef, Literal
 from flowsql_core.graph.specs import WatermarkAssignerSpec, WatermarkEmit
+from flowsql_core.types.logical import DayTimeIntervalType, TimestampLtzType, TimestampType
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.time.emission import emissions
@@ -40,6 +42,7 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
     def open(self, ctx: OperatorContext) -> None:
         """Compile the expression."""
         self._expression = compile_projections((self.spec.expression,), eval_context(ctx))
+        self._delayed = delayed_column(self.spec.expression)
         on_event = self.spec.emit is WatermarkEmit.ON_EVENT
         # Flink's assigner counts from 0, not from the smallest long.
         self._start_ms = MIN_WATERMARK if on_event else 0
@@ -97,10 +100,15 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
 
     def _levels(self, batch: ChangelogBatch, before_ms: int) -> Int64s:
         """The watermark of this split after each row, not falling; NULLs of the expression lift nothing."""
-        (column,) = self._expression(batch.columns, batch.num_rows)
-        values, valid = values_and_validity(column)
-        per_ms = _PER_MS[column.type.unit]
-        levels = values * 1_000 if per_ms is None else values // per_ms if per_ms > 1 else values
+        if self._delayed is not None:
+            index, delay_ms = self._delayed
+            values, valid = values_and_validity(batch.columns[index])
+            levels = values - delay_ms
+        else:
+            (column,) = self._expression(batch.columns, batch.num_rows)
+            values, valid = values_and_validity(column)
+            per_ms = _PER_MS[column.type.unit]
+            levels = values * 1_000 if per_ms is None else values // per_ms if per_ms > 1 else values
         if valid is not None:
             levels = np.where(valid, levels, MIN_WATERMARK)
         rising: Int64s = np.maximum.accumulate(levels)
@@ -172,3 +180,16 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         """The two levels, handed to every new subtask, which take the lowest."""
         current = min(self._by_split.values(), default=self._finished_ms)
         return OperatorSnapshot(union={_LEVELS: (struct.pack("<qq", current, self._last_ms),)})
+
+
+def delayed_column(expression: Expr) -> tuple[int, int] | None:
+    """``ts - INTERVAL`` over a column in milliseconds, the usual watermark: the column and the delay in ms."""
+    match expression:
+        case Call(function="-", args=(InputRef() as moment, Literal(value=int() as delay_ms) as amount)) if (
+            isinstance(amount.type, DayTimeIntervalType)
+            and isinstance(moment.type, TimestampType | TimestampLtzType)
+            and moment.type.precision == 3
+        ):
+            return moment.index, delay_ms
+        case _:
+            return None

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_core.batch import LateColumns
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.kernels.views import for_kernel
 from flowsql_core.keys import bytes_column, is_bytes_type
@@ -21,6 +22,7 @@ from flowsql_core.record import record
 from flowsql_runtime.kernels import byte_arena
 from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, value_words, word_count
+from flowsql_runtime.state.growing import grow
 from flowsql_runtime.state.key_index import KeyIndex
 
 Int32s = npt.NDArray[np.int32]
@@ -113,8 +115,7 @@ class ColumnStore:
     def reserve(self, needed: int) -> None:
         """Make room for ids below ``needed``."""
         if needed > len(self.rows):
-            room = len(self.rows)
-            enlarge(self, "rows", max(needed, room * 5 // 4, min(2 * room, _DOUBLE_BELOW)))
+            grow(self, "rows", needed)
 
     # -- bytes
 
@@ -138,6 +139,21 @@ class ColumnStore:
             self._store_long(starts, lengths, for_kernel(part.data), refs)
         return refs
 
+    def store_selected(self, source: Any, rows: npt.NDArray[Any]) -> Int64s:
+        """References of the values at some rows of an Arrow array, which are copied from there."""
+        part = bytes_column(source)
+        lengths = part.lengths if part.valid is None else np.where(part.valid, part.lengths, -1)
+        rows = rows.astype(np.int64, copy=False)
+        refs = np.empty(len(rows), np.int64)
+        most = int(lengths.max(initial=0))
+        # A length that does not fit a reference takes a word more.
+        self._reserve_bytes(int(part.lengths[rows].sum()) + (8 * len(rows) if most >= byte_arena.LONG else 0))
+        self._arena_used = byte_arena.append_rows(
+            for_kernel(rows), for_kernel(part.starts), for_kernel(lengths), for_kernel(part.data), self.arena,
+            self._arena_used, refs,
+        )  # fmt: skip
+        return refs
+
     def _store_long(self, starts: Int64s, lengths: Int64s, data: npt.NDArray[np.uint8], refs: Int64s) -> None:
         """Values whose length does not fit a reference, once more, with the length before them."""
         rows = np.flatnonzero(refs < 0)
@@ -149,7 +165,7 @@ class ColumnStore:
     def _reserve_bytes(self, extra: int) -> None:
         needed = self._arena_used + extra
         if needed > len(self.arena):
-            enlarge(self, "arena", max(needed, len(self.arena) * 5 // 4))
+            grow(self, "arena", needed)
 
     def compact(self) -> None:
         """Drop bytes that no row refers to, once they may be more than half; never between store and scatter."""
@@ -202,10 +218,12 @@ class ColumnStore:
     def words_of(self, arrays: Sequence[Any], n: int) -> npt.NDArray[np.int64]:
         """Arrow columns as rows of this store, (n, width); bytes go into the arena."""
         rows = np.zeros((n, self.width), np.int64)
-        for index, (column, word, array) in enumerate(zip(self.columns, self.word_of, arrays, strict=True)):
+        for index, (column, word) in enumerate(zip(self.columns, self.word_of, strict=True)):
             if is_bytes_type(column.type):
-                rows[:, word] = self.store_bytes(array)
+                origin = arrays.origin(index) if isinstance(arrays, LateColumns) else None
+                rows[:, word] = self.store_bytes(arrays[index]) if origin is None else self.store_selected(*origin)
                 continue
+            array = arrays[index]
             part = value_words(array)
             for offset, words in enumerate(part.words):
                 rows[:, word + offset] = words

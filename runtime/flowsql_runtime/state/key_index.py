@@ -15,6 +15,7 @@ from flowsql_core.kernels.views import for_kernel
 from flowsql_core.keys import BytesColumn, is_bytes_type, key_columns, null_masks
 from flowsql_runtime.kernels import key_table
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, word_count
+from flowsql_runtime.state.growing import grow
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -188,14 +189,10 @@ class KeyIndex:
         table = np.zeros(2 * len(self._table), np.uint64)
         key_table.move_entries(self._table, table)
         self._table = table
-        used = self.high_water
-        words = np.empty((self._limit, self._width), np.uint64)
-        words[:used] = self._slot_words[:used]
-        self._slot_words = words
-        if self._slot_masks.size:
-            masks = np.zeros(self._limit, np.uint64)
-            masks[:used] = self._slot_masks[:used]
-            self._slot_masks = masks
+        if len(self._slot_words) < self._limit:
+            grow(self, "_slot_words", self._limit)
+        if self._slot_masks.size and len(self._slot_masks) < len(self._slot_words):
+            grow(self, "_slot_masks", len(self._slot_words))
 
     def _reserve_arena(self, extra: int) -> None:
         used = int(self._meta[key_table.ARENA])

@@ -13,6 +13,7 @@ from flowsql_core.keys import is_bytes_type, key_hash64
 from flowsql_runtime.kernels import row_list as kernels
 from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn, flat, key_table_of
+from flowsql_runtime.state.growing import grow
 from flowsql_runtime.state.key_index import KeyIndex
 from flowsql_runtime.state.map_store import parent_slots
 
@@ -113,10 +114,8 @@ class RowList:
     def _reserve(self, n: int) -> None:
         needed = self._ids.high_water + n
         if needed > len(self._ids.links):
-            size = max(needed, 2 * len(self._ids.links))
-            links = np.empty((size, 4), np.int32)
-            links[: len(self._ids.links)] = self._ids.links
-            self._ids.links = links
+            grow(self._ids, "links", needed)
+            size = len(self._ids.links)
             self.store.reserve(size)
             if self._stamped:
                 stamps = np.zeros(size, np.int64)
@@ -124,9 +123,7 @@ class RowList:
                 self.stamps = stamps
         slots = self.parent.high_water
         if slots > len(self._ends):
-            ends = np.zeros((max(slots, 2 * len(self._ends)), 2), np.int32)
-            ends[: len(self._ends)] = self._ends
-            self._ends = ends
+            grow(self, "_ends", slots)
 
     def _entries(self, slots: Int32s, columns: Sequence[Any]) -> Int32s:
         assert self._identity is not None

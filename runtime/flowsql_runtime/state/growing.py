@@ -1,0 +1,76 @@
+"""Arrays that grow in place: large ones are memory mappings, which the system extends without copying."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+#: Bytes from which an array is a mapping of its own.
+_MAPPED_FROM: Final = 4 << 20
+_HUGE_PAGE: Final = 2 << 20
+
+
+def grow(owner: object, name: str, needed: int) -> None:
+    """Give array attribute ``name`` of ``owner`` room for ``needed`` rows and some more; new rows are zero.
+
+    Views of the array that someone still holds stay valid: then it is copied.
+    """
+    array: npt.NDArray[Any] = getattr(owner, name)
+    row = array.dtype.itemsize
+    for width in array.shape[1:]:
+        row *= width
+    wanted = max(needed, 2 * len(array)) * row
+    if wanted < _MAPPED_FROM:
+        wider = np.zeros((wanted // row, *array.shape[1:]), array.dtype)
+        wider[: len(array)] = array
+        setattr(owner, name, wider)
+        return
+    wanted = max(needed, len(array) * 5 // 4) * row
+    wanted += -wanted % _HUGE_PAGE
+    length, shape, dtype = len(array), array.shape[1:], array.dtype
+    mapping = _mapping_of(array)
+    if isinstance(mapping, mmap.mmap):
+        # The mapping counts the arrays that look at it, and refuses to move while there is one.
+        delattr(owner, name)
+        del array
+        try:
+            mapping.resize(wanted)
+        except (BufferError, OSError, SystemError):
+            array = _rows(mapping, shape, dtype)
+            setattr(owner, name, array)
+        else:
+            setattr(owner, name, _rows(mapping, shape, dtype))
+            return
+    wider = _rows(_mapped(wanted), shape, dtype)
+    wider[:length] = array[:length]
+    setattr(owner, name, wider)
+
+
+def _mapping_of(array: npt.NDArray[Any]) -> Any:
+    """The mapping that an array of :func:`_rows` looks at; None for other arrays."""
+    view = getattr(array.base, "base", None)
+    return view.obj if isinstance(view, memoryview) else None
+
+
+def _mapped(size: int) -> mmap.mmap:
+    if not hasattr(mmap, "MAP_ANONYMOUS"):
+        return mmap.mmap(-1, size)
+    mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        try:
+            mapping.madvise(mmap.MADV_HUGEPAGE)
+        except OSError:  # a kernel without huge pages
+            return mapping
+    return mapping
+
+
+def _rows(mapping: mmap.mmap, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    row = dtype.itemsize
+    for width in shape:
+        row *= width
+    length = len(mapping) // row
+    flat: npt.NDArray[Any] = np.frombuffer(mapping, dtype, count=length * row // dtype.itemsize)
+    return flat.reshape(length, *shape)

@@ -1,0 +1,59 @@
+"""Arrays that grow in place."""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
+from flowsql_runtime.state.growing import grow
+from flowsql_runtime.state.key_index import KeyIndex
+
+
+class _Owner:
+    def __init__(self, rows: int) -> None:
+        self.rows = np.full((rows, 3), 7, np.int64)
+
+
+@pytest.mark.parametrize("start", [10, 300_000])
+def test_rows_stay_and_new_ones_are_zero(start: int) -> None:
+    owner = _Owner(start)
+    for _ in range(6):
+        before = len(owner.rows)
+        grow(owner, "rows", before + before // 2)
+        assert len(owner.rows) >= before + before // 2
+        assert (owner.rows[:start] == 7).all()
+        assert not owner.rows[start:].any()
+
+
+def test_a_large_array_is_a_mapping() -> None:
+    owner = _Owner(300_000)
+    grow(owner, "rows", 300_001)
+    view = owner.rows.base.base  # type: ignore[union-attr]
+    assert isinstance(view.obj, mmap.mmap)
+
+
+def test_a_view_outlives_the_growth() -> None:
+    owner = _Owner(300_000)
+    grow(owner, "rows", 300_001)
+    view = owner.rows[:5]
+    grow(owner, "rows", 3_000_000)
+    assert (view == 7).all()
+    assert (owner.rows[:300_000] == 7).all()
+    owner.rows[0] = 1
+    assert (view == 7).all()
+
+
+def test_strings_too_long_for_a_reference_and_values_under_null() -> None:
+    index = KeyIndex([pa.int64()])
+    store = ColumnStore(index, [StoredColumn("text", pa.string())])
+    texts = pa.array(["", "x" * (1 << 24), None, "short", "y" * ((1 << 24) - 1)])
+    slots, _ = index.find_or_insert(index.encode([pa.array(range(5))]))
+    store.scatter(slots, [texts])
+    assert store.gather(slots)[0].equals(texts)
+    rows = np.array([4, 0, 2, 1], np.int64)
+    refs = store.store_selected(texts, rows)
+    assert store.bytes_at(refs, pa.string()).equals(texts.take(pa.array(rows)))
