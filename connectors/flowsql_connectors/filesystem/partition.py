@@ -71,13 +71,13 @@ class Partitioner:
         folders = [_folder(levels, encoded.dictionary[int(codes[start])].as_py()) for start in starts]
         return order, list(zip(folders, starts, stops, strict=True))
 
-    def _folders(self, columns: Sequence[Any]) -> Any:
-        levels = []
-        for index, key in self._keys:
-            type_ = self._table.columns[index].type
-            column = columns[index]
-            texts = column if isinstance(type_, CharacterType) else render_column(column, type_, Notation.ROW)
-            if column.null_count and not isinstance(type_, CharacterType):
+    def _level(self, columns: Sequence[Any], index: int, key: str) -> tuple[Any, list[str]]:
+        """For each row the number of its folder on one level, and the names of those folders."""
+        type_ = self._table.columns[index].type
+        column = columns[index]
+        texts = column if isinstance(type_, CharacterType) else render_column(column, type_, Notation.ROW)
+        if column.null_count:
+            if not isinstance(type_, CharacterType):
                 texts = pc.if_else(pc.is_valid(column), texts, pa.scalar(None, pa.string()))
             texts = pc.fill_null(texts, "")
         encoded = pc.dictionary_encode(texts)
