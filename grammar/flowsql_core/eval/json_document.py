@@ -8,6 +8,7 @@ Source: RFC 8259; Jackson's defaults.
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import threading
@@ -27,20 +28,26 @@ _INEXACT: Final = re.compile(r"[0-9][.eE]|[0-9]{19}")
 _SPACE: Final = " \t\n\r"
 
 
+_loads = orjson.loads
+
+
 class Document:
     """A parsed text, or one that is no JSON (``broken``)."""
 
     __slots__ = ("_exact", "_text", "broken", "root")
 
+    #: The value: dict, list, str, int, float, bool or None.
+    root: Any
+    broken: str | None
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._exact = False
-        self.broken: str | None = None
-        #: The value: dict, list, str, int, float, bool or None.
-        self.root: Any = None
+        self.broken = None
         try:
-            self.root = orjson.loads(text)
-        except orjson.JSONDecodeError:
+            self.root = _loads(text)
+        except ValueError:
+            self.root = None
             self._read_again()
 
     @property
@@ -94,27 +101,48 @@ _EXACT: Final = json.JSONDecoder(parse_float=_number, parse_constant=_refuse_con
 
 
 class Documents:
-    """The documents of a column: ``distinct`` ones, and which one each row has (None: row i has document i)."""
+    """The documents of a column: the distinct ``texts``, and which one each row has (None: row i has text i)."""
 
-    __slots__ = ("distinct", "rows")
+    __slots__ = ("_kept", "_uses", "rows", "texts")
 
     def __init__(self, column: Any) -> None:
         encoded = pc.dictionary_encode(column)
-        words = encoded.dictionary.to_pylist()
-        self.distinct = [Document(word) for word in words]
-        self.rows: Any = None if len(words) == len(column) else encoded.indices
+        self.texts: list[str] = encoded.dictionary.to_pylist()
+        self.rows: Any = None if len(self.texts) == len(column) else encoded.indices
+        self._kept: list[Document] | None = None
+        self._uses = 0
 
     def map(self, function: Callable[[Document], Any], type_: pa.DataType) -> Any:
         """A column of ``function`` of each row's document; NULL rows stay NULL."""
-        made = pa.array([function(document) for document in self.distinct], type_)
+        made = pa.array(self._values(function), type_)
         return made if self.rows is None else pc.take(made, self.rows)
+
+    def _values(self, function: Callable[[Document], Any]) -> list[Any]:
+        # A single path looks at one document after another; a second path is a reason to keep them.
+        self._uses += 1
+        if self._uses == 1:
+            return [function(Document(text)) for text in self.texts]
+        if self._kept is None:
+            self._kept = _without_collection(self.texts)
+        return [function(document) for document in self._kept]
+
+
+def _without_collection(texts: list[str]) -> list[Document]:
+    """All documents, parsed while the cycle collector rests: it would walk them again and again and find nothing."""
+    if not gc.isenabled():
+        return [Document(text) for text in texts]
+    gc.disable()
+    try:
+        return [Document(text) for text in texts]
+    finally:
+        gc.enable()
 
 
 _latest = threading.local()
 
 
 def documents_of(column: Any) -> Documents:
-    """The parsed documents of a text column; several paths into the same column of a batch share them."""
+    """The documents of a text column; several paths into the same column of a batch share them."""
     known = getattr(_latest, "column", None)
     if known is not None and known() is column:
         found: Documents = _latest.documents

@@ -117,8 +117,11 @@ def _read_plain(value: Any, steps: tuple[str | int, ...]) -> Any:
     for step in steps:
         try:
             # A text has indexes too, and an integer index of a dict is no key.
-            if isinstance(value, dict if isinstance(step, str) else list):
-                value = value[step]
+            if (isinstance(value, dict) and isinstance(step, str)) or (
+                isinstance(value, list) and isinstance(step, int)
+            ):
+                found: Any = value
+                value = found[step]
                 continue
         except (KeyError, IndexError):
             pass

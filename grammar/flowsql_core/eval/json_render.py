@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.eval.columns import validity
+from flowsql_core.eval.columns import validity, values_and_validity
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.distinct import map_distinct
 from flowsql_core.eval.nested_lists import column_of, make_list, packed
 from flowsql_core.eval.render import java_double, json_strings
 from flowsql_core.eval.variant import variant_text
 from flowsql_core.types import logical as t
+
+Int64s = npt.NDArray[np.int64]
 
 
 def json_column(array: pa.Array, type_: t.LogicalType, context: EvalContext) -> pa.Array:
@@ -112,3 +116,37 @@ def _row(array: pa.Array, fields: tuple[t.Field, ...], context: EvalContext) -> 
     inner = pc.binary_join_element_wise(*parts, ",") if parts else column_of(pa.scalar(""), len(array))
     made = pc.binary_join_element_wise("{", inner, "}", "")
     return made if validity(array) is None else pc.if_else(pc.is_valid(array), made, pa.scalar(None, pa.string()))
+
+
+def joined_objects(owners: Int64s, keys: pa.Array, values: pa.Array, n: int, absent: bool) -> pa.Array:
+    """``n`` objects of (owner, key, JSON text) entries, their keys sorted; of equal keys the last one counts.
+
+    ``absent``: entries without a text are left out; else they are ``null``.
+    """
+    count = len(keys)
+    table = pa.table({"owner": pa.array(owners), "key": keys, "place": pa.array(np.arange(count))})
+    ways = [("owner", "ascending"), ("key", "ascending"), ("place", "ascending")]
+    order, _ = values_and_validity(pc.sort_indices(table, sort_keys=ways))
+    order = order.astype(np.int64)
+    sorted_keys, sorted_owners = pc.take(keys, pa.array(order)), owners[order]
+    kept = np.ones(count, dtype=np.bool_)
+    if count:
+        same, _ = values_and_validity(pc.equal(sorted_keys[:-1], sorted_keys[1:]))
+        kept[:-1] = ~(same & (sorted_owners[:-1] == sorted_owners[1:]))
+    texts = pc.take(values, pa.array(order))
+    valid = validity(texts)
+    if absent and valid is not None:
+        kept &= valid
+    pairs = pc.binary_join_element_wise(json_strings(sorted_keys), pc.fill_null(texts, "null"), ":")
+    chosen = pc.take(pairs, pa.array(np.flatnonzero(kept)))
+    lists = make_list(chosen, np.bincount(sorted_owners[kept], minlength=n), None, pa.list_(pa.string()))
+    return pc.binary_join_element_wise("{", pc.binary_join(lists, ","), "}", "")
+
+
+def joined_arrays(owners: Int64s, values: pa.Array, n: int, absent: bool) -> pa.Array:
+    """``n`` arrays of JSON texts, given owner by owner; ``absent``: NULLs are left out; else they are ``null``."""
+    valid = validity(values)
+    if absent and valid is not None:
+        owners, values = owners[valid], pc.drop_null(values)
+    lists = make_list(pc.fill_null(values, "null"), np.bincount(owners, minlength=n), None, pa.list_(pa.string()))
+    return pc.binary_join_element_wise("[", pc.binary_join(lists, ","), "]", "")

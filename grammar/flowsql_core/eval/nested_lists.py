@@ -37,7 +37,8 @@ class Ranges:
         """Places of all elements among the flat values, row by row, (sum of sizes,)."""
         total = int(self.sizes.sum())
         ends = np.cumsum(self.sizes)
-        return np.arange(total) + np.repeat(self.starts - (ends - self.sizes), self.sizes)
+        places: Int64s = np.arange(total) + np.repeat(self.starts - (ends - self.sizes), self.sizes)
+        return places
 
     def owners(self) -> Int64s:
         """The row of each element, (sum of sizes,)."""

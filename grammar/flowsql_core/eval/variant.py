@@ -7,26 +7,29 @@ they were written alike, keys in the same order. Parts are taken from the writte
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
+import orjson
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.eval.json_document import json_string, read_json
 from flowsql_core.eval.render import contains_bytes, java_double
-from flowsql_core.record import record
 
 _MARK: Final = "\0"
 _MOST_DIGITS: Final = 38
+#: Texts whose numbers may not be what the quick parser makes of them.
+_INEXACT: Final = re.compile(r"[0-9][.eE]|[0-9]{19}|-0")
+_STRANGE: Final = object()
 
 
-@record
-class Number:
+class Number(str):
     """A number with a fraction or an exponent, as it was written."""
 
-    text: str
+    __slots__ = ()
 
 
 class DuplicateKeyError(ValueError):
@@ -49,6 +52,15 @@ def parse_variant(text: str, duplicates: bool) -> str:
     Raises:
         ValueError: the text is no JSON, or an object has a key twice.
     """
+    if _INEXACT.search(text) is None:
+        # What comes out as it went in has no key twice and no blanks; most documents are so.
+        try:
+            value = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            value = _STRANGE
+        if value is not _STRANGE and "\\u00" not in text and orjson.dumps(value).decode() == text:
+            shown = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+            return shown if shown == text else f"{shown}{_MARK}{text}"
     return stored(read_json(text, _LENIENT if duplicates else _STRICT))
 
 
@@ -85,10 +97,10 @@ def _write(value: Any, number: Callable[[int | Number], str], ordered: bool) -> 
             return "null"
         case bool():
             return "true" if value else "false"
+        case Number() | int():
+            return number(value)
         case str():
             return json_string(value)
-        case int() | Number():
-            return number(value)
         case dict():
             items = sorted(value.items()) if ordered else value.items()
             return "{" + ",".join(f"{json_string(key)}:{_write(item, number, ordered)}" for key, item in items) + "}"
@@ -96,7 +108,7 @@ def _write(value: Any, number: Callable[[int | Number], str], ordered: bool) -> 
 
 
 def _number_text(value: int | Number) -> str:
-    return value.text if isinstance(value, Number) else str(value)
+    return str(value)
 
 
 def _canonical(value: int | Number) -> str:
@@ -104,10 +116,10 @@ def _canonical(value: int | Number) -> str:
     if isinstance(value, int):
         text = str(value)
         return text if len(text.lstrip("-")) <= _MOST_DIGITS else java_double(float(value))
-    if "e" in value.text or "E" in value.text:
-        return java_double(float(value.text))
-    exact = Decimal(value.text)
+    if "e" in value or "E" in value:
+        return java_double(float(value))
+    exact = Decimal(value)
     _, digits, exponent = exact.as_tuple()
     if len(digits) > _MOST_DIGITS or -int(exponent) > _MOST_DIGITS:
-        return java_double(float(value.text))
+        return java_double(float(value))
     return format(abs(exact) if exact.is_zero() else exact, "f").rstrip("0").rstrip(".")

@@ -38,6 +38,8 @@ from flowsql_core.types.logical import (
     RawType,
     RowType,
     Schema,
+    VarCharType,
+    VariantType,
     YearMonthIntervalType,
     is_time_attribute,
     without_attribute,
@@ -124,7 +126,7 @@ def _numeric(types: Sequence[LogicalType]) -> bool:
 
 
 def _comparable(types: Sequence[LogicalType]) -> bool:
-    return len(types) == 1 and not isinstance(types[0], MapType | MultisetType | RawType)
+    return len(types) == 1 and not isinstance(types[0], MapType | MultisetType | RawType | VariantType)
 
 
 def _one(types: Sequence[LogicalType]) -> bool:
@@ -200,6 +202,26 @@ def _count_accumulators(types: Sequence[LogicalType]) -> tuple[AccumulatorColumn
 
 def _string_result(types: Sequence[LogicalType]) -> LogicalType:
     return STRING
+
+
+def _json_entry(types: Sequence[LogicalType]) -> bool:
+    return len(types) == 2 and isinstance(types[0], CharacterType)
+
+
+def _json_result(types: Sequence[LogicalType]) -> LogicalType:
+    return VarCharType(length=2000, nullable=False)
+
+
+def _percentile(types: Sequence[LogicalType]) -> bool:
+    """(value, fraction, [frequency]); the fraction is one number or an array of them."""
+    if len(types) not in (2, 3) or not isinstance(types[0], NumericType):
+        return False
+    fraction = types[1].element if isinstance(types[1], ArrayType) else types[1]
+    return isinstance(fraction, NumericType) and (len(types) < 3 or isinstance(types[2], IntegerType))
+
+
+def _percentile_result(types: Sequence[LogicalType]) -> LogicalType:
+    return ArrayType(element=DOUBLE) if isinstance(types[1], ArrayType) else DOUBLE
 
 
 def _moment_function(name: str, samples: bool) -> AggregateFunction:
@@ -300,6 +322,35 @@ _ALL: Final = (
         needs=Needs.ORDERED_VALUES,
         keeps_not_null=False,
     ),
+    AggregateFunction(
+        "JSON_OBJECTAGG",
+        ("JSON_OBJECTAGG(KEY <CHARACTER> VALUE <ANY>)",),
+        _json_entry,
+        _json_result,
+        _fold_one(Fold.VALUES),
+        mergeable=False,
+        needs=Needs.ORDERED_VALUES,
+    ),
+    AggregateFunction(
+        "JSON_ARRAYAGG",
+        ("JSON_ARRAYAGG(<ANY>)",),
+        _one,
+        _json_result,
+        _fold_one(Fold.VALUES),
+        mergeable=False,
+        order_sensitive=True,
+        needs=Needs.ORDERED_VALUES,
+    ),
+    AggregateFunction(
+        "PERCENTILE",
+        ("PERCENTILE(<NUMERIC>, <NUMERIC>)", "PERCENTILE(<NUMERIC>, <NUMERIC>, <INTEGER>)"),
+        _percentile,
+        _percentile_result,
+        _fold_one(Fold.VALUES),
+        mergeable=False,
+        needs=Needs.ORDERED_VALUES,
+        keeps_not_null=False,
+    ),
     *(_moment_function(name, name.endswith("SAMP")) for name in ("STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP")),
 )
 
@@ -308,7 +359,7 @@ _ALIASES: Final = {"STDDEV": "STDDEV_SAMP", "VARIANCE": "VAR_SAMP"}
 #: Flink's other aggregates: known to the binder, refused with a name instead of "no match found".
 _NOT_YET: Final = frozenset(
     {
-        "JSON_OBJECTAGG", "JSON_ARRAYAGG", "PERCENTILE", "CUME_DIST", "RANK", "DENSE_RANK", "PERCENT_RANK", "NTILE",
+        "CUME_DIST", "RANK", "DENSE_RANK", "PERCENT_RANK", "NTILE",
         "LEAD", "LAG", "ROW_NUMBER", "INTERSECTION", "FUSION", "APPROX_COUNT_DISTINCT", "BITMAP_BUILD_AGG",
     }
 )  # fmt: skip
@@ -367,7 +418,7 @@ def resolve_aggregate(
         shown = ", ".join(f"<{_summary(type_)}>" for type_ in arg_types)
         forms = ", ".join(f"'{form}'" for form in function.forms)
         display = name.upper()
-        if arity == 0 or (arity > 1 and function.name != "LISTAGG"):
+        if arity == 0 or (arity > 1 and function.name not in ("LISTAGG", "PERCENTILE", "JSON_OBJECTAGG")):
             raise BindError(
                 "invalid-function-call",
                 f"Invalid number of arguments to function '{display}'. Was expecting 1 arguments",
@@ -381,14 +432,15 @@ def resolve_aggregate(
     for type_ in arg_types:
         if function.name != "COUNT" and isinstance(type_, NullType):
             raise BindError("invalid-function-call", f"Illegal use of 'NULL' in '{name.upper()}'", at=span)
-        if isinstance(type_, ArrayType | MapType | MultisetType | RowType | RawType) and (
-            function.name != "COUNT" or distinct
-        ):
+        nested = isinstance(type_, ArrayType | MapType | MultisetType | RowType | RawType)
+        if nested and function.name != "PERCENTILE" and (function.name != "COUNT" or distinct):
             raise NotSupportedYetError(f"{name.upper()} of {type_.as_nullable()}", at=span)
     result = function.result(arg_types)
     if function.name == "COUNT":
         result = result.as_nullable(False)
-    elif function.name not in ("COLLECT", "$SUM0") and (not function.keeps_not_null or not grouped or filtered):
+    elif function.name not in ("COLLECT", "$SUM0", "JSON_OBJECTAGG", "JSON_ARRAYAGG") and (
+        not function.keeps_not_null or not grouped or filtered
+    ):
         result = result.as_nullable()
     return ResolvedAggregate(function.name, arg_types, result)
 

@@ -357,7 +357,7 @@ def array_sort(call: Invocation, whole: Any, ascending: Any = None, nulls_first:
     made = pc.take(values, pa.array(sequence), boundscheck=False)
     kept = both_valid(rows.valid, up_valid, first_valid)
     type_ = to_arrow(call.type)
-    if kept is rows.valid:
+    if kept is None or kept is rows.valid:
         return make_list(made, rows.sizes, kept, type_)
     return keep(made, Ranges(rows.starts, rows.sizes, kept), kept[owners], type_)
 

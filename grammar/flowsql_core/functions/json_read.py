@@ -126,16 +126,20 @@ def _by_path(
         if not path.is_valid:
             return pa.nulls(call.n, type_)
         compiled = mode_path(path.as_py())
-        return documents_of(column).map(lambda document: result(document, compiled), type_)
+        return documents_of(column).map(_along(result, compiled), type_)
     # Few paths: the documents of the rows of each.
     encoded = pc.dictionary_encode(path)
     made = pa.nulls(call.n, type_)
     for number, written in enumerate(encoded.dictionary):
         compiled = mode_path(written.as_py())
         rows = pc.fill_null(pc.equal(encoded.indices, number), False)
-        found = documents_of(column).map(lambda document, path=compiled: result(document, path), type_)
+        found = documents_of(column).map(_along(result, compiled), type_)
         made = pc.if_else(rows, found, made)
     return made
+
+
+def _along(result: Callable[[Document, ModePath], Any], path: ModePath) -> Callable[[Document], Any]:
+    return lambda document: result(document, path)
 
 
 def _never(kind: str, nothing: _Nowhere | None, what: str) -> ExecutionError:
@@ -231,17 +235,13 @@ class _Outcome:
         """The column, defaults put where they belong."""
         if self.empty_default is None and self.error_default is None:
             return _by_path(self.call, self.text, self.path, classify, type_)
-        known: dict[tuple[int, int], Any] = {}
 
         def value(document: Document, path: ModePath) -> Any:
-            key = (id(document), id(path))
-            if key not in known:
-                known[key] = classify(document, path)
-            found = known[key]
+            found = classify(document, path)
             return None if found is _EMPTY or found is _ERROR else found
 
         def mark(document: Document, path: ModePath) -> int:
-            found = known[id(document), id(path)]
+            found = classify(document, path)
             return 1 if found is _EMPTY else 2 if found is _ERROR else 0
 
         made = _by_path(self.call, self.text, self.path, value, type_)

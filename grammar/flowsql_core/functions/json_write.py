@@ -17,12 +17,10 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError
-from flowsql_core.eval.columns import validity, values_and_validity
 from flowsql_core.eval.distinct import map_distinct
 from flowsql_core.eval.json_document import Document, documents_of, json_string, json_text, well_formed
-from flowsql_core.eval.json_render import json_column
-from flowsql_core.eval.nested_lists import column_of, make_list
-from flowsql_core.eval.render import json_strings
+from flowsql_core.eval.json_render import joined_objects, json_column
+from flowsql_core.eval.nested_lists import column_of
 from flowsql_core.expr import Call, Cast, Expr, Literal
 from flowsql_core.functions.registry import CUSTOM, NULLABLE, Invocation, scalar
 from flowsql_core.span import Span
@@ -125,35 +123,10 @@ def json_object(call: Invocation, *parts: Any) -> Any:
                 pc.coalesce(entry, pa.scalar(f"{key}:null")) for entry, (key, _) in zip(entries, named, strict=True)
             ]
         return _joined(entries, "{", "}", call.n)
-    return _sorted_objects(keys, [column_of(value, call.n) for value in parts[1::2]], absent, call.n)
-
-
-def _sorted_objects(keys: list[Any], values: list[Any], absent: bool, n: int) -> Any:
-    """Objects whose keys differ from row to row: all entries, sorted by row and key, joined row by row."""
-    count = len(keys)
-    rows = np.tile(np.arange(n), count)
-    flat_keys, flat_values = pa.concat_arrays(keys), pa.concat_arrays(values)
-    order, _ = values_and_validity(
-        pc.sort_indices(
-            pa.table({"row": rows, "key": flat_keys, "place": np.repeat(np.arange(count), n)}),
-            sort_keys=[("row", "ascending"), ("key", "ascending"), ("place", "ascending")],
-        )
-    )
-    order = order.astype(np.int64)
-    sorted_keys = pc.take(flat_keys, pa.array(order))
-    # Of equal keys in a row the last one counts.
-    kept = np.ones(len(order), dtype=np.bool_)
-    same, _ = values_and_validity(pc.equal(sorted_keys[:-1], sorted_keys[1:]))
-    kept[:-1] = ~(same & (rows[order][:-1] == rows[order][1:]))
-    sorted_values = pc.take(flat_values, pa.array(order))
-    valid = validity(sorted_values)
-    if absent and valid is not None:
-        kept &= valid
-    chosen = pa.array(np.flatnonzero(kept))
-    pairs = pc.binary_join_element_wise(json_strings(sorted_keys), pc.fill_null(sorted_values, "null"), ":")
-    sizes = np.bincount(rows[order][kept], minlength=n)
-    lists = make_list(pc.take(pairs, chosen), sizes, None, pa.list_(pa.string()))
-    return pc.binary_join_element_wise("{", pc.binary_join(lists, ","), "}", "")
+    # Keys that differ from row to row.
+    owners = np.tile(np.arange(call.n), len(keys))
+    values = pa.concat_arrays([column_of(value, call.n) for value in parts[1::2]])
+    return joined_objects(owners, pa.concat_arrays(keys), values, call.n, absent)
 
 
 @scalar("JSON_ARRAY(ANY...) -> STRING", nulls=CUSTOM, returns=_constructed,
@@ -170,7 +143,11 @@ def json_array(call: Invocation, *parts: Any) -> Any:
 
 def _joined(entries: list[Any], opening: str, closing: str, n: int) -> Any:
     """The entries of each row with commas between, NULLs left out."""
-    inner = pc.binary_join_element_wise(*entries, ",", null_handling="skip")
+    if not any(entry.null_count for entry in entries):
+        return pc.binary_join_element_wise(opening, pc.binary_join_element_wise(*entries, ","), closing, "")
+    # Arrow's own way to skip NULLs loses rows that have nothing else.
+    led = [pc.fill_null(pc.binary_join_element_wise(",", entry, ""), "") for entry in entries]
+    inner = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*led, ""), 1)
     return pc.binary_join_element_wise(opening, inner, closing, "")
 
 

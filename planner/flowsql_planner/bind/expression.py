@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
-from flowsql_core.expr import Call, Expr, InputRef, Literal
+from flowsql_core.expr import Call, Cast, Expr, InputRef, Literal
 from flowsql_core.functions.registry import function_names, is_aggregate, resolve_call, resolve_case, resolve_cast
 from flowsql_core.record import record
 from flowsql_core.span import Span
@@ -72,6 +72,8 @@ class ExpressionBinder:
                 return self._signed(node, operand)
             case ast.FunctionCall():
                 return self._function(node)
+            case ast.Cast(ast.NumberLiteral() as number, ast.IntervalType(qualifier), _):
+                return _written_interval(bind_literal(number), qualifier, node.span)
             case ast.Cast(operand, type_spec, safe):
                 return resolve_cast(self.bind(operand), bind_type(type_spec), safe, node.span)
             case ast.Case():
@@ -285,14 +287,18 @@ class ExpressionBinder:
         collector = self._collector(name, node.span)
         inner = replace(self, aggregates=None, clause=f"{name}(...)")
         if isinstance(node, ast.JsonObjectAgg):
-            args = [inner.bind(node.entry.key), inner.bind(node.entry.value)]
+            args = [inner.bind(node.entry.key), inner._as_json(node.entry.value)]
             options = json_options(node.null_clause, (node.entry.format_json,))
             order: tuple[tuple[Expr, bool], ...] = ()
         else:
-            args = [inner.bind(node.element.value)]
+            args = [inner._as_json(node.element.value)]
             options = json_options(node.null_clause, (node.element.format_json,))
             order = tuple((inner.bind(item.expression), item.descending) for item in node.order_by)
         return self._collect(collector, name, args, False, None, order, options, node.span)
+
+    def _as_json(self, node: ast.Expression) -> Expr:
+        """The JSON text of a value that a JSON aggregate takes."""
+        return self.call("JSON_STRING", (self.bind(node),), (), node.span)
 
     def _collect(
         self,
@@ -317,6 +323,9 @@ class ExpressionBinder:
             filtered=condition is not None,
         )
         args = [_cast_if_needed(arg, wanted) for arg, wanted in zip(args, resolved.arg_types, strict=True)]
+        if resolved.name == "PERCENTILE":
+            options = (("fractions", _fractions(args[1])),)
+            del args[1]
         made = PendingAggregate(
             resolved.name, tuple(args), resolved.result_type, distinct, condition, order, options, span
         )
@@ -368,6 +377,35 @@ class ExpressionBinder:
             case ast.DefaultValue():
                 return BindError("default-value", "DEFAULT is not allowed here", node.span)
         return BindError("bad-expression", "this is no value", node.span)
+
+
+def _written_interval(number: Expr, qualifier: ast.IntervalQualifier, span: Span) -> Expr:
+    """``CAST(3 AS INTERVAL DAY)``: a written number counts the unit, where any other one counts ms or months."""
+    unit = unit_interval(qualifier, span)
+    if not isinstance(number, Literal):
+        return resolve_cast(number, unit.type, False, span)
+    return Literal(int(number.value * unit.value), unit.type, span)
+
+
+def _fractions(arg: Expr) -> tuple[float, ...]:
+    """The constant fractions of PERCENTILE: one number, or an array of them."""
+    while isinstance(arg, Cast):
+        arg = arg.operand
+    parts = arg.args if isinstance(arg, Call) and arg.function == "ARRAY" else (arg,)
+    made = []
+    for part in parts:
+        while isinstance(part, Cast):
+            part = part.operand
+        if not isinstance(part, Literal) or part.value is None:
+            raise NotSupportedYetError("PERCENTILE at a fraction that is no constant", part.span)
+        if not 0 <= part.value <= 1:
+            raise BindError(
+                "percentile-range",
+                f"Percentage of PERCENTILE should be between [0.0, 1.0], but was '{part.value}'.",
+                part.span,
+            )
+        made.append(float(part.value))
+    return tuple(made)
 
 
 def _signed_number(bound: Literal, node: ast.UnaryOp) -> Literal:

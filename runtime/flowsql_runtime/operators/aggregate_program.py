@@ -36,7 +36,7 @@ from flowsql_runtime.operators.aggregate_result import (
     WideSum,
 )
 from flowsql_runtime.operators.aggregate_states import StateFactory
-from flowsql_runtime.operators.aggregate_values import OrderedValues, ValueResults
+from flowsql_runtime.operators.aggregate_values import NULLS_TOO, OrderedValues, ValueResults
 from flowsql_runtime.state.arrow_words import array_of_words, value_words, word_count
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
 from flowsql_runtime.state.key_index import KeyIndex
@@ -316,7 +316,7 @@ class AggregateProgram:
             assert touched is not None
             assert before is not None
             for values, old in zip(self._ordered, before, strict=True):
-                own = self._signs.row(self._sign(values.call, values.call.function in ("ARRAY_AGG", "SINGLE_VALUE")))
+                own = self._signs.row(self._sign(values.call, values.call.function in NULLS_TOO))
                 values.update(own, slots, columns)
                 came = np.zeros(self.index.high_water, np.bool_)
                 came[slots[own != 0]] = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,17 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import AggregateCall
 from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.operators.percentile import percentiles
 from flowsql_runtime.state.key_index import KeyIndex
 from flowsql_runtime.state.row_list import RowList
 
 Int32s = npt.NDArray[np.int32]
 Int8s = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
+
+
+#: Calls that take rows in whose argument is NULL.
+NULLS_TOO: Final = frozenset({"ARRAY_AGG", "SINGLE_VALUE", "JSON_OBJECTAGG", "JSON_ARRAYAGG"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -33,7 +38,12 @@ class ValueResults:
     def changed(self) -> Bools:
         """Where values came or went; equal texts and numbers are no change."""
         if pa.types.is_nested(self.after.type):
-            return self.touched
+            from flowsql_core.eval.nested_lists import element_codes
+
+            codes = element_codes(pa.concat_arrays([self.before, self.after]))
+            m = len(self.before)
+            changed: Bools = self.touched & (codes[:m] != codes[m:])
+            return changed
         same = pc.fill_null(pc.equal(self.before, self.after), False)
         both_null = pc.and_(pc.is_null(self.before), pc.is_null(self.after))
         equal = pc.or_(same, both_null)
@@ -50,6 +60,21 @@ def _bools(array: Any) -> Bools:
 
     values: Bools = values_and_validity(array)[0]
     return values
+
+
+def _require_keys(owners: npt.NDArray[np.int64], keys: Any) -> None:
+    """What JSON_OBJECTAGG asks of the keys of each group: none is NULL, none is there twice."""
+    from flowsql_core.eval.nested_lists import element_codes, first_of_equals
+
+    if keys.null_count:
+        raise ExecutionError("json-key", "Map views don't support null keys.")
+    again = np.flatnonzero(~first_of_equals(owners, element_codes(keys)))
+    if len(again):
+        raise ExecutionError(
+            "json-key",
+            f"Key '{keys[int(again[0])].as_py()}' is already present. Duplicate keys are not allowed in "
+            "JSON_OBJECTAGG. Please ensure that keys are unique.",
+        )
 
 
 class OrderedValues:
@@ -83,6 +108,11 @@ class OrderedValues:
                 return self._multiset(probes, rows, len(slots))
             case "LISTAGG":
                 return self._text(rows, offsets, counts)
+            case "JSON_OBJECTAGG" | "JSON_ARRAYAGG":
+                return self._json(probes, rows, len(slots))
+            case "PERCENTILE":
+                fractions = dict(self.call.options)["fractions"]
+                return percentiles(self.values.gather(rows), probes.astype(np.int64), len(slots), fractions, self.type)
             case _:
                 lists = pa.ListArray.from_arrays(pa.array(offsets), self.values.gather(rows)[0])
                 filled = pa.array(counts > 0)
@@ -106,6 +136,17 @@ class OrderedValues:
         lists = pa.ListArray.from_arrays(pa.array(offsets), columns[0])
         texts = pc.binary_join(lists, separator)
         return pc.if_else(pa.array(counts > 0), texts, pa.scalar(None, texts.type))
+
+    def _json(self, probes: Int32s, rows: Int32s, n: int) -> Any:
+        # Imported here: what writes JSON takes time to load, and few queries aggregate to it.
+        from flowsql_core.eval.json_render import joined_arrays, joined_objects
+
+        columns, owners = self.values.gather(rows), probes.astype(np.int64)
+        clause = dict(self.call.options).get("null_clause")
+        if self.call.function == "JSON_OBJECTAGG":
+            _require_keys(owners, columns[0])
+            return joined_objects(owners, columns[0], columns[1], n, clause == "ABSENT ON NULL")
+        return joined_arrays(owners, columns[0], n, clause != "NULL ON NULL")
 
     def _multiset(self, probes: Int32s, rows: Int32s, n: int) -> Any:
         values = self.values.gather(rows)[0]
