@@ -2,7 +2,7 @@
 
 Only for blocks without quotes, escapes, lone carriage returns and rows of another width. Whatever else is odd about a
 text sends its column to the rules of all formats (``text_values``); an odd block goes the way of ``csv_decode``.
-Decision and numbers: docs/adr/008-csv-scan.md.
+Decision and numbers: docs/adr/010-csv-scan.md.
 """
 
 from __future__ import annotations
