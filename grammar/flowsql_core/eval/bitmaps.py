@@ -82,7 +82,8 @@ def sets_of_lists(lists: pa.Array) -> Sets:
     # Row and value in one word: sorted words are sorted sets behind each other.
     words = owners.astype(np.uint64) << np.uint64(32) | numbers.view(np.uint32)
     if np.any(words[1:] <= words[:-1]):
-        words = np.unique(words)
+        words = np.sort(words)
+        words = words[np.append(True, words[1:] != words[:-1])] if len(words) else words
     counts = np.bincount((words >> np.uint64(32)).astype(np.int64), minlength=len(lists))
     return Sets(_starts(counts), words.astype(np.uint32), validity(lists))
 

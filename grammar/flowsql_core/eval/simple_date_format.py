@@ -37,7 +37,9 @@ def format_seconds(seconds: Int64s, valid: Bools | None, zone: str, pattern: str
         if token.letter and token.letter not in _LETTERS:
             raise ExecutionError("bad-pattern", f"Illegal pattern character '{token.letter}'")
     if all(_is_shared(token) for token in tokens):
-        return format_moments(wall, valid, 1, pattern)
+        # Arrow prints milliseconds in the usual pattern faster than digits are made here.
+        near = not len(wall) or (int(wall.min()) > -(2**50) and int(wall.max()) < 2**50)
+        return format_moments(wall * 1000, valid, 1000, pattern) if near else format_moments(wall, valid, 1, pattern)
     texts = [_piece(token, seconds, wall, valid, zone) for token in tokens]
     return pc.binary_join_element_wise(*texts, "")
 

@@ -94,6 +94,9 @@ def encode(call: Invocation, text: Any, charset: Any) -> Any:
     """The text in a character set; letters that it lacks become ``?``. Fails on unknown sets."""
     if isinstance(charset, pa.Scalar) and charset.is_valid and _charset(charset.as_py()) == "utf-8":
         return pc.cast(_column(text, call.n), pa.binary())
+    if isinstance(charset, pa.Scalar) and charset.is_valid:
+        name = charset.as_py()
+        return map_distinct(_column(text, call.n), lambda word: _encode(word, name), pa.binary())
     return map_rows([_column(text, call.n), charset], _encode, pa.binary())
 
 
@@ -108,6 +111,9 @@ def _encode(word: str, name: str) -> bytes:
 @scalar("DECODE(BINARY, STRING) -> STRING", raises=True, spark=None)
 def decode(call: Invocation, data: Any, charset: Any) -> Any:
     """The text that bytes are in a character set; malformed ones become U+FFFD. Fails on unknown sets."""
+    if isinstance(charset, pa.Scalar) and charset.is_valid:
+        name = charset.as_py()
+        return map_distinct(_column(data, call.n), lambda word: _decode(word, name), pa.string())
     return map_rows([_column(data, call.n), charset], _decode, pa.string())
 
 
