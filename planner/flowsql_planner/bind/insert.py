@@ -24,6 +24,10 @@ from flowsql_planner.catalog.schema import Options, physical_columns, table_spec
 from flowsql_planner.logical.nodes import Project, Rel, Sink
 
 
+#: Connectors whose sinks hold nothing that could be overwritten.
+_APPENDING = frozenset({"blackhole", "print"})
+
+
 def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
     """INSERT INTO or OVERWRITE a table of the catalogs.
 
@@ -38,6 +42,14 @@ def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
             "a sink with a primary key upserts by itself",
         )
     path, table = _find_sink(context, node.target)
+    if node.overwrite and dict(table.options).get("connector") in _APPENDING:
+        raise BindError(
+            "overwrite",
+            f"INSERT OVERWRITE requires that the underlying DynamicTableSink of table '{path}' implements the "
+            "SupportsOverwrite interface.",
+            node.target.span,
+            "INSERT INTO appends",
+        )
     rel = bind_query(context, node.query)
     constants = _static_partition(context, node, table)
     options = hinted_options(context, node.hints)
