@@ -23,7 +23,6 @@ from flowsql_planner.catalog.manager import quoted
 from flowsql_planner.catalog.schema import Options, physical_columns, table_spec
 from flowsql_planner.logical.nodes import Project, Rel, Sink
 
-
 #: Connectors whose sinks hold nothing that could be overwritten.
 _APPENDING = frozenset({"blackhole", "print"})
 
