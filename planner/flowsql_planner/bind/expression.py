@@ -382,7 +382,7 @@ class ExpressionBinder:
 def _written_interval(number: Expr, qualifier: ast.IntervalQualifier, span: Span) -> Expr:
     """``CAST(3 AS INTERVAL DAY)``: a written number counts the unit, where any other one counts ms or months."""
     unit = unit_interval(qualifier, span)
-    if not isinstance(number, Literal):
+    if not isinstance(number, Literal) or not isinstance(number.type, t.ExactNumericType):
         return resolve_cast(number, unit.type, False, span)
     return Literal(int(number.value * unit.value), unit.type, span)
 
