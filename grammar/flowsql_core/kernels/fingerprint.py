@@ -14,7 +14,7 @@ import numpy as np
 from flowsql_core.kernels.lazy import Kernel, devices_of, is_native
 
 #: Raised when the way in which objects are called or stored changes.
-ABI = 1
+ABI = 3
 
 
 def of_kernel(kernel: Kernel) -> bytes:

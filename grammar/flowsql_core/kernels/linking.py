@@ -1,8 +1,9 @@
-"""Kernels as C functions: load an object file (or compile it) and call it through ctypes, without Numba."""
+"""Kernels as built-in functions: an object file is loaded (or compiled first) and called without Numba."""
 
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 from collections.abc import Callable
 from operator import index
@@ -11,64 +12,92 @@ from typing import Any
 import numpy as np
 
 from flowsql_core.kernels import object_cache
-from flowsql_core.kernels.emit import RAISED, REFUSED, emit, entry_name
+from flowsql_core.kernels.emit import TABLE, emit, entry_name
 from flowsql_core.kernels.lazy import Kernel
-from flowsql_core.kernels.signature import ELEMENTS, Parameter, Signature, parse
+from flowsql_core.kernels.signature import ELEMENTS, Signature, parse
 
 _lock = threading.RLock()
-_engines: list[Any] = []
-_SCALARS: dict[str, Callable[[Any], Any]] = {"b": bool, "i": index, "u": index, "f": float}
+#: What must live as long as the process.
+_kept: list[Any] = []
+_FASTCALL = 0x80
+
+
+def _float(value: Any) -> float:
+    """As ``float``, but only of numbers."""
+    if isinstance(value, str | bytes | bytearray):
+        raise TypeError
+    return float(value)
+
+
+_SCALARS: dict[str, Callable[[Any], Any]] = {"b": bool, "i": index, "u": index, "f": _float}
 
 
 def bind(kernel: Kernel) -> None:
     """Set the kernel's ``run`` to its machine code, from the cache or freshly compiled."""
     with _lock:
-        signature = parse(kernel.signature)
         body = object_cache.load(kernel)
         if body is None:
             body = emit(kernel)
             object_cache.store(kernel, body)
-        kernel.run = _caller(kernel, signature, _link(kernel, signature, body))
+        kernel.run = _function(kernel, _link(kernel, body))
 
 
-def _link(kernel: Kernel, signature: Signature, body: bytes) -> Callable[..., int]:
-    """The C function of an object; its memory lives as long as the process."""
+def _link(kernel: Kernel, body: bytes) -> int:
+    """Address of an object's way in; its memory lives as long as the process."""
     from llvmlite import binding
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-    _engines.append(engine)
     engine.add_object_file(binding.ObjectFileRef.from_data(body))
     engine.finalize_object()
-    address = engine.get_function_address(entry_name(kernel))
-    kinds = [_c_type(parameter) for parameter in signature.parameters]
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.py_object, *kinds)(address)
+    _kept.append(engine)
+    return int(engine.get_function_address(entry_name(kernel)))
 
 
-def _c_type(parameter: Parameter) -> Any:
-    if parameter.ndim:
-        return ctypes.py_object
-    return ctypes.c_double if ELEMENTS[parameter.element][0] == "f" else ctypes.c_int64
+class _MethodDef(ctypes.Structure):
+    """``PyMethodDef`` of the C API."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
 
 
-def _caller(kernel: Kernel, signature: Signature, call: Callable[..., int]) -> Callable[..., Any]:
-    array_type, void = np.ndarray, signature.result == "void"
+def _function(kernel: Kernel, address: int) -> Callable[..., Any]:
+    """A function object of Python's that calls the way in."""
+    signature = parse(kernel.signature)
 
-    def run(*args: Any) -> Any:
-        try:
-            result = call(array_type, *args)
-        except ctypes.ArgumentError:
-            result = REFUSED
-        if result <= RAISED:
-            if result == REFUSED:
-                result = call(array_type, *_adapted(kernel, signature, args))
-            if result <= RAISED:
-                raise RuntimeError(f"kernel {kernel.__name__} failed")
-        return None if void else result
+    def otherwise(*args: Any) -> Any:
+        adapted = _adapted(kernel, signature, args)
+        if all(new is old for new, old in zip(adapted, args, strict=True)):
+            raise TypeError(f"kernel {kernel.__name__} does not take {args!r}")
+        return function(*adapted)
 
-    return run
+    def failed(*args: Any) -> Any:
+        raise RuntimeError(f"kernel {kernel.__name__} failed")
+
+    objects = {
+        "ndarray": np.ndarray, "int": int, "bool": bool, "float": float, "None": None, "otherwise": otherwise,
+        "failed": failed,
+    }  # fmt: skip
+    addresses = [
+        id(objects[name])
+        if name in objects
+        else ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+        for name in TABLE
+    ]
+    definition = _MethodDef(kernel.__name__.encode(), address, _FASTCALL, None)
+    _kept.append((definition, otherwise, failed))
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    function: Callable[..., Any] = make(
+        ctypes.addressof(definition), struct.pack(f"{len(addresses)}P", *addresses), kernel.__module__
+    )
+    return function
 
 
 def _adapted(kernel: Kernel, signature: Signature, args: tuple[Any, ...]) -> list[Any]:
@@ -85,7 +114,7 @@ def _adapted(kernel: Kernel, signature: Signature, args: tuple[Any, ...]) -> lis
         if not parameter.ndim:
             try:
                 adapted.append(_SCALARS[ELEMENTS[parameter.element][0]](value))
-            except (TypeError, ValueError):
+            except TypeError:
                 raise TypeError(f"{kernel.__name__}: {name} is {parameter.element}, not {value!r}") from None
             continue
         wanted = np.dtype(parameter.element.replace("boolean", "bool"))
@@ -98,5 +127,5 @@ def _adapted(kernel: Kernel, signature: Signature, args: tuple[Any, ...]) -> lis
             )
         if not (value.flags.c_contiguous and value.flags.aligned):
             raise TypeError(f"{kernel.__name__}: {name} is not contiguous and aligned")
-        adapted.append(value.view(np.ndarray))
+        adapted.append(value if type(value) is np.ndarray else value.view(np.ndarray))
     return adapted
