@@ -46,22 +46,25 @@ _PLAIN: dict[str, list[str]] = {
     "ARRAY": ["1;2", "3", "", "1;;2"],
     "LTZ": [stamp + "Z" for stamp in _STAMPS],
 }
-#: Without hexadecimal integers and decimals in blanks: Arrow's reader takes them where Flink and the kernels stop.
 _ODD: dict[str, list[str]] = {
-    "INT": ["+5", " 5", "5 ", "-", "2147483648", "1.0", "1_0", "٣", "99999999999999999999", ""],
+    "INT": ["+5", " 5", "5 ", "-", "2147483648", "1.0", "1_0", "٣", "99999999999999999999", "", "0x1F", " 0X1f", "1e3"],
     "STRING": ["é", "ß\u2028", "\x00", "#", "\\"],
-    "BIGINT": ["+5", "\t5", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "--5", "5-", "5:"],
+    "BIGINT": ["+5", "\t5", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "--5", "5-", "5:",
+        "-0x1F", "0x"],
     "TIMESTAMP": [
         "2026-01-01", "2026-01-01T00:00:00", "2026-02-30 00:00:00", "2026-01-01 24:00:00", "2026-13-01 00:00:00",
         "2026-01-01 00:60:00", "2026-01-01 00:00:60", "2026-1-01 00:00:00.0", "0000-01-01 00:00:00",
         "2026-01-01 00:00:00.", "2026-01-01 00:00:00.1234", "2026-01-01 00:00:00.1234567", "2026-01-01 00:00:0a",
         "2026-01-01 00:00:00,123", " 2026-01-01 00:00:00",
     ],
-    "DOUBLE": ["inf", "NaN", "1.7976931348623157e308", "0.30000000000000004", ".5", "5.", "1.5f", "-.5", "1.-5", "--1"],
-    "DATE": ["2026-02-30", "2026-1-1", "2026-01-01 ", "0000-01-01", "2026/01/01", "2100-02-29"],
-    "DECIMAL": ["1.005", "123456789.00", "1e2", "+1", ".5", "5.", "-.5", "1.2.3", "1.-5", "12345678901234567890"],
-    "SMALL": ["128", "-129", "300", "40000"],
-    "BOOLEAN": ["yes", " true", "1", ""],
+    "DOUBLE": ["inf", "NaN", "1.7976931348623157e308", "0.30000000000000004", ".5", "5.", "1.5f", "-.5", "1.-5", "--1",
+        " 1.5", "0x1F", "0x1p3", "+1", "1e+3", " 1e3 "],
+    "DATE": ["2026-02-30", "2026-1-1", "2026-01-01 ", "0000-01-01", "2026/01/01", "2100-02-29", " 2026-01-01", "0x1F"],
+    "DECIMAL": ["1.005", "123456789.00", "1e2", "+1", ".5", "5.", "-.5", "1.2.3", "1.-5", "12345678901234567890",
+        " 1.5", "1.5 ", "\t1",
+        "0x1F", "1e-1", "1e9", "٣"],
+    "SMALL": ["128", "-129", "300", "40000", "0x1F", " 1", "+1"],
+    "BOOLEAN": ["yes", " true", "1", "", "tRuE", "0x1F", "+1"],
     "ARRAY": ["x", "1; 2"],
     "LTZ": ["2026-01-01 00:00:00"],
 }  # fmt: skip
@@ -162,3 +165,44 @@ def test_texts_are_gathered_in_any_order() -> None:
     gather_texts(data, bounds, 4, offsets, out)
     assert (size, offsets.tolist()) == (27, [0, 9, 9, 10, 27])
     assert bytes(out[:size]) == b"klmnopqrsadefghijklmnopqrst"
+
+
+#: Texts and what Flink 2.3 reads of them with 'csv.ignore-parse-errors' (NULL: it stops without).
+_FLINK: dict[str, dict[str, object]] = {
+    "a INT": {" 1": 1, "1 ": 1, "\t1": 1, "0x1F": None, "0X1f": None, "-0x1F": None, "+1": 1, "1e3": None, "1.0": None},
+    "a BIGINT": {" 1": 1, "0x1F": None, "0x": None, "+1": 1, "1e3": None, "1L": None},
+    "a TINYINT": {" 1": 1, "0x1F": None, "+1": 1},
+    "a DOUBLE": {" 1.5": 1.5, "0x1F": None, "0x1p3": 8.0, "+1": 1.0, "1e3": 1000.0, "1e+3": 1000.0, "inf": None},
+    "a FLOAT": {" 1.5": 1.5, "0x1F": None, "+1": 1.0, "1e3": 1000.0, "inf": None},
+    "a DECIMAL(10, 2)": {
+        " 1.5": None, "1.5 ": None, "\t1": None, "0x1F": None, "+1": "1.00", "1e3": "1000.00", "1e-1": "0.10",
+        "1e9": None, ".5": "0.50", "5.": "5.00",
+    },
+    "a BOOLEAN": {" true": True, "tRuE": True, "1": False, "0x1F": False, "+1": False, " false": False},
+    "a DATE": {" 2020-01-02": None, "2020-01-02 ": None, "2020-1-2": "2020-01-02", "2020-02-30": "2020-03-01"},
+    "a TIMESTAMP(3)": {
+        " 2020-01-02 03:04:05": "2020-01-02 03:04:05", "2020-01-02 03:04:05 ": "2020-01-02 03:04:05",
+        "2020-01-02T03:04:05": None, "2020-01-02 03:04": None,
+        "2020-01-02 03:04:05.123456": "2020-01-02 03:04:05.123000",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scanned", [False, True])
+@pytest.mark.parametrize("column", _FLINK)
+def test_odd_texts_are_read_as_flink_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, scanned: bool
+) -> None:
+    monkeypatch.setattr(csv_decode, "SCANNED_BYTES", 0 if scanned else 1 << 60)
+    columns = columns_of(f"{column}, b INT")
+    path = tmp_path / "t.csv"
+    for text, expected in _FLINK[column].items():
+        # In the middle of a block and at its ends.
+        for plain_before in (0, 1):
+            path.write_text("".join(["," + "1\n"] * plain_before) + f"{text},1\n")
+            format_ = CsvFormat(CsvDialect(), "", ";", True, False, True)
+            decoder = format_.decoder(DecodeContext(columns, (0, 1), 65536, {}))
+            size = path.stat().st_size
+            (part,) = decoder.read(FileView(str(path), size), Range(0, size))
+            value = part.arrays[0][plain_before].as_py()
+            assert (str(value) if isinstance(expected, str) else value) == expected, text

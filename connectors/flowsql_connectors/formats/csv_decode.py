@@ -6,8 +6,10 @@ What it refuses (a row of another width, a text that is no number) is read again
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -217,6 +219,7 @@ class CsvDecoder(Decoder):
         check_utf8 = not data.isascii()
         # With rows to be mixed in, all is text: the types come after the rows are complete.
         as_text = width != self._width
+        self._as_text |= self._misread(data, wanted)
         while True:
             odd.clear()
             types = {f"{i}": pa.string() if as_text else self._read_type(i) for i in wanted}
@@ -268,19 +271,49 @@ class CsvDecoder(Decoder):
             return to_arrow(type_)
         return pa.string()
 
+    def _misread(self, data: bytes, wanted: Sequence[int]) -> set[int]:
+        """Columns of which Arrow may read texts that Java refuses: hexadecimal integers and decimals in blanks."""
+        types = {index: self._columns[index].type for index in wanted if index < self._width}
+        integers = {index for index, type_ in types.items() if isinstance(type_, IntegerType)} - self._as_text
+        decimals = {index for index, type_ in types.items() if isinstance(type_, DecimalType)} - self._as_text
+        found: set[int] = set()
+        if integers and (b"0x" in data or b"0X" in data) and self._begins_or_ends(rb"[ \t]*-?0[xX]", None, data):
+            found |= integers
+        if (
+            decimals
+            and any(blank in data for blank in (b" ", b"\t"))
+            and self._begins_or_ends(b"[ \t]", b"[ \t]", data)
+        ):
+            found |= decimals
+        return found
+
+    def _begins_or_ends(self, head: bytes, tail: bytes | None, data: bytes) -> bool:
+        """Whether some field begins or ends with a pattern."""
+        border = (
+            b"["
+            + b"".join(
+                re.escape(mark.encode()) for mark in (self._dialect.delimiter, self._dialect.quote or "", "\r\n")
+            )
+            + b"]"
+        )
+        if re.match(head, data) or re.search(border + head, data):
+            return True
+        return tail is not None and re.search(tail + b"(?:" + border + b"|$)", data) is not None
+
     def _dubious(self, table: Any, wanted: Sequence[int]) -> set[int]:
         """Columns that Arrow read although Java might not.
 
-        ``inf`` and ``nan`` in any case of letters; where errors are NULL also hexadecimal integers and decimals with
-        blanks around them (elsewhere Flink stops at those, and reading them does no harm).
+        ``inf`` and ``nan`` in any case of letters; decimals whose exponent gives them more digits than their type has.
         """
         found = set()
         for index in wanted:
             column = table.column(f"{index}")
+            if pa.types.is_decimal(column.type):
+                limit = Decimal(10) ** (column.type.precision - column.type.scale)
+                ends = pc.min_max(column).as_py()
+                if ends["max"] is not None and (ends["max"] >= limit or ends["min"] <= -limit):
+                    found.add(index)
             if pa.types.is_floating(column.type) and pc.any(pc.invert(pc.is_finite(column))).as_py():
-                found.add(index)
-            exact = pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)
-            if exact and self._format.ignore_parse_errors:
                 found.add(index)
         return found
 

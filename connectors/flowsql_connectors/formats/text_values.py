@@ -46,8 +46,10 @@ class TextDialect(enum.Enum):
 
 
 _JAVA_BLANK: Final = "".join(chr(code) for code in range(33))
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+#: The digits of any script, as in Java; its doubles know only ours.
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+_DECIMAL: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_PLAIN_DECIMAL: Final = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 _DOUBLE: Final = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
 _HEX_DOUBLE: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
 _JDBC_DATE: Final = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
@@ -105,7 +107,7 @@ def parse_plain(texts: Any, type_: LogicalType, dialect: TextDialect) -> Any | N
             case IntegerType():
                 return pc.cast(texts, target) if _all_match(texts, r"^-?[0-9]+$") else None
             case FloatType() | DoubleType():
-                return pc.cast(texts, target) if _all_match(texts, f"^{_DECIMAL.pattern}$") else None
+                return pc.cast(texts, target) if _all_match(texts, _PLAIN_DECIMAL) else None
             case DecimalType():
                 return pc.cast(texts, target) if _all_match(texts, r"^-?[0-9]+(\.[0-9]+)?$") else None
             case DateType():
