@@ -91,21 +91,35 @@ def literal_text(value: object, type_: t.LogicalType) -> str:
         case t.BinaryStringType():
             return f"X'{value.hex()}'" if isinstance(value, bytes) else str(value)
         case t.DateType():
-            return str(datetime.date(1970, 1, 1) + datetime.timedelta(days=_int(value)))
+            return _date(_int(value))
         case t.TimeType():
             total, millis = divmod(_int(value), 1000)
             text = f"{total // 3600:02d}:{total % 3600 // 60:02d}:{total % 60:02d}"
             return f"{text}.{millis:03d}".rstrip("0") if millis else text
         case t.TimestampType() | t.TimestampLtzType():
             seconds, nanos = divmod(_int(value), 1_000_000_000)
-            moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
-            return str(moment) + (f".{nanos:09d}".rstrip("0") if nanos else "")
+            days, second = divmod(seconds, 86_400)
+            clock = f"{second // 3600:02d}:{second % 3600 // 60:02d}:{second % 60:02d}"
+            return f"{_date(days)} {clock}" + (f".{nanos:09d}".rstrip("0") if nanos else "")
         case t.DecimalType() if isinstance(value, decimal.Decimal):
             return f"{value:f}"
         case t.ApproximateType() if isinstance(value, float):
             return _scientific(value)
         case _:
             return str(value)
+
+
+def _date(epoch_day: int) -> str:
+    """Any year, also those that ``datetime`` does not know: the calendar repeats every 400 years."""
+    cycles = (epoch_day + _DAYS_BEFORE_1970) // _DAYS_OF_400_YEARS
+    day = datetime.date.fromordinal(epoch_day + _DAYS_BEFORE_1970 - cycles * _DAYS_OF_400_YEARS + 1)
+    year = day.year + 400 * cycles
+    return f"{'-' if year < 0 else ''}{abs(year):04d}-{day.month:02d}-{day.day:02d}"
+
+
+#: Between 0001-01-01 and 1970-01-01.
+_DAYS_BEFORE_1970: Final = 719_162
+_DAYS_OF_400_YEARS: Final = 146_097
 
 
 def _int(value: object) -> int:

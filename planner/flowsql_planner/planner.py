@@ -259,7 +259,7 @@ class _Abilities:
     context: PlanContext
 
     def _source(self, scan: Scan) -> Any:
-        return self.context.source(ScanSpec(scan.table, scan.projection, scan.schema, scan.metadata))
+        return self.context.source(ScanSpec(scan.table, scan.projection, scan.schema, scan.metadata), scan.span)
 
     def supports_projection(self, scan: Scan) -> bool:
         return bool(self._source(scan).supports_projection())

@@ -51,7 +51,7 @@ def alter_table(context: BindContext, table: CatalogTable, node: ast.Alter) -> C
         case ast.RenameColumn(column, name):
             return _rename(table, column, name)
         case _:
-            return _drop_part(context.catalogs.qualify(node.name.texts), table, node)
+            return _drop_part(context.qualify(node.name), table, node)
 
 
 def _reset_options(table: CatalogTable, keys: tuple[str, ...], span: Span) -> CatalogTable:

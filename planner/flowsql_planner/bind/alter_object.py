@@ -57,7 +57,7 @@ def _alter_catalog(node: ast.Alter, context: BindContext) -> op.AlterCatalog:
 
 
 def _alter_object(node: ast.Alter, context: BindContext) -> op.Operation:
-    path = context.catalogs.qualify(node.name.texts)
+    path = context.qualify(node.name)
     found = context.catalogs.lookup(path)
     is_table = node.kind is ast.ObjectKind.TABLE
     word = node.kind.value.capitalize()

@@ -54,7 +54,7 @@ def bind_analyze(context: BindContext, node: ast.AnalyzeTable) -> op.AnalyzeTabl
 
 
 def _table(context: BindContext, node: ast.AnalyzeTable) -> tuple[ObjectPath, CatalogTable]:
-    path = context.catalogs.qualify(node.name.texts)
+    path = context.qualify(node.name)
     found = context.catalogs.lookup(path)
     if found is None or found.temporary:
         raise BindError(

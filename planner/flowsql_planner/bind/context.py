@@ -32,6 +32,14 @@ class BindContext:
         """Whether ``execution.runtime-mode`` is not batch."""
         return self.config.get(RUNTIME_MODE) is not RuntimeMode.BATCH
 
+    def qualify(self, name: ast.Identifier) -> ObjectPath:
+        """The full path of a name of one to three parts."""
+        try:
+            return self.catalogs.qualify(name.texts)
+        except BindError as error:
+            error.at = error.at or name.span
+            raise
+
     def database_path(self, name: ast.Identifier) -> tuple[str, str]:
         """Catalog and database of a name of one or two parts."""
         match name.texts:

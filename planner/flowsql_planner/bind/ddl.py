@@ -47,7 +47,7 @@ _FEATURES = {ColumnKind.COMPUTED: ast.LikeFeature.GENERATED, ColumnKind.METADATA
 
 def bind_create_table(context: BindContext, node: ast.CreateTable) -> op.CreateTable | op.CreateTableAs:
     """The table that a CREATE TABLE describes; with AS SELECT, the INSERT that fills it too."""
-    path = context.catalogs.qualify(node.name.texts)
+    path = context.qualify(node.name)
     if node.query is not None and node.temporary:
         raise BindError(
             "temporary-ctas",
@@ -88,7 +88,7 @@ def _check_replaced(context: BindContext, node: ast.CreateTable, path: ObjectPat
 
 def bind_create_view(context: BindContext, node: ast.CreateView) -> op.CreateView:
     """The view: its query bound now, kept as text with every name expanded."""
-    path = context.catalogs.qualify(node.name.texts)
+    path = context.qualify(node.name)
     return op.CreateView(path, make_view(context, node), node.temporary, node.if_not_exists, node.replace, node.span)
 
 
@@ -219,7 +219,7 @@ class TableBuilder:
         like = self.node.like
         if like is None:
             return None
-        path = self.context.catalogs.qualify(like.source.texts)
+        path = self.context.qualify(like.source)
         found = self.context.catalogs.lookup(path)
         if found is None:
             hint = did_you_mean(path.name, self.context.catalogs.object_names(path.catalog, path.database))

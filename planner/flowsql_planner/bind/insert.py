@@ -64,7 +64,7 @@ def refuse_row_change(
     context: BindContext, node: ast.Update | ast.Delete | ast.Truncate, words: str
 ) -> BindError | NotSupportedYetError:
     """UPDATE, DELETE and TRUNCATE: Flink's refusals first."""
-    path = context.catalogs.qualify(node.target.texts)
+    path = context.qualify(node.target)
     if context.catalogs.lookup(path) is None:
         hint = did_you_mean(path.name, context.catalogs.object_names(path.catalog, path.database))
         if isinstance(node, ast.Truncate):
@@ -112,7 +112,7 @@ def sink_of(
 
 
 def _find_sink(context: BindContext, name: ast.Identifier) -> tuple[ObjectPath, CatalogTable]:
-    path = context.catalogs.qualify(name.texts)
+    path = context.qualify(name)
     found = context.catalogs.lookup(path)
     if found is None:
         raise _no_sink(context, path, name.span)
@@ -255,7 +255,7 @@ def _static_partition(context: BindContext, node: ast.Insert, table: CatalogTabl
             raise BindError(
                 "unknown-partition-column",
                 f"Static partition column '{name}' should be in the partition keys list "
-                f"[{', '.join(table.partition_keys)}] for table '{context.catalogs.qualify(node.target.texts)}'.",
+                f"[{', '.join(table.partition_keys)}] for table '{context.qualify(node.target)}'.",
                 entry.name.span,
             )
         if name in seen:

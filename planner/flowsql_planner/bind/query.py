@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
+from flowsql_core.config import parse_duration_ms
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Expr, InputRef
 from flowsql_core.functions.registry import resolve_cast
@@ -381,6 +382,11 @@ def _state_ttl_hints(hints: tuple[ast.Hint, ...]) -> dict[str, str]:
                 raise BindError(
                     "bad-hint", "Invalid STATE_TTL hint, only support key-value options", argument.span or hint.span
                 )
+            try:
+                parse_duration_ms(argument.value)
+            except ValueError as error:
+                message = f"Invalid STATE_TTL hint, '{argument.value}' of '{argument.key}' is no duration"
+                raise BindError("bad-hint", message, argument.span or hint.span, str(error)) from None
             found[argument.key] = argument.value
     return found
 

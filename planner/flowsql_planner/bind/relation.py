@@ -121,7 +121,7 @@ def _bind_table_ref(env: Environment, node: ast.TableRef) -> Bound:
         assert isinstance(whole, ast.Identifier)
         env.context.expansions[id(node)] = (ast.TableRef(whole, node.hints, None, alias, span=node.span),)
     is_common = len(node.name.parts) == 1 and node.name.last.text in env.common_tables
-    path = () if is_common else env.context.catalogs.qualify(node.name.texts).parts
+    path = () if is_common else env.context.qualify(node.name).parts
     return Bound(rel, Scope((Namespace(node.name.last.text, rel.schema, 0, path),)))
 
 

@@ -108,7 +108,7 @@ def _database(context: BindContext, place: ast.Identifier | None) -> tuple[str, 
 
 def _partitions(context: BindContext, node: ast.Show) -> Rows:
     assert node.place is not None
-    path = context.catalogs.qualify(node.place.texts)
+    path = context.qualify(node.place)
     found = context.catalogs.lookup(path)
     if found is None:
         hint = did_you_mean(path.name, context.catalogs.object_names(path.catalog, path.database))
@@ -223,7 +223,7 @@ def _core_function(name: str) -> list[tuple[str, str | None]]:
 
 
 def _existing(context: BindContext, name: ast.Identifier) -> Resolved:
-    path = context.catalogs.qualify(name.texts)
+    path = context.qualify(name)
     found = context.catalogs.lookup(path)
     if found is None:
         raise BindError(

@@ -38,7 +38,7 @@ def _create_catalog(context: BindContext, name: ast.Identifier) -> str:
 
 def _create_object(context: BindContext, node: ast.ShowCreate) -> str:
     kind, wanted = node.kind.value, CatalogTable if node.kind is ast.ShowCreateKind.TABLE else CatalogView
-    path = context.catalogs.qualify(node.name.texts)
+    path = context.qualify(node.name)
     found = context.catalogs.lookup(path)
     if found is None:
         raise BindError(

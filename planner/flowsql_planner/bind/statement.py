@@ -25,6 +25,7 @@ def bind_statement(statement: ast.Statement, context: BindContext) -> op.Operati
     try:
         return _bind(statement, context)
     except FlowSqlError as error:
+        error.at = error.at or statement.span
         raise _placed(error, context) from None
     except RecursionError:
         deep = BindError("nested-too-deeply", "The statement is nested too deeply", statement.span, _SPLIT)
@@ -167,10 +168,10 @@ def _explain(
 def _drop(node: ast.Drop, context: BindContext) -> op.Operation:
     match node.kind:
         case ast.ObjectKind.TABLE:
-            path = context.catalogs.qualify(node.name.texts)
+            path = context.qualify(node.name)
             return op.DropTable(path, node.temporary, node.if_exists, node.name.span)
         case ast.ObjectKind.VIEW:
-            path = context.catalogs.qualify(node.name.texts)
+            path = context.qualify(node.name)
             return op.DropView(path, node.temporary, node.if_exists, node.name.span)
         case ast.ObjectKind.DATABASE:
             catalog, database = context.database_path(node.name)

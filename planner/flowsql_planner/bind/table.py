@@ -59,7 +59,7 @@ def find_table(context: BindContext, name: ast.Identifier) -> Resolved:
     Raises:
         BindError: ``Object 't' not found``.
     """
-    path = context.catalogs.qualify(name.texts)
+    path = context.qualify(name)
     found = context.catalogs.lookup(path)
     if found is not None:
         return found

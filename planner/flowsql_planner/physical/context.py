@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from flowsql_connectors import registry
@@ -16,9 +17,10 @@ from flowsql_core.config import (
     MINI_BATCH_SIZE,
     Configuration,
 )
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.graph.specs import MiniBatch, ScanSpec, SinkSpec, TableSpec
 from flowsql_core.row import ChangelogMode
+from flowsql_core.span import Span
 from flowsql_planner.physical.nodes import SinkNode, TableSourceScan
 
 
@@ -35,24 +37,30 @@ class PlanContext:
         """The flat view that connectors read."""
         return dict(self.configuration.items())
 
-    def source(self, spec: ScanSpec) -> TableSource:
-        """The source behind a scan."""
+    def source(self, spec: ScanSpec, span: Span | None) -> TableSource:
+        """The source behind a scan.
+
+        Raises:
+            FlowSqlError: the table's options do not fit; ``span``, where the table is read, is its place.
+        """
         if spec not in self._sources:
-            self._sources[spec] = registry.create_source(spec, self.flat)
+            with _placed(span):
+                self._sources[spec] = registry.create_source(spec, self.flat)
         return self._sources[spec]
 
-    def table_source(self, table: TableSpec) -> TableSource:
+    def table_source(self, table: TableSpec, span: Span | None) -> TableSource:
         """The source of a table that reads everything: what it can do."""
-        return self.source(ScanSpec(table, tuple(range(len(table.columns))), table.columns))
+        return self.source(ScanSpec(table, tuple(range(len(table.columns))), table.columns), span)
 
     def source_mode(self, scan: TableSourceScan) -> ChangelogMode:
         """The changelog that a scan emits."""
-        return self.table_source(scan.table).changelog_mode
+        return self.table_source(scan.table, scan.span).changelog_mode
 
-    def sink(self, spec: SinkSpec) -> TableSink:
-        """The sink behind a spec."""
+    def sink(self, spec: SinkSpec, span: Span | None) -> TableSink:
+        """The sink behind a spec; options that do not fit are refused at ``span``."""
         if spec not in self._sinks:
-            self._sinks[spec] = registry.create_sink(spec, self.flat)
+            with _placed(span):
+                self._sinks[spec] = registry.create_sink(spec, self.flat)
         return self._sinks[spec]
 
     def sink_mode(self, table: TableSpec, sink: SinkNode, wanted: ChangelogMode) -> ChangelogMode:
@@ -61,7 +69,7 @@ class PlanContext:
 
     def table_sink(self, table: TableSpec, sink: SinkNode, mode: ChangelogMode) -> TableSink:
         """The sink of an INSERT as far as planning is concerned."""
-        return self.sink(SinkSpec(table, sink.schema, mode, sink.overwrite, sink.static_partition))
+        return self.sink(SinkSpec(table, sink.schema, mode, sink.overwrite, sink.static_partition), sink.span)
 
     @property
     def mini_batch(self) -> MiniBatch | None:
@@ -88,6 +96,16 @@ class PlanContext:
         """``table.local-time-zone`` as a zone name; the machine's when it says 'default'."""
         name = self.configuration.get(LOCAL_TIME_ZONE)
         return _machine_zone() if name == "default" else name
+
+
+@contextlib.contextmanager
+def _placed(span: Span | None) -> Iterator[None]:
+    """Errors of connectors know options, not the text: they get the place where the table is named."""
+    try:
+        yield
+    except FlowSqlError as error:
+        error.at = error.at or span
+        raise
 
 
 def _machine_zone() -> str:

@@ -20,7 +20,7 @@ def refuse_unreadable(roots: Sequence[Physical], context: PlanContext) -> None:
     for root in roots:
         for node in walk(root):
             if isinstance(node, TableSourceScan):
-                refusal = context.table_source(node.table).refusal()
+                refusal = context.table_source(node.table, node.span).refusal()
                 if refusal is not None:
                     raise NotSupportedYetError(refusal, node.span)
             elif isinstance(node, SinkNode) and node.table is not None:

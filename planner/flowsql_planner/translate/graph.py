@@ -72,10 +72,16 @@ class StreamGraph:
 
     nodes: dict[int, StreamNode] = field(default_factory=dict)
     edges: list[StreamEdge] = field(default_factory=list)
+    _inputs: dict[int, list[StreamEdge]] = field(default_factory=dict)
 
-    def inputs_of(self, operator: int) -> list[StreamEdge]:
+    def connect(self, edge: StreamEdge) -> None:
+        """Add an edge; those into one operator come by input index."""
+        self.edges.append(edge)
+        self._inputs.setdefault(edge.target, []).append(edge)
+
+    def inputs_of(self, operator: int) -> Sequence[StreamEdge]:
         """Edges into an operator, by input index."""
-        return sorted((edge for edge in self.edges if edge.target == operator), key=lambda edge: edge.input_index)
+        return self._inputs.get(operator, ())
 
 
 def default_max_parallelism(parallelism: int) -> int:
@@ -192,7 +198,7 @@ class _Builder:
             target.operator.chaining,
         )
         decision = decide(facts, self._chaining, self._chain_single)
-        self._graph.edges.append(StreamEdge(source.operator.id, number, index, partitioning, decision))
+        self._graph.connect(StreamEdge(source.operator.id, number, index, partitioning, decision))
 
     def _parallelism_of(self, node: Physical) -> int:
         match node:
@@ -215,7 +221,7 @@ class _Builder:
         spec = self._specs.make(node)
         if not isinstance(spec, SinkSpec):
             raise InternalError("a table sink without a sink spec")
-        own = self._context.sink(spec).parallelism()
+        own = self._context.sink(spec, node.span).parallelism()
         return producer.parallelism if own is None else own
 
 
@@ -248,20 +254,20 @@ def to_job_graph(graph: StreamGraph, name: str, context: PlanContext, resources:
     vertex_of = {number: index for index, (_, own) in enumerate(members.items(), 1) for number in own}
     configured = context.configuration.get(MAX_PARALLELISM)
     vertices = []
+    chains: dict[int, list[ChainEdge]] = {}
+    for edge in graph.edges:
+        if edge.decision.chained:
+            made = ChainEdge(edge.source, edge.target, edge.input_index)
+            chains.setdefault(vertex_of[edge.target], []).append(made)
     for own in members.values():
         parallelism = graph.nodes[own[0]].parallelism
         operators = tuple(graph.nodes[number].operator for number in own)
-        chain = tuple(
-            ChainEdge(edge.source, edge.target, edge.input_index)
-            for edge in graph.edges
-            if edge.decision.chained and edge.target in own
-        )
         vertices.append(
             JobVertex(
                 vertex_of[own[0]],
                 " -> ".join(operator.name.partition("(")[0] for operator in operators),
                 operators,
-                chain,
+                tuple(chains.get(vertex_of[own[0]], ())),
                 parallelism,
                 configured if configured > 0 else default_max_parallelism(parallelism),
             )
