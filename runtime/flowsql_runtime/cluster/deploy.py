@@ -137,9 +137,17 @@ class _Builder:
         #: (edge position, producer subtask) -> channels by consumer subtask
         self._channels: dict[tuple[int, int], list[LocalChannel]] = {}
         self._restored: dict[tuple[str, int], OperatorSnapshot] = {}
+        self._vertices = {vertex.id: vertex for vertex in self._graph.vertices}
+        #: Vertex -> its edges with their positions.
+        self._edges_from: dict[int, list[tuple[int, ExchangeEdge]]] = {}
+        self._edges_to: dict[int, list[tuple[int, ExchangeEdge]]] = {}
+        for position, edge in enumerate(self._graph.edges):
+            self._edges_from.setdefault(edge.source_vertex, []).append((position, edge))
+            self._edges_to.setdefault(edge.target_vertex, []).append((position, edge))
+        subtasks = sum(vertex.parallelism * len(vertex.operators) for vertex in self._graph.vertices)
+        self._operator_memory_bytes = self._job.budget.total_bytes // max(1, subtasks)
 
     def build(self) -> list[StreamTask]:
-        by_id = {vertex.id: vertex for vertex in self._graph.vertices}
         self._restore()
         for vertex in self._graph.vertices:
             for subtask in range(vertex.parallelism):
@@ -147,7 +155,7 @@ class _Builder:
                 self._mailboxes[vertex.id, subtask] = mailbox
                 self._queues[vertex.id, subtask] = ConsumerQueue(mailbox)
         for position, edge in enumerate(self._graph.edges):
-            self._connect(position, edge, by_id[edge.source_vertex], by_id[edge.target_vertex])
+            self._connect(position, edge, self._vertices[edge.source_vertex], self._vertices[edge.target_vertex])
         return [self._task(vertex, subtask) for vertex in self._graph.vertices for subtask in range(vertex.parallelism)]
 
     def _reserve_channels(self, wanted_bytes: int) -> int:
@@ -212,8 +220,7 @@ class _Builder:
         mailbox = self._mailboxes[vertex.id, subtask]
         writers: dict[int, RecordWriter] = {
             position: self._writer(position, edge, vertex, subtask, metrics, rng)
-            for position, edge in enumerate(self._graph.edges)
-            if edge.source_vertex == vertex.id
+            for position, edge in self._edges_from.get(vertex.id, ())
         }
         chain = self._chain(vertex, subtask, writers, metrics, mailbox, rng)
         gates = self._gates(vertex, subtask)
@@ -250,7 +257,7 @@ class _Builder:
         rng: random.Random,
     ) -> RecordWriter:
         channels = self._channels[position, subtask]
-        target = next(found for found in self._graph.vertices if found.id == edge.target_vertex)
+        target = self._vertices[edge.target_vertex]
         selector = make_selector(
             edge.partitioning,
             subtask,
@@ -265,10 +272,8 @@ class _Builder:
 
     def _gates(self, vertex: JobVertex, subtask: int) -> list[InputGate]:
         by_input: dict[int, list[LocalChannel]] = {}
-        for position, edge in enumerate(self._graph.edges):
-            if edge.target_vertex != vertex.id:
-                continue
-            producers = next(v for v in self._graph.vertices if v.id == edge.source_vertex).parallelism
+        for position, edge in self._edges_to.get(vertex.id, ()):
+            producers = self._vertices[edge.source_vertex].parallelism
             if edge.input_index in by_input:
                 raise InternalError(f"two edges lead to input {edge.input_index} of vertex {vertex.id}")
             by_input[edge.input_index] = [self._channels[position, source][subtask] for source in range(producers)]
@@ -299,22 +304,21 @@ class _Builder:
             if self._job.cut is not None and isinstance(operator, SourceOperator):
                 operator.stop_at(self._job.cut[node.uid, subtask])
         chaining = ChainingOutput if self._object_reuse else CopyingChainingOutput
+        #: By operator: where its rows go, without a tag or by tag; first within the chain.
+        main: dict[int, list[Target]] = {node.id: [] for node in vertex.operators}
+        side: dict[int, dict[str, list[Target]]] = {node.id: {} for node in vertex.operators}
+        for link in vertex.chain:
+            targets = main[link.source] if link.tag is None else side[link.source].setdefault(link.tag, [])
+            targets.append(chaining(nodes[link.target], link.input_index))
+        for position, writer in writers.items():
+            edge = self._graph.edges[position]
+            targets = main[edge.source] if edge.tag is None else side[edge.source].setdefault(edge.tag, [])
+            targets.append(RecordWriterOutput(writer))
         for node in vertex.operators:
-            main: list[Target] = []
-            side: dict[str, list[Target]] = {}
-            for link in vertex.chain:
-                if link.source == node.id:
-                    targets = main if link.tag is None else side.setdefault(link.tag, [])
-                    targets.append(chaining(nodes[link.target], link.input_index))
-            for position, writer in writers.items():
-                edge = self._graph.edges[position]
-                if edge.source == node.id:
-                    targets = main if edge.tag is None else side.setdefault(edge.tag, [])
-                    targets.append(RecordWriterOutput(writer))
             made = nodes[node.id]
             if self._latency is not None:
                 made.report_latency = self._latency.reporter(made.metrics, node.uid, self._job.processing_time.clock)
-            made.output = self._output_class(made.metrics, main, side)
+            made.output = self._output_class(made.metrics, main[node.id], side[node.id])
             context = self._context(vertex, node, subtask, made.metrics, mailbox, rng, progress)
             made.operator.setup(context, made.output)
         return OperatorChain([nodes[node.id] for node in vertex.operators])
@@ -333,7 +337,6 @@ class _Builder:
         state, operator_state = make_state(
             operator_class(node.spec).stateful, vertex.max_parallelism, vertex.parallelism, subtask
         )
-        subtasks = sum(v.parallelism * len(v.operators) for v in self._graph.vertices)
         return OperatorContext(
             name=node.name,
             uid=node.uid,
@@ -349,7 +352,7 @@ class _Builder:
             parameters=self._parameters,
             resources=self._graph.resources,
             submit=mailbox.submit,
-            memory_bytes=job.budget.total_bytes // max(1, subtasks),
+            memory_bytes=self._operator_memory_bytes,
             spill_directory=self._parameters.get("io.tmp.dirs", ""),
             memory=OperatorMemory(job.budget, node.name),
             job=job.services,
