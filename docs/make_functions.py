@@ -1,6 +1,7 @@
 """Write down the functions and types that the code declares: ``python docs/make_functions.py``.
 
-``docs/functions.md`` comes from the registry, ``docs/types.md`` from the logical types and their Arrow forms.
+``docs/functions.md`` comes from the registry, ``docs/types.md`` from the logical types and their Arrow forms, and
+``flowsql_core/functions/places.py``, by which the registry finds the module of a name, from the modules themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.functions.aggregate import aggregate_function, aggregate_names
 from flowsql_core.functions.known import FLINK_FUNCTIONS
-from flowsql_core.functions.registry import FunctionDef, Nulls, definitions, function_names
+from flowsql_core.functions.registry import FunctionDef, Nulls, definitions, places
 from flowsql_core.functions.signature import FAMILIES, Signature
 from flowsql_core.functions.spark_form import NoSparkForm
 from flowsql_core.types import logical as t
@@ -21,6 +22,7 @@ from flowsql_core.types.arrow import to_arrow
 
 DOCS = Path(__file__).resolve().parent
 FUNCTIONS, TYPES = DOCS / "functions.md", DOCS / "types.md"
+PLACES = DOCS.parent / "grammar" / "flowsql_core" / "functions" / "places.py"
 
 _NULL_RULES = {
     Nulls.PROPAGATE: "NULL when an argument is NULL",
@@ -78,7 +80,7 @@ def render_functions() -> str:
         parts.extend(_rows(group))
     parts.append("\n## Aggregates\n\n")
     parts.extend(f"- {form}\n" for form in _aggregate_forms())
-    missing = sorted(FLINK_FUNCTIONS - set(function_names()))
+    missing = sorted(FLINK_FUNCTIONS - {*places(), *aggregate_names()})
     parts.append(f"\n## Not yet\n\nFlink has these too: {', '.join(f'`{name}`' for name in missing)}.\n")
     return "".join(parts)
 
@@ -129,7 +131,20 @@ def render_types() -> str:
     return "".join(parts)
 
 
-PAGES = ((FUNCTIONS, render_functions), (TYPES, render_types))
+def render_places() -> str:
+    """The module of names and the modules that declare them."""
+    lines = []
+    for name, modules in places().items():
+        shown = ", ".join(f'"{module}"' for module in modules) + ("," if len(modules) == 1 else "")
+        lines.append(f'    "{name}": ({shown}),\n')
+    return (
+        '"""Which modules declare a function, by name or alias. Written by ``docs/make_functions.py``."""\n\n'
+        "from __future__ import annotations\n\nfrom typing import Final\n\n"
+        "PLACES: Final[dict[str, tuple[str, ...]]] = {\n" + "".join(lines) + "}\n"
+    )
+
+
+PAGES = ((FUNCTIONS, render_functions), (TYPES, render_types), (PLACES, render_places))
 
 
 if __name__ == "__main__":

@@ -105,3 +105,37 @@ def test_small_columns_do_not_import_numba() -> None:
         "assert 'numba' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(p for p in sys.path if p)})
+
+
+def test_a_call_imports_the_modules_of_its_name_alone() -> None:
+    code = (
+        "import sys\n"
+        "from flowsql_core.expr import Literal\n"
+        "from flowsql_core.functions.registry import is_aggregate, resolve_call\n"
+        "from flowsql_core.types import logical as t\n"
+        "one = Literal(1, t.INT)\n"
+        "resolve_call('FLOOR', (resolve_call('>', (one, one)).args[0],))\n"
+        "assert is_aggregate('COUNT') and not is_aggregate('JSON_VALUE')\n"
+        "from flowsql_core.functions.registry import _MODULES\n"
+        "print(*[m for m in _MODULES if f'flowsql_core.functions.{m}' in sys.modules])\n"
+    )
+    environment = {"PYTHONPATH": ":".join(p for p in sys.path if p)}
+    ran = subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True, text=True)
+    assert ran.stdout.split() == ["logic", "math", "temporal"]
+
+
+def test_overloads_keep_the_order_of_their_modules() -> None:
+    code = (
+        "import importlib\n"
+        "importlib.import_module('flowsql_core.functions.variant')\n"
+        "importlib.import_module('flowsql_core.functions.temporal')\n"
+        "from flowsql_core.functions.registry import definitions\n"
+        "print(*[d.module for d in definitions() if d.name == 'ITEM'])\n"
+        "print(*[d.module for d in definitions() if d.name == 'FLOOR'])\n"
+    )
+    environment = {"PYTHONPATH": ":".join(p for p in sys.path if p)}
+    ran = subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True, text=True)
+    item, floor = ran.stdout.splitlines()
+    assert item.split() == sorted(item.split())
+    assert floor.split()[0] == "math"
+    assert floor.split() == sorted(floor.split())

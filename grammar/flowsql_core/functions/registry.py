@@ -1,13 +1,16 @@
 """The function registry: one declaration per function, found by name, resolved by argument types.
 
 The binder asks :func:`resolve_call` / :func:`resolve_aggregate`; nobody else maps names to behaviour. A function is
-declared with :func:`scalar` in one of the modules of ``_MODULES``; nothing else has to change for a new one.
+declared with :func:`scalar` in one of the modules of ``_MODULES``; nothing else is written by hand for a new one.
+A module is imported when a function of it is first called: ``places`` says which, ``python docs/make_functions.py``
+writes it.
 """
 
 from __future__ import annotations
 
 import enum
 import importlib
+from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -15,6 +18,7 @@ from typing import Any
 from flowsql_core.errors import BindError, InternalError, NotSupportedYetError, did_you_mean
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.expr import Call, Case, Cast, Expr, Literal
+from flowsql_core.functions.places import PLACES
 from flowsql_core.functions.signature import FAMILIES, Signature, call_text, family_name, parse_signature, summary
 from flowsql_core.functions.spark_form import BY_KERNEL, SparkForm
 from flowsql_core.record import record
@@ -22,6 +26,7 @@ from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import common_type, explicit_cast_allowed
 
+#: All modules of functions; overloads in several of them are tried in this order.
 _MODULES = ("logic", "math", "string", "regex", "temporal", "parse_time", "collection", "system",
             "collection_array", "map_functions", "json_read", "json_write", "variant", "structured",
             "string_edit", "string_search", "digest", "codec", "url", "inet", "character_class",
@@ -105,10 +110,16 @@ class FunctionDef:
         """Registry name, upper case."""
         return self.signature.name
 
+    @property
+    def module(self) -> str:
+        """Where it is declared, under ``flowsql_core.functions``."""
+        return self.kernel.__module__.rpartition(".")[2]
 
+
+#: Of the modules imported so far.
 _FUNCTIONS: dict[str, list[FunctionDef]] = {}
 _ALIASES: dict[str, str] = {}
-_loaded = False
+_loaded: set[str] = set()
 
 
 def scalar(
@@ -149,7 +160,7 @@ def scalar(
                 signature, kernel, nulls, deterministic, raises, costly, passes_call, returns, coerce, rewrite, check,
                 BY_KERNEL if spark is None else spark, kernel.__doc__ or "",
             )  # fmt: skip
-            _FUNCTIONS.setdefault(signature.name, []).append(definition)
+            insort(_FUNCTIONS.setdefault(signature.name, []), definition, key=_rank)
             for alias in aliases:
                 _ALIASES[alias] = signature.name
         return kernel
@@ -157,31 +168,48 @@ def scalar(
     return register
 
 
-def _load() -> None:
-    global _loaded
-    if not _loaded:
-        _loaded = True
-        for module in _MODULES:
+def _rank(definition: FunctionDef) -> int:
+    """Overloads stand in the order of their modules, whichever is imported first; those of a module as written."""
+    return _MODULES.index(definition.module)
+
+
+def _load(modules: Sequence[str] = _MODULES) -> None:
+    for module in modules:
+        if module not in _loaded:
             importlib.import_module(f"flowsql_core.functions.{module}")
+            _loaded.add(module)
+
+
+def _overloads(name: str) -> list[FunctionDef] | None:
+    """The declarations of a name in upper case; None: there are none."""
+    # A name that the written places lack is looked for everywhere.
+    _load(PLACES.get(name, _MODULES))
+    return _FUNCTIONS.get(_ALIASES.get(name, name))
 
 
 def definitions() -> tuple[FunctionDef, ...]:
-    """All scalar functions, overload by overload."""
+    """All scalar functions, overload by overload, module by module."""
     _load()
-    return tuple(definition for group in _FUNCTIONS.values() for definition in group)
+    groups = sorted(_FUNCTIONS.values(), key=lambda group: _rank(group[0]))
+    return tuple(definition for group in groups for definition in group)
+
+
+def places() -> dict[str, tuple[str, ...]]:
+    """The modules that declare each name, aliases too; what ``places.PLACES`` must hold."""
+    _load()
+    made = {name: tuple(dict.fromkeys(one.module for one in group)) for name, group in _FUNCTIONS.items()}
+    return dict(sorted((made | {alias: made[name] for alias, name in _ALIASES.items()}).items()))
 
 
 def function_names() -> tuple[str, ...]:
     """Names of all functions that run, operators included, sorted; aggregates too."""
-    _load()
-    return tuple(sorted({*_FUNCTIONS, *_ALIASES, *_aggregate_names()}))
+    return tuple(sorted({*PLACES, *_aggregate_names()}))
 
 
 def is_aggregate(name: str) -> bool:
     """Whether the name (any case) is a built-in aggregate function."""
-    _load()
     name = name.upper()
-    return name not in _FUNCTIONS and name not in _ALIASES and name in _aggregate_names()
+    return name not in PLACES and name in _aggregate_names()
 
 
 def _aggregate_names() -> frozenset[str]:
@@ -198,12 +226,11 @@ def resolve_call(name: str, args: tuple[Expr, ...], options: Options = (), span:
         BindError: unknown function, wrong number or types of arguments; in Flink's words.
         NotSupportedYetError: a built-in of Flink that does not run yet.
     """
-    _load()
     name = name.upper()
-    name = _ALIASES.get(name, name)
-    overloads = _FUNCTIONS.get(name)
+    overloads = _overloads(name)
     if overloads is None:
         raise _unknown(name, args, span)
+    name = overloads[0].name
     by_option = dict(options)
     for definition in overloads:
         made = _try_overload(definition, args, options, by_option, span)
@@ -250,9 +277,8 @@ def find_definition(call: Call) -> FunctionDef:
     Raises:
         InternalError: the call was not made by :func:`resolve_call`.
     """
-    _load()
     types = [arg.type for arg in call.args]
-    for definition in _FUNCTIONS.get(call.function, ()):
+    for definition in _overloads(call.function) or ():
         if definition.kernel is None or definition.signature.matches(types) is None:
             continue
         if definition.returns is None or definition.returns(call.args, dict(call.options)) is not None:
