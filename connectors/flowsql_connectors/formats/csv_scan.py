@@ -39,6 +39,8 @@ from flowsql_core.types.logical import (
 
 #: Digits of a fraction by the unit of the Arrow type; nanoseconds have a narrower range and go as text.
 _FRACTION_DIGITS: Final = {"s": 0, "ms": 3, "us": 6}
+#: A byte that no text has.
+_NONE: Final = 255
 #: Whole numbers that a double holds exactly.
 _EXACT: Final = 1 << 53
 
@@ -48,8 +50,9 @@ class CsvScan:
 
     def __init__(self, dialect: CsvDialect, null_literal: str | None, columns: Schema, wanted: tuple[int, ...]) -> None:
         self._delimiter = ord(dialect.delimiter)
-        self._escape = None if dialect.escape is None else dialect.escape.encode()
-        self._quote = None if dialect.quote is None else dialect.quote.encode()
+        self._quote, self._escape = (
+            _NONE if mark is None else mark.encode()[0] for mark in (dialect.quote, dialect.escape)
+        )
         literal = (null_literal or "").encode()
         self._null = np.frombuffer(literal + b"\0", np.uint8).copy()
         self._null_size = -1 if null_literal is None else len(literal)
@@ -77,10 +80,6 @@ class CsvScan:
 
     def read(self, block: Block) -> tuple[dict[int, Any], int] | None:
         """The wanted columns, typed or as texts, and the number of rows; None where the block is not plain."""
-        if any(mark is not None and block.find(mark) >= 0 for mark in (self._quote, self._escape)):
-            return None
-        if block.find(b"\r") >= 0 and block.count(b"\r") != block.count(b"\r\n"):
-            return None
         size = block.ended_by_newline()
         rows = self._cut(block, size)
         if rows < 0:
@@ -110,9 +109,10 @@ class CsvScan:
             bad = np.zeros(len(self._kinds) + 1, np.int64)
             rows: int = cut_fields(
                 block.bytes,
-                block.words,
                 size,
                 self._delimiter,
+                self._quote,
+                self._escape,
                 self._null,
                 self._null_size,
                 self._kinds,

@@ -22,7 +22,7 @@ _WINDOW_BYTES: Final = 64 * 1024
 _CHUNK_BYTES: Final = 8 * 1024 * 1024
 _NEWLINE: Final = 10
 #: Bytes behind a block that may be read.
-_SPARE: Final = 16
+_SPARE: Final = 80
 
 #: Bytes from a position on -> offset in them at which a row starts, or None when they do not tell.
 FindRowStart = Callable[[bytes], int | None]
@@ -33,7 +33,7 @@ CutRows = Callable[[bytes], int]
 class Block:
     """Whole rows in memory that one reader fills again and again: fresh memory costs more than what is read into it.
 
-    ``bytes`` (uint8) and ``words`` (uint64) are the same memory, at least 16 bytes longer than the contents.
+    ``bytes`` (uint8) is at least 80 bytes longer than the contents; those are zeros.
     """
 
     def __init__(self) -> None:
@@ -41,9 +41,8 @@ class Block:
         self._allocate(0)
 
     def _allocate(self, size: int) -> None:
-        self._raw = bytearray(_SPARE + (size + 7 & ~7))
+        self._raw = bytearray(_SPARE + size)
         self.bytes = np.frombuffer(self._raw, np.uint8)
-        self.words = self.bytes.view(np.uint64)
 
     def _resize(self, size: int) -> None:
         if size + _SPARE > len(self._raw):
@@ -73,10 +72,6 @@ class Block:
     def find(self, mark: bytes) -> int:
         """Position of the first such bytes; -1 if there are none."""
         return self._raw.find(mark, 0, self.size)
-
-    def count(self, mark: bytes) -> int:
-        """How often the bytes stand there."""
-        return self._raw.count(mark, 0, self.size)
 
     def ended_by_newline(self) -> int:
         """Put a newline behind a last row that has none; the size with it (the contents stay as they are)."""

@@ -1,7 +1,7 @@
 """Kernels that cut plain csv text into fields: no quotes, no escapes, every row of the table's width.
 
-They look at eight bytes at a time: a word that is XORed with a repeated byte has a zero byte where that byte stood, and
-the exact zero-byte test leaves bit 7 of those bytes set. Indexes are unsigned, so that no index can count from the end.
+They look at 64 bytes at a time for what ends a field, and at the eight bytes of a number or a time at once. Indexes are
+unsigned, so that no index can count from the end.
 """
 
 from __future__ import annotations
@@ -11,19 +11,14 @@ from typing import Final
 import numpy as np
 
 from flowsql_core.kernels.lazy import device, kernel
+from flowsql_core.kernels.masks import count_ones, equal_mask, high_mask, highest_place, lowest_place
 
 #: What is made of a field; the numbers are known to the kernels.
 SKIP, TEXT, INTEGER, NUMBER, DATE, TIMESTAMP = range(6)
 
-_LOW: Final = np.uint64(0x7F7F7F7F7F7F7F7F)
-_EACH: Final = np.uint64(0x0101010101010101)
-#: Times a single bit at 8 k: the top byte becomes k.
-_PLACE: Final = np.uint64(0x0001020304050607)
 _U0: Final = np.uint64(0)
 _U1: Final = np.uint64(1)
-_U7: Final = np.uint64(7)
 _U8: Final = np.uint64(8)
-_U56: Final = np.uint64(56)
 _ZEROS: Final = np.uint64(0x3030303030303030)
 _FAILED: Final = -(1 << 63)
 
@@ -152,17 +147,17 @@ def _within_minute(data, start, end, digits, per_second):
 
 
 @kernel(
-    "int64(uint8[::1], uint64[::1], int64, uint8, uint8[::1], int64, int64[::1], uint64[::1], int64[::1], int64[::1],"
+    "int64(uint8[::1], int64, uint8, uint8, uint8, uint8[::1], int64, int64[::1], uint64[::1], int64[::1], int64[::1],"
     " int64[:, ::1], uint8[:, ::1], int64[::1], int64[::1])"
 )
 def cut_fields(
-    data, words, size, delimiter, null, null_size, kinds, ahead, slots, precisions, values, marks, nulls, bad
+    data, size, delimiter, quote, escape, null, null_size, kinds, ahead, slots, precisions, values, marks, nulls, bad
 ):
     """Read the wanted fields of all rows of a block.
 
     Args:
-        data: the block, ended by a newline; ``size`` bytes of it count, zeros stand in the 16 behind them.
-        words: the same memory.
+        data: the block, ended by a newline; ``size`` bytes of it count, zeros stand in the 80 behind them.
+        quote: with ``escape`` the bytes that no plain block has; 255 where there is none.
         null: the text that stands for NULL, ``null_size`` bytes long; -1 where none does.
         kinds: what to make of each field of a row (SKIP, TEXT, ...), as many as a row has.
         ahead: from each field on, how many are SKIP before the next other one (or the end of the row).
@@ -176,120 +171,142 @@ def cut_fields(
             becomes 1 where a byte is above 127.
 
     Returns:
-        The number of rows, or -1 when a row is not of the table's width.
+        The number of rows, or -1 when the block is not plain: a row is not of the table's width, a quote or an escape
+        stands somewhere, a carriage return does not stand before a newline.
     """
     width = np.uint64(kinds.size)
-    delimiters = np.uint64(delimiter) * _EACH
-    newlines = np.uint64(10) * _EACH
     row = _U0
     field = _U0
     start = _U0
-    seen = _U0
+    high = _U0
     last_head = _U0
     last_tail = _U0
     minute = np.int64(_FAILED)
-    for at in range((size + 7) >> 3):
-        word = words[np.uint64(at)]
-        seen |= word
-        mixed = word ^ newlines
-        ends = ~(((mixed & _LOW) + _LOW) | mixed | _LOW)
-        mixed = word ^ delimiters
-        marked = ends | ~(((mixed & _LOW) + _LOW) | mixed | _LOW)
-        if ends == _U0:
-            # Most words hold no mark, or only those of fields that nobody wants.
-            passed = ((marked >> _U7) * _EACH) >> _U56
-            if passed < ahead[field]:
-                field += passed
-                continue
-        base = np.uint64(at) * _U8
+    for base in range(0, size, 64):
+        ends = equal_mask(data, base, np.uint8(10))
+        marked = ends | equal_mask(data, base, delimiter)
+        high |= high_mask(data, base)
+        if (equal_mask(data, base, quote) | equal_mask(data, base, escape)) != _U0:
+            return -1
+        returns = equal_mask(data, base, np.uint8(13))
+        if returns != _U0:
+            following = _U1 if data[np.uint64(base) + np.uint64(64)] == 10 else _U0
+            if (returns & ~(ends >> _U1 | following << np.uint64(63))) != _U0:
+                return -1
         while marked != _U0:
-            lowest = marked & (~marked + _U1)
-            marked ^= lowest
-            stop = base + (((lowest >> _U7) * _PLACE) >> _U56)
-            ends_row = (lowest & ends) != _U0
+            passed = ahead[field]
+            if passed != _U0:
+                # Marks up to the row's end, or all; ``ends`` has only those that are still to come.
+                in_row = marked & (ends ^ (ends - _U1))
+                seen = count_ones(in_row)
+                if seen <= passed:
+                    marked ^= in_row
+                    field += seen
+                    start = np.uint64(base) + _U1 + highest_place(in_row)
+                    if ends != _U0:
+                        if field != width:
+                            return -1
+                        ends &= ends - _U1
+                        field = _U0
+                        row += _U1
+                    elif field == width:
+                        return -1
+                    continue
+                field += passed
+                if field == width:
+                    return -1
+                while passed != _U1:
+                    marked &= marked - _U1
+                    passed -= _U1
+                start = np.uint64(base) + _U1 + lowest_place(marked)
+                marked &= marked - _U1
+            place = lowest_place(marked)
+            marked &= marked - _U1
+            stop = np.uint64(base) + place
+            ends_row = (ends >> place & _U1) != _U0
             kind = kinds[field]
-            if kind != SKIP:
-                end = stop
-                if ends_row and end > start and data[end - _U1] == 13:
-                    end -= _U1
-                slot = np.uint64(slots[field])
-                length = np.int64(end - start)
-                is_null = length == null_size
-                if is_null:
-                    for place in range(length):
-                        if data[start + np.uint64(place)] != null[np.uint64(place)]:
-                            is_null = False
-                            break
-                value = np.int64(0)
-                mark = 1
-                if is_null:
-                    mark = 0
-                    nulls[slot] += 1
-                elif kind == TEXT:
-                    value = np.int64(start) << 32 | length
-                elif kind == INTEGER:
-                    digits = (_word(data, start) ^ _ZEROS) << np.uint64(64 - 8 * length & 63)
-                    if length - 1 <= 7 and length > 0 and _no_digits(digits) == _U0:
-                        value = np.int64(_eight_digits(digits))
-                    else:
-                        value = _integer(data, start, end)
-                    bits = precisions[field]
-                    if bits < 64 and value >> (bits - 1) != value >> 63:
-                        value = np.int64(_FAILED)
-                elif kind == TIMESTAMP:
-                    places = precisions[field]
-                    per_second = 1_000 if places == 3 else 1_000_000 if places == 6 else 1
-                    if length < 19:
-                        value = np.int64(_FAILED)
-                    else:
-                        # Times of neighbours mostly stand in the same minute.
-                        head = _word(data, start)
-                        tail = _word(data, start + _U8)
-                        if head != last_head or tail != last_tail:
-                            last_head = head
-                            last_tail = tail
-                            minute = _minute(data, start)
-                        within = _within_minute(data, start + np.uint64(16), end, places, per_second)
-                        if minute == _FAILED or within == _FAILED:
-                            value = np.int64(_FAILED)
-                        else:
-                            value = minute * (60 * per_second) + within
-                elif kind == DATE:
-                    value = _days(data, start) if length == 10 else np.int64(_FAILED)
+            end = stop
+            if ends_row and end > start and data[end - _U1] == 13:
+                end -= _U1
+            slot = np.uint64(slots[field])
+            length = np.int64(end - start)
+            is_null = length == null_size
+            if is_null:
+                for place in range(length):
+                    if data[start + np.uint64(place)] != null[np.uint64(place)]:
+                        is_null = False
+                        break
+            value = np.int64(0)
+            mark = 1
+            if is_null:
+                mark = 0
+                nulls[slot] += 1
+            elif kind == TEXT:
+                value = np.int64(start) << 32 | length
+            elif kind == INTEGER:
+                digits = (_word(data, start) ^ _ZEROS) << np.uint64(64 - 8 * length & 63)
+                if length - 1 <= 7 and length > 0 and _no_digits(digits) == _U0:
+                    value = np.int64(_eight_digits(digits))
                 else:
-                    # The point is left out and the digits behind it are counted.
-                    point = start
-                    while point < end and data[point] != 46:
-                        point += _U1
-                    value = _integer(data, start, point)
-                    if point < end and value != _FAILED:
-                        behind = np.int64(end - point) - 1
-                        low = _integer(data, point + _U1, end)
-                        if behind < 1 or low < 0 or data[point + _U1] == 45 or np.int64(end - start) > 18:
-                            value = np.int64(_FAILED)
-                        else:
-                            mark = 1 + behind
-                            for _ in range(behind):
-                                value *= 10
-                            value += -low if data[start] == 45 else low
-                    # A double tells -0.0 from 0.0.
-                    if value == 0 and data[start] == 45:
+                    value = _integer(data, start, end)
+                bits = precisions[field]
+                if bits < 64 and value >> (bits - 1) != value >> 63:
+                    value = np.int64(_FAILED)
+            elif kind == TIMESTAMP:
+                places = precisions[field]
+                per_second = 1_000 if places == 3 else 1_000_000 if places == 6 else 1
+                if length < 19:
+                    value = np.int64(_FAILED)
+                else:
+                    # Times of neighbours mostly stand in the same minute.
+                    head = _word(data, start)
+                    tail = _word(data, start + _U8)
+                    if head != last_head or tail != last_tail:
+                        last_head = head
+                        last_tail = tail
+                        minute = _minute(data, start)
+                    within = _within_minute(data, start + np.uint64(16), end, places, per_second)
+                    if minute == _FAILED or within == _FAILED:
                         value = np.int64(_FAILED)
-                if value == _FAILED:
-                    bad[field] = 1
-                    value = np.int64(0)
-                values[slot, row] = value
-                marks[slot, row] = np.uint8(mark)
+                    else:
+                        value = minute * (60 * per_second) + within
+            elif kind == DATE:
+                value = _days(data, start) if length == 10 else np.int64(_FAILED)
+            else:
+                # The point is left out and the digits behind it are counted.
+                point = start
+                while point < end and data[point] != 46:
+                    point += _U1
+                value = _integer(data, start, point)
+                if point < end and value != _FAILED:
+                    behind = np.int64(end - point) - 1
+                    low = _integer(data, point + _U1, end)
+                    if behind < 1 or low < 0 or data[point + _U1] == 45 or np.int64(end - start) > 18:
+                        value = np.int64(_FAILED)
+                    else:
+                        mark = 1 + behind
+                        for _ in range(behind):
+                            value *= 10
+                        value += -low if data[start] == 45 else low
+                # A double tells -0.0 from 0.0.
+                if value == 0 and data[start] == 45:
+                    value = np.int64(_FAILED)
+            if value == _FAILED:
+                bad[field] = 1
+                value = np.int64(0)
+            values[slot, row] = value
+            marks[slot, row] = np.uint8(mark)
             start = stop + _U1
             field += _U1
             if ends_row:
                 if field != width:
                     return -1
+                ends &= ends - _U1
                 field = _U0
                 row += _U1
             elif field == width:
                 return -1
-    bad[width] = np.int64((seen & ~_LOW) != _U0)
+    bad[width] = np.int64(high != _U0)
     return np.int64(row)
 
 
