@@ -8,10 +8,11 @@ is the function's ``self``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
-from flowsql_core.kernels.lazy import Kernel, devices_of, is_native
+from flowsql_core.kernels.lazy import Kernel, devices_of, is_inlined, is_native
 from flowsql_core.kernels.signature import ELEMENTS, Parameter, Signature, parse
 
 #: What the table holds, in order: types, None, what to call with the arguments when they are not as they should be
@@ -43,7 +44,7 @@ def emit(kernel: Kernel) -> bytes:
     from llvmlite import binding
     from numba import njit
 
-    dispatcher = njit(kernel.signature, **_OPTIONS)(_linked(kernel.function, {}))
+    dispatcher = njit(kernel.signature, **_OPTIONS)(_linked(kernel.function, {}, kernel.replaced))
     (compiled,) = dispatcher.overloads.values()
     (text,) = dispatcher.inspect_llvm().values()
     module = binding.parse_assembly(text)
@@ -64,14 +65,17 @@ def emit(kernel: Kernel) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-def _linked(function: FunctionType, done: dict[FunctionType, Any]) -> FunctionType:
+def _linked(
+    function: FunctionType, done: dict[FunctionType, Any], replaced: Mapping[str, FunctionType]
+) -> FunctionType:
     """The function with compiled functions in place of the device functions that it names."""
     from numba import njit
 
     names = {}
-    for name, device in devices_of(function).items():
+    for name, device in {**devices_of(function), **replaced}.items():
         if device not in done:
-            done[device] = device() if is_native(device) else njit(**_OPTIONS)(_linked(device, done))
+            options = {**_OPTIONS, "forceinline": is_inlined(device)}
+            done[device] = device() if is_native(device) else njit(**options)(_linked(device, done, {}))
         names[name] = done[device]
     linked = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
     linked.__module__ = function.__module__

@@ -6,12 +6,13 @@ import hashlib
 import importlib.util
 import pathlib
 import sys
+from collections.abc import Mapping
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
 
 import numpy as np
 
-from flowsql_core.kernels.lazy import Kernel, devices_of, is_native
+from flowsql_core.kernels.lazy import Kernel, devices_of, is_inlined, is_native
 
 #: Raised when the way in which objects are called or stored changes.
 ABI = 3
@@ -30,21 +31,22 @@ def of_kernel(kernel: Kernel) -> bytes:
             if isinstance(value, CodeType):
                 add_code(value)
 
-    def add(function: FunctionType) -> None:
+    def add(function: FunctionType, replaced: Mapping[str, FunctionType]) -> None:
         if function in seen:
             return
         seen.add(function)
         add_code(function.__code__)
         if is_native(function):
             return
-        devices = devices_of(function)
+        devices = {**devices_of(function), **replaced}
         for name in function.__code__.co_names:
             if name in function.__globals__ and name not in devices:
                 digest.update(f"{name}={_constant(function, name)}".encode())
         for device in devices.values():
-            add(device)
+            digest.update(bytes([is_inlined(device)]))
+            add(device, {})
 
-    add(kernel.function)
+    add(kernel.function, kernel.replaced)
     return digest.digest()
 
 

@@ -7,9 +7,11 @@ Codes that look at the count stand before the COUNT that raises it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from flowsql_core.kernels.lazy import device, kernel
+from flowsql_core.kernels.lazy import Kernel, device, kernel
 from flowsql_runtime.kernels.byte_arena import compare
 
 (
@@ -34,6 +36,8 @@ from flowsql_runtime.kernels.byte_arena import compare
     SET,
 ) = range(19)
 
+#: What most programs consist of.
+SHORT_CODES = frozenset({COUNT, SUM, MIN, MAX, SUM_DOUBLE})
 #: What is recorded: each touched slot once, each row, or nothing.
 ONCE, EVERY, NOTHING = 0, 1, 2
 #: What ``status[0]`` says after the call.
@@ -69,6 +73,64 @@ def merge_moments(acc, doubles, slot, at, n, mean, squares):
     acc[slot, at] = total
     doubles[slot, at + 1] += delta * n / total
     doubles[slot, at + 2] += squares + delta * delta * have * n / total
+
+
+@device(inline=True)
+def _fold_other(acc, doubles, args, arg_doubles, arena, status, ops, k, slot, i, sign):
+    """One op of a code that is not among ``SHORT_CODES``, for one row."""
+    code = ops[k, 0]
+    at = ops[k, 1]
+    arg = ops[k, 2]
+    value = args[arg, i]
+    if code == SUM_FLOAT:
+        doubles[slot, at] = np.float64(np.float32(doubles[slot, at] + sign * arg_doubles[arg, i]))
+    elif code == SUM_WIDE:
+        before = _U(acc[slot, at])
+        if sign > 0:
+            after = before + _U(value)
+            acc[slot, at + 1] += args[arg + 1, i] + (1 if after < before else 0)
+        else:
+            after = before - _U(value)
+            acc[slot, at + 1] -= args[arg + 1, i] + (1 if after > before else 0)
+        acc[slot, at] = np.int64(after)
+    elif code == MIN_DOUBLE:
+        if acc[slot, ops[k, 4]] == 0 or arg_doubles[arg, i] < doubles[slot, at]:
+            acc[slot, at] = value
+    elif code == MAX_DOUBLE:
+        if acc[slot, ops[k, 4]] == 0 or arg_doubles[arg, i] > doubles[slot, at]:
+            acc[slot, at] = value
+    elif code in (MIN_WIDE, MAX_WIDE):
+        high = args[arg + 1, i]
+        mine = acc[slot, at + 1]
+        less = high < mine or (high == mine and _U(value) < _U(acc[slot, at]))
+        more = high > mine or (high == mine and _U(value) > _U(acc[slot, at]))
+        if acc[slot, ops[k, 4]] == 0 or (less if code == MIN_WIDE else more):
+            acc[slot, at] = value
+            acc[slot, at + 1] = high
+    elif code in (MIN_BYTES, MAX_BYTES):
+        order = 0
+        if acc[slot, at] != 0:
+            order = compare(arena, value, acc[slot, at])
+        if acc[slot, at] == 0 or (order < 0 if code == MIN_BYTES else order > 0):
+            acc[slot, at] = value
+    elif code == FIRST:
+        if acc[slot, ops[k, 4]] == 0:
+            acc[slot, at] = value
+    elif code in (LAST, SET):
+        acc[slot, at] = value
+    elif code == SINGLE:
+        if acc[slot, ops[k, 4]] != 0:
+            status[0] = MORE_THAN_ONE
+        acc[slot, at] = value
+    elif code == MOMENTS:
+        _fold_moments(acc, doubles, slot, at, arg_doubles[arg, i], np.int64(sign))
+    elif code == MERGE_MOMENTS:
+        merge_moments(acc, doubles, slot, at, value, arg_doubles[arg + 1, i], arg_doubles[arg + 2, i])
+
+
+@device
+def _fold_none(acc, doubles, args, arg_doubles, arena, status, ops, k, slot, i, sign):
+    """Stands for ``_fold_other`` where no op has such a code."""
 
 
 @kernel(
@@ -126,50 +188,8 @@ def accumulate(
                     acc[slot, at] = value
             elif code == SUM_DOUBLE:
                 doubles[slot, at] += sign * arg_doubles[arg, i]
-            elif code == SUM_FLOAT:
-                doubles[slot, at] = np.float64(np.float32(doubles[slot, at] + sign * arg_doubles[arg, i]))
-            elif code == SUM_WIDE:
-                before = _U(acc[slot, at])
-                if sign > 0:
-                    after = before + _U(value)
-                    acc[slot, at + 1] += args[arg + 1, i] + (1 if after < before else 0)
-                else:
-                    after = before - _U(value)
-                    acc[slot, at + 1] -= args[arg + 1, i] + (1 if after > before else 0)
-                acc[slot, at] = np.int64(after)
-            elif code == MIN_DOUBLE:
-                if acc[slot, ops[k, 4]] == 0 or arg_doubles[arg, i] < doubles[slot, at]:
-                    acc[slot, at] = value
-            elif code == MAX_DOUBLE:
-                if acc[slot, ops[k, 4]] == 0 or arg_doubles[arg, i] > doubles[slot, at]:
-                    acc[slot, at] = value
-            elif code in (MIN_WIDE, MAX_WIDE):
-                high = args[arg + 1, i]
-                mine = acc[slot, at + 1]
-                less = high < mine or (high == mine and _U(value) < _U(acc[slot, at]))
-                more = high > mine or (high == mine and _U(value) > _U(acc[slot, at]))
-                if acc[slot, ops[k, 4]] == 0 or (less if code == MIN_WIDE else more):
-                    acc[slot, at] = value
-                    acc[slot, at + 1] = high
-            elif code in (MIN_BYTES, MAX_BYTES):
-                order = 0
-                if acc[slot, at] != 0:
-                    order = compare(arena, value, acc[slot, at])
-                if acc[slot, at] == 0 or (order < 0 if code == MIN_BYTES else order > 0):
-                    acc[slot, at] = value
-            elif code == FIRST:
-                if acc[slot, ops[k, 4]] == 0:
-                    acc[slot, at] = value
-            elif code in (LAST, SET):
-                acc[slot, at] = value
-            elif code == SINGLE:
-                if acc[slot, ops[k, 4]] != 0:
-                    status[0] = MORE_THAN_ONE
-                acc[slot, at] = value
-            elif code == MOMENTS:
-                _fold_moments(acc, doubles, slot, at, arg_doubles[arg, i], np.int64(sign))
-            elif code == MERGE_MOMENTS:
-                merge_moments(acc, doubles, slot, at, value, arg_doubles[arg + 1, i], arg_doubles[arg + 2, i])
+            else:
+                _fold_other(acc, doubles, args, arg_doubles, arena, status, ops, k, slot, i, sign)
         if clear and acc[slot, 0] == 0:
             for j in range(width):
                 acc[slot, j] = 0
@@ -183,6 +203,15 @@ def accumulate(
             for j in range(width):
                 states[2 * c + 1, j] = acc[slot, j]
     return changes
+
+
+#: Folds programs of ``SHORT_CODES`` only; compiles in a third of the time.
+accumulate_short = accumulate.variant("accumulate_short", _fold_other=_fold_none)
+
+
+def folding(codes: Iterable[int]) -> Kernel:
+    """The kernel for a program of these codes."""
+    return accumulate_short if SHORT_CODES.issuperset(codes) else accumulate
 
 
 @kernel("void(int64[:,::1], int32[::1], int8[::1], int8[::1])")

@@ -110,6 +110,7 @@ class AggregateProgram:
         for index, call in enumerate(self.calls):
             self._finishers.append(self._compile(index, call))
         self._program = [*self._ops, *self._counts]
+        self._fold = kernels.folding(op.code for op in self._program)
         self._seen = np.zeros(0, np.uint8)
         self._touched: Int32s = np.empty(0, np.int32)
         self._first_rows: Int32s = np.empty(0, np.int32)
@@ -365,7 +366,7 @@ class AggregateProgram:
         touched, first_rows, states = self._scratch_for(n if record else 0)
         status = np.zeros(1, np.int64)
         matrix = arguments.matrix()
-        m = kernels.accumulate(
+        m = self._fold(
             rows, rows.view(np.float64), slots, ops, matrix, matrix.view(np.float64), self._signs.matrix(),
             self.store.arena, int(every) if record else kernels.NOTHING, self._clear and self.retracts, self._seen,
             touched, first_rows, states, status,
@@ -560,7 +561,7 @@ class AggregateProgram:
             self._seen = np.zeros(max(self.index.high_water, 2 * len(self._seen)), np.uint8)
         touched, first_rows, states = self._scratch_for(n)
         mine = self.store.rows
-        m = kernels.accumulate(
+        m = kernels.folding(code for code, *_ in ops)(
             mine, mine.view(np.float64), slots, table, matrix, matrix.view(np.float64), np.stack(signs),
             self.store.arena, kernels.ONCE, False, self._seen, touched, first_rows, states, np.zeros(1, np.int64),
         )  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 
 from flowsql_core.kernels import lazy
 from flowsql_core.kernels.emit import emit
+from flowsql_core.kernels.fingerprint import of_kernel
 from flowsql_core.kernels.signature import ELEMENTS, Parameter, parse
 
 
@@ -43,6 +44,12 @@ def fill(out, value):  # type: ignore[no-untyped-def]
         out[i] = value
 
 
+@lazy.device(inline=True)
+def _thrice(x):  # type: ignore[no-untyped-def]
+    return 3 * x
+
+
+tripled = total.variant("tripled", _twice=_thrice)
 FLAT = np.arange(4, dtype=np.int64)
 TABLE = np.arange(6, dtype=np.int32).reshape(2, 3)
 
@@ -55,6 +62,12 @@ def test_arrays_scalars_and_device_functions() -> None:
     assert out.tolist() == [200] * 3
     assert total.__doc__ is None
     assert total.__name__ == "total"
+
+
+def test_a_variant_has_other_device_functions() -> None:
+    assert tripled(FLAT, TABLE, False, 1.0) == 18 + 3 + 2 * 12
+    assert total(FLAT, TABLE, False, 1.0) == 12 + 3 + 2 * 12
+    assert of_kernel(tripled) != of_kernel(total)
 
 
 def test_what_is_nearly_an_argument_is_taken() -> None:
