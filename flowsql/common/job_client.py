@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flowsql_core.errors import FlowSqlError
+
 if TYPE_CHECKING:
+    from flowsql_core.graph.job import JobGraph
     from flowsql_runtime.cluster.local import Job, JobStatus
 
 
 class JobClient:
     """A running (or ended) job. Every method may be called from any thread."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, graph: JobGraph) -> None:
         self._job = job
+        self._graph = graph
 
     def get_job_id(self) -> str:
         """32 hexadecimal digits."""
@@ -28,7 +32,13 @@ class JobClient:
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Block until the job is over; raises what made it fail, or TimeoutError."""
-        self._job.wait(timeout_s)
+        try:
+            self._job.wait(timeout_s)
+        except FlowSqlError as error:
+            from flowsql.common.failure import explain_failure  # after a failure only
+
+            explain_failure(error, self._graph)
+            raise
 
     def cancel(self) -> None:
         """Ask the job to stop; nothing half-written stays visible."""

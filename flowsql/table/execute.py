@@ -219,4 +219,4 @@ class StatementExecutor:
 
         if self._cluster is None:
             self._cluster = LocalCluster()
-        return JobClient(self._cluster.submit(graph))
+        return JobClient(self._cluster.submit(graph), graph)

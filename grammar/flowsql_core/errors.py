@@ -5,8 +5,9 @@ Nothing else is raised across a package border. A message says what is wrong; th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Self
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from flowsql_core.span import Source, Span
 
@@ -29,6 +30,10 @@ class FlowSqlError(Exception):
         self.hint = hint
         self.source: Source | None = None
         self.operator: str | None = None
+        #: The row that broke the rule, where one did and it is known.
+        self.row: FailedRow | None = None
+        #: Further lines of the report: expression, row, tables. The one who knows the whole job writes them.
+        self.details: tuple[str, ...] = ()
 
     def within(self, source: Source) -> Self:
         """Remember the text that ``at`` points into; the innermost caller wins."""
@@ -52,9 +57,43 @@ class FlowSqlError(Exception):
             parts.append(self.source.frame(self.at, self.hint or ""))
         elif self.hint:
             parts.append(f"hint: {self.hint}")
+        parts += self.details
         if self.operator:
-            parts.append(f"in operator {self.operator}")
+            parts.append(f"in operator {shortened(self.operator, MAX_OPERATOR)}")
         return "\n".join(parts)
+
+
+#: Characters of an operator's description that a report shows; EXPLAIN shows all.
+MAX_OPERATOR = 240
+
+
+def shortened(text: str, length: int) -> str:
+    """The text, or as much of it as fits into ``length`` characters, ``...`` included."""
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+@dataclass(slots=True)
+class FailedRow:
+    """A row that broke a rule, found on the way out of the failure.
+
+    ``row``: from 0, in the batch that the failing operator took. ``values``: texts of the columns concerned, by index.
+    ``expr``: the expression that failed (``flowsql_core.expr.Expr``). ``names``: of the columns, where they are not
+    those of the operator's input. ``batch`` and ``position``: the batch upstream that the row was followed to, and
+    where it stands there. ``read_row``: from 0, among the rows that subtask ``subtask`` of the source gave out.
+    """
+
+    row: int
+    values: Mapping[int, str]
+    expr: Any = None
+    names: tuple[str, ...] | None = None
+    batch: Any = field(default=None, repr=False, compare=False)
+    position: int = -1
+    read_row: int | None = None
+    subtask: int = 0
+
+    def arrived_in(self, batch: Any, row: int) -> None:
+        """The failing operator took the row in this batch, at this position."""
+        self.batch, self.row, self.position = batch, row, row
 
 
 class ParseError(FlowSqlError):

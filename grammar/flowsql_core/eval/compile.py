@@ -45,6 +45,7 @@ from flowsql_core.types.logical import (
 #: A column, or one value for all rows.
 Datum = Any
 Rows = npt.NDArray[np.int64]
+_Evaluate = Callable[[Sequence[Datum], int], Datum]
 Projector = Callable[[Sequence[pa.Array], int], list[pa.Array]]
 Condition = Callable[[Sequence[pa.Array], int], Bools]
 
@@ -79,6 +80,21 @@ class _Frame:
                 found = whole if isinstance(whole, pa.Scalar) else pc.take(whole, self._rows, boundscheck=False)
                 self.results[step] = found
         return found
+
+    def blame(self, error: ExecutionError, expr: Expr, args: Sequence[Datum], evaluate: _Evaluate) -> None:
+        """Give the error the place in the text, the row and its values. Costs nothing while all goes well."""
+        if error.row is None and not all(isinstance(arg, pa.Scalar) for arg in args):
+            from flowsql_core.eval.blame import failed_row, first_failure
+
+            found = first_failure(evaluate, args, self.n)
+            if found is not None:
+                row, first = found
+                error.code, error.message, error.hint, error.args = first.code, first.message, first.hint, first.args
+                frame = self
+                while frame._parent is not None:
+                    row, frame = frame._rows[row].as_py(), frame._parent
+                error.row = failed_row(expr, row, frame.column)
+        error.at = error.at or expr.span
 
     def part(self, rows: Rows) -> _Frame:
         return _Frame((), len(rows), self, pa.array(rows))
@@ -276,6 +292,11 @@ def _call_runner(
     passes_call = definition.passes_call
     memory: dict[str, Any] = {}
 
+    def evaluate(args: Sequence[Datum], n: int) -> Datum:
+        if passes_call:
+            return kernel(Invocation(n, context, arg_types, expr.type, expr.options, memory), *args)
+        return kernel(*args)
+
     def run(frame: _Frame) -> Datum:
         args = [step(frame) for step in inputs]
         n = frame.n
@@ -285,12 +306,9 @@ def _call_runner(
             args[0] = pa.repeat(args[0], 1)
             n = 1
         try:
-            if passes_call:
-                made = kernel(Invocation(n, context, arg_types, expr.type, expr.options, memory), *args)
-            else:
-                made = kernel(*args)
+            made = evaluate(args, n)
         except ExecutionError as error:
-            error.at = error.at or expr.span
+            frame.blame(error, expr, () if constant else args, evaluate)
             raise
         made = _settled(made, arrow_type)
         return made[0] if constant and isinstance(made, pa.Array) else made
@@ -307,6 +325,9 @@ def _settled(made: Datum, arrow_type: pa.DataType) -> Datum:
 def _cast_runner(expr: Cast, operand: _Step, context: EvalContext) -> Callable[[_Frame], Datum]:
     source, target, safe = expr.operand.type, expr.type, expr.safe
 
+    def evaluate(args: Sequence[Datum], n: int) -> Datum:
+        return cast_array(args[0], source, target, safe, context)
+
     def run(frame: _Frame) -> Datum:
         value = operand(frame)
         try:
@@ -314,7 +335,7 @@ def _cast_runner(expr: Cast, operand: _Step, context: EvalContext) -> Callable[[
                 return cast_array(pa.repeat(value, 1), source, target, safe, context)[0]
             return cast_array(value, source, target, safe, context)
         except ExecutionError as error:
-            error.at = error.at or expr.span
+            frame.blame(error, expr, (value,), evaluate)
             raise
 
     return run

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from flowsql_core.batch import ChangelogBatch, late_columns
 from flowsql_core.element import Watermark
+from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.compile import compile_condition, compile_projections
 from flowsql_core.expr import InputRef
 from flowsql_core.graph.specs import CalcSpec
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.evaluation import eval_context
+from flowsql_runtime.operators.failure import trace_row
 
 
 class CalcOperator(Operator[CalcSpec]):
@@ -36,12 +38,21 @@ class CalcOperator(Operator[CalcSpec]):
         track = self.advance_track(input_index, batch.track)
         if track is not batch.track:
             batch = batch.with_track(track)
-        if self._condition is not None:
-            batch = batch.filter(self._condition(batch.columns, batch.num_rows))
-            if not batch.num_rows:
-                if batch.track is not None:
-                    self.output.emit_watermark(Watermark(batch.track.last_ms))
-                return
-        computed = iter(() if self._project is None else self._project(batch.columns, batch.num_rows))
-        columns = late_columns(batch.columns, [next(computed) if place is None else place for place in self._places])
-        self.output.collect(batch.with_columns(columns))
+        arrived, mask, made = batch, None, None
+        try:
+            if self._condition is not None:
+                mask = self._condition(batch.columns, batch.num_rows)
+                batch = batch.filter(mask)
+                if not batch.num_rows:
+                    if batch.track is not None:
+                        self.output.emit_watermark(Watermark(batch.track.last_ms))
+                    return
+            computed = iter(() if self._project is None else self._project(batch.columns, batch.num_rows))
+            columns = late_columns(
+                batch.columns, [next(computed) if place is None else place for place in self._places]
+            )
+            made = batch.with_columns(columns)
+            self.output.collect(made)
+        except ExecutionError as error:
+            trace_row(error, arrived, made, mask)
+            raise

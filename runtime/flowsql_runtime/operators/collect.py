@@ -22,7 +22,10 @@ class CollectSinkOperator(Operator[CollectSinkSpec]):
         columns = self.spec.input
         enforced = tuple(index for index, column in enumerate(columns) if not column.type.nullable)
         self._enforcer = NotNullEnforcer(
-            enforced, tuple(column.name for column in columns), NotNullEnforcer.mode_of(ctx)
+            enforced,
+            tuple(column.name for column in columns),
+            tuple(column.type for column in columns),
+            NotNullEnforcer.mode_of(ctx),
         )
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:

@@ -38,6 +38,7 @@ class SinkOperator(Operator[SinkSpec]):
         self._enforcer = NotNullEnforcer(
             self.spec.not_null,
             tuple(column.name for column in self.spec.input),
+            tuple(column.type for column in self.spec.input),
             NotNullMode(self.spec.not_null_enforcer),
         )
         self._writer = self._sink.create_writer(

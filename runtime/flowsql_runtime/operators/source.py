@@ -9,9 +9,11 @@ from flowsql_connectors import registry
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch, TableSource
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import option
+from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_runtime.network.channel import referenced_bytes
 from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot, SourceOperator, SourceStatus
+from flowsql_runtime.operators.failure import note_source
 
 BATCH_ROWS = option("flowsql.source.batch-rows", int, 65_536, "Rows that a source aims at in one batch.")
 
@@ -87,7 +89,11 @@ class ScanOperator(SourceOperator[ScanSpec]):
             self._account(batch)
             if self._stop_at is not None:
                 self._stop_at -= batch.num_rows
-            self.output.collect(batch)
+            try:
+                self.output.collect(batch)
+            except FlowSqlError as error:
+                note_source(error, batch, self.ctx.metrics.records_out - batch.num_rows, self.ctx.subtask)
+                raise
         if polled.finished:
             progress.unfinished.discard(polled.split_id)
         progress.current = None

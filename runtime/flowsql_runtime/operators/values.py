@@ -9,11 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from flowsql_core.batch import ChangelogBatch
+from flowsql_core.errors import FlowSqlError
 from flowsql_core.expr import Literal
 from flowsql_core.graph.specs import ValuesSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import LogicalType, TimestampLtzType, TimestampType
 from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot, SourceOperator, SourceStatus
+from flowsql_runtime.operators.failure import note_source
 
 #: Rows of one batch.
 BATCH_ROWS = 65_536
@@ -59,7 +61,11 @@ class ValuesOperator(SourceOperator[ValuesSpec]):
         self._position += count
         if self._stop_at is not None:
             self._stop_at -= count
-        self.output.collect(batch)
+        try:
+            self.output.collect(batch)
+        except FlowSqlError as error:
+            note_source(error, batch, self._position - count, self.ctx.subtask)
+            raise
         return SourceStatus.MORE
 
     def wake_when_available(self, wake: Callable[[], None]) -> None:

@@ -10,14 +10,15 @@ import numpy.typing as npt
 
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.element import ACTIVE, IDLE, MAX_WATERMARK, MIN_WATERMARK, Watermark, WatermarkStatus
-from flowsql_core.errors import ExecutionError
-from flowsql_core.eval.columns import values_and_validity
+from flowsql_core.errors import ExecutionError, FailedRow
+from flowsql_core.eval.columns import validity, values_and_validity
 from flowsql_core.eval.compile import compile_projections
 from flowsql_core.expr import Call, Expr, InputRef, Literal
 from flowsql_core.graph.specs import WatermarkAssignerSpec, WatermarkEmit
 from flowsql_core.types.logical import DayTimeIntervalType, TimestampLtzType, TimestampType
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.operators.evaluation import eval_context
+from flowsql_runtime.operators.failure import trace_row
 from flowsql_runtime.time.emission import emissions
 
 Int64s = npt.NDArray[np.int64]
@@ -67,14 +68,28 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Rows with their new track."""
         if batch.columns[self.spec.rowtime_index].null_count:
-            raise ExecutionError(
-                "null-rowtime",
-                "RowTime field should not be null, please convert it to a non-null long value.",
-                hint=f"column '{self.spec.rowtime_name}' is the row time; give it a value with COALESCE",
-            )
+            raise self._null_row_time(batch)
         if self.spec.idle_timeout_ms > 0:
             self._active()
-        self.output.collect(batch.with_track(self._track(batch)))
+        made = None
+        try:
+            made = batch.with_track(self._track(batch))
+            self.output.collect(made)
+        except ExecutionError as error:
+            trace_row(error, batch, made)
+            raise
+
+    def _null_row_time(self, batch: ChangelogBatch) -> ExecutionError:
+        error = ExecutionError(
+            "null-rowtime",
+            "RowTime field should not be null, please convert it to a non-null long value.",
+            hint=f"column '{self.spec.rowtime_name}' is the row time; give it a value with COALESCE",
+        )
+        valid = validity(batch.columns[self.spec.rowtime_index])
+        row = 0 if valid is None else int(np.argmin(valid))
+        error.row = FailedRow(row, {self.spec.rowtime_index: "NULL"})
+        error.row.arrived_in(batch, row)
+        return error
 
     def _track(self, batch: ChangelogBatch) -> WatermarkTrack | None:
         if not batch.num_rows:
