@@ -157,11 +157,11 @@ def test_plain_blocks_do_go_through_the_kernels(tmp_path: Path, monkeypatch: pyt
 
 
 def test_texts_are_gathered_in_any_order() -> None:
-    data = np.frombuffer(b"abcdefghijklmnopqrst" + bytes(16), np.uint8).copy()
+    data = np.frombuffer(b"abcdefghijklmnopqrst" + bytes(32), np.uint8).copy()
     bounds = np.array([10 << 32 | 9, 0, 0 << 32 | 1, 3 << 32 | 17], np.int64)
     offsets = np.zeros(5, np.int32)
     size = text_offsets(bounds, 4, offsets)
-    out = np.zeros(size + 8, np.uint8)
+    out = np.zeros(size + 32, np.uint8)
     gather_texts(data, bounds, 4, offsets, out)
     assert (size, offsets.tolist()) == (27, [0, 9, 9, 10, 27])
     assert bytes(out[:size]) == b"klmnopqrsadefghijklmnopqrst"

@@ -172,7 +172,7 @@ def _texts(block: Block, bounds: npt.NDArray[np.int64], rows: int, valid: Any, n
     places = pa.allocate_buffer(4 * (rows + 1))
     offsets = np.frombuffer(places, np.int32)
     size = text_offsets(bounds, rows, offsets)
-    data = pa.allocate_buffer(size + 8)
+    data = pa.allocate_buffer(size + 32)
     gather_texts(block.bytes, bounds, rows, offsets, np.frombuffer(data, np.uint8))
     return pa.Array.from_buffers(pa.string(), rows, [valid, places, data.slice(0, size)], nulls)
 

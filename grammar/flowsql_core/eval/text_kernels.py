@@ -35,8 +35,8 @@ def without_byte(text: pa.Array, unwanted: str) -> pa.Array:
 
     offsets, data = string_buffers(text)
     out_offsets = np.empty(len(offsets), dtype=np.int32)
-    # One byte of room: the kernel writes before it decides.
-    out = np.empty(int(offsets[-1] - offsets[0]) + 1, dtype=np.uint8)
+    # Room: the kernel writes before it decides.
+    out = np.empty(int(offsets[-1] - offsets[0]) + 64, dtype=np.uint8)
     written = delete_byte(for_kernel(offsets), for_kernel(data), ord(unwanted), out_offsets, out)
     return make_strings(out_offsets, out[:written], validity(text), pa.string())
 

@@ -95,7 +95,15 @@ _LOWER_BYTES = np.where(_CAPITALS, _BYTES + 32, _BYTES).astype(np.uint8)
 def char_length(text: Any) -> Any:
     """The number of characters."""
     # Bytes are characters where all are ASCII, and a column's offsets know them without a look at the text.
-    return pc.binary_length(text) if pc.all(pc.string_is_ascii(text)).as_py() else pc.utf8_length(text)
+    return pc.binary_length(text) if _all_ascii(text) else pc.utf8_length(text)
+
+
+def _all_ascii(text: Any) -> bool:
+    if isinstance(text, pa.Scalar):
+        return not text.is_valid or text.as_py().isascii()
+    offsets, data = string_buffers(text)
+    used = data[int(offsets[0]) : int(offsets[-1])] if len(text) else data[:0]
+    return not len(used) or int(used.max()) < 128
 
 
 @scalar("REVERSE(STRING) -> STRING", nulls=NULLABLE, spark="REVERSE({0})")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from flowsql_core.kernels.lazy import kernel
+from flowsql_core.kernels.masks import count_ones, equal_mask, lowest_place
+from flowsql_core.kernels.memory import copy32
 
 
 @kernel("void(int32[::1], uint8[::1], uint8[::1], int64, int64[::1], int64[::1])")
@@ -53,16 +57,42 @@ def copy_ranges(data, low, out_offsets, out):
 
 @kernel("int64(int32[::1], uint8[::1], uint8, int32[::1], uint8[::1])")
 def delete_byte(offsets, data, unwanted, out_offsets, out):
-    """Copy all rows without one byte value; returns the number of bytes written."""
-    written = 0
-    out_offsets[0] = 0
-    for row in range(offsets.size - 1):
-        for place in range(offsets[row], offsets[row + 1]):
-            value = data[place]
-            out[written] = value
+    """Copy all rows without one byte value; returns the number of bytes written. ``out`` has 64 bytes to spare."""
+    end = np.int64(offsets[offsets.size - 1])
+    at = np.int64(offsets[0])
+    row = np.uint64(0)
+    rows = np.uint64(offsets.size)
+    written = np.int64(0)
+    # A run is read up to 32 bytes too far.
+    while at + 96 <= end:
+        mask = equal_mask(data, at, unwanted)
+        # Rows that begin in these 64 bytes.
+        while row < rows and offsets[row] < at + 64:
+            before = np.uint64(offsets[row] - at)
+            deleted = count_ones(mask & ((np.uint64(1) << before) - np.uint64(1)))
+            out_offsets[row] = written + np.int64(before - deleted)
+            row += np.uint64(1)
+        # Runs between unwanted bytes; what is copied too far is overwritten by the next run.
+        source = at
+        at += 64
+        while source < at:
+            place = at - 64 + np.int64(lowest_place(mask)) if mask != np.uint64(0) else at
+            mask &= mask - np.uint64(1)
+            copy32(out, written, data, source)
+            if place - source > 32:
+                copy32(out, written + 32, data, source + 32)
+            written += place - source
+            source = place + 1
+    while row < rows:
+        stop = np.int64(offsets[row])
+        while at < stop:
+            value = data[np.uint64(at)]
+            out[np.uint64(written)] = value
             # Without a branch: an unwanted byte is overwritten by the next one.
             written += value != unwanted
-        out_offsets[row + 1] = written
+            at += 1
+        out_offsets[row] = written
+        row += np.uint64(1)
     return written
 
 
