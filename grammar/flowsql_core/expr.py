@@ -1,6 +1,8 @@
 """Typed expression IR: what the binder makes, rules rewrite, ``eval.compile`` turns into kernels and EXPLAIN prints.
 
 Nodes are frozen and compare by structure (the span does not count), so that a rule finds equal expressions by ``==``.
+Programs write sums and concatenations of thousands of operands, which nest to the left: whatever visits a tree walks
+the first operands in a loop, and hashes are kept, so that depth costs neither Python's stack nor quadratic time.
 """
 
 from __future__ import annotations
@@ -54,6 +56,17 @@ class Call:
     def option(self, name: str, default: Any = None) -> Any:
         """One option by name."""
         return dict(self.options).get(name, default)
+
+    def __hash__(self) -> int:
+        kept: int | None = self.__dict__.get(_HASH)
+        return _hash_of(self) if kept is None else kept
+
+    def __eq__(self, other: object) -> bool:
+        return _equal_calls(self, other) if isinstance(other, Call) else NotImplemented
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Hashes of texts differ from process to process.
+        return {name: value for name, value in self.__dict__.items() if name != _HASH}
 
 
 @record
@@ -116,15 +129,59 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             assert_never(expr)
 
 
+_HASH = "_kept_hash"
+
+
+def _hash_of(call: Call) -> int:
+    """The hash, kept in the node and in the calls below its first operands, innermost first."""
+    spine: list[Call] = []
+    node: Expr | None = call
+    while node is not None:
+        match node:
+            case Cast(operand=operand):
+                node = operand
+            case Call(args=args) if _HASH not in node.__dict__:
+                spine.append(node)
+                node = args[0] if args else None
+            case _:
+                node = None
+    for found in reversed(spine):
+        found.__dict__[_HASH] = hash((found.function, found.args, found.type, found.options))
+    kept: int = call.__dict__[_HASH]
+    return kept
+
+
+def _equal_calls(left: Call, right: Call) -> bool:
+    one: Expr = left
+    other: Expr = right
+    while one is not other:
+        match one, other:
+            case Call(), Call():
+                if hash(one) != hash(other) or one.args[1:] != other.args[1:] or len(one.args) != len(other.args):
+                    return False
+                if (one.function, one.type, one.options) != (other.function, other.type, other.options):
+                    return False
+                if not one.args:
+                    return True
+                one, other = one.args[0], other.args[0]
+            case Cast(), Cast():
+                if (one.type, one.safe, one.implicit) != (other.type, other.safe, other.implicit):
+                    return False
+                one, other = one.operand, other.operand
+            case _:
+                return one == other
+    return True
+
+
 def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """The same node over other operands (as many, same order as :func:`children`)."""
     match expr:
         case InputRef() | Literal():
             return expr
         case Call():
-            return replace(expr, args=new)
+            return Call(expr.function, new, expr.type, expr.options, expr.span)
         case Cast():
-            return replace(expr, operand=new[0])
+            return Cast(new[0], expr.type, expr.safe, expr.implicit, expr.span)
         case Case():
             n = len(expr.conditions)
             return replace(expr, conditions=new[:n], results=new[n : 2 * n], otherwise=new[2 * n])
@@ -134,19 +191,25 @@ def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
 
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Rewrite bottom-up: ``change`` sees each node after its operands were rewritten."""
-    old = children(expr)
-    if old:
-        new = tuple(transform(child, change) for child in old)
-        if any(a is not b for a, b in zip(old, new, strict=True)):
-            expr = with_children(expr, new)
-    return change(expr)
+    spine: list[tuple[Expr, tuple[Expr, ...]]] = []
+    while below := children(expr):
+        spine.append((expr, below))
+        expr = below[0]
+    made = change(expr)
+    for node, old in reversed(spine):
+        new = (made, *[transform(child, change) for child in old[1:]])
+        same = all(a is b for a, b in zip(old, new, strict=True))
+        made = change(node if same else with_children(node, new))
+    return made
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """The node and all below it, top-down."""
-    yield expr
-    for child in children(expr):
-        yield from walk(child)
+    open_ = [expr]
+    while open_:
+        node = open_.pop()
+        yield node
+        open_.extend(reversed(children(node)))
 
 
 def input_refs(expr: Expr) -> frozenset[int]:
@@ -158,7 +221,7 @@ def remap_inputs(expr: Expr, new_index: Callable[[int], int]) -> Expr:
     """The expression over an input whose columns stand elsewhere."""
 
     def change(node: Expr) -> Expr:
-        return replace(node, index=new_index(node.index)) if isinstance(node, InputRef) else node
+        return InputRef(new_index(node.index), node.type, node.span) if isinstance(node, InputRef) else node
 
     return transform(expr, change)
 

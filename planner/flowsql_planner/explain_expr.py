@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Sequence
-from typing import Final, assert_never
+from typing import Final
 
-from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal
+from flowsql_core.errors import InternalError
+from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children
 from flowsql_core.types import logical as t
 
 _INFIX: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "AND", "OR", "LIKE", "||"})
@@ -26,26 +27,41 @@ class ExpressionPrinter:
 
     def print(self, expr: Expr) -> str:
         """The text of an expression."""
+        # Long sums nest to the left, deeper than calls of Python may.
+        spine: list[Expr] = []
+        while below := children(expr):
+            spine.append(expr)
+            expr = below[0]
+        text = self._leaf(expr)
+        for node in reversed(spine):
+            text = self._node(node, [text, *map(self.print, children(node)[1:])])
+        return text
+
+    def _leaf(self, expr: Expr) -> str:
         match expr:
             case InputRef(index=index):
                 return f"${index}" if self._names is None else self._names[index]
             case Literal():
                 return self._literal(expr)
+        return self._node(expr, [])
+
+    def _node(self, expr: Expr, args: list[str]) -> str:
+        """A node whose operands have these texts."""
+        match expr:
             case Cast(operand=operand, type=type_):
                 if t.is_proctime(operand.type) and not t.is_proctime(type_):
-                    return f"PROCTIME_MATERIALIZE({self.print(operand)})"
+                    return f"PROCTIME_MATERIALIZE({args[0]})"
                 name = "TRY_CAST" if expr.safe else "CAST"
-                return f"{name}({self.print(operand)} AS {calcite_type(type_)})"
-            case Case(conditions=conditions, results=results, otherwise=otherwise):
-                parts = [self.print(part) for pair in zip(conditions, results, strict=True) for part in pair]
-                return f"CASE({', '.join([*parts, self.print(otherwise)])})"
+                return f"{name}({args[0]} AS {calcite_type(type_)})"
+            case Case(conditions=conditions):
+                count = len(conditions)
+                pairs = [part for pair in zip(args[:count], args[count : 2 * count], strict=True) for part in pair]
+                return f"CASE({', '.join([*pairs, args[-1]])})"
             case Call():
-                return self._call(expr)
-            case _:
-                assert_never(expr)
+                return self._call(expr, args)
+        raise InternalError(f"an operand has operands: {expr}")
 
-    def _call(self, expr: Call) -> str:
-        args = [self.print(arg) for arg in expr.args]
+    def _call(self, expr: Call, args: list[str]) -> str:
         if self._infix and expr.function in _INFIX and len(args) > 1:
             return "(" + f" {expr.function} ".join(args) + ")"
         if self._infix and expr.function in _POSTFIX:

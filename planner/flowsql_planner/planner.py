@@ -19,6 +19,7 @@ from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode
 from flowsql_core.types.logical import Column
 from flowsql_planner.bind import operations as op
+from flowsql_planner.deep import with_room
 from flowsql_planner.explain import (
     ADVICE_TITLE,
     AST_TITLE,
@@ -94,12 +95,19 @@ class Planner:
         collect_resources: Mapping[str, str] | None = None,
     ) -> JobGraph:
         """The job of some sinks. ``collect_resources``: sink name -> key in ``resources`` of each collected answer."""
-        context = PlanContext(self._configuration)
-        roots = self._physical(sinks, context)
-        check_batch(roots, self._configuration)
-        refuse_unreadable(roots, context)
-        graph = build_stream_graph(roots, context, collect_resources or {})
-        return to_job_graph(graph, job_name, context, resources or {})
+
+        def planned() -> JobGraph:
+            context = PlanContext(self._configuration)
+            roots = self._physical(sinks, context)
+            check_batch(roots, self._configuration)
+            refuse_unreadable(roots, context)
+            graph = build_stream_graph(roots, context, collect_resources or {})
+            return to_job_graph(graph, job_name, context, resources or {})
+
+        try:
+            return with_room(planned)
+        except RecursionError:
+            raise _too_deep(sinks) from None
 
     def explain(self, operation: Explainable, details: Sequence[str] = ()) -> str:
         """EXPLAIN in Flink's sections; ``details`` are names of :class:`Detail`."""
@@ -112,7 +120,7 @@ class Planner:
             case op.StatementSet(inserts=inserts):
                 logical = tuple(insert.rel for insert in inserts)
         try:
-            return self._explained(logical, wanted)
+            return with_room(lambda: self._explained(logical, wanted))
         except RecursionError:
             raise _too_deep(logical) from None
 
@@ -128,10 +136,7 @@ class Planner:
 
     def _physical(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
         """Physical plans with modes, equal parts being the same objects."""
-        try:
-            return derive_every_change(self._shared(self._planned(roots, context)))
-        except RecursionError:
-            raise _too_deep(roots) from None
+        return derive_every_change(self._shared(self._planned(roots, context)))
 
     def _shared(self, trees: tuple[Physical, ...]) -> tuple[Physical, ...]:
         return share_sub_plans(trees) if self._configuration.get(REUSE_SUB_PLAN) else trees

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 import numpy as np
@@ -100,9 +100,14 @@ class _Frame:
         return _Frame((), len(rows), self, pa.array(rows))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Step:
-    """One node of the graph. ``raises``/``costly``: this node or one below."""
+    """One node of the graph. ``raises``/``costly``: this node or one below.
+
+    ``depth`` counts first inputs of first inputs. Every kind of step begins with its first input, on all rows of the
+    frame, so that a deep chain is computed from its lowest ``stage`` up: in a loop, not in calls as deep as the chain.
+    ``shared``: more than one step or column asks for the result.
+    """
 
     index: int
     expr: Expr
@@ -110,6 +115,17 @@ class _Step:
     run: Callable[[_Frame], Datum]
     raises: bool
     costly: bool
+    depth: int = field(init=False)
+    stage: _Step | None = field(init=False)
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        below = self.inputs[0] if self.inputs else None
+        self.depth = 0 if below is None else below.depth + 1
+        if below is None or not below.depth or below.depth % _STAGE:
+            self.stage = None if below is None else below.stage
+        else:
+            self.stage = below
 
     @property
     def lazy(self) -> bool:
@@ -118,9 +134,32 @@ class _Step:
     def __call__(self, frame: _Frame) -> Datum:
         found = frame.known(self.index)
         if found is None:
+            if self.stage is not None:
+                self._climb(frame)
             found = self.run(frame)
             frame.results[self.index] = found
         return found
+
+    def _climb(self, frame: _Frame) -> None:
+        """Compute the stages below, lowest first, unless one in between is known; each is dropped once it is used."""
+        todo: list[_Step] = []
+        step = self.stage
+        while step is not None and frame.known(step.index) is None:
+            todo.append(step)
+            step = step.stage
+        for stage in reversed(todo):
+            stage(frame)
+            below = stage.inputs[0]
+            for _ in range(_STAGE):
+                if not below.shared:
+                    frame.results.pop(below.index, None)
+                if not below.inputs:
+                    break
+                below = below.inputs[0]
+
+
+#: Steps of a chain between two stages.
+_STAGE = 64
 
 
 def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projector:
@@ -236,16 +275,29 @@ class _Builder:
         self.count = 0
 
     def step(self, expr: Expr) -> _Step:
+        # Long sums nest to the left, deeper than calls of Python may.
+        spine: list[Expr] = []
         found = self.known.get(expr)
-        if found is not None:
-            return found
-        made, repeatable = self._make(expr)
+        while found is None and (below := children(expr)):
+            spine.append(expr)
+            expr = below[0]
+            found = self.known.get(expr)
+        if found is None:
+            made = self._made(expr, ())
+        else:
+            made = found
+            made.shared = True
+        for node in reversed(spine):
+            made = self._made(node, (made, *[self.step(child) for child in children(node)[1:]]))
+        return made
+
+    def _made(self, expr: Expr, inputs: tuple[_Step, ...]) -> _Step:
+        made, repeatable = self._make(expr, inputs)
         if repeatable:
             self.known[expr] = made
         return made
 
-    def _make(self, expr: Expr) -> tuple[_Step, bool]:
-        inputs = tuple(self.step(child) for child in children(expr))
+    def _make(self, expr: Expr, inputs: tuple[_Step, ...]) -> tuple[_Step, bool]:
         raises = any(step.raises for step in inputs)
         costly = any(step.costly for step in inputs)
         repeatable = all(self.known.get(step.expr) is step for step in inputs)

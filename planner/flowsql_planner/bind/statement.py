@@ -11,6 +11,7 @@ from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.query import bind_query
+from flowsql_planner.deep import with_room
 
 _SPLIT = "split it with views or WITH"
 
@@ -23,7 +24,7 @@ def bind_statement(statement: ast.Statement, context: BindContext) -> op.Operati
         NotSupportedYetError: valid Flink SQL that is not executed yet.
     """
     try:
-        return _bind(statement, context)
+        return with_room(lambda: _bind(statement, context))
     except FlowSqlError as error:
         error.at = error.at or statement.span
         raise _placed(error, context) from None

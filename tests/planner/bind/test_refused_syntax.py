@@ -7,6 +7,7 @@ import pytest
 from flowsql.table.environment import TableEnvironment
 from flowsql.table.settings import EnvironmentSettings
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError
+from flowsql_planner import deep
 
 
 @pytest.mark.parametrize(
@@ -33,20 +34,47 @@ def test_it_is_refused_by_name_with_its_place(text: str, construct: str) -> None
     assert caught.value.at is not None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT " + " + ".join(["a"] * 2000) + " FROM (VALUES (1), (2)) AS t(a)",
-        "SELECT " + " || ".join(["a"] * 2000) + " FROM (VALUES ('x'), ('y')) AS t(a)",
-        "SELECT 1 FROM " + ", ".join(f"(VALUES (1), (2)) AS t{i}(a)" for i in range(900)),
-    ],
-    ids=["sums", "concatenations", "joins"],
-)
-def test_what_is_too_deep_to_plan_is_an_error_with_a_place(text: str) -> None:
+def test_what_is_too_deep_to_plan_is_an_error_with_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deep, "_CALLS", 1000)
     with pytest.raises(FlowSqlError) as caught:
-        session().explain_sql(text)
+        session().explain_sql("SELECT 1 FROM " + ", ".join(f"(VALUES (1), (2)) AS t{i}(a)" for i in range(300)))
     assert caught.value.code == "nested-too-deeply"
     assert caught.value.at is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("SELECT " + " + ".join(["a"] * 3000) + " FROM (VALUES (1), (2)) AS t(a)", [3000, 6000]),
+        ("SELECT " + " - ".join(["a"] * 3000) + " FROM (VALUES (1), (2)) AS t(a)", [-2998, -5996]),
+        ("SELECT " + " || ".join(["a"] * 3000) + " FROM (VALUES ('x'), ('y')) AS t(a)", ["x" * 3000, "y" * 3000]),
+        (
+            "SELECT " + " + ".join(["a", "b"] * 1000) + " AS s FROM (VALUES (1, 1.5), (2, 2.5)) AS t(a, b) "
+            "WHERE " + " + ".join(["a"] * 1500) + " > 1500",
+            [4500],
+        ),
+    ],
+    ids=["sums", "differences", "concatenations", "mixed"],
+)
+def test_chains_of_operators_may_be_long(text: str, answer: list[object]) -> None:
+    assert [row[0] for row in session().execute_sql(text).collect()] == answer
+    assert session().explain_sql(text)
+
+
+def test_hundreds_of_tables_can_be_joined() -> None:
+    plan = session().explain_sql("SELECT 1 FROM " + ", ".join(f"(VALUES (1), (2)) AS t{i}(a)" for i in range(200)))
+    assert plan.count("LogicalJoin") == 199
+
+
+def test_deep_work_is_repeated_with_more_room() -> None:
+    def depth(levels: int) -> int:
+        return 1 + max(depth(levels - 1) for _ in range(1)) if levels else 0
+
+    assert deep.with_room(lambda: depth(5000)) == 5000
+    with pytest.raises(RecursionError):
+        deep.with_room(lambda: depth(50_000))
+    with pytest.raises(ZeroDivisionError):
+        deep.with_room(lambda: depth(5000) // 0)
 
 
 @pytest.mark.parametrize(
