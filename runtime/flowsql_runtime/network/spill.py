@@ -2,12 +2,14 @@
 
 A file is an Arrow IPC stream (LZ4). What a batch carries beside its columns (kinds, row times, watermark track) stands
 in the metadata of its message, so that a batch comes back as it was. Everything lies in one folder per job and
-temporary folder, which is removed when the job is over, however it ended.
+temporary folder, which is removed when the job is over, however it ended. What a killed process left is removed by the
+next job that writes such files there.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import itertools
 import os
 import re
@@ -34,6 +36,9 @@ TMP_DIRS = option(
 #: A file that has grown to this size is followed by the next one, in the next folder.
 FILE_BYTES: Final = 128 << 20
 
+_PREFIX: Final = "flowsql-spill-"
+_LOCK_NAME: Final = "lock"
+
 _KINDS, _TIMES, _TIMES_VALID, _OFFSETS, _LEVELS = b"kinds", b"times", b"times-valid", b"offsets", b"levels"
 
 
@@ -53,7 +58,8 @@ class SpillSpace:
 
     def __init__(self, text: str, job_id: str) -> None:
         self.folders = temporary_folders(text)
-        self._name = f"flowsql-spill-{os.getpid()}-{job_id}"
+        self._name = f"{_PREFIX}{os.getpid()}-{job_id}"
+        self._lock_files: list[int] = []
         self._numbers = itertools.count()
         self._made: set[Path] = set()
         self._files: set[SpillFile] = set()
@@ -82,7 +88,8 @@ class SpillSpace:
         with self._lock:
             if own not in self._made:
                 try:
-                    own.mkdir(parents=True, mode=0o700, exist_ok=True)
+                    sweep(folder)
+                    self._lock_files.append(_make_locked(own))
                 except OSError as error:
                     raise _unusable(folder, error) from error
                 self._made.add(own)
@@ -102,10 +109,53 @@ class SpillSpace:
         with self._lock:
             files, self._files = self._files, set()
             made, self._made = self._made, set()
+            locks, self._lock_files = self._lock_files, []
         for file in files:
             file.delete()
         for folder in made:
             shutil.rmtree(folder, ignore_errors=True)
+        for lock in locks:
+            os.close(lock)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes that ended without warning (SIGKILL, power) left in a temporary folder.
+
+    A job holds the lock of a file in its folder as long as its process lives, in whatever container that is: whoever
+    gets the lock finds nobody alive. Never raises; what cannot be removed stays.
+    """
+    for left in folder.glob(f"{_PREFIX}*"):
+        try:
+            lock = os.open(left / _LOCK_NAME, os.O_RDWR | os.O_NOFOLLOW)
+        except OSError:
+            # Another user's, or removed meanwhile.
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue
+        else:
+            shutil.rmtree(left, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def _make_locked(own: Path) -> int:
+    """Make a job's folder; the file descriptor whose lock says that the job lives.
+
+    The folder gets its name only when the lock is held, so that nobody sweeps it in between.
+    """
+    own.parent.mkdir(parents=True, exist_ok=True)
+    hidden = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=own.parent))
+    lock = os.open(hidden / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        hidden.rename(own)
+    except OSError:
+        os.close(lock)
+        shutil.rmtree(hidden, ignore_errors=True)
+        raise
+    return lock
 
 
 class SpillFile(Spilled):
