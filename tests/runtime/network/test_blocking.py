@@ -61,7 +61,8 @@ def numbers(first: int, rows: int = 1000) -> ChangelogBatch:
 
 
 def files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    """Files of batches: a job's folder holds the file too whose lock says that it lives."""
+    return sorted(path for path in folder.rglob("*.arrows"))
 
 
 def same(found: Element, wanted: Element) -> bool:

@@ -44,7 +44,8 @@ def test_folders_of_killed_processes_are_swept_and_no_others(tmp_path: Path) -> 
     foreign = tmp_path / "flowsql-spill-notes"
     foreign.mkdir()
     try:
-        assert left.is_dir() and left != held
+        assert left.is_dir()
+        assert left != held
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         assert left.is_dir()
@@ -53,7 +54,8 @@ def test_folders_of_killed_processes_are_swept_and_no_others(tmp_path: Path) -> 
         for mine in (space, other):
             mine.new_file((pa.int64(),)).append(ChangelogBatch.of([pa.array([1], pa.int64())]))
         assert not left.exists()
-        assert held.is_dir() and any(held.glob("*.arrows"))
+        assert held.is_dir()
+        assert any(held.glob("*.arrows"))
         names = {path.name for path in tmp_path.iterdir()}
         assert names == {
             held.name,
