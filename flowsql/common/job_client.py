@@ -48,6 +48,18 @@ class JobClient:
         """Stop the job and wait until all its operators are closed."""
         self._job.cancel_and_wait()
 
+    def exceptions(self) -> tuple[BaseException, ...]:
+        """What made the job fail, the root cause first, then what broke while it unwound; empty if nothing did."""
+        return self._job.exceptions
+
+    def get_accumulators(self) -> dict[str, int]:
+        """Job-wide sums of what operators accumulated so far."""
+        return dict(self._job.accumulators)
+
+    def get_metric(self, name: str) -> int | float:
+        """A metric such as ``numLateRecordsDropped``, summed over all operators and subtasks."""
+        return self._job.metrics.total(name)
+
     def records_read(self) -> int:
         """Rows that the job's sources have read so far."""
         heads = (task.operators[0] for task in self._job.metrics.tasks if task.operators)

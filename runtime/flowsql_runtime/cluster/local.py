@@ -59,6 +59,7 @@ class Job:
         self.metrics = JobMetrics()
         self._status = JobStatus.INITIALIZING
         self._exception: FlowSqlError | None = None
+        self._consequences: list[BaseException] = []
         self._tasks: list[StreamTask] = []
         self._over = threading.Event()
         self._lock = threading.Lock()
@@ -75,6 +76,12 @@ class Job:
     def exception(self) -> FlowSqlError | None:
         """What made the job fail: the first failure, with the operator's name."""
         return self._exception
+
+    @property
+    def exceptions(self) -> tuple[BaseException, ...]:
+        """Every failure, the root cause first, then what broke while the job unwound; empty if nothing failed."""
+        with self._lock:
+            return () if self._exception is None else (self._exception, *self._consequences)
 
     @property
     def accumulators(self) -> Mapping[str, int]:
@@ -154,6 +161,7 @@ class Job:
             if self._status.terminal or self._exception is not None or self._status is JobStatus.CANCELLING:
                 # What breaks while a job unwinds is a consequence.
                 logger.debug("job=%s: failure while %s: %s", self.id, self._status.value, error)
+                self._consequences.append(error)
                 return
             if not isinstance(error, FlowSqlError):
                 wrapped = InternalError(f"{type(error).__name__}: {error}")
