@@ -7,6 +7,7 @@ never written after they left the operator that made them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,6 +42,17 @@ class PyObjectColumn:
     def slice(self, start: int, length: int) -> PyObjectColumn:
         """A view of rows ``start .. start + length``."""
         return PyObjectColumn(self.values[start : start + length])
+
+
+class RowSource(ABC):
+    """Values by row number that are not one array: where late columns of a state select from.
+
+    Rows keep their numbers, so that what was selected may be gathered after more rows came.
+    """
+
+    @abstractmethod
+    def take(self, rows: npt.NDArray[Any]) -> Any:
+        """An Arrow array of rows by number."""
 
 
 #: An Arrow array, or Python objects (pyarrow ships no types, hence Any).
@@ -84,14 +96,28 @@ class LateColumns(Sequence[ColumnData]):
         return self._entries[index]
 
     def origin(self, index: int) -> tuple[ColumnData, npt.NDArray[Any]] | None:
-        """Of a column not gathered yet: the column that it is selected from, and which rows."""
+        """Of a column not gathered yet: the column that it is selected from, and which rows; None for rows of a
+        :class:`RowSource`, which only whoever has the state gathers."""
         entry = self._entries[index]
-        return (entry.source, entry.rows) if isinstance(entry, _Late) else None
+        if not isinstance(entry, _Late) or isinstance(entry.source, RowSource):
+            return None
+        return entry.source, entry.rows
 
     @staticmethod
     def of(columns: Sequence[ColumnData], rows: npt.NDArray[Any]) -> LateColumns:
         """Rows of columns by position, in any order; what is late is selected from where it comes from."""
         return LateColumns(_selected(columns, rows))
+
+    @staticmethod
+    def beside(left: Sequence[ColumnData], right: Sequence[ColumnData]) -> LateColumns:
+        """The columns of both; nothing is gathered."""
+        return LateColumns(
+            [
+                part.entry(index) if isinstance(part, LateColumns) else part[index]
+                for part in (left, right)
+                for index in range(len(part))
+            ]
+        )
 
 
 def late_columns(columns: Sequence[ColumnData], places: Iterable[int | ColumnData]) -> Sequence[ColumnData]:
@@ -102,7 +128,7 @@ def late_columns(columns: Sequence[ColumnData], places: Iterable[int | ColumnDat
 
 
 def _gathered(column: ColumnData, rows: npt.NDArray[Any]) -> ColumnData:
-    if isinstance(column, PyObjectColumn):
+    if isinstance(column, PyObjectColumn | RowSource):
         return column.take(rows)
     return pc.take(column, pa.array(rows), boundscheck=False)
 

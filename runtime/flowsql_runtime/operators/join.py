@@ -15,6 +15,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.join_side import JoinSide, pair_ranges
+from flowsql_runtime.state.kept_rows import KeptRows
 from flowsql_runtime.state.row_list import RowList
 
 Int32s = npt.NDArray[np.int32]
@@ -60,15 +61,19 @@ class JoinOperator(Operator[JoinSpec]):
 
     def _open_side(
         self, ctx: OperatorContext, name: str, side: int, unique: tuple[int, ...] | None, retracts: bool
-    ) -> RowList:
+    ) -> RowList | KeptRows:
         types = [to_arrow(column.type) for column in self._sides[side].schema]
         if unique is not None:
             keys = set(self._sides[side].keys)
             # Inside the join key: at most one row a slot.
             unique = () if set(unique) <= keys else tuple(column for column in unique if column not in keys)
         ttl = self._ttl_ms[side] > 0
-        rows = RowList(self._index, types, removable=retracts or ttl, unique=unique, stamped=ttl)
-        made: RowList = ctx.state.register(name, rows, self._index)
+        rows: RowList | KeptRows
+        if unique is None and not retracts and not ttl:
+            rows = KeptRows(self._index, types, ctx.parallelism)
+        else:
+            rows = RowList(self._index, types, removable=retracts or ttl, unique=unique, stamped=ttl)
+        made: RowList | KeptRows = ctx.state.register(name, rows, self._index)
         return made
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
@@ -82,12 +87,15 @@ class JoinOperator(Operator[JoinSpec]):
         skip = np.zeros(0, np.uint8) if lost is None else lost.view(np.uint8)
         slots, _ = self._index.find_or_insert(self._index.encode(side.key_columns(batch.columns), num_rows=n), skip)
         probes, found = others.rows_of(slots)
-        if self._ttl_ms[1 - input_index]:
+        if isinstance(others, RowList) and self._ttl_ms[1 - input_index]:
             alive = others.stamps[found] + self._ttl_ms[1 - input_index] > self.ctx.clock.now_ms()
             probes, found = probes[alive], found[alive]
         for start, stop, first, last in pair_ranges(probes, n):
             part = None if track is None else track.cut(first, last, last == n)
             self._emit(input_index, batch, probes[start:stop], found[start:stop], part, first)
+        if isinstance(mine, KeptRows):
+            mine.append(slots, batch.columns)
+            return
         signs = signs_of(batch)
         kept = mine.apply(signs, slots, batch.columns)
         if self._ttl_ms[input_index]:
@@ -106,8 +114,7 @@ class JoinOperator(Operator[JoinSpec]):
     ) -> None:
         own = LateColumns.of(batch.columns, probes)
         stored = self._rows[1 - input_index].gather(found)
-        mine = [own.entry(index) for index in range(len(own))]
-        columns = LateColumns([*mine, *stored] if input_index == 0 else [*stored, *mine])
+        columns = LateColumns.beside(own, stored) if input_index == 0 else LateColumns.beside(stored, own)
         if self._condition is not None and len(probes):
             keep = self._condition(columns, len(probes))
             if not keep.all():
@@ -133,7 +140,7 @@ class JoinOperator(Operator[JoinSpec]):
             return
         self._sweep_at = now + max(1, max(self._ttl_ms) // 2)
         for side, rows in enumerate(self._rows):
-            if self._ttl_ms[side]:
+            if isinstance(rows, RowList) and self._ttl_ms[side]:
                 self._release(rows.remove_older(now - self._ttl_ms[side]))
 
 

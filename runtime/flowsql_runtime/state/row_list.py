@@ -24,6 +24,27 @@ Int8s = npt.NDArray[np.int8]
 NO_SLOTS: Final = np.zeros(0, np.int32)
 
 
+def rows_of_slots(slots: Int32s, ends: npt.NDArray[np.int32], links: npt.NDArray[np.int32]) -> tuple[Int32s, Int32s]:
+    """Pairs (position in ``slots``, row id), by position and arrival; slot -1 or an empty one has none."""
+    known = (slots >= 0) & (slots < len(ends))
+    counts = np.where(known, ends[np.where(known, slots, 0), 1], 0) if len(ends) else 0 * slots
+    starts = np.zeros(len(slots) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    probes = np.empty(int(starts[-1]), np.int32)
+    found = np.empty(len(probes), np.int32)
+    if len(probes):
+        kernels.expand(slots, starts, links, ends, probes, found)
+    return probes, found
+
+
+def counts_of_slots(slots: Int32s, ends: npt.NDArray[np.int32]) -> Int32s:
+    """Rows of each slot."""
+    if not len(ends):
+        return np.zeros(len(slots), np.int32)
+    result: Int32s = np.where(slots < len(ends), ends[np.minimum(slots, len(ends) - 1), 1], 0)
+    return result
+
+
 class _RowIds:
     """What a ``ColumnStore`` asks of an index, for ids that a row list gives out."""
 
@@ -142,22 +163,11 @@ class RowList:
 
     def rows_of(self, slots: Int32s) -> tuple[Int32s, Int32s]:
         """Pairs (position in ``slots``, row id), by position and arrival; slot -1 or an empty one has none."""
-        known = (slots >= 0) & (slots < len(self._ends))
-        counts = np.where(known, self._ends[np.where(known, slots, 0), 1], 0) if len(self._ends) else 0 * slots
-        starts = np.zeros(len(slots) + 1, np.int64)
-        np.cumsum(counts, out=starts[1:])
-        probes = np.empty(int(starts[-1]), np.int32)
-        found = np.empty(len(probes), np.int32)
-        if len(probes):
-            kernels.expand(slots, starts, self._ids.links, self._ends, probes, found)
-        return probes, found
+        return rows_of_slots(slots, self._ends, self._ids.links)
 
     def counts(self, slots: Int32s) -> Int32s:
         """Rows of each slot."""
-        if not len(self._ends):
-            return np.zeros(len(slots), np.int32)
-        result: Int32s = np.where(slots < len(self._ends), self._ends[np.minimum(slots, len(self._ends) - 1), 1], 0)
-        return result
+        return counts_of_slots(slots, self._ends)
 
     def remove_older(self, stamp: int) -> Int32s:
         """Take out rows stamped at or before ``stamp``; returns their slots. Needs ``stamped`` and removable rows."""
