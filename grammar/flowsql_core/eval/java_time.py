@@ -7,6 +7,7 @@ writes the digits of a numeric pattern for all rows at once. Source: ``java.time
 
 from __future__ import annotations
 
+import calendar
 import datetime
 import re
 from functools import lru_cache
@@ -18,7 +19,7 @@ import pyarrow as pa
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError, NotSupportedYetError
 from flowsql_core.eval.columns import Bools, make_array, make_strings
-from flowsql_core.eval.time import civil_from_days, days_from_civil, month_length
+from flowsql_core.eval.time import civil_from_days, days_from_civil
 from flowsql_core.record import record
 
 Int64s = npt.NDArray[np.int64]
@@ -392,8 +393,7 @@ def _resolve(tokens: tuple[Token, ...], found: re.Match[str], lenient: bool) -> 
         # Days beyond a month's end run on; the old calendar only matters for proper dates.
         days = _historic(year, month, day) if day <= 28 else _civil(year, month, 1) + day - 1
     else:
-        last = int(month_length(np.array([year]), np.array([month]))[0])
-        days = _civil(year, month, min(day, last))
+        days = _civil(year, month, min(day, _month_length(year, month)))
     seconds = (hour * 60 + fields.get("m", 0)) * 60 + fields.get("s", 0)
     return (days * 86_400 + seconds) * _NANOS + fields.get("S", fields.get("n", 0))
 
@@ -430,4 +430,11 @@ def _historic(year: int, month: int, day: int) -> int:
 
 
 def _civil(year: int, month: int, day: int) -> int:
-    return int(days_from_civil(np.array([year]), np.array([month]), np.array([day]))[0])
+    """Epoch days in the new calendar, counted in years that begin in March."""
+    early = (14 - month) // 12
+    years, months = year - early, month + 12 * early - 3
+    return 365 * years + years // 4 - years // 100 + years // 400 + (153 * months + 2) // 5 + day - 719_469
+
+
+def _month_length(year: int, month: int) -> int:
+    return 28 + calendar.isleap(year) if month == 2 else 30 + (month + month // 8) % 2

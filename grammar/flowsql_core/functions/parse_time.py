@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError
-from flowsql_core.eval.columns import make_array, values_and_validity
+from flowsql_core.eval.columns import Bools, make_array, validity, values_and_validity
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.distinct import map_distinct, map_rows
+from flowsql_core.eval.fixed_moments import read_fixed
 from flowsql_core.eval.java_time import format_moments, parse_leniently, parse_strictly, pattern_tokens
 from flowsql_core.eval.parse_text import parse_text_column
 from flowsql_core.eval.simple_date_format import format_seconds
+from flowsql_core.eval.text_kernels import KERNEL_ROWS
 from flowsql_core.eval.time import UNITS_PER_SECOND, java_zone, local_to_utc, utc_to_local
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
@@ -75,16 +77,30 @@ def date_format_text(call: Invocation, text: Any, pattern: Any) -> Any:
 
 def _wall_seconds(text: pa.Array) -> pa.Array:
     """Seconds of texts that begin with ``yyyy-MM-dd HH:mm:ss``, read leniently; NULL for others."""
-    if pc.all(pc.match_substring_regex(text, _PLAIN)).as_py() in (True, None):
-        moments = parse_text_column(text, t.TimestampType(precision=3), EvalContext())[0]
-        values, valid = values_and_validity(moments)
-        return make_array(values // 1000, valid, pa.int64())
 
     def parse(word: str) -> int | None:
         nanos = parse_leniently(word, _DEFAULT)
         return None if nanos is None else nanos // 1_000_000_000
 
+    found = read_fixed(text, _DEFAULT, 1, lenient=True)
+    if found is not None:
+        return _with_odd(text, *found, parse, pa.int64())
+    if pc.all(pc.match_substring_regex(text, _PLAIN)).as_py() in (True, None):
+        moments = parse_text_column(text, t.TimestampType(precision=3), EvalContext())[0]
+        values, valid = values_and_validity(moments)
+        return make_array(values // 1000, valid, pa.int64())
     return map_distinct(text, parse, pa.int64())
+
+
+def _with_odd(
+    text: pa.Array, values: Int64s, odd: Bools, function: Callable[[str], int | None], type_: pa.DataType
+) -> pa.Array:
+    """The values of a text column; those of its odd rows by a function of their distinct texts."""
+    made = make_array(values.astype(type_.to_pandas_dtype(), copy=False), validity(text), type_)
+    if not odd.any():
+        return made
+    mask = pa.array(odd)
+    return pc.replace_with_mask(made, mask, map_distinct(pc.filter(text, mask), function, type_))
 
 
 @scalar("TO_DATE(STRING) -> DATE", nulls=NULLABLE, spark=None)
@@ -104,15 +120,26 @@ def to_date_pattern(call: Invocation, text: Any, pattern: Any) -> Any:
         nanos = parse_leniently(word, java)
         return _NO_DATE if nanos is None else nanos // 86_400_000_000_000
 
-    return pc.cast(_parse(call, text, pattern, parse, pa.int32()), pa.date32())
+    return pc.cast(_parse(call, text, pattern, parse, pa.int32(), (1, 86_400), lenient=True), pa.date32())
 
 
 def _parse(
-    call: Invocation, text: Any, pattern: Any, function: Callable[[str, str], int | None], type_: pa.DataType
+    call: Invocation,
+    text: Any,
+    pattern: Any,
+    function: Callable[[str, str], int | None],
+    type_: pa.DataType,
+    units: tuple[int, int],
+    lenient: bool,
 ) -> pa.Array:
+    """Texts by a pattern, in ``units``: the first is how many make a second, the second how many of those make one."""
     java = _constant(pattern, _DEFAULT)
     if java is not None:
-        return map_distinct(_column(text, call.n), lambda word: function(word, java), type_)
+        column, (per_second, each) = _column(text, call.n), units
+        found = read_fixed(column, java, per_second, lenient)
+        if found is not None:
+            return _with_odd(column, found[0] // each, found[1], lambda word: function(word, java), type_)
+        return map_distinct(column, lambda word: function(word, java), type_)
     if isinstance(pattern, pa.Scalar):
         return pa.nulls(call.n, type_)
     return map_rows([_column(text, call.n), pattern], function, type_)
@@ -131,13 +158,14 @@ def to_timestamp_pattern(call: Invocation, text: Any, pattern: Any) -> Any:
 
 
 def _moments(call: Invocation, text: Any, pattern: Any, type_: pa.DataType) -> pa.Array:
-    if _constant(pattern, _DEFAULT) == _DEFAULT:
+    if _constant(pattern, _DEFAULT) == _DEFAULT and call.n < KERNEL_ROWS:
         column = _column(text, call.n)
         plain = pc.all(pc.match_substring_regex(column, _PLAIN)).as_py()
         if plain in (True, None):
             return pc.cast(parse_text_column(column, t.TimestampType(precision=3), call.context)[0], type_)
 
-    grain = 1_000_000_000 // UNITS_PER_SECOND[type_.unit]
+    per_second = UNITS_PER_SECOND[type_.unit]
+    grain = 1_000_000_000 // per_second
 
     def parse(word: str, java: str) -> int | None:
         nanos = parse_strictly(word, java)
@@ -145,7 +173,7 @@ def _moments(call: Invocation, text: Any, pattern: Any, type_: pa.DataType) -> p
             nanos = _plain_nanos(word)
         return None if nanos is None else nanos // grain
 
-    return pc.cast(_parse(call, text, pattern, parse, pa.int64()), type_)
+    return pc.cast(_parse(call, text, pattern, parse, pa.int64(), (per_second, 1), lenient=False), type_)
 
 
 _PLAIN_MOMENT = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?: +(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?\s*")
@@ -278,7 +306,7 @@ def unix_timestamp(call: Invocation, text: Any, pattern: Any = None) -> Any:
             pc.is_valid(column), pc.fill_null(_wall_seconds(column), _LOWEST), pa.scalar(None, pa.int64())
         )
     else:
-        seconds = _parse(call, text, pattern, parse, pa.int64())
+        seconds = _parse(call, text, pattern, parse, pa.int64(), (1, 1), lenient=True)
     values, valid = values_and_validity(seconds)
     bad = values == _LOWEST
     moved = local_to_utc(np.where(bad, 0, values), 1, call.context.zone, later=True)
