@@ -1,6 +1,7 @@
 # Everything starts here: `make demo` to see it run, `make test` before a change is sent.
 # Needs Python 3.11 or newer and make; the rest is installed into .venv.
-# pip leaves an editable install uncompiled: under PYTHONDONTWRITEBYTECODE every start would compile it anew.
+# pip leaves an editable install uncompiled: under PYTHONDONTWRITEBYTECODE every start would compile it anew. The kernels
+# are compiled here too, so that the first query with state does not wait for them.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -28,11 +29,13 @@ $(BIN)/python:
 $(VENV)/demo.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
 	$(BIN)/python -m compileall -q $(SOURCES)
+	$(BIN)/python -m flowsql_core.kernels.prepare
 	@touch $@
 
 $(VENV)/test.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,test]'
 	$(BIN)/python -m compileall -q $(SOURCES)
+	$(BIN)/python -m flowsql_core.kernels.prepare
 	@touch $@
 
 $(DEMO_DATA)/flights.csv: examples/prepare_flights.py $(VENV)/demo.installed

@@ -38,6 +38,11 @@ class Kernel:
         """
         return self.run(*args)
 
+    @property
+    def bound(self) -> bool:
+        """Whether the machine code is loaded."""
+        return self.run != self._first_run
+
     def variant(self, name: str, **devices: FunctionType) -> Kernel:
         """This kernel with other device functions; ``name`` is that of the module's variable that it is assigned to."""
         return Kernel(self.signature, self.function, name, devices)

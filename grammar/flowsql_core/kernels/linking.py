@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from flowsql_core.kernels import object_cache
+from flowsql_core.kernels.ahead import wait_for
 from flowsql_core.kernels.emit import TABLE, emit, entry_name
 from flowsql_core.kernels.lazy import Kernel
 from flowsql_core.kernels.signature import ELEMENTS, Signature, parse
@@ -35,6 +36,7 @@ _SCALARS: dict[str, Callable[[Any], Any]] = {"b": bool, "i": index, "u": index, 
 def bind(kernel: Kernel) -> None:
     """Set the kernel's ``run`` to its machine code, from the cache or freshly compiled."""
     with _lock:
+        wait_for(kernel)
         body = object_cache.load(kernel)
         if body is None:
             body = emit(kernel)

@@ -12,8 +12,6 @@ import os
 import pkgutil
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from flowsql_core.kernels import object_cache
 from flowsql_core.kernels.lazy import Kernel
@@ -30,9 +28,15 @@ def kernels_of(package: str) -> Iterator[Kernel]:
                 yield value
 
 
-def missing(packages: Sequence[str]) -> list[Kernel]:
+def named(place: str) -> Iterator[Kernel]:
+    """The kernels of a package, or the one of ``module:kernel``."""
+    module, colon, name = place.partition(":")
+    return iter([getattr(importlib.import_module(module), name)]) if colon else kernels_of(place)
+
+
+def missing(places: Sequence[str]) -> list[Kernel]:
     """Kernels whose objects are not in the cache, those of the longest code first."""
-    found = [kernel for package in packages for kernel in kernels_of(package) if object_cache.load(kernel) is None]
+    found = [kernel for place in places for kernel in named(place) if object_cache.load(kernel) is None]
     return sorted(found, key=lambda kernel: -len(kernel.function.__code__.co_code))
 
 
@@ -47,19 +51,27 @@ def compile_one(module: str, name: str) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry of the command; the exit status is 1 when objects could not be kept."""
     parser = argparse.ArgumentParser(prog="python -m flowsql_core.kernels.prepare", description=__doc__)
-    parser.add_argument("packages", nargs="*", default=PACKAGES, help="packages whose kernels are compiled")
+    parser.add_argument("places", nargs="*", default=PACKAGES, help="packages with kernels, or module:kernel")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a processor)")
     chosen = parser.parse_args(arguments)
     start = time.perf_counter()
-    wanted = missing(chosen.packages)
+    wanted = missing(chosen.places)
     if not wanted:
         print("all kernels are compiled")
         return 0
-    with ProcessPoolExecutor(min(chosen.jobs, len(wanted)), get_context("spawn")) as pool:
-        kept = pool.map(compile_one, [k.__module__ for k in wanted], [k.__name__ for k in wanted])
-        if not all(list(kept)):
-            print("no folder takes the compiled kernels; set FLOWSQL_KERNEL_CACHE")
-            return 1
+    modules, names = [kernel.__module__ for kernel in wanted], [kernel.__name__ for kernel in wanted]
+    if chosen.jobs == 1:
+        kept = list(map(compile_one, modules, names))
+    else:
+        # Imported here: a process that compiles one kernel starts faster.
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        with ProcessPoolExecutor(min(chosen.jobs, len(wanted)), get_context("spawn")) as pool:
+            kept = list(pool.map(compile_one, modules, names))
+    if not all(kept):
+        print("no folder takes the compiled kernels; set FLOWSQL_KERNEL_CACHE")
+        return 1
     print(f"{len(wanted)} kernels compiled in {time.perf_counter() - start:.0f} s")
     return 0
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_core.errors import ExecutionError, InternalError
-from flowsql_core.eval.columns import validity
+from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import AggregateCall
-from flowsql_core.functions.aggregate import AccumulatorColumn, Fold, accumulator_columns, needs_values
+from flowsql_core.functions.aggregate import Fold, accumulator_columns, needs_values
+from flowsql_core.kernels.ahead import compile_ahead
 from flowsql_core.keys import is_bytes_type
 from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
@@ -25,6 +25,7 @@ from flowsql_core.types.logical import DecimalType, FloatType, LogicalType, Sche
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.operators.aggregate_changes import Changes, joined
+from flowsql_runtime.operators.aggregate_exchange import Place, columns_of_states, places_of, put_columns
 from flowsql_runtime.operators.aggregate_inputs import Argument, ArgumentRows, Sign, SignRows
 from flowsql_runtime.operators.aggregate_result import (
     Average,
@@ -37,7 +38,7 @@ from flowsql_runtime.operators.aggregate_result import (
 )
 from flowsql_runtime.operators.aggregate_states import StateFactory
 from flowsql_runtime.operators.aggregate_values import NULLS_TOO, OrderedValues, ValueResults
-from flowsql_runtime.state.arrow_words import array_of_words, value_words, word_count
+from flowsql_runtime.state.arrow_words import value_words, word_count
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
 from flowsql_runtime.state.key_index import KeyIndex
 from flowsql_runtime.state.map_store import MapStore
@@ -110,7 +111,8 @@ class AggregateProgram:
         for index, call in enumerate(self.calls):
             self._finishers.append(self._compile(index, call))
         self._program = [*self._ops, *self._counts]
-        self._fold = kernels.folding(op.code for op in self._program)
+        self._fold_rows = kernels.folding(op.code for op in self._program)
+        compile_ahead(self._fold_rows)
         self._seen = np.zeros(0, np.uint8)
         self._touched: Int32s = np.empty(0, np.int32)
         self._first_rows: Int32s = np.empty(0, np.int32)
@@ -366,7 +368,7 @@ class AggregateProgram:
         touched, first_rows, states = self._scratch_for(n if record else 0)
         status = np.zeros(1, np.int64)
         matrix = arguments.matrix()
-        m = self._fold(
+        m = self._fold_rows(
             rows, rows.view(np.float64), slots, ops, matrix, matrix.view(np.float64), self._signs.matrix(),
             self.store.arena, int(every) if record else kernels.NOTHING, self._clear and self.retracts, self._seen,
             touched, first_rows, states, status,
@@ -440,68 +442,29 @@ class AggregateProgram:
 
     def accumulators_at(self, slots: Int32s) -> list[Any]:
         """Accumulator columns of each call, as ``local_columns`` declares them; ``rows`` last if the input retracts."""
-        arrays = []
         states = np.empty((self._width, len(slots)), np.int64)
         row_kernels.gather(self.store.rows, np.ascontiguousarray(slots), states)
-        for call in self.calls:
-            for column, word, counted in self._words_of_call(call):
-                type_ = to_arrow(column.type)
-                valid = None if counted < 0 else states[counted] != 0
-                if is_bytes_type(type_):
-                    refs = states[word] if valid is None else np.where(valid, states[word], np.int64(0))
-                    arrays.append(self.store.bytes_at(refs, type_))
-                else:
-                    parts = [states[word + part] for part in range(word_count(type_))]
-                    arrays.append(array_of_words(parts, valid, type_))
+        arrays = list(columns_of_states(states, self._places(), self.store))
         if self.retracts:
             arrays.append(pa.array(states[0]))
         return arrays
 
-    def _words_of_call(self, call: AggregateCall) -> list[tuple[AccumulatorColumn, int, int]]:
-        """(declared column, word, word that counts its values or -1) of a mergeable call."""
-        declared = accumulator_columns(call)
-        finisher = self._finishers[self.calls.index(call)]
-        match finisher:
-            case Count(count=count):
-                return [(declared[0], count, -1)]
-            case Deviation(value=value):
-                return [(column, value + place, -1) for place, column in enumerate(declared)]
-            case (
-                Plain(value=value, count=count) | WideSum(value=value, count=count) | Average(value=value, count=count)
-            ):
-                if len(declared) == 1:
-                    return [(declared[0], value, count)]
-                # A sum over as many rows taken out as put in still counts: never NULL here.
-                return [(declared[0], value, -1), (declared[1], count, -1)]
-            case _:
-                raise InternalError(f"{call.function} does not merge")
+    def _places(self) -> list[Place]:
+        pairs = zip(self.calls, self._finishers, strict=True)
+        return [place for call, finisher in pairs for place in places_of(call, finisher)]
 
     def rows_of_accumulators(self, arrays: Sequence[Any], n: int) -> Words:
         """The inverse of :meth:`accumulators_at`: accumulator rows, their bytes put into this program's arena.
 
-        A MIN or MAX that is NULL has seen nothing; the count that says so is made here. A row of an insert-only input
-        counts as one.
+        A row of an insert-only input counts as one.
         """
         self.store.compact()
         rows = np.zeros((n, self._width), np.int64)
         rows[:, 0] = 1
-        place = 0
-        for call in self.calls:
-            words = self._words_of_call(call)
-            for column, word, counted in words:
-                array = arrays[place]
-                place += 1
-                valid = validity(array)
-                if is_bytes_type(array.type):
-                    rows[:, word] = self.store.store_bytes(array)
-                else:
-                    for part, values in enumerate(value_words(array).words):
-                        rows[:, word + part] = values
-                if column.fold in (Fold.MIN, Fold.MAX) and counted > 0:
-                    seen = np.ones(n, np.int64) if valid is None else valid.astype(np.int64)
-                    rows[:, counted] = np.maximum(rows[:, counted], seen)
+        places = self._places()
+        put_columns(rows, arrays[: len(places)], places, self.store)
         if self.retracts:
-            rows[:, 0] = value_words(arrays[place]).words[0]
+            rows[:, 0] = value_words(arrays[len(places)]).words[0]
         return rows
 
     def merged_rows(self, positions: Int32s, count: int, members: Int32s) -> Words:

@@ -110,3 +110,38 @@ def test_prepare_compiles_what_is_missing(folder: pathlib.Path, tmp_path: pathli
     assert first.startswith("1 kernels compiled")
     assert second == "all kernels are compiled\n"
     assert len(list((tmp_path / "cache").glob("some_package.inner.work.*"))) == 1
+
+
+AHEAD = """
+import sys, some_kernels
+from flowsql_core.kernels import ahead
+ahead.compile_ahead(some_kernels.work)
+ahead.compile_ahead(some_kernels.work)
+assert len(ahead._started) == int(sys.argv[1])
+print(some_kernels.work(20), "numba" in sys.modules)
+ahead.compile_ahead(some_kernels.work)
+assert not ahead._started
+"""
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor compiles nothing aside")
+def test_another_process_compiles_ahead(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
+        "FLOWSQL_KERNEL_CACHE": str(tmp_path / "cache"),
+    }
+
+    def run(program: str, started: int) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(started)], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    assert run(AHEAD, 1) == ["42", "False"]
+    assert run(AHEAD, 0) == ["42", "False"]
+    # Where nothing can be kept, the one who needs it compiles.
+    (tmp_path / "file").touch()
+    environment["FLOWSQL_KERNEL_CACHE"] = str(tmp_path / "file")
+    assert run(AHEAD, 1) == ["42", "True"]
