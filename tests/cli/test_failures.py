@@ -92,7 +92,7 @@ in operator Calc(select=[CAST(s AS INTEGER) AS n])
  --> job.sql:7:8
   |
 7 | SELECT JSON_VALUE('{{"a": ' || s || '}}', 'strict $.b' ERROR ON ERROR) FROM numbers;
-  |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 expression: JSON_VALUE((('{{"a": ' || s) || '}}'), 'strict $.b')
 row: number 1 that the source read: s = '0'
 reading table {SOURCE}

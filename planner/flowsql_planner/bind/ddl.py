@@ -27,6 +27,7 @@ from flowsql_planner.bind.insert import sink_cast_allowed, sink_of
 from flowsql_planner.bind.like import LikeRules
 from flowsql_planner.bind.names import column_alias
 from flowsql_planner.bind.query import bind_query
+from flowsql_planner.bind.readable import require_readable
 from flowsql_planner.bind.scope import scope_of
 from flowsql_planner.bind.table import bind_stored
 from flowsql_planner.bind.types import bind_type
@@ -96,6 +97,7 @@ def make_view(context: BindContext, node: ast.CreateView) -> CatalogView:
     """The catalog object of a view."""
     expansions: Expansions = {}
     rel = bind_query(replace(context, expansions=expansions), node.query)
+    require_readable(rel, context)
     names = tuple(column.name for column in rel.schema)
     if node.columns:
         if len(node.columns) != len(names):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from decimal import Decimal
 from typing import assert_never
@@ -66,11 +67,15 @@ def bind_number(node: ast.NumberLiteral, negative: bool, span: Span) -> Literal:
     """The smallest of INT and BIGINT, a DECIMAL of the digits as written, or a DOUBLE; ``negative``: after a minus.
 
     Raises:
-        BindError: the digits do not fit into a BIGINT.
+        BindError: the digits do not fit into a BIGINT, or the exponent into a DOUBLE.
     """
     sign = -1 if negative else 1
     if node.is_approximate:
-        return Literal(sign * float(node.text), t.DoubleType(nullable=False), span)
+        value = sign * float(node.text)
+        if math.isinf(value):
+            written = f"{'-' if negative else ''}{node.text.upper()}"
+            raise BindError("literal-out-of-range", f"Numeric literal '{written}' out of range", span)
+        return Literal(value, t.DoubleType(nullable=False), span)
     whole, _, fraction = node.text.partition(".")
     unscaled = sign * int((whole + fraction) or "0")
     if unscaled not in _BIGINT_RANGE:
@@ -83,8 +88,8 @@ def bind_number(node: ast.NumberLiteral, negative: bool, span: Span) -> Literal:
     if not fraction:
         return Literal(unscaled, _INT if unscaled in _INT_RANGE else _BIGINT, span)
     precision = len(whole) + len(fraction)
-    value = Decimal(unscaled).scaleb(-len(fraction))
-    return Literal(value, t.DecimalType(precision=precision, scale=len(fraction), nullable=False), span)
+    exact = Decimal(unscaled).scaleb(-len(fraction))
+    return Literal(exact, t.DecimalType(precision=precision, scale=len(fraction), nullable=False), span)
 
 
 def unit_interval(qualifier: ast.IntervalQualifier, span: Span) -> Literal:

@@ -9,6 +9,9 @@ from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 
+#: Flink takes more digits of a second for the most that it has.
+_MAX_FRACTION_DIGITS = 9
+
 _YEAR_MONTH_UNITS = {ast.TimeUnit.YEAR, ast.TimeUnit.MONTH, ast.TimeUnit.QUARTER}
 
 #: What every interval of months and of milliseconds is printed as: Flink forgets the units of a qualifier.
@@ -81,8 +84,11 @@ def _bind_basic(name: str, parameters: tuple[int, ...], span: Span) -> t.Logical
         case "DECIMAL":
             precision = 10 if first is None else first
             scale = parameters[1] if len(parameters) > 1 else 0
-            _require(1 <= precision <= t.MAX_PRECISION, f"DECIMAL precision {precision} must be between 1 and 38", span)
-            _require(scale <= precision, f"DECIMAL scale {scale} must be between 0 and the precision {precision}", span)
+            # Flink takes more digits for the most that it has.
+            precision = min(precision, t.MAX_PRECISION)
+            _require(precision >= 1, "Decimal precision must be between 1 and 38 (both inclusive)", span)
+            limit = f"Decimal scale must be between 0 and the precision {precision} (both inclusive)"
+            _require(scale <= precision, limit, span)
             return t.DecimalType(precision=precision, scale=scale)
         case "CHAR":
             return t.CharType(length=_length(name, first, 1, span))
@@ -93,11 +99,11 @@ def _bind_basic(name: str, parameters: tuple[int, ...], span: Span) -> t.Logical
         case "VARBINARY":
             return t.VarBinaryType(length=_length(name, first, t.MAX_LENGTH, span))
         case "TIME":
-            return t.TimeType(precision=_precision(name, first, 0, span))
+            return t.TimeType(precision=_precision(first, 0))
         case "TIMESTAMP":
-            return t.TimestampType(precision=_precision(name, first, 6, span))
+            return t.TimestampType(precision=_precision(first, 6))
         case "TIMESTAMP_LTZ":
-            return t.TimestampLtzType(precision=_precision(name, first, 6, span))
+            return t.TimestampLtzType(precision=_precision(first, 6))
     raise NotSupportedYetError(f"the type {name}", span)
 
 
@@ -107,10 +113,8 @@ def _length(name: str, given: int | None, default: int, span: Span) -> int:
     return length
 
 
-def _precision(name: str, given: int | None, default: int, span: Span) -> int:
-    precision = default if given is None else given
-    _require(0 <= precision <= 9, f"{name} precision {precision} must be between 0 and 9", span)
-    return precision
+def _precision(given: int | None, default: int) -> int:
+    return default if given is None else min(given, _MAX_FRACTION_DIGITS)
 
 
 def _require(condition: bool, message: str, span: Span) -> None:

@@ -7,7 +7,9 @@ from typing import Final
 from flowsql_core.config import (
     AUTO_WATERMARK_INTERVAL_MS,
     NOT_NULL_ENFORCER,
+    RUNTIME_MODE,
     STATE_TTL_MS,
+    RuntimeMode,
     parse_duration_ms,
 )
 from flowsql_core.errors import InternalError, NotSupportedYetError, PlanError
@@ -126,6 +128,7 @@ class SpecMaker:
             case IntervalJoin():
                 raise NotSupportedYetError("interval join (a join whose condition bounds two row times)", node.span)
             case SortLimit():
+                self._require_fetch(node)
                 raise NotSupportedYetError("ORDER BY with LIMIT in streaming (Top-N)", node.span)
             case TemporalSort():
                 raise NotSupportedYetError("ORDER BY a time attribute in streaming", node.span)
@@ -281,11 +284,18 @@ class SpecMaker:
             node.left_window.zone,
         )
 
-    @staticmethod
-    def _limit(node: Limit) -> LimitSpec:
+    def _limit(self, node: Limit) -> LimitSpec:
         if retracts(node.inputs[0]):
             raise NotSupportedYetError("LIMIT over an updating query in streaming", node.span)
+        self._require_fetch(node)
         return LimitSpec(node.offset, node.fetch)
+
+    def _require_fetch(self, node: Limit | SortLimit) -> None:
+        if node.fetch is not None or not node.offset:
+            return
+        if self.context.configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH:
+            message = "FETCH is missed, which on streaming table is not supported currently."
+            raise PlanError("fetch-missing", message, node.span, "OFFSET needs a LIMIT before it")
 
     def _sink(self, node: SinkNode) -> SinkSpec | CollectSinkSpec:
         source = node.inputs[0]
