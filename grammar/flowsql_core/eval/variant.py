@@ -12,10 +12,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
+import numpy as np
 import orjson
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
+from flowsql_core.eval import json_kernels
+from flowsql_core.eval.columns import Bools, make_array
 from flowsql_core.eval.json_document import json_string, read_json
 from flowsql_core.eval.render import contains_bytes, java_double
 
@@ -62,6 +65,19 @@ def parse_variant(text: str, duplicates: bool) -> str:
             shown = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
             return shown if shown == text else f"{shown}{_MARK}{text}"
     return stored(read_json(text, _LENIENT if duplicates else _STRICT))
+
+
+def plain_variants(column: pa.Array) -> tuple[pa.Array, Bools]:
+    """The stored forms of a text column by kernels, and which rows are left to :func:`parse_variant`."""
+    data, low, high = json_kernels.whole(column)
+    shown = json_kernels.compact(data, low, high, ordered=True, trimmed=True)
+    left = (shown.state == 0) & (low >= 0)
+    differ = shown.state == 2
+    if not differ.any():
+        return shown.text, left
+    written = json_kernels.compact(data, np.where(differ, low, -1), high, ordered=False, trimmed=False)
+    both = pc.binary_join_element_wise(shown.text, written.text, _MARK)
+    return pc.if_else(make_array(differ, None, pa.bool_()), both, shown.text), left
 
 
 def stored(value: Any) -> str:

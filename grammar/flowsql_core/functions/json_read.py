@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError, FlowSqlError
-from flowsql_core.eval.columns import values_and_validity
+from flowsql_core.eval import json_kernels
+from flowsql_core.eval.columns import make_array, values_and_validity
 from flowsql_core.eval.json_document import (
     Document,
     documents_of,
@@ -35,9 +36,19 @@ from flowsql_core.types.arrow import to_arrow
 # IS JSON
 
 
-def _is_json(text: Any, test: Callable[[Any], bool]) -> Any:
-    made = documents_of(text).map(lambda document: document.broken is None and test(document.root), pa.bool_())
-    return pc.fill_null(made, False)
+def _is_json(text: Any, test: Callable[[Any], bool], kinds: frozenset[int] | None = None) -> Any:
+    """Whether each text begins with a value that passes ``test``, which a plain one of ``kinds`` (None: any) does."""
+
+    def parsed(column: Any) -> Any:
+        made = documents_of(column).map(lambda document: document.broken is None and test(document.root), pa.bool_())
+        return pc.fill_null(made, False)
+
+    if not json_kernels.is_large(text):
+        return parsed(text)
+    found = json_kernels.find(text, ())
+    plain = found.kind != json_kernels.ODD
+    fits = plain if kinds is None else np.isin(found.kind, list(kinds))
+    return json_kernels.with_left(text, make_array(fits, None, pa.bool_()), found.left(~plain), parsed)
 
 
 @scalar("IS JSON(STRING) -> BOOLEAN", nulls=NOT_NULL, aliases=("IS JSON VALUE",), costly=True, spark=None)
@@ -49,19 +60,19 @@ def is_json(text: Any) -> Any:
 @scalar("IS JSON OBJECT(STRING) -> BOOLEAN", nulls=NOT_NULL, costly=True, spark=None)
 def is_json_object(text: Any) -> Any:
     """Whether a text begins with a JSON object."""
-    return _is_json(text, lambda value: isinstance(value, dict))
+    return _is_json(text, lambda value: isinstance(value, dict), frozenset([json_kernels.OBJECT]))
 
 
 @scalar("IS JSON ARRAY(STRING) -> BOOLEAN", nulls=NOT_NULL, costly=True, spark=None)
 def is_json_array(text: Any) -> Any:
     """Whether a text begins with a JSON array."""
-    return _is_json(text, lambda value: isinstance(value, list))
+    return _is_json(text, lambda value: isinstance(value, list), frozenset([json_kernels.ARRAY]))
 
 
 @scalar("IS JSON SCALAR(STRING) -> BOOLEAN", nulls=NOT_NULL, costly=True, spark=None)
 def is_json_scalar(text: Any) -> Any:
     """Whether a text begins with a JSON number, string, truth value or null."""
-    return _is_json(text, lambda value: not isinstance(value, dict | list))
+    return _is_json(text, lambda value: not isinstance(value, dict | list), json_kernels.SCALARS)
 
 
 @scalar("IS NOT JSON(STRING) -> BOOLEAN", nulls=NOT_NULL, aliases=("IS NOT JSON VALUE",), costly=True, spark=None)
@@ -117,16 +128,32 @@ def _find(document: Document, path: ModePath, exact: bool) -> Any:
     return found
 
 
+#: Makes a column of what kernels found at a path, and says which rows they leave.
+Quick = Callable[[json_kernels.Found, bool], "tuple[Any, json_kernels.Bools]"]
+
+
 def _by_path(
-    call: Invocation, text: Any, path: Any, result: Callable[[Document, ModePath], Any], type_: pa.DataType
+    call: Invocation,
+    text: Any,
+    path: Any,
+    result: Callable[[Document, ModePath], Any],
+    type_: pa.DataType,
+    quick: Quick | None = None,
 ) -> Any:
-    """``result`` of each row's document and path, NULL where one is NULL."""
+    """``result`` of each row's document and path, NULL where one is NULL; ``quick`` does so for plain documents."""
     column = column_of(text, call.n)
     if isinstance(path, pa.Scalar):
         if not path.is_valid:
             return pa.nulls(call.n, type_)
         compiled = mode_path(path.as_py())
-        return documents_of(column).map(_along(result, compiled), type_)
+        steps = json_kernels.plain_steps(compiled)
+        if quick is None or steps is None or not json_kernels.is_large(column):
+            return documents_of(column).map(_along(result, compiled), type_)
+        found = json_kernels.find(column, steps)
+        made, left = quick(found, compiled.lax)
+        return json_kernels.with_left(
+            column, made, found.left(left), lambda rows: documents_of(rows).map(_along(result, compiled), type_)
+        )
     # Few paths: the documents of the rows of each.
     encoded = pc.dictionary_encode(path)
     made = pa.nulls(call.n, type_)
@@ -160,9 +187,24 @@ def json_exists(call: Invocation, text: Any, path: Any) -> Any:
             return found is not None
         if on_error == "ERROR":
             raise _never("ERROR", found, "JSON_EXISTS")
-        return {"TRUE": True, "FALSE": False, "UNKNOWN": None}[on_error]
+        return outcomes[on_error]
 
-    return _by_path(call, text, path, result, pa.bool_())
+    outcomes = {"TRUE": True, "FALSE": False, "UNKNOWN": None}
+
+    def quick(found: json_kernels.Found, lax: bool) -> tuple[Any, json_kernels.Bools]:
+        missing, left = found.kind == json_kernels.MISSING, found.kind == json_kernels.ODD
+        there = ~(missing | (found.kind == json_kernels.NULL))
+        known = np.ones(call.n, dtype=np.bool_) if found.valid is None else found.valid
+        if not lax:
+            if on_error == "ERROR":
+                left |= missing
+            elif on_error == "UNKNOWN":
+                known = known & ~missing
+            else:
+                there |= missing & (on_error == "TRUE")
+        return make_array(there, known, pa.bool_()), left
+
+    return _by_path(call, text, path, result, pa.bool_(), quick)
 
 
 # JSON_VALUE
@@ -201,9 +243,30 @@ def json_value(call: Invocation, text: Any, path: Any, *defaults: Any) -> Any:
             return outcome.failed(_Nowhere(reason))
         return convert(found)
 
-    return outcome.column(classify, to_arrow(call.type))
+    return outcome.column(classify, to_arrow(call.type), _scalars_of(call.type))
 
 
+def _scalars_of(type_: t.LogicalType) -> tuple[Callable[[json_kernels.Found, json_kernels.Bools], Any], list[int]]:
+    """How kernels make a column of what they found, and of which kinds."""
+    match type_:
+        case t.BooleanType():
+            return _truths, [json_kernels.TRUTH]
+        case t.DoubleType():
+            return lambda found, rows: pc.cast(found.text(rows), pa.float64()), [json_kernels.DECIMAL]
+        case t.IntType():
+            return lambda found, rows: pc.cast(found.text(rows), pa.int32()), [json_kernels.INTEGER]
+    return json_kernels.Found.text, [
+        json_kernels.TRUTH, json_kernels.INTEGER, json_kernels.DECIMAL, json_kernels.STRING,
+    ]  # fmt: skip
+
+
+def _truths(found: json_kernels.Found, rows: json_kernels.Bools) -> Any:
+    letters = found.data[np.where(rows, found.low, 0)] if len(found.data) else np.zeros(len(rows), dtype=np.uint8)
+    return make_array(letters == ord("t"), rows, pa.bool_())
+
+
+#: Where a scalar is asked for, these are none.
+_NO_SCALARS = [json_kernels.MISSING, json_kernels.NULL, json_kernels.OBJECT, json_kernels.ARRAY]
 _EMPTY = object()
 _ERROR = object()
 
@@ -231,10 +294,33 @@ class _Outcome:
             raise _never("ERROR", None, what)
         return _EMPTY if self.on_empty == "DEFAULT" else None
 
-    def column(self, classify: Callable[[Document, ModePath], Any], type_: pa.DataType) -> Any:
-        """The column, defaults put where they belong."""
+    def column(
+        self,
+        classify: Callable[[Document, ModePath], Any],
+        type_: pa.DataType,
+        scalars: tuple[Callable[[json_kernels.Found, json_kernels.Bools], Any], list[int]],
+    ) -> Any:
+        """The column, defaults put where they belong; ``scalars``: how kernels make it of which kinds."""
+        make, kinds = scalars
+
+        def quick_value(found: json_kernels.Found, lax: bool) -> tuple[Any, json_kernels.Bools]:
+            scalar_, instead = np.isin(found.kind, kinds), np.isin(found.kind, _NO_SCALARS)
+            if pa.types.is_int32(type_):
+                # A longer one may not fit.
+                scalar_ &= found.high - found.low < 10
+            left = ~scalar_ if (self.on_empty if lax else self.on_error) == "ERROR" else ~(scalar_ | instead)
+            return make(found, scalar_), left
+
+        def quick_mark(found: json_kernels.Found, lax: bool) -> tuple[Any, json_kernels.Bools]:
+            # Rows that have a value need no mark.
+            instead = np.isin(found.kind, _NO_SCALARS)
+            asked = (self.on_empty if lax else self.on_error) == "DEFAULT"
+            number = 0 if not asked else 1 if lax else 2
+            marks = np.where(instead, number, 0).astype(np.int8)
+            return make_array(marks, found.valid, pa.int8()), ~(instead | np.isin(found.kind, kinds))
+
         if self.empty_default is None and self.error_default is None:
-            return _by_path(self.call, self.text, self.path, classify, type_)
+            return _by_path(self.call, self.text, self.path, classify, type_, quick_value)
 
         def value(document: Document, path: ModePath) -> Any:
             found = classify(document, path)
@@ -244,8 +330,8 @@ class _Outcome:
             found = classify(document, path)
             return 1 if found is _EMPTY else 2 if found is _ERROR else 0
 
-        made = _by_path(self.call, self.text, self.path, value, type_)
-        marks, valid = values_and_validity(_by_path(self.call, self.text, self.path, mark, pa.int8()))
+        made = _by_path(self.call, self.text, self.path, value, type_, quick_value)
+        marks, valid = values_and_validity(_by_path(self.call, self.text, self.path, mark, pa.int8(), quick_mark))
         for number, default in ((1, self.empty_default), (2, self.error_default)):
             if default is None:
                 continue
@@ -344,7 +430,22 @@ def json_query(call: Invocation, text: Any, path: Any) -> Any:
             return instead(on_error, _Nowhere("Cannot convert JSON object to ARRAY<STRING>"))
         return [_element(item) for item in found]
 
-    return _by_path(call, text, path, result, to_arrow(call.type))
+    def quick(found: json_kernels.Found, lax: bool) -> tuple[Any, json_kernels.Bools]:
+        holder = np.isin(found.kind, [json_kernels.OBJECT, json_kernels.ARRAY])
+        behavior = on_empty if lax else on_error
+        made = json_kernels.compact(
+            found.data, np.where(holder, found.low, -1), found.high, ordered=True, trimmed=False
+        )
+        other = (found.kind != json_kernels.ODD) & ~holder
+        done = made.state > 0
+        if behavior == "ERROR":
+            return made.text, ~done
+        if behavior != "NULL" and other.any():
+            return pc.if_else(make_array(other, None, pa.bool_()), instead(behavior, None), made.text), ~(done | other)
+        return made.text, ~(done | other)
+
+    plain = wrapper == "WITHOUT ARRAY WRAPPER" and not as_array
+    return _by_path(call, text, path, result, to_arrow(call.type), quick if plain else None)
 
 
 def _element(value: Any) -> str | None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError
+from flowsql_core.eval import json_kernels
 from flowsql_core.eval.distinct import map_distinct
 from flowsql_core.eval.json_document import Document, documents_of, json_string, json_text, well_formed
 from flowsql_core.eval.json_render import joined_objects, json_column
@@ -163,7 +164,15 @@ def json(call: Invocation, text: Any) -> Any:
             raise ExecutionError("bad-json", f"Invalid JSON string in JSON(value) function: {document.broken}")
         return json_text(root)
 
-    return documents_of(column_of(text, call.n)).map(checked, pa.string())
+    def parsed(column: Any) -> Any:
+        return documents_of(column).map(checked, pa.string())
+
+    column = column_of(text, call.n)
+    if not json_kernels.is_large(column):
+        return parsed(column)
+    data, low, high = json_kernels.whole(column)
+    made = json_kernels.compact(data, low, high, ordered=True, trimmed=False)
+    return json_kernels.with_left(column, made.text, (made.state == 0) & (low >= 0), parsed)
 
 
 _UNSAFE = re.compile(r'["\\/\n\r\t\x08\f\x80-\U0010ffff]')
@@ -173,7 +182,11 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\n": "\\n", "\r": "\\r", "\t": 
 @scalar("JSON_QUOTE(STRING) -> STRING", spark=None)
 def json_quote(call: Invocation, text: Any) -> Any:
     """A text as a JSON string literal of ASCII characters alone, slashes escaped."""
-    return map_distinct(column_of(text, call.n), lambda word: f'"{_UNSAFE.sub(_escaped, word)}"', pa.string())
+    column = column_of(text, call.n)
+    made = json_kernels.quoted(column, _SHORT) if json_kernels.is_large(column) else None
+    if made is not None:
+        return made
+    return map_distinct(column, lambda word: f'"{_UNSAFE.sub(_escaped, word)}"', pa.string())
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -186,13 +199,17 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt])|(.?))', re.DOTALL)
-_LONG = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_MEANT = {letter[1]: character for character, letter in _SHORT.items()}
 
 
 @scalar("JSON_UNQUOTE(STRING) -> STRING", spark=None)
 def json_unquote(call: Invocation, text: Any) -> Any:
     """What stands between quotes, escapes resolved; a text without quotes or with a wrong escape as it is."""
-    return map_distinct(column_of(text, call.n), _unquoted, pa.string())
+    column = column_of(text, call.n)
+    if not json_kernels.is_large(column):
+        return map_distinct(column, _unquoted, pa.string())
+    made, left = json_kernels.unquoted(column, _MEANT)
+    return json_kernels.with_left(column, made, left, lambda rows: map_distinct(rows, _unquoted, pa.string()))
 
 
 def _unquoted(text: str) -> str:
@@ -203,6 +220,6 @@ def _unquoted(text: str) -> str:
         return inner
     if any(found[3] is not None for found in _ESCAPE.finditer(inner)):
         return text
-    made = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _LONG.get(found[2], found[2]), inner)
+    made = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _MEANT[found[2]], inner)
     # Escaped halves of a surrogate pair make one character.
     return well_formed(made.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))

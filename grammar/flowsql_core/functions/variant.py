@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from flowsql_core.errors import ExecutionError
+from flowsql_core.eval import json_kernels
 from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.nested_lists import column_of
-from flowsql_core.eval.variant import parse_variant, stored, value_of
+from flowsql_core.eval.variant import parse_variant, plain_variants, stored, value_of
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 from flowsql_core.types import logical as t
@@ -24,7 +25,14 @@ def _parsed(call: Invocation, text: Any, duplicates: Any, parse: Callable[[str, 
     column = column_of(text, call.n)
     if duplicates is None or isinstance(duplicates, pa.Scalar):
         allowed = duplicates is not None and bool(duplicates.as_py())
-        return map_distinct(column, lambda word: parse(word, allowed), pa.string())
+
+        def parsed(rows: Any) -> Any:
+            return map_distinct(rows, lambda word: parse(word, allowed), pa.string())
+
+        if not json_kernels.is_large(column):
+            return parsed(column)
+        made, left = plain_variants(column)
+        return json_kernels.with_left(column, made, left, parsed)
     return map_rows([column, duplicates], parse, pa.string())
 
 
