@@ -283,6 +283,8 @@ def relation_names(node: ast.Relation) -> tuple[str, ...]:
     """Names that a hint may call an item of FROM by: its alias, else its table."""
     if isinstance(node, ast.Join | ast.MatchRecognize):
         return ()
+    if isinstance(node, ast.Sample):
+        return relation_names(node.input)
     if node.alias is not None:
         return (node.alias.name.text,)
     return (node.name.last.text, str(node.name)) if isinstance(node, ast.TableRef) else ()

@@ -17,6 +17,7 @@ from flowsql_core.expr import Expr, InputRef
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, Schema
 from flowsql_grammar import ast
+from flowsql_grammar.ast.node import NOWHERE
 from flowsql_grammar.script import parse_expression, parse_statement
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression import ExpressionBinder
@@ -124,7 +125,7 @@ def rel_options(rel: Rel) -> Options:
 
 def bind_stored(context: BindContext, text: str, schema: Schema, span: Span | None) -> Expr:
     """An expression that the catalog keeps as text, over the columns of its table; ``span``: the table's name."""
-    tree = respan(parse_stored_expression(text), span or ast.NOWHERE)
+    tree = respan(parse_stored_expression(text), span or NOWHERE)
     return ExpressionBinder(context, scope_of(schema)).bind(tree)
 
 
