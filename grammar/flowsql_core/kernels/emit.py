@@ -31,7 +31,7 @@ _KIND, _BYTE_ORDER, _ITEM_SIZE = (_HEADER + at for at in (8, 10, 24))
 _CONTIGUOUS_AND_ALIGNED = 0x0101
 #: What an object may ask of the C library.
 _FOREIGN = {"memcpy", "memmove", "memset"}
-_OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 def entry_name(kernel: Kernel) -> str:
@@ -44,7 +44,7 @@ def emit(kernel: Kernel) -> bytes:
     from llvmlite import binding
     from numba import njit
 
-    dispatcher = njit(kernel.signature, **_OPTIONS)(_linked(kernel.function, {}, kernel.replaced))
+    dispatcher: Any = njit(kernel.signature, **_OPTIONS)(_linked(kernel.function, {}, kernel.replaced))
     (compiled,) = dispatcher.overloads.values()
     (text,) = dispatcher.inspect_llvm().values()
     module = binding.parse_assembly(text)

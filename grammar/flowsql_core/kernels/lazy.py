@@ -43,7 +43,7 @@ class Kernel:
         """Whether the machine code is loaded."""
         return self.run != self._first_run
 
-    def variant(self, name: str, **devices: FunctionType) -> Kernel:
+    def variant(self, name: str, **devices: Any) -> Kernel:
         """This kernel with other device functions; ``name`` is that of the module's variable that it is assigned to."""
         return Kernel(self.signature, self.function, name, devices)
 
