@@ -88,7 +88,7 @@ in operator Calc(select=[CAST(s AS INTEGER) AS n])
     ),
     "json": (
         "SELECT JSON_VALUE('{\"a\": ' || s || '}', 'strict $.b' ERROR ON ERROR) FROM numbers;",
-        f"""No results for path at 'b'
+        f"""No results for path: $['b']
  --> job.sql:7:8
   |
 7 | SELECT JSON_VALUE('{{"a": ' || s || '}}', 'strict $.b' ERROR ON ERROR) FROM numbers;

@@ -19,8 +19,14 @@ MISSING = "in any of the catalogs [default_catalog], nor as a temporary table."
 FETCH = "FETCH is missed, which on streaming table is not supported currently."
 HOLE = "Connector 'blackhole' can only be used as a sink. It cannot be used as a source."
 PLUS = "'. Supported form(s): '<NUMERIC> + <NUMERIC>'"
-SINK = "Table sink 'default_catalog.default_database.files' doesn't support consuming update changes which is produced by node"
-TUMBLED = "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE moments, DESCRIPTOR({}), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end"
+SINK = (
+    "Table sink 'default_catalog.default_database.files' doesn't support consuming update changes "
+    "which is produced by node"
+)
+TUMBLED = (
+    "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE moments, DESCRIPTOR({}), INTERVAL '1' MINUTE)) "
+    "GROUP BY window_start, window_end"
+)
 
 MESSAGES = [
     # Syntax.
@@ -91,6 +97,23 @@ MESSAGES = [
     ("SELECT CAST(s AS BOOLEAN) FROM (VALUES 'x') t(s)", "Cannot parse 'x' as BOOLEAN."),
     ("SELECT CAST(s AS DATE) FROM (VALUES 'x') t(s)", "For input string: 'x'."),
     ("SELECT 5 / k FROM (VALUES 1, 0) t(k)", "/ by zero"),
+    *(
+        (f"SELECT JSON_VALUE('{document}', 'strict {path}' ERROR ON ERROR)", message)
+        for document, path, message in (
+            ("{}", "$.b", "No results for path: $['b']"),
+            ('{"a":{}}', "$.a.b", "No results for path: $['a']['b']"),
+            ('{"a":{}}', "$.a.b.c", "Missing property in path $['a']['b']"),
+            ('{"a":[1]}', "$.a[3]", "No results for path: $['a'][3]"),
+            ('{"a":[{"b":1}]}', "$.a[1].b", "No results for path: $['a'][1]['b']"),
+            ('{"a":1}', "$.a[0]", "Filter: [0] can only be applied to arrays. Current context is: 1"),
+            # Flink goes on with the name of a class of its JSON library.
+            (
+                '{"a":1}',
+                "$.a.b",
+                "Expected to find an object with property ['b'] in path $['a'] but found 'java.lang.Integer'.",
+            ),
+        )
+    ),
     ("SELECT ELEMENT(ARRAY[1, 2])", "Array has more than one element."),
 ]
 

@@ -8,6 +8,7 @@ Source: the grammar of Jayway JsonPath, which Flink documents for these function
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -23,6 +24,17 @@ _NAME_END: Final = frozenset(".[( ")
 
 class PathNotFoundError(LookupError):
     """A definite path that leads nowhere."""
+
+
+class _StepNotFoundError(PathNotFoundError):
+    """The step at which a path ended, put into words only if somebody reads them: most paths may miss."""
+
+    def __init__(self, value: Any, steps: tuple[str | int, ...], at: int) -> None:
+        super().__init__()
+        self._missed = (value, steps, at)
+
+    def __str__(self) -> str:
+        return _nothing_at(*self._missed)
 
 
 class BadPathError(ValueError):
@@ -114,7 +126,7 @@ class ModePath:
 
 
 def _read_plain(value: Any, steps: tuple[str | int, ...]) -> Any:
-    for step in steps:
+    for at, step in enumerate(steps):
         try:
             # A text has indexes too, and an integer index of a dict is no key.
             if (isinstance(value, dict) and isinstance(step, str)) or (
@@ -125,8 +137,36 @@ def _read_plain(value: Any, steps: tuple[str | int, ...]) -> Any:
                 continue
         except (KeyError, IndexError):
             pass
-        raise PathNotFoundError(f"No results for path at {step!r}")
+        raise _StepNotFoundError(value, steps, at)
     return value
+
+
+def _nothing_at(value: Any, steps: tuple[str | int, ...], at: int) -> str:
+    """Why the step at ``at`` leads nowhere from ``value``, in the words of Flink's JSON library."""
+    step = steps[at]
+    if isinstance(step, int):
+        if isinstance(value, list):
+            return f"No results for path: {_written(steps)}"
+        context = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return f"Filter: [{step}] can only be applied to arrays. Current context is: {context}"
+    if isinstance(value, dict):
+        what = "No results for path:" if at == len(steps) - 1 else "Missing property in path"
+        return f"{what} {_written(steps[: at + 1])}"
+    found = _JAVA_NAMES.get(type(value), "null")
+    return f"Expected to find an object with property ['{step}'] in path {_written(steps[:at])} but found '{found}'."
+
+
+_JAVA_NAMES: Final = {
+    list: "java.util.ArrayList",
+    str: "java.lang.String",
+    bool: "java.lang.Boolean",
+    int: "java.lang.Integer",
+    float: "java.lang.Double",
+}
+
+
+def _written(steps: tuple[str | int, ...]) -> str:
+    return "$" + "".join(f"['{step}']" if isinstance(step, str) else f"[{step}]" for step in steps)
 
 
 def _walk(root: Any, value: Any, steps: tuple[Step, ...], at: int, sure: bool) -> Iterator[Any]:
