@@ -1,6 +1,6 @@
 """FlowSQL's file reader against the bare pyarrow reader of the same file and columns.
 
-    PYTHONPATH=grammar:connectors python benchmarks/micro/csv_reader.py DIR [--format csv|json|parquet] [--runs 5]
+    PYTHONPATH=grammar:connectors python benchmarks/micro/scan.py DIR [--format csv|json|parquet] [--runs 5]
 
 DIR holds one Nexmark file ``events/part-00000.<format>``. Both read it on one thread, whole, several times in turn;
 printed are the best rates in million rows a second (wall clock, processor time) and the ratio of the processor times.
