@@ -15,7 +15,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, InternalError
 from flowsql_core.eval.columns import values_and_validity
 from flowsql_core.eval.nested import nested_equal
-from flowsql_core.expr import Case, Expr, Literal
+from flowsql_core.expr import Call, Case, Expr, Literal
 from flowsql_core.functions.registry import (
     CUSTOM,
     NOT_NULL,
@@ -157,8 +157,22 @@ def _check_equality(args: Sequence[Expr], span: Span | None) -> None:
             )
 
 
+def _rewrite_row_equality(args: tuple[Expr, ...], span: Span | None) -> Expr | None:
+    """``ROW(a, b) = ROW(c, d)`` is ``a = c AND b = d``: NULL fields make it NULL; other rows are compared whole."""
+    a, b = args
+    if not (isinstance(a, Call) and isinstance(b, Call) and a.function == b.function == "ROW"):
+        return None
+    if len(a.args) != len(b.args):
+        return None
+    pairs = [resolve_call("=", pair, (), span) for pair in zip(a.args, b.args, strict=True)]
+    made = pairs[0]
+    for pair in pairs[1:]:
+        made = resolve_call("AND", (made, pair), (), span)
+    return made
+
+
 @scalar("=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
-        check=_check_equality, spark="({0} = {1})")  # fmt: skip
+        check=_check_equality, rewrite=_rewrite_row_equality, spark="({0} = {1})")  # fmt: skip
 def equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both are equal; NULL when one is NULL."""
     if _nested(call):
@@ -291,7 +305,11 @@ def _rewrite_if(args: tuple[Expr, ...], span: Span | None) -> Expr:
 
 
 def _check_if(args: Sequence[Expr], span: Span | None) -> None:
-    if common_type([args[1].type, args[2].type]) is None or not isinstance(args[0].type, t.BooleanType):
+    if (
+        common_type([args[1].type, args[2].type]) is None
+        or not isinstance(args[0].type, t.BooleanType)
+        or any(t.is_nested(arg.type) for arg in args[1:])
+    ):
         shown = ", ".join(f"<{summary(arg.type)}>" for arg in args)
         raise BindError(
             "argument-types",

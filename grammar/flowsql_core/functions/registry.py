@@ -79,8 +79,8 @@ Kernel = Callable[..., Any]
 #: Derives the result type where a signature cannot say it, from arguments and options; None: they do not fit. The
 #: nullability counts when the null rule is ``CUSTOM``.
 ResultRule = Callable[[Sequence[Expr], dict[str, Any]], t.LogicalType | None]
-#: Makes the expression of a matched call itself (NULLIF is a CASE).
-Rewrite = Callable[[tuple[Expr, ...], Span | None], Expr]
+#: Makes the expression of a matched call itself (NULLIF is a CASE); None: the call stays one.
+Rewrite = Callable[[tuple[Expr, ...], Span | None], Expr | None]
 
 
 @record
@@ -145,7 +145,7 @@ def scalar(
         costly: lazily evaluated inside AND, OR and CASE.
         returns: derives the result type instead of the signature.
         coerce: casts arguments beyond what the signature says.
-        rewrite: makes another expression instead of a call.
+        rewrite: makes another expression instead of a call, or None.
         check: refuses matched arguments with a BindError of its own.
         aliases: other names.
         spark: Spark SQL form, see ``spark_form``, or why there is none; None: FlowSQL's kernel runs there.
@@ -248,7 +248,9 @@ def _try_overload(
     if definition.check is not None:
         definition.check(args, span)
     if definition.rewrite is not None:
-        return definition.rewrite(args, span)
+        made = definition.rewrite(args, span)
+        if made is not None:
+            return made
     cast = tuple(implicit_cast(arg, type_) for arg, type_ in zip(args, wanted, strict=True))
     if definition.returns is not None:
         derived = definition.returns(cast, by_option)
