@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from flowsql_core.eval.compile import compile_projections
@@ -103,10 +103,17 @@ CASES: dict[str, Expr] = {
     "ts::DATE": resolve_cast(TS, t.DATE, False),
 }
 
+#: Flink counts the fields of moments before 1970 backwards from the next midnight; DuckDB does not.
+SINCE_1970 = {"year(ts)", "minute(ts)"}
+_EPOCH = datetime.datetime(1970, 1, 1)
+
 
 @pytest.mark.parametrize("sql", CASES)
 @given(rows=ROWS)
 def test_agrees_with_duckdb(sql: str, rows: list[tuple[Any, ...]]) -> None:
+    if sql in SINCE_1970:
+        rows = [row for row in rows if row[5] is None or row[5] >= _EPOCH]
+        assume(rows)
     columns = [pa.array(column, to_arrow(type_)) for column, type_ in zip(zip(*rows, strict=True), TYPES, strict=True)]
     expr = CASES[sql]
     ours = compile_projections([expr], EvalContext())(columns, len(rows))[0].to_pylist()

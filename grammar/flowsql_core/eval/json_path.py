@@ -8,12 +8,12 @@ Source: the grammar of Jayway JsonPath, which Flink documents for these function
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
+from flowsql_core.eval.json_document import json_text
 from flowsql_core.eval.json_filter import Filter, parse_filter
 from flowsql_core.eval.json_functions import PATH_FUNCTIONS
 from flowsql_core.record import record
@@ -147,7 +147,7 @@ def _nothing_at(value: Any, steps: tuple[str | int, ...], at: int) -> str:
     if isinstance(step, int):
         if isinstance(value, list):
             return f"No results for path: {_written(steps)}"
-        context = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        context = value if isinstance(value, str) else json_text(value)
         return f"Filter: [{step}] can only be applied to arrays. Current context is: {context}"
     if isinstance(value, dict):
         what = "No results for path:" if at == len(steps) - 1 else "Missing property in path"

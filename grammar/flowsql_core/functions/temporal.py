@@ -164,10 +164,11 @@ def extract_interval(call: Invocation, interval: Any) -> Any:
     return make_array(made, valid, pa.int64())
 
 
-def _split(values: Int64s, type_: t.LogicalType, zone: str) -> tuple[Int64s, Int64s, int]:
+def _split(values: Int64s, type_: t.LogicalType, zone: str, fine: bool = False) -> tuple[Int64s, Int64s, int]:
     """Epoch days, units since midnight, units per second; of the zone's wall clock.
 
     Flink divides as Java does: before 1970 the day is the next midnight's, and the clock counts backwards from it.
+    It divides whole milliseconds, which its timestamps round down; ``fine`` keeps what is below them.
     """
     match type_:
         case t.DateType():
@@ -177,12 +178,14 @@ def _split(values: Int64s, type_: t.LogicalType, zone: str) -> tuple[Int64s, Int
     per_second = UNITS_PER_SECOND[to_arrow(type_).unit]
     if isinstance(type_, t.TimestampLtzType):
         values = utc_to_local(values, per_second, zone)
+    if per_second > 1000 and not fine:
+        values, per_second = values // (per_second // 1000), 1000
     days = _truncated(values, 86_400 * per_second)
     return days, values - days * (86_400 * per_second), per_second
 
 
 def _part(unit: str, values: Int64s, type_: t.LogicalType, zone: str) -> Int64s:
-    days, clock, per_second = _split(values, type_, zone)
+    days, clock, per_second = _split(values, type_, zone, unit in ("MICROSECOND", "NANOSECOND"))
     match unit:
         case "HOUR":
             return _truncated(clock, 3600 * per_second)
