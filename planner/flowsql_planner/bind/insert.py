@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath
@@ -164,15 +164,7 @@ def avoids_cast(have: t.LogicalType, wanted: t.LogicalType) -> bool:
             t.VarBinaryType(length=m),
         ):
             return n <= m
-        case (t.ArrayType(element=a), t.ArrayType(element=b)) | (t.MultisetType(element=a), t.MultisetType(element=b)):
-            return avoids_cast(a, b)
-        case t.MapType(key=key, value=value), t.MapType(key=wanted_key, value=wanted_value):
-            return avoids_cast(key, wanted_key) and avoids_cast(value, wanted_value)
-        case t.RowType(fields=fields), t.RowType(fields=wanted_fields):
-            return len(fields) == len(wanted_fields) and all(
-                avoids_cast(a.type, b.type) for a, b in zip(fields, wanted_fields, strict=True)
-            )
-    return t.without_attribute(have).same(t.without_attribute(wanted))
+    return _every_part(have, wanted, avoids_cast)
 
 
 def sink_cast_allowed(have: t.LogicalType, wanted: t.LogicalType) -> bool:
@@ -199,13 +191,21 @@ def sink_cast_allowed(have: t.LogicalType, wanted: t.LogicalType) -> bool:
             return True
         case (t.DayTimeIntervalType(), t.DayTimeIntervalType()) | (t.NullType(), _):
             return True
+    return _every_part(have, wanted, _nested_cast_allowed)
+
+
+def _every_part(
+    have: t.LogicalType, wanted: t.LogicalType, fits: Callable[[t.LogicalType, t.LogicalType], bool]
+) -> bool:
+    """Whether all parts of two nested types of one kind fit; types of no parts must be the same."""
+    match have, wanted:
         case (t.ArrayType(element=a), t.ArrayType(element=b)) | (t.MultisetType(element=a), t.MultisetType(element=b)):
-            return _nested_cast_allowed(a, b)
+            return fits(a, b)
         case t.MapType(key=key, value=value), t.MapType(key=wanted_key, value=wanted_value):
-            return _nested_cast_allowed(key, wanted_key) and _nested_cast_allowed(value, wanted_value)
+            return fits(key, wanted_key) and fits(value, wanted_value)
         case t.RowType(fields=fields), t.RowType(fields=wanted_fields):
             return len(fields) == len(wanted_fields) and all(
-                _nested_cast_allowed(a.type, b.type) for a, b in zip(fields, wanted_fields, strict=True)
+                fits(a.type, b.type) for a, b in zip(fields, wanted_fields, strict=True)
             )
     return t.without_attribute(have).same(t.without_attribute(wanted))
 

@@ -63,20 +63,23 @@ def refer(starts, lengths, moved, refs):
     return left
 
 
+@device
+def _put(data, start, length, arena, used):
+    """Store one value behind ``used``; returns the new ``used`` and the value's reference."""
+    if length < 0:
+        return used, np.int64(0)
+    if length >= LONG:
+        store64(arena, used, length)
+        used += 8
+    copy_bytes(arena, used, data, start, length)
+    return used + length, (used << LENGTH_BITS) | min(length, LONG)
+
+
 @kernel("int64(int64[::1], int64[::1], uint8[::1], uint8[::1], int64, int64[::1])")
 def append(starts, lengths, data, arena, used, refs):
     """Store each value; a negative length stores nothing and gives 0. Returns the new ``used``."""
     for i in range(len(starts)):
-        length = lengths[i]
-        if length < 0:
-            refs[i] = 0
-            continue
-        if length >= LONG:
-            store64(arena, used, length)
-            used += 8
-        copy_bytes(arena, used, data, starts[i], length)
-        refs[i] = (used << LENGTH_BITS) | min(length, LONG)
-        used += length
+        used, refs[i] = _put(data, starts[i], lengths[i], arena, used)
     return used
 
 
@@ -85,16 +88,7 @@ def append_rows(rows, starts, lengths, data, arena, used, refs):
     """:func:`append` for values ``rows`` of a column. Returns the new ``used``."""
     for i in range(len(rows)):
         row = rows[i]
-        length = lengths[row]
-        if length < 0:
-            refs[i] = 0
-            continue
-        if length >= LONG:
-            store64(arena, used, length)
-            used += 8
-        copy_bytes(arena, used, data, starts[row], length)
-        refs[i] = (used << LENGTH_BITS) | min(length, LONG)
-        used += length
+        used, refs[i] = _put(data, starts[row], lengths[row], arena, used)
     return used
 
 
