@@ -6,7 +6,6 @@ The values themselves stand in ``datagen_fields``. Source: Flink manual, "DataGe
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -21,6 +20,7 @@ from flowsql_connectors.options import (
     parse_natural,
     parse_positive,
 )
+from flowsql_connectors.spi.alarm import ALARM
 from flowsql_connectors.spi.source import (
     ReaderContext,
     ReadStatus,
@@ -78,7 +78,6 @@ class DatagenReader(SourceReader):
         self._started_ms: int | None = None
         self._made = 0
         self._no_more = False
-        self._timer: threading.Timer | None = None
 
     def add_splits(self, splits: list[Split]) -> None:
         """Take over progressions."""
@@ -123,18 +122,11 @@ class DatagenReader(SourceReader):
 
     def wake_when_available(self, wake: Callable[[], None]) -> None:
         """Wake after a short pause: the rate will allow a row soon."""
-        self._timer = threading.Timer(_PAUSE_S, wake)
-        self._timer.daemon = True
-        self._timer.start()
+        ALARM.after(_PAUSE_S, wake)
 
     def snapshot(self) -> list[Split]:
         """The progressions at their next rows."""
         return list(self._splits)
-
-    def close(self) -> None:
-        """Forget a pending wake-up."""
-        if self._timer is not None:
-            self._timer.cancel()
 
 
 class DatagenSource(TableSource):

@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -143,3 +144,19 @@ def test_progress_is_told_on_a_terminal(tmp_path: Path) -> None:
         process.wait(WAIT_S)
         os.close(ours)
     assert process.returncode == 130
+
+
+def test_an_interrupt_that_another_thread_catches_ends_the_wait() -> None:
+    """The kernel may hand SIGINT to any thread; the main thread's wait must not sleep through it."""
+    result = session(1, ENDLESS, HOLE).execute_sql("INSERT INTO hole SELECT a FROM endless")
+
+    def interrupt_myself() -> None:
+        time.sleep(0.3)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    catcher = threading.Thread(target=interrupt_myself)
+    catcher.start()
+    with pytest.raises(KeyboardInterrupt):
+        result.wait(20_000)
+    catcher.join()
+    result.cancel()

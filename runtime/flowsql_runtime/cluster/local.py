@@ -8,6 +8,7 @@ import random
 import secrets
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,6 +31,10 @@ logger = logging.getLogger(__name__)
 
 #: An Arrow pipeline beside a pure-Python thread starves at the interpreter's default of 5 ms.
 SWITCH_INTERVAL_S = 1e-4
+
+#: A waiting thread looks up so often. The kernel may hand a signal to any thread: Ctrl-C then ends no wait of the main
+#: thread, and Python handles it there only once it runs again.
+LOOK_UP_S = 0.1
 
 
 class JobStatus(enum.Enum):
@@ -102,7 +107,7 @@ class Job:
 
     def wait(self, timeout_s: float | None = None) -> JobStatus:
         """Block until the job is over; raises its exception, or TimeoutError after ``timeout_s`` seconds."""
-        if not self._over.wait(timeout_s):
+        if not self._wait_for_end(timeout_s):
             raise TimeoutError(f"job {self.id} is {self._status.value} after {timeout_s} s")
         if self._exception is not None:
             raise self._exception
@@ -119,7 +124,14 @@ class Job:
     def cancel_and_wait(self) -> None:
         """:meth:`cancel`, then until every operator is closed."""
         self.cancel()
-        self._over.wait()
+        self._wait_for_end(None)
+
+    def _wait_for_end(self, timeout_s: float | None) -> bool:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._over.wait(LOOK_UP_S if deadline is None else min(LOOK_UP_S, deadline - time.monotonic())):
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+        return True
 
     @property
     def snapshot(self) -> JobSnapshot:
