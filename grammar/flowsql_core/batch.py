@@ -43,6 +43,11 @@ class PyObjectColumn:
         """A view of rows ``start .. start + length``."""
         return PyObjectColumn(self.values[start : start + length])
 
+    def to_pylist(self) -> list[Any]:
+        """The objects."""
+        found: list[Any] = self.values.tolist()
+        return found
+
 
 class RowSource(ABC):
     """Values by row number that are not one array: where late columns of a state select from.
@@ -330,6 +335,15 @@ class ChangelogBatch:
         return None if self.kinds is None else (self.kinds & 1).astype(np.bool_)
 
     @property
+    def holds_objects(self) -> bool:
+        """Whether any column holds Python objects; late columns stay late."""
+        columns = self.columns
+        if not isinstance(columns, LateColumns):
+            return any(isinstance(column, PyObjectColumn) for column in columns)
+        origins = (columns.origin(index) or (columns.entry(index),) for index in range(len(columns)))
+        return any(isinstance(origin[0], PyObjectColumn) for origin in origins)
+
+    @property
     def nbytes(self) -> int:
         """Approximate size of the referenced rows in bytes."""
         total = 0 if self.kinds is None else self.num_rows
@@ -364,9 +378,13 @@ def concat_batches(batches: Iterable[ChangelogBatch]) -> ChangelogBatch:
             [np.zeros(part.num_rows, dtype=np.uint8) if part.kinds is None else part.kinds for part in parts]
         )
     times = None
-    if all(part.row_times is not None for part in parts):
-        times = _concat_times([part.row_times for part in parts if part.row_times is not None])
+    if any(part.row_times is not None for part in parts):
+        times = _concat_times([part.row_times or _no_times(part.num_rows) for part in parts])
     return ChangelogBatch(tuple(columns), n, kinds, times, _concat_tracks(parts))
+
+
+def _no_times(num_rows: int) -> RowTimes:
+    return RowTimes(np.full(num_rows, MIN_WATERMARK, np.int64), np.zeros(num_rows, np.bool_))
 
 
 def _concat_times(times: list[RowTimes]) -> RowTimes:

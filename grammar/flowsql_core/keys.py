@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
+from flowsql_core.batch import PyObjectColumn
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.eval.columns import validity, values_and_validity
 from flowsql_core.record import record
@@ -134,7 +135,7 @@ def key_hash64(columns: Sequence[Any], num_rows: int | None = None) -> UInt64s:
     """XXH64 of each row's canonical key bytes, uint64 (n,).
 
     Args:
-        columns: Arrow arrays of one length; any order-less scalar type or ROW.
+        columns: Arrow arrays of one length; any order-less scalar type or ROW. Or columns of Python objects.
         num_rows: needed only when there is no column.
 
     Raises:
@@ -145,7 +146,7 @@ def key_hash64(columns: Sequence[Any], num_rows: int | None = None) -> UInt64s:
     from flowsql_core.kernels.views import for_kernel
 
     n = len(columns[0]) if columns else (num_rows or 0)
-    flat = [(part, array.type) for array in columns for part in key_columns(array)]
+    flat = [(part, array.type) for array in map(_arrow_keys, columns) for part in key_columns(array)]
     masks = null_masks([part.valid for part, _ in flat], n)
     out = np.empty(n, np.uint64)
     pieces: list[UInt64s | BytesColumn] = []
@@ -185,6 +186,15 @@ def key_hash64(columns: Sequence[Any], num_rows: int | None = None) -> UInt64s:
         kernels.append_words(buffer, at, masks[rows].reshape(-1, 1))
     kernels.xxh64_rows(buffer, starts, out)
     return out
+
+
+def _arrow_keys(column: Any) -> Any:
+    if not isinstance(column, PyObjectColumn):
+        return column
+    # Jobs without Python objects do not load what encodes them.
+    from flowsql_core.stream.keys import encoded_keys
+
+    return encoded_keys(column.values)
 
 
 def null_masks(validities: Sequence[Bools | None], n: int) -> UInt64s:

@@ -44,13 +44,18 @@ class SingleChannelSelector:
 
 
 class BroadcastSelector:
-    """BROADCAST: all rows to all channels, by reference."""
+    """BROADCAST: all rows to all channels, by reference; of Python objects each channel but one gets copies."""
 
     def __init__(self, channels: int) -> None:
         self._channels = channels
 
     def select(self, batch: ChangelogBatch) -> Parts:
         """The same batch for everyone."""
+        if batch.holds_objects and self._channels > 1:
+            # Loaded by jobs of DataStreams only.
+            from flowsql_runtime.stream.copies import copied_batch
+
+            return [batch, *(copied_batch(batch) for _ in range(self._channels - 1))]
         return [batch] * self._channels
 
 

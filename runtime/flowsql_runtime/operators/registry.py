@@ -21,9 +21,10 @@ _PACKAGE: Final = "flowsql_runtime.operators."
 
 @record
 class OperatorClass:
-    """``module:Class`` below ``flowsql_runtime.operators``; ``stateful`` ones get state, a ``source`` has no inputs."""
+    """``module:Class`` below ``package``; ``stateful`` ones get state, a ``source`` has no inputs."""
 
     path: str
+    package: str = _PACKAGE
     stateful: bool = False
     source: bool = False
 
@@ -54,10 +55,17 @@ def operator_class(spec: specs.OperatorSpec) -> OperatorClass:
     """The entry for a spec; NotSupportedYetError for one that nothing runs."""
     if isinstance(spec, specs.ExtensionSpec):
         return OperatorClass("", stateful=spec.kind == EXTENSION_KEYED, source=spec.kind == EXTENSION_SOURCE)
-    found = _CLASSES.get(type(spec))
+    found = _CLASSES.get(type(spec)) or _stream_class(spec)
     if found is None:
         raise NotSupportedYetError(f"the operator {type(spec).__name__.removesuffix('Spec')}")
     return found
+
+
+def _stream_class(spec: specs.OperatorSpec) -> OperatorClass | None:
+    # Loaded by jobs of DataStreams only.
+    from flowsql_runtime.stream.registry import CLASSES
+
+    return CLASSES.get(type(spec))
 
 
 def is_source(spec: specs.OperatorSpec) -> bool:
@@ -71,9 +79,10 @@ def make_operator(spec: specs.OperatorSpec, resources: Mapping[str, Any]) -> Ope
         path = spec.resource
         made = resources[spec.resource](spec)
     else:
-        path = operator_class(spec).path
+        found = operator_class(spec)
+        path = found.path
         module, _, name = path.partition(":")
-        made = getattr(import_module(_PACKAGE + module), name)(spec)
+        made = getattr(import_module(found.package + module), name)(spec)
     if not isinstance(made, Operator):
         raise InternalError(f"{path} is not an operator")
     return made

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
-
-import numpy as np
 
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
 from flowsql_core.element import MAX_WATERMARK, LatencyMarker, Watermark, WatermarkStatus
@@ -103,26 +100,13 @@ class ChainingOutput:
 
 
 class CopyingChainingOutput(ChainingOutput):
-    """``pipeline.object-reuse=false``: Python objects are copied before they are handed on; Arrow data never is."""
+    """``pipeline.object-reuse=false``: where a batch has several consumers, each gets Python objects of its own.
+
+    A lone consumer needs no copy: operators hand over what nobody else holds (``stream/copies.py``). Arrow data is
+    never copied.
+    """
 
     __slots__ = ()
-
-    def collect(self, batch: ChangelogBatch) -> None:
-        """Rows for the next operator, objects copied deeply."""
-        for column in batch.columns:
-            if type(column) is PyObjectColumn:
-                batch = batch.with_columns([_copied(column) for column in batch.columns])
-                break
-        ChainingOutput.collect(self, batch)
-
-
-def _copied(column: Any) -> Any:
-    if not isinstance(column, PyObjectColumn):
-        return column
-    values = np.empty(len(column), dtype=object)
-    for index, value in enumerate(column.values):  # objects of a program: row by row by nature
-        values[index] = copy.deepcopy(value)
-    return PyObjectColumn(values)
 
 
 class OperatorOutput:
@@ -228,6 +212,24 @@ class BroadcastingOutputCollector:
     def wants_more(self) -> bool:
         """Whether any still takes rows."""
         return any(target.wants_more() for target in self._targets)
+
+
+class CopyingOutputCollector(BroadcastingOutputCollector):
+    """The same without object reuse: each consumer gets Python objects of its own, the last one the originals."""
+
+    __slots__ = ()
+
+    def collect(self, batch: ChangelogBatch) -> None:
+        """To each."""
+        # Loaded by jobs of DataStreams only.
+        from flowsql_runtime.stream.copies import copied_batch
+
+        if not batch.holds_objects:
+            super().collect(batch)
+            return
+        for target in self._targets[:-1]:
+            target.collect(copied_batch(batch))
+        self._targets[-1].collect(batch)
 
 
 class FreezingOutput(OperatorOutput):
@@ -353,5 +355,7 @@ class OperatorChain:
 def _joined(targets: Iterable[Target]) -> Target | None:
     found = tuple(targets)
     if len(found) > 1:
-        return BroadcastingOutputCollector(found)
+        # Writers say nothing about reuse; a plain chaining output says that the program promised not to change objects.
+        reuse = any(type(target) is ChainingOutput for target in found)
+        return BroadcastingOutputCollector(found) if reuse else CopyingOutputCollector(found)
     return found[0] if found else None

@@ -1,0 +1,1 @@
+"""What user functions of DataStreams see: base classes, state, time, windows. Behaviour stands in the runtime."""

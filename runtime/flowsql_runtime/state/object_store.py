@@ -1,0 +1,122 @@
+"""Python objects by key: what the row-wise state of user functions stands on.
+
+A slot is a key token (``flowsql_core.stream.keys``), or the pair of token and namespace (a window). A snapshot holds
+one row a key group: the canonical bytes of one of its keys, which name the group, and all entries of the group pickled.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import pyarrow as pa
+
+from flowsql_core.errors import ExecutionError
+from flowsql_core.keys import key_groups
+from flowsql_core.stream.keys import token_bytes
+from flowsql_runtime.state.backend import KeyedStateBackend
+from flowsql_runtime.state.key_index import KeyIndex
+
+_KEY: Final = "k0"
+_ENTRIES: Final = "entries"
+#: What an entry is taken for where somebody counts bytes: nobody measures Python objects row by row.
+ENTRY_BYTES: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyBytes:
+    """What the backend asks of the index behind a store: here keys are one binary column."""
+
+    types: tuple[Any, ...] = (pa.binary(),)
+
+
+def register_objects(backend: KeyedStateBackend, name: str, store: Any) -> None:
+    """Make a store part of the operator's snapshots, filled if it was restored."""
+    backend.register(name, store, cast(KeyIndex, _KeyBytes()))
+
+
+class ObjectStore:
+    """Slot -> object; ``entries`` is open to the handles that read and write it.
+
+    Args:
+        name: for messages.
+        max_parallelism: number of key groups.
+        namespaced: slots are pairs.
+        cleaned: what a snapshot keeps of an object, None for nothing; default: all.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        max_parallelism: int,
+        namespaced: bool = False,
+        cleaned: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.entries: dict[Any, Any] = {}
+        self._max_parallelism = max_parallelism
+        self._namespaced = namespaced
+        self._cleaned = cleaned
+
+    @property
+    def nbytes(self) -> int:
+        """An estimate."""
+        return ENTRY_BYTES * len(self.entries)
+
+    def save(self) -> Any:
+        """A table of one row a key group."""
+        items: Iterable[tuple[Any, Any]] = self.entries.items()
+        if self._cleaned is not None:
+            kept = ((slot, self._cleaned(value)) for slot, value in items)
+            items = [(slot, value) for slot, value in kept if value is not None]
+        if self._namespaced:
+            return packed(self.name, ((item[0][0], item) for item in items), self._max_parallelism)
+        return packed(self.name, ((item[0], item) for item in items), self._max_parallelism)
+
+    def load(self, table: Any) -> None:
+        """Insert what saved tables hold."""
+        self.entries.update(unpacked(table))
+
+
+def packed(name: str, items: Iterable[tuple[Any, Any]], max_parallelism: int) -> Any:
+    """A table of (key token, anything) pairs, one row a key group; the anythings keep their order.
+
+    Raises:
+        ExecutionError: an object cannot be pickled.
+    """
+    pairs = list(items)
+    keys = pa.array([token_bytes(token) for token, _ in pairs], pa.binary())
+    by_group: dict[int, tuple[int, list[Any]]] = {}
+    for row, (group, (_, item)) in enumerate(zip(key_groups([keys], max_parallelism).tolist(), pairs, strict=True)):
+        by_group.setdefault(group, (row, []))[1].append(item)
+    return pa.table(
+        {
+            _KEY: keys.take(pa.array([row for row, _ in by_group.values()], pa.int64())),
+            _ENTRIES: pa.array([_pickled(name, found) for _, found in by_group.values()], pa.large_binary()),
+        }
+    )
+
+
+def unpacked(table: Any) -> Iterator[Any]:
+    """The anythings of saved tables."""
+    for blob in table.column(_ENTRIES):
+        yield from pickle.loads(blob.as_buffer())
+
+
+def _pickled(name: str, items: list[Any]) -> bytes:
+    try:
+        return pickle.dumps(items, protocol=5)
+    except Exception:  # pickle raises many kinds; functions and local classes need more
+        import cloudpickle
+
+        try:
+            found: bytes = cloudpickle.dumps(items)
+        except Exception as error:
+            raise ExecutionError(
+                "state-not-serializable",
+                f"the state '{name}' cannot be saved: {type(error).__name__}: {error}",
+                hint="keep plain values in state",
+            ) from error
+        return found

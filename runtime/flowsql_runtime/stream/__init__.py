@@ -1,0 +1,1 @@
+"""Operators of DataStreams: user functions over Python objects, row by row."""

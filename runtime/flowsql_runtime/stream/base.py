@@ -1,0 +1,166 @@
+"""What operators over Python objects have in common: rows between watermarks, emitted objects, the user's function."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Generic, NoReturn, TypeVar
+
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.config import OBJECT_REUSE, Configuration
+from flowsql_core.graph.specs import OperatorSpec
+from flowsql_core.graph.stream_specs import KEY, VALUE
+from flowsql_core.stream.functions import RuntimeContext
+from flowsql_core.stream.keys import key_tokens
+from flowsql_core.stream.timer import TimeDomain
+from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext
+from flowsql_runtime.state.api import NO_SLOT, Cell, ObjectStates
+from flowsql_runtime.stream.context import KeyedContext, StreamRuntimeContext
+from flowsql_runtime.stream.copies import user_copy
+from flowsql_runtime.stream.emitter import Emitter, times_of
+from flowsql_runtime.stream.failure import user_failure
+from flowsql_runtime.stream.timers import TimeKeeper
+
+S = TypeVar("S", bound=OperatorSpec)
+
+#: Rows of a batch as lists: values, keys, key tokens (both empty without keys), timestamps.
+Rows = tuple[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[int]]
+
+
+class UserFunction:
+    """A subtask's own copy of a function object, opened and closed once."""
+
+    def __init__(self, ctx: OperatorContext, resource: str) -> None:
+        self.object = user_copy(ctx.resources[resource])
+        self._opened = False
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Call its ``open``, if it has one."""
+        self._opened = True
+        self._call("open", runtime_context)
+
+    def close(self) -> None:
+        """Call its ``close``, if it has one and was opened."""
+        if self._opened:
+            self._opened = False
+            self._call("close")
+
+    def method(self, name: str) -> Any:
+        """A method; a plain callable is its own."""
+        return getattr(self.object, name, self.object)
+
+    def fail(self, error: Exception, method: str, *about: Any) -> NoReturn:
+        """Raise the error of the job for what the function raised; ``about``: the element, and its key."""
+        raise user_failure(error, self.object, method, *about)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        called = getattr(self.object, name, None)
+        if called is None:
+            return
+        try:
+            called(*arguments)
+        except Exception as error:
+            self.fail(error, name)
+
+
+class ObjectOperator(Operator[S], Generic[S]):
+    """Base: hands rows to :meth:`process_rows` between the watermarks of a batch, so that time stands as in Flink.
+
+    In     batches of objects (``flowsql_core.graph.stream_specs``).
+    Out    objects in the order in which they were emitted, watermarks behind what was emitted before them.
+    """
+
+    #: Whether rows come with keys.
+    keyed = False
+    #: Whether slots are pairs of key and window.
+    namespaced = False
+
+    def open(self, ctx: OperatorContext) -> None:
+        """Make what every function needs."""
+        reuse = Configuration(values=dict(ctx.parameters)).get(OBJECT_REUSE)
+        self.emitter = Emitter(self.output, reuse)
+        self.time = TimeKeeper(ctx, self.current_watermark, self.keyed, self.namespaced)
+
+    # -- rows and time
+
+    def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
+        """Rows and watermarks in their order."""
+        track = self.advance_track(input_index, batch.track)
+        rows = self._rows(batch)
+        start = 0
+        if track is not None:
+            for offset, level_ms in zip(track.offsets.tolist(), track.wm_ms.tolist(), strict=True):
+                if offset > start:
+                    self.process_rows(input_index, _part(rows, start, offset))
+                    start = offset
+                self.advance_time(level_ms)
+                self.emitter.watermark(level_ms)
+        if start == 0:
+            self.process_rows(input_index, rows)
+        elif start < batch.num_rows:
+            self.process_rows(input_index, _part(rows, start, batch.num_rows))
+        self.emitter.flush()
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        """A watermark between batches; the base hands it on afterwards."""
+        self.advance_time(watermark_ms)
+        self.emitter.flush()
+
+    def _rows(self, batch: ChangelogBatch) -> Rows:
+        values = batch.columns[VALUE].values.tolist()
+        if not self.keyed:
+            return values, (), (), times_of(batch)
+        keys = batch.columns[KEY].values.tolist()
+        return values, keys, key_tokens(keys), times_of(batch)
+
+    @abstractmethod
+    def process_rows(self, input_index: int, rows: Rows) -> None:
+        """Rows between two watermarks; what they emit goes to ``emitter``."""
+
+    def advance_time(self, watermark_ms: int) -> None:
+        """The watermark rises: timers fire here."""
+        self.time.watermark_ms = watermark_ms
+
+
+class KeyedObjectOperator(ObjectOperator[S], Generic[S]):
+    """Base of those with state and timers of the current key.
+
+    State  objects by name and key; timers of both domains.
+    """
+
+    keyed = True
+
+    def open(self, ctx: OperatorContext) -> None:
+        """Make state and timers."""
+        super().open(ctx)
+        self.cell: Cell = [NO_SLOT]
+        self.states = ObjectStates(ctx.state, "key", self.cell, ctx.clock)
+        self.runtime_context = StreamRuntimeContext(ctx, self.states)
+        self.context = KeyedContext(self.time, self.cell)
+
+    def initialize_state(self, snapshot: Any) -> None:
+        """Restored processing-time timers need their alarm."""
+        self.time.arm()
+
+    def advance_time(self, watermark_ms: int) -> None:
+        """The event-time timers that the watermark reached, in order of time."""
+        self.time.watermark_ms = watermark_ms
+        if self.time.event.next_ms is None:
+            return
+        for time_ms, slot, key in self.time.event.due(watermark_ms):
+            self.fire(TimeDomain.EVENT_TIME, time_ms, slot, key)
+
+    def on_processing_timers(self, times_ms: Int64s, slots: Int64s) -> None:
+        """The alarm: processing-time timers that the clock reached, in order of time."""
+        for time_ms, slot, key in self.time.due_by_clock():
+            self.fire(TimeDomain.PROCESSING_TIME, time_ms, slot, key)
+        self.emitter.flush()
+
+    @abstractmethod
+    def fire(self, domain: TimeDomain, time_ms: int, slot: Any, key: Any) -> None:
+        """One timer."""
+
+
+def _part(rows: Rows, start: int, stop: int) -> Rows:
+    values, keys, tokens, times = rows
+    return values[start:stop], keys[start:stop], tokens[start:stop], times[start:stop]

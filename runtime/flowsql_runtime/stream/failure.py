@@ -1,0 +1,62 @@
+"""What a failed user function looks like: its exception first, then where in the user's code, and the element."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any, Final
+
+import flowsql_core
+import flowsql_runtime
+from flowsql_core.errors import ExecutionError, FlowSqlError, shortened
+
+MAX_VALUE: Final = 200
+MAX_FRAMES: Final = 5
+_OURS: Final = tuple(str(Path(package.__path__[0])) for package in (flowsql_core, flowsql_runtime))
+_NOTHING: Final = object()
+
+
+def user_failure(
+    error: Exception, function: Any, method: str, element: Any = _NOTHING, key: Any = _NOTHING
+) -> FlowSqlError:
+    """The error of the job for an exception out of a user's function.
+
+    Args:
+        error: what the function raised; an error of ours passes unchanged.
+        function: the object, or the plain function.
+        method: what was called, e.g. ``process_element``.
+        element: what it was called with.
+        key: of the element, on keyed streams.
+    """
+    if isinstance(error, FlowSqlError):
+        return error
+    made = ExecutionError("user-function", f"{type(error).__name__}: {error}")
+    lines = [f"in {function_name(function, method)}"]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_OURS) and not frame.filename.startswith("<frozen")
+    ]
+    for frame in frames[-MAX_FRAMES:]:
+        code = f": {frame.line}" if frame.line else ""
+        lines.append(f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}{code}')
+    if element is not _NOTHING:
+        lines.append(f"element: {_shown(element)}")
+    if key is not _NOTHING:
+        lines.append(f"key: {_shown(key)}")
+    made.details = tuple(lines)
+    made.__cause__ = error
+    return made
+
+
+def function_name(function: Any, method: str) -> str:
+    """``Class.method`` of an object, the name of a plain function."""
+    named = getattr(function, "__qualname__", None)
+    return str(named) if named is not None else f"{type(function).__qualname__}.{method}"
+
+
+def _shown(value: Any) -> str:
+    try:
+        return shortened(repr(value), MAX_VALUE)
+    except Exception as error:  # a repr of the user's may fail as well
+        return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
