@@ -39,10 +39,19 @@ _BUILT_IN: Final[dict[str, Connector]] = {
     "print": Connector(sink="flowsql_connectors.print:PrintSinkFactory"),
 }
 
+#: Connectors of tables that a program makes without a WITH clause: nobody is told to name them.
+_INTERNAL: Final[dict[str, Connector]] = {
+    "arrow": Connector(source="flowsql_connectors.inline:InlineSourceFactory"),
+    "datastream": Connector(
+        source="flowsql_connectors.datastream:StreamSourceFactory", sink="flowsql_connectors.datastream:StreamSinkFactory"
+    ),
+    "python-input-format": Connector(source="flowsql_connectors.inline:InlineSourceFactory"),
+}
+
 #: Connectors of Flink's own distribution that FlowSQL knows by name and does not have yet.
 _KNOWN_ELSEWHERE: Final = frozenset(
     {"kafka", "upsert-kafka", "jdbc", "elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb", "mysql-cdc",
-     "postgres-cdc", "socket", "python-input-format"}
+     "postgres-cdc", "socket"}
 )  # fmt: skip
 
 
@@ -114,6 +123,8 @@ def _identifier(table: TableSpec) -> str:
 def _find(identifier: str) -> Connector:
     if identifier in _BUILT_IN:
         return _BUILT_IN[identifier]
+    if identifier in _INTERNAL:
+        return _INTERNAL[identifier]
     for point in _offered():
         if point.name == identifier:
             connector = point.load()

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from flowsql.configuration import file_configuration
 from flowsql.table.config import TableConfig
+from flowsql.table.environment_objects import CatalogObjects
 from flowsql.table.execute import StatementExecutor
 from flowsql_core.config import Configuration
-from flowsql_core.errors import FlowSqlError
+from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.span import Source
 
 if TYPE_CHECKING:
+    from flowsql.table.compiled_plan import CompiledPlan
+    from flowsql.table.plan_reference import PlanReference
     from flowsql.table.result import TableResult
     from flowsql.table.settings import EnvironmentSettings
     from flowsql.table.statement_set import StatementSet
     from flowsql.table.table import Table
+    from flowsql.table.table_descriptor import TableDescriptor
+    from flowsql_core.types.logical import LogicalType, Schema
+    from flowsql_grammar import ast
     from flowsql_grammar.ast.statement import Statement
+    from flowsql_planner.bind import operations as op
     from flowsql_planner.catalog.store import CatalogStore
 
+#: Numbers behind ``UnnamedTable$``, of all environments of a process, as in Flink.
+_UNNAMED = itertools.count()
 
-class TableEnvironment:
+
+class TableEnvironment(CatalogObjects):
     """A session of SQL and Table API. Statements run one after the other; jobs they start may overlap.
 
     >>> environment = TableEnvironment.create()
@@ -35,14 +46,13 @@ class TableEnvironment:
         self.configuration = configuration
         self.catalogs = CatalogManager(_catalog_store(configuration))
         self._executor = StatementExecutor(self.catalogs, configuration)
+        self._inline: set[str] = set()
+        self._anonymous = itertools.count(1)
 
     @staticmethod
-    def create(settings: EnvironmentSettings | None = None) -> TableEnvironment:
-        """A new session: ``config.yaml`` first, the settings on top."""
-        layer = file_configuration().with_layer(
-            None if settings is None else dict(settings.get_configuration().items())
-        )
-        return TableEnvironment(layer.with_layer())
+    def create(environment_settings: EnvironmentSettings | Any = None) -> TableEnvironment:
+        """A new session: ``config.yaml`` first, the settings (or a ``Configuration`` of options) on top."""
+        return TableEnvironment(first_configuration(environment_settings))
 
     @staticmethod
     def of_configuration(configuration: Configuration) -> TableEnvironment:
@@ -53,7 +63,17 @@ class TableEnvironment:
         """The session's options."""
         return TableConfig(self.configuration)
 
-    def execute_sql(self, statement: str) -> TableResult:
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("_j_", "get_j_", "create_java_")):
+            raise AttributeError(
+                f"'{name}' does not exist: there is no JVM behind FlowSQL; functions are Python's "
+                "(create_temporary_function), and SQL reaches everything else (execute_sql)"
+            )
+        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+
+    # SQL
+
+    def execute_sql(self, stmt: str) -> TableResult:
         """Run one statement. Queries and INSERTs start a job and return at once; see :class:`TableResult`.
 
         Raises:
@@ -61,26 +81,27 @@ class TableEnvironment:
         """
         from flowsql_grammar import parse_statement
 
-        source = Source(statement)
+        source = Source(stmt)
         return self.execute(parse_statement(source), source)
 
     def sql_query(self, query: str) -> Table:
         """A query as a :class:`Table`; nothing runs yet, but names and types are checked."""
+        from flowsql.table.paths import pinned
         from flowsql.table.table import Table
-        from flowsql_grammar import parse_statement
+        from flowsql_grammar import ast, parse_statement
 
         source = Source(query)
-        with located(source):
-            return Table(self, self._executor.bind_query(parse_statement(source), source), source)
+        statement = parse_statement(source)
+        if not isinstance(statement, ast.QueryStatement):
+            raise BindError("not-a-query", "Unsupported SQL query! sql_query() takes a query.", statement.span).within(
+                source
+            )
+        return Table(self, pinned(statement.query, self.catalogs), source)
 
-    def explain_sql(self, statement: str, *details: object) -> str:
+    def explain_sql(self, stmt: str, *extra_details: object) -> str:
         """The plans of a statement as text; details as in ``EXPLAIN``, e.g. ``ExplainDetail.CHANGELOG_MODE``."""
-        words = ", ".join(str(getattr(detail, "value", detail)) for detail in details)
-        return self.execute_sql(f"EXPLAIN {words} {statement}" if words else f"EXPLAIN PLAN FOR {statement}").text()
-
-    def create_temporary_view(self, path: str, table: Table) -> None:
-        """Give a table a name for SQL; the name may have up to three dotted parts."""
-        self._executor.create_temporary_view(path, table.source.text)
+        words = ", ".join(str(getattr(detail, "value", detail)) for detail in extra_details)
+        return self.execute_sql(f"EXPLAIN {words} {stmt}" if words else f"EXPLAIN PLAN FOR {stmt}").text()
 
     def create_statement_set(self) -> StatementSet:
         """Collect INSERTs that shall run as one job."""
@@ -88,25 +109,91 @@ class TableEnvironment:
 
         return StatementSet(self)
 
-    def list_tables(self) -> list[str]:
-        """Tables and views of the current database, sorted."""
-        return self.catalogs.object_names(self.catalogs.current_catalog, self.catalogs.current_database)
+    # Tables
 
-    def use_catalog(self, name: str) -> None:
-        """Make a catalog current."""
-        self.catalogs.use_catalog(name)
+    def from_path(self, path: str) -> Table:
+        """A table or view of the catalogs; the path may have up to three dotted parts, in back-ticks where needed."""
+        from flowsql.table.paths import split_path
 
-    def use_database(self, name: str) -> None:
-        """Make a database of the current catalog current."""
-        self.catalogs.use_database(self.catalogs.current_catalog, name)
+        return self._table_at(self.catalogs.qualify(split_path(path)).parts, f"from_path({path!r})")
 
-    def get_current_catalog(self) -> str:
-        """The name of the current catalog."""
-        return self.catalogs.current_catalog
+    def from_descriptor(self, descriptor: TableDescriptor) -> Table:
+        """The table that a descriptor describes, without a name."""
+        path = self.register_anonymous(descriptor)
+        return self._table_at(path, f"from_descriptor({descriptor.get_options().get('connector')!r})")
 
-    def get_current_database(self) -> str:
-        """The name of the current database."""
-        return self.catalogs.current_database
+    def from_elements(self, elements: Iterable[Any], schema: Any = None, verify_schema: bool = True) -> Table:
+        """Rows of Python values: tuples, lists, dicts, :class:`Row` or, with a type for ``schema``, plain values.
+
+        Args:
+            elements: the rows; all of one shape. ``row(...)`` expressions make a VALUES.
+            schema: names of columns, a ``DataTypes.ROW``, or the one type of plain values; else inferred.
+            verify_schema: whether values that the types cannot hold are refused one by one, with their row.
+
+        Raises:
+            BindError: rows of several shapes, or values that do not fit.
+        """
+        from flowsql.table.elements import elements_to_columns, expressions_to_query
+        from flowsql.table.expression import Expression
+
+        rows = list(elements)
+        if rows and all(isinstance(row, Expression) for row in rows):
+            from flowsql.table.table import Table
+
+            source = Source("from_elements(...)", "<table>")
+            return Table(self, expressions_to_query(rows, schema, source), source)
+        zone = self._executor.zone()
+        return self._from_columns("python-input-format", *elements_to_columns(rows, schema, verify_schema, zone))
+
+    def from_arrow(self, table: Any, schema: Any = None) -> Table:
+        """The rows of a ``pyarrow`` Table, RecordBatch or reader of batches; nothing is copied where types agree.
+
+        ``schema``: names of columns, or a ``DataTypes.ROW`` that the columns are cast to.
+        """
+        from flowsql.table.elements import arrow_to_columns
+
+        return self._from_columns("arrow", *arrow_to_columns(table, schema))
+
+    def from_pandas(self, pdf: Any, schema: Any = None, splits_num: int = 1) -> Table:
+        """The rows of a pandas ``DataFrame``; NaN is NULL, the index is left out.
+
+        Args:
+            pdf: the data frame.
+            schema: names of columns, types of columns, or a ``DataTypes.ROW``.
+            splits_num: into how many parts the rows are cut, for sources in parallel.
+        """
+        from flowsql.table.elements import pandas_to_columns
+
+        schema_, rows = pandas_to_columns(pdf, schema)
+        return self._from_columns("arrow", schema_, rows, splits_num)
+
+    def create_temporary_view(self, view_path: str, table_or_data_stream: Table) -> None:
+        """Give a table a name for SQL; the name may have up to three dotted parts."""
+        self._create_view(view_path, table_or_data_stream, temporary=True)
+
+    def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> bool:
+        """Keep a table as a view of its catalog. False when there is one already and that may be."""
+        return self._create_view(view_path, table, temporary=False, ignore_if_exists=ignore_if_exists)
+
+    # Compiled plans
+
+    def load_plan(self, plan_reference: PlanReference) -> CompiledPlan:
+        """A compiled plan from its file or text."""
+        from flowsql.table.compiled_plan import CompiledPlan
+
+        return CompiledPlan(self, plan_reference.read())
+
+    def compile_plan_sql(self, stmt: str) -> CompiledPlan:
+        """The compiled plan of an INSERT or a statement set."""
+        from flowsql.table.compiled_plan import CompiledPlan
+        from flowsql_grammar import parse_statement
+
+        source = Source(stmt)
+        return CompiledPlan(self, self.compile_tree(parse_statement(source), source))
+
+    def execute_plan(self, plan_reference: PlanReference) -> TableResult:
+        """``load_plan(plan_reference).execute()``."""
+        return self.load_plan(plan_reference).execute()
 
     # The road of a script: parse lazily, so that what stands before a syntax error still runs.
 
@@ -125,6 +212,94 @@ class TableEnvironment:
         """Refuse what may not stand in an initialization file: queries and changes of data."""
         with located(source):
             self._executor.check_initial(statement)
+
+    # What Tables ask: trees are bound, run and explained with the text that their places point into.
+
+    def located(self, source: Source) -> located:
+        """``with environment.located(source): ...``: errors that pass belong to this text."""
+        return located(source)
+
+    def schema_of(self, query: ast.Query, source: Source) -> Schema:
+        """Names and types of a query's answer; this is where a Table's names are checked."""
+        from flowsql_grammar import ast
+
+        with located(source):
+            return self._executor.bind_query(ast.QueryStatement(query, span=query.span), source).schema
+
+    def bind_tree(self, statement: Statement, source: Source) -> op.Operation:
+        """What a statement asks for, without doing it."""
+        with located(source):
+            return self._executor.bind(statement, source)
+
+    def explain_tree(self, statement: Statement, source: Source, *details: object) -> str:
+        """The plans of a statement as text."""
+        from flowsql_grammar import ast
+
+        words = tuple(ast.ExplainDetail(str(getattr(detail, "value", detail)).upper()) for detail in details)
+        return self.execute(ast.Explain(statement, words, span=statement.span), source).text()
+
+    def compile_tree(self, statement: Statement, source: Source) -> Any:
+        """The compiled plan of an INSERT or a statement set."""
+        with located(source):
+            return self._executor.compile(statement, source)
+
+    def execute_compiled(self, plan: Any) -> TableResult:
+        """Run a compiled plan."""
+        return self._executor.execute_compiled(plan)
+
+    def type_of(self, expression: ast.Expression, schema: Schema) -> LogicalType:
+        """The type of an expression over columns."""
+        return self._executor.type_of(expression, schema)
+
+    def require_own(self, environment: object, method: str) -> None:
+        """Refuse a table of another environment."""
+        if environment is not self:
+            raise BindError(
+                "other-environment",
+                f"{method}(): the tables belong to different TableEnvironments.",
+                hint="make both with the same environment",
+            )
+
+    def register_inline(self, name: str, function: object) -> None:
+        """Make a function object known that stands in an expression."""
+        if name not in self._inline:
+            self.create_temporary_system_function(name, function)
+            self._inline.add(name)
+
+    def name_of(self, table: Table) -> str:
+        """A name under which SQL of this session finds a table."""
+        name = f"UnnamedTable${next(_UNNAMED)}"
+        self.create_temporary_view(f"`{name}`", table)
+        return f"`{name}`"
+
+    def _next_anonymous(self) -> int:
+        return next(self._anonymous)
+
+    def _table_at(self, path: Sequence[str], text: str) -> Table:
+        from flowsql.table import syntax
+        from flowsql.table.chain import placed
+        from flowsql.table.table import Table
+        from flowsql_core.span import Span
+        from flowsql_grammar import ast
+
+        source = Source(text, "<table>")
+        query = ast.Query(syntax.select(ast.TableRef(syntax.path(*path))))
+        return Table(self, placed(query, Span(0, len(text))), source)
+
+    def _from_columns(self, connector: str, schema: Schema, rows: Any, splits: int = 1) -> Table:
+        path = self._executor.register_rows(f"*anonymous_{connector}${self._next_anonymous()}*", connector,
+                                            schema, rows, splits)  # fmt: skip
+        names = ", ".join(column.name for column in schema)
+        return self._table_at(path, f"from_{'arrow' if connector == 'arrow' else 'elements'}({names})")
+
+
+def first_configuration(settings: Any) -> Configuration:
+    """The layers that a session starts with; the uppermost is empty and takes what SET says."""
+    values: dict[str, str] = {}
+    if settings is not None:
+        options = settings.get_configuration() if hasattr(settings, "get_configuration") else settings
+        values = options.to_dict() if hasattr(options, "to_dict") else dict(options.items())
+    return file_configuration().with_layer(values).with_layer()
 
 
 def _catalog_store(configuration: Configuration) -> CatalogStore | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flowsql.configuration import set_option
@@ -13,16 +14,22 @@ from flowsql.table.result import AnswerKind, TableResult
 from flowsql.table.tableau import MAX_COLUMN_WIDTH
 from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError
+from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.span import Source
 from flowsql_core.types.logical import STRING, Column
 from flowsql_planner.bind import operations as op
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
+    from flowsql_connectors.inline import InlineRows
     from flowsql_core.graph.job import JobGraph
+    from flowsql_core.graph.spark import SparkJob
+    from flowsql_core.types.logical import LogicalType, Schema
+    from flowsql_grammar import ast
     from flowsql_grammar.ast.statement import Statement
     from flowsql_planner.catalog.manager import CatalogManager
-    from flowsql_planner.planner import Planner
+    from flowsql_planner.compiled import CompiledPlan
+    from flowsql_planner.planner import Explainable, Planner
     from flowsql_runtime.cluster.local import LocalCluster
 
 
@@ -36,14 +43,16 @@ class StatementExecutor:
         self._collected: list[op.Insert] | None = None
         #: Runs every job of the session within one memory budget; made for the first one.
         self._cluster: LocalCluster | None = None
+        #: Rows of tables that the program gave, by the id under which jobs find them.
+        self._rows: dict[str, InlineRows] = {}
 
     def execute(self, statement: Statement, source: Source) -> TableResult:
         """Run a statement."""
-        return self._run(self._bind(statement, source))
+        return self._run(self.bind(statement, source))
 
     def bind_query(self, statement: Statement, source: Source) -> op.Query:
         """Names and types of a query; BindError when the statement is something else."""
-        operation = self._bind(statement, source)
+        operation = self.bind(statement, source)
         if not isinstance(operation, op.Query):
             raise BindError("not-a-query", "Unsupported SQL query! sql_query() takes a query.", statement.span)
         return operation
@@ -60,18 +69,40 @@ class StatementExecutor:
                 "only definitions, USE, SET and RESET may stand there",
             )
 
-    def create_temporary_view(self, path: str, query: str) -> None:
-        """Register a query under a name, as CREATE TEMPORARY VIEW does."""
-        source = Source(f"CREATE TEMPORARY VIEW {path} AS {query.strip().rstrip(';')}")
-        from flowsql_grammar import parse_statement
-
-        self.execute(parse_statement(source), source)
-
-    def _bind(self, statement: Statement, source: Source) -> op.Operation:
+    def bind(self, statement: Statement, source: Source) -> op.Operation:
+        """What a statement asks for: its names and types, nothing is done."""
         from flowsql_planner.bind.context import BindContext
         from flowsql_planner.bind.statement import bind_statement
 
         return bind_statement(statement, BindContext(self._catalogs, self._with_zone(), source))
+
+    def type_of(self, expression: ast.Expression, schema: Schema) -> LogicalType:
+        """The type of an expression over columns."""
+        from flowsql_planner.bind.aggregate_calls import AggregateCollector
+        from flowsql_planner.bind.context import BindContext
+        from flowsql_planner.bind.expression import ExpressionBinder
+        from flowsql_planner.bind.scope import scope_of
+
+        context = BindContext(self._catalogs, self._with_zone())
+        collector = AggregateCollector(grouped=True)
+        return ExpressionBinder(context, scope_of(schema), "SELECT", collector).bind(expression).type
+
+    def register_rows(
+        self, name: str, connector: str, schema: Schema, rows: InlineRows, splits: int
+    ) -> tuple[str, str, str]:
+        """Rows that the program gave, as a table without a name; the path under which trees find it."""
+        from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath, TableColumn
+
+        path = ObjectPath(ANONYMOUS, ANONYMOUS, name)
+        self._rows[name] = rows
+        columns = tuple(TableColumn(column.name, column.type) for column in schema)
+        options = (("connector", connector), ("rows", name), ("row-count", str(rows.count)), ("splits", str(splits)))
+        self._catalogs.create(path, CatalogTable(columns, options, resource=name), temporary=True, replace=True)
+        return path.parts
+
+    def zone(self) -> str:
+        """The session's time zone by its name."""
+        return session_zone(self._configuration)
 
     def _run(self, operation: op.Operation) -> TableResult:
         if self._collected is not None and not isinstance(operation, op.Insert | op.EndStatementSet):
@@ -91,7 +122,7 @@ class StatementExecutor:
             case op.EndStatementSet():
                 return self._end_statement_set()
             case op.Explain(explained, details):
-                return answers.text_answer(self._planner().explain(explained, details))
+                return answers.text_answer(self._explain(explained, details))
             case op.CreateTableAs(create, insert):
                 # Also when IF NOT EXISTS found a table: as in Flink, the rows go to that one.
                 self._apply(create)
@@ -101,8 +132,7 @@ class StatementExecutor:
             case op.ExecutePlan(path, span):
                 from flowsql.table.plans import load_plan
 
-                plan = load_plan(path, span)
-                return answers.change(list(plan.sinks), self._submit(plan.job))
+                return self.execute_compiled(load_plan(path, span))
             case op.AnalyzeTable():
                 self._analyze(operation)
             case op.Rows(schema, rows):
@@ -157,7 +187,7 @@ class StatementExecutor:
 
     def _query(self, query: op.Query) -> TableResult:
         buffer = CollectBuffer()
-        job = self._submit(self._planner().plan_query(query, buffer))
+        job = self._submit_query(query, buffer)
         return TableResult(
             AnswerKind.QUERY,
             query.schema,
@@ -169,7 +199,7 @@ class StatementExecutor:
         )
 
     def _change(self, inserts: tuple[op.Insert, ...]) -> TableResult:
-        job = self._submit(self._planner().plan_inserts(inserts))
+        job = self._submit_inserts(inserts)
         return answers.change([insert.rel.name for insert in inserts], job)
 
     def _compile(self, operation: op.CompilePlan) -> TableResult:
@@ -178,10 +208,35 @@ class StatementExecutor:
 
         names = [insert.rel.name for insert in operation.inserts]
         if may_write(operation.path, operation.if_not_exists or operation.execute, self._configuration, operation.span):
-            write_plan(compile_plan(self._planner().plan_inserts(operation.inserts), names), operation.path)
+            graph = self._with_rows(self._planner().plan_inserts(operation.inserts))
+            write_plan(compile_plan(graph, names), operation.path)
         if not operation.execute:
             return answers.done()
-        plan = load_plan(operation.path, operation.span)
+        return self.execute_compiled(load_plan(operation.path, operation.span))
+
+    def compile(self, statement: Statement, source: Source) -> CompiledPlan:
+        """The compiled plan of an INSERT or a statement set.
+
+        Raises:
+            BindError: another statement.
+        """
+        from flowsql_planner.compiled import compile_plan
+
+        match self.bind(statement, source):
+            case op.Insert() as insert:
+                inserts: tuple[op.Insert, ...] = (insert,)
+            case op.StatementSet(inserts):
+                pass
+            case _:
+                raise BindError(
+                    "not-compilable", "Unsupported SQL query! compilePlanSql() only accepts a single SQL statement of "
+                    "type INSERT", statement.span
+                )  # fmt: skip
+        graph = self._with_rows(self._planner().plan_inserts(inserts))
+        return compile_plan(graph, [insert.rel.name for insert in inserts])
+
+    def execute_compiled(self, plan: CompiledPlan) -> TableResult:
+        """Run a compiled plan."""
         return answers.change(list(plan.sinks), self._submit(plan.job))
 
     def _analyze(self, operation: op.AnalyzeTable) -> None:
@@ -213,10 +268,57 @@ class StatementExecutor:
         """The session's options with the machine's time zone by its name, so that everyone below means the same."""
         return self._configuration.with_layer({LOCAL_TIME_ZONE.key: session_zone(self._configuration)})
 
+    def _is_batch(self) -> bool:
+        return self._configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH
+
+    def _explain(self, explained: Explainable, details: tuple[str, ...]) -> str:
+        if self._is_batch():
+            from flowsql.table import bounded
+
+            return bounded.explain(self._with_zone(), explained, details)
+        return self._planner().explain(explained, details)
+
+    def _submit_query(self, query: op.Query, buffer: CollectBuffer) -> JobClient:
+        if self._is_batch():
+            from flowsql.table import bounded
+
+            return self._submit_bounded(bounded.plan_query(self._with_zone(), query, buffer), buffer)
+        return self._submit(self._planner().plan_query(query, buffer))
+
+    def _submit_inserts(self, inserts: tuple[op.Insert, ...]) -> JobClient:
+        if self._is_batch():
+            from flowsql.table import bounded
+
+            return self._submit_bounded(bounded.plan_inserts(self._with_zone(), inserts), None)
+        return self._submit(self._planner().plan_inserts(inserts))
+
+    def _submit_bounded(self, planned: JobGraph | SparkJob, buffer: CollectBuffer | None) -> JobClient:
+        """Start a job of batch mode on the engine that it was planned for."""
+        from flowsql.table import bounded
+        from flowsql_core.graph.job import JobGraph
+        from flowsql_runtime.cluster.local import LocalCluster
+
+        if isinstance(planned, JobGraph):
+            return self._submit(planned)
+        if self._cluster is None:
+            self._cluster = LocalCluster()
+        inputs = tuple(replace(staged, job=self._with_rows(staged.job)) for staged in planned.inputs)
+        return bounded.submit(self._cluster, replace(planned, inputs=inputs), buffer)
+
     def _submit(self, graph: JobGraph) -> JobClient:
         from flowsql.common.job_client import JobClient
         from flowsql_runtime.cluster.local import LocalCluster
 
         if self._cluster is None:
             self._cluster = LocalCluster()
+        graph = self._with_rows(graph)
         return JobClient(self._cluster.submit(graph), graph)
+
+    def _with_rows(self, graph: JobGraph) -> JobGraph:
+        """The graph with the rows that its scans name."""
+        if not self._rows:
+            return graph
+        specs = [node.spec for vertex in graph.vertices for node in vertex.operators]
+        names = {spec.table.option("rows") for spec in specs if isinstance(spec, ScanSpec)}
+        found = {name: rows for name, rows in self._rows.items() if name in names}
+        return replace(graph, resources={**graph.resources, **found}) if found else graph

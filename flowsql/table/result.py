@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
     from flowsql.common.row import Row
     from flowsql.table.collect import CollectBuffer
+    from flowsql.table.table_schema import TableSchema
+    from flowsql.table.types import DataType
 
 
 class ResultKind(enum.Enum):
@@ -53,9 +55,17 @@ class ResolvedSchema:
         """Names in order."""
         return [column.name for column in self.columns]
 
-    def get_column_data_types(self) -> list[str]:
-        """Types in order, as SQL text."""
-        return [str(column.type) for column in self.columns]
+    def get_column_data_types(self) -> list[DataType]:
+        """Types in order; ``str()`` of one is its SQL text."""
+        from flowsql.table.types import data_type
+
+        return [data_type(column.type) for column in self.columns]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ResolvedSchema) and self.columns == other.columns
+
+    def __hash__(self) -> int:
+        return hash(self.columns)
 
     def __str__(self) -> str:
         inner = ",\n".join(f"  `{column.name}` {column.type}" for column in self.columns)
@@ -127,6 +137,13 @@ class TableResult:
     def get_resolved_schema(self) -> ResolvedSchema:
         """Names and types of the columns."""
         return ResolvedSchema(self.schema)
+
+    def get_table_schema(self) -> TableSchema:
+        """Names and types of the columns, in PyFlink's old form."""
+        from flowsql.table.table_schema import TableSchema
+
+        schema = self.get_resolved_schema()
+        return TableSchema(schema.get_column_names(), schema.get_column_data_types())
 
     def get_job_client(self) -> JobClient | None:
         """The job behind a query or an INSERT; None for other statements."""

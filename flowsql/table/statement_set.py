@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from flowsql.table.chain import moved
+from flowsql.table.syntax import ast
+from flowsql_core.errors import BindError
+from flowsql_core.span import Source, Span
+
 if TYPE_CHECKING:
+    from flowsql.table.compiled_plan import CompiledPlan
     from flowsql.table.environment import TableEnvironment
     from flowsql.table.result import TableResult
     from flowsql.table.table import Table
+    from flowsql.table.table_descriptor import TableDescriptor
+    from flowsql.table.table_pipeline import TablePipeline
 
 
 class StatementSet:
@@ -15,27 +23,63 @@ class StatementSet:
 
     def __init__(self, environment: TableEnvironment) -> None:
         self._environment = environment
-        self._inserts: list[str] = []
+        self._inserts: list[tuple[ast.Insert, Source]] = []
 
-    def add_insert_sql(self, statement: str) -> Self:
-        """Add an INSERT statement."""
-        self._inserts.append(statement.strip().rstrip(";"))
+    def add(self, table_pipeline: TablePipeline) -> Self:
+        """Add what ``Table.insert_into`` made."""
+        self._environment.require_own(table_pipeline.environment, "add")
+        self._inserts.append((table_pipeline.insert, table_pipeline.source))
         return self
 
-    def add_insert(self, target: str, table: Table, overwrite: bool = False) -> Self:
+    def add_insert_sql(self, stmt: str) -> Self:
+        """Add an INSERT statement; its names and types are checked at once."""
+        from flowsql_grammar import parse_statement
+
+        source = Source(stmt.strip().rstrip(";"))
+        statement = parse_statement(source)
+        if not isinstance(statement, ast.Insert):
+            raise BindError("statement-set", "Only insert statement is supported now.", statement.span).within(source)
+        self._environment.bind_tree(statement, source)
+        self._inserts.append((statement, source))
+        return self
+
+    def add_insert(
+        self, target_path_or_descriptor: str | TableDescriptor, table: Table, overwrite: bool = False
+    ) -> Self:
         """Add an INSERT of a table's rows."""
-        self._inserts.append(table.insert_text(target, overwrite))
-        return self
+        return self.add(table.insert_into(target_path_or_descriptor, overwrite))
 
-    def explain(self) -> str:
+    def attach_as_datastream(self) -> None:
+        """Add the INSERTs to the job of the DataStream environment, which its ``execute`` runs."""
+        raise BindError("no-datastream", "attach_as_datastream() needs the StatementSet of a StreamTableEnvironment.")
+
+    def explain(self, *extra_details: object) -> str:
         """The plans of the whole set."""
-        return self._environment.execute_sql(f"EXPLAIN {self._text()}").text()
+        statement, source = self._whole()
+        return self._environment.explain_tree(statement, source, *extra_details)
+
+    def print_explain(self, *extra_details: object) -> None:
+        """Write the plans to standard output."""
+        print(self.explain(*extra_details))
+
+    def compile_plan(self) -> CompiledPlan:
+        """The plan of the whole set, to be kept."""
+        from flowsql.table.compiled_plan import CompiledPlan
+
+        return CompiledPlan(self._environment, self._environment.compile_tree(*self._whole()))
 
     def execute(self) -> TableResult:
         """Start the job; the set is empty again afterwards."""
-        result = self._environment.execute_sql(f"EXECUTE {self._text()}")
+        result = self._environment.execute(*self._whole())
         self._inserts.clear()
         return result
 
-    def _text(self) -> str:
-        return "STATEMENT SET BEGIN\n" + "".join(f"{insert};\n" for insert in self._inserts) + "END"
+    def _whole(self) -> tuple[ast.StatementSet, Source]:
+        """All INSERTs as one statement, and the text that its places point into: theirs, one below the other."""
+        if not self._inserts:
+            raise BindError("statement-set", "NO statements in the statement set.")
+        text, statements = "", []
+        for insert, source in self._inserts:
+            statements.append(moved(insert, len(text)) if text else insert)
+            text += f"{source.text};\n"
+        return ast.StatementSet(tuple(statements), span=Span(0, len(text))), Source(text, "<statement set>")

@@ -1,63 +1,308 @@
-"""``Table``: a query with a name for its rows; run, shown, explained or written somewhere."""
+"""``Table``: a query as a syntax tree, with the methods that build the next one.
+
+Every method builds the tree that SQL's parser makes of the same query, and binds it at once: names and types are
+checked where the method is called.
+"""
 
 from __future__ import annotations
 
-import enum
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
+from flowsql.table.chain import Step, placed, rewritten
+from flowsql.table.explain_detail import ExplainDetail as ExplainDetail
+from flowsql.table.expression import Expression
+from flowsql.table.projection import Projection, has_aggregates, item_name, named, with_properties
 from flowsql.table.result import ResolvedSchema, TableResult
-from flowsql_core.errors import NotSupportedYetError
+from flowsql.table.syntax import ast, column, nodes, select
+from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 
 if TYPE_CHECKING:
     from flowsql.table.environment import TableEnvironment
+    from flowsql.table.grouped_table import GroupedTable, GroupWindowedTable, OverWindowedTable
+    from flowsql.table.table_descriptor import TableDescriptor
+    from flowsql.table.table_pipeline import TablePipeline
+    from flowsql.table.table_schema import TableSchema
+    from flowsql.table.window import GroupWindow, OverWindow
     from flowsql_core.span import Source
-    from flowsql_planner.bind.operations import Query
+    from flowsql_core.types.logical import Schema
 
-
-class ExplainDetail(enum.Enum):
-    """What ``explain`` adds to the plans."""
-
-    ESTIMATED_COST = "ESTIMATED_COST"
-    CHANGELOG_MODE = "CHANGELOG_MODE"
-    JSON_EXECUTION_PLAN = "JSON_EXECUTION_PLAN"
-    PLAN_ADVICE = "PLAN_ADVICE"
+#: The name of the input of a query that sorts: its keys are qualified, so that no output column hides them.
+_SORTED = "sorted"
 
 
 class Table:
-    """The rows of a query, not run yet. Made by :meth:`TableEnvironment.sql_query`."""
+    """The rows of a query, not run yet. Made by a :class:`TableEnvironment` and by the methods of other tables."""
 
-    def __init__(self, environment: TableEnvironment, query: Query, source: Source) -> None:
+    def __init__(self, environment: TableEnvironment, query: ast.Query, source: Source, limits: bool = False) -> None:
         self._environment = environment
         self._query = query
         self.source = source
+        #: Whether order_by(), offset() or fetch() made the query: what follows of them goes into it.
+        self._limits = limits
+        self._schema: Schema = environment.schema_of(query, source)
+
+    def __getattr__(self, name: str) -> Expression:
+        if name.startswith(("_j_", "get_j_")):
+            raise AttributeError(f"'{name}' does not exist: there is no JVM behind a Table; explain() shows its plan")
+        if name.startswith("_") or name not in self._names():
+            raise AttributeError(f"The table has no column or method '{name}'; its columns: {', '.join(self._names())}")
+        return Expression(column(name))
+
+    def __str__(self) -> str:
+        """A name for SQL: the table becomes a temporary view, so that ``f"SELECT * FROM {table}"`` works."""
+        return self._environment.name_of(self)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{column.name} {column.type}" for column in self._schema)
+        return f"Table({columns})"
+
+    def _names(self) -> list[str]:
+        return [column.name for column in self._schema]
+
+    # Columns and rows
+
+    def select(self, *fields: Expression) -> Table:
+        """These columns: ``SELECT fields FROM table``. Aggregates among them are over all rows."""
+        step, items = self._resolved("select", fields)
+        return self._projected(step, items)
+
+    def where(self, predicate: Expression) -> Table:
+        """The rows for which the predicate is TRUE."""
+        return self._filtered("where", predicate)
+
+    def filter(self, predicate: Expression) -> Table:
+        """See :meth:`where`."""
+        return self._filtered("filter", predicate)
+
+    def alias(self, field: str, *fields: str) -> Table:
+        """The first columns under other names."""
+        step = self._step("alias", (field, *fields))
+        names = [field, *fields]
+        if len(names) > len(self._schema):
+            raise self._refused(step, "alias-columns", "Aliasing more fields than we actually have.")
+        return self._renamed(step, [*names, *self._names()[len(names) :]])
+
+    def add_columns(self, *fields: Expression) -> Table:
+        """All columns and these behind them; names must be new."""
+        step, items = self._resolved("add_columns", fields)
+        return self._projected(step, [*self._all(), *items])
+
+    def add_or_replace_columns(self, *fields: Expression) -> Table:
+        """All columns; these take the place of columns of their names, or stand behind."""
+        step, items = self._resolved("add_or_replace_columns", fields)
+        made: dict[str, ast.SelectItem] = dict(zip(self._names(), self._all(), strict=True))
+        for position, item in enumerate(items):
+            made[item_name(item) or f"_c{len(self._schema) + position}"] = item
+        return self._projected(step, list(made.values()))
+
+    def rename_columns(self, *fields: Expression) -> Table:
+        """Columns under other names: ``rename_columns(col("a").alias("b"))``."""
+        step, items = self._resolved("rename_columns", fields)
+        names = self._names()
+        for item in items:
+            if item.alias is None or not isinstance(item.expression, ast.ColumnRef):
+                raise self._refused(
+                    step, "bad-rename", "Unexpected field expression in renameColumns.", "col('a').alias('b')"
+                )
+            names[self._place(item.expression, step)] = item.alias.text
+        return self._renamed(step, names)
+
+    def drop_columns(self, *fields: Expression) -> Table:
+        """All columns but these."""
+        step, items = self._resolved("drop_columns", fields)
+        gone = set()
+        for item in items:
+            if not isinstance(item.expression, ast.ColumnRef):
+                raise self._refused(step, "bad-drop", "Unexpected field expression in dropColumns.", "col('a')")
+            gone.add(self._place(item.expression, step))
+        kept = [item for place, item in enumerate(self._all()) if place not in gone]
+        if not kept:
+            raise self._refused(step, "no-columns", "drop_columns() would leave no column.")
+        return self._projected(step, kept)
+
+    def distinct(self) -> Table:
+        """Each row once."""
+        step = self._step("distinct", ())
+        return self._then(step, replace(select(self._relation()), quantifier=ast.SetQuantifier.DISTINCT))
+
+    # Groups and windows
+
+    def group_by(self, *fields: Expression) -> GroupedTable:
+        """Groups of rows with equal keys; ``select`` on the result makes a row of each."""
+        from flowsql.table.grouped_table import GroupedTable
+
+        return GroupedTable(self, fields)
+
+    def window(self, window: GroupWindow) -> GroupWindowedTable:
+        """Windows in time: ``window(Tumble.over(lit(5).minutes).on(col("ts")).alias("w")).group_by(col("w"))``."""
+        from flowsql.table.grouped_table import GroupWindowedTable
+
+        return GroupWindowedTable(self, window)
+
+    def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
+        """Windows around each row: ``over_window(Over.partition_by(...).order_by(...).alias("w"))``."""
+        from flowsql.table.grouped_table import OverWindowedTable
+
+        return OverWindowedTable(self, over_windows)
+
+    # Two tables
+
+    def join(self, right: Table, join_predicate: Expression | None = None) -> Table:
+        """Pairs of rows for which the predicate is TRUE; all pairs without one."""
+        return self._joined("join", right, ast.JoinKind.INNER, join_predicate)
+
+    def left_outer_join(self, right: Table, join_predicate: Expression | None = None) -> Table:
+        """The same, and left rows without a partner beside NULLs."""
+        return self._joined("left_outer_join", right, ast.JoinKind.LEFT, join_predicate)
+
+    def right_outer_join(self, right: Table, join_predicate: Expression) -> Table:
+        """The same with right rows."""
+        return self._joined("right_outer_join", right, ast.JoinKind.RIGHT, join_predicate)
+
+    def full_outer_join(self, right: Table, join_predicate: Expression) -> Table:
+        """The same with rows of both sides."""
+        return self._joined("full_outer_join", right, ast.JoinKind.FULL, join_predicate)
+
+    def join_lateral(self, table_function_call: Expression, join_predicate: Expression | None = None) -> Table:
+        """Each row beside the rows that a table function makes of it."""
+        return self._lateral("join_lateral", ast.JoinKind.INNER, table_function_call, join_predicate)
+
+    def left_outer_join_lateral(
+        self, table_function_call: Expression, join_predicate: Expression | None = None
+    ) -> Table:
+        """The same, and rows of which the function makes none beside NULLs."""
+        return self._lateral("left_outer_join_lateral", ast.JoinKind.LEFT, table_function_call, join_predicate)
+
+    def union(self, right: Table) -> Table:
+        """The rows of both, each once."""
+        return self._combined("union", right, ast.SetOperator.UNION)
+
+    def union_all(self, right: Table) -> Table:
+        """The rows of both."""
+        return self._combined("union_all", right, ast.SetOperator.UNION, all_rows=True)
+
+    def minus(self, right: Table) -> Table:
+        """The rows that are not in the other table, each once."""
+        return self._combined("minus", right, ast.SetOperator.EXCEPT)
+
+    def minus_all(self, right: Table) -> Table:
+        """The rows as often as they stand here more often than in the other table."""
+        return self._combined("minus_all", right, ast.SetOperator.EXCEPT, all_rows=True)
+
+    def intersect(self, right: Table) -> Table:
+        """The rows that are in both, each once."""
+        return self._combined("intersect", right, ast.SetOperator.INTERSECT)
+
+    def intersect_all(self, right: Table) -> Table:
+        """The rows as often as they are in both."""
+        return self._combined("intersect_all", right, ast.SetOperator.INTERSECT, all_rows=True)
+
+    # Order
+
+    def order_by(self, *fields: Expression) -> Table:
+        """Sorted rows: ``order_by(col("a").desc)``; ``fetch`` and ``offset`` behind it cut the sorted rows."""
+        step = self._step("order_by", fields)
+        projection = self._projection(step)
+        with self._environment.located(step.source):
+            items = [projection.order_item(field, place) for place, field in enumerate(fields)]
+        keys = tuple(_qualified(item, self._names()) for item in items)
+        from_ = ast.DerivedTable(self._query, alias=ast.TableAlias(ast.Name(_SORTED)))
+        return self._then(step, select(from_), order_by=keys, limits=True)
+
+    def offset(self, offset: int) -> Table:
+        """Without the first rows."""
+        step = self._step("offset", (offset,))
+        if self._limits and self._query.limit is not None:
+            raise self._refused(step, "limit-twice", "FETCH is already defined.")
+        if self._limits and self._query.offset is not None:
+            raise self._refused(step, "limit-twice", "OFFSET already defined.")
+        return self._limited(step, offset=_rows(step, "Offset", offset))
+
+    def fetch(self, fetch: int) -> Table:
+        """The first rows."""
+        step = self._step("fetch", (fetch,))
+        if self._limits and self._query.limit is not None:
+            raise self._refused(step, "limit-twice", "FETCH is already defined.")
+        return self._limited(step, limit=_rows(step, "Fetch", fetch))
+
+    def limit(self, fetch: int, offset: int = 0) -> Table:
+        """``offset(offset).fetch(fetch)``."""
+        return (self.offset(offset) if offset else self).fetch(fetch)
+
+    # Functions over whole rows
+
+    def map(self, func: Expression) -> Table:
+        """The fields of the ROW that a scalar function makes of each row."""
+        step, items = self._resolved("map", (_whole_row(func, "map"),))
+        (item,) = items
+        flat = Expression(item.expression).flatten
+        projection = self._projection(step)
+        return self._projected(step, projection.items((flat,)))
+
+    def flat_map(self, func: Expression) -> Table:
+        """The rows that a table function makes of each row."""
+        joined = self._lateral("flat_map", ast.JoinKind.INNER, _whole_row(func, "flat_map"), None)
+        return joined.drop_columns(*(Expression(column(name)) for name in self._names()))
+
+    def aggregate(self, func: object) -> Table:
+        """The fields of the ROW that an aggregate function makes of all rows."""
+        raise NotSupportedYetError("Table.aggregate", hint="select(...) takes aggregates: col('a').sum")
+
+    def flat_aggregate(self, func: object) -> Table:
+        """The rows that a table aggregate function makes of all rows."""
+        raise NotSupportedYetError("Table.flat_aggregate")
+
+    def to_changelog(self, *arguments: Expression) -> Table:
+        """The changes as rows with a column that tells their kind."""
+        raise NotSupportedYetError("Table.to_changelog (the function TO_CHANGELOG)")
+
+    def from_changelog(self, *arguments: Expression) -> Table:
+        """Rows with a column that tells their kind, as changes."""
+        raise NotSupportedYetError("Table.from_changelog (the function FROM_CHANGELOG)")
+
+    # What it is
 
     def get_resolved_schema(self) -> ResolvedSchema:
         """Names and types of the columns."""
-        return ResolvedSchema(self._query.schema)
+        return ResolvedSchema(self._schema)
+
+    def get_schema(self) -> TableSchema:
+        """Names and types of the columns, in PyFlink's old form."""
+        from flowsql.table.table_schema import TableSchema
+
+        schema = self.get_resolved_schema()
+        return TableSchema(schema.get_column_names(), schema.get_column_data_types())
 
     def print_schema(self) -> None:
         """Write names and types to standard output."""
         print(self.get_resolved_schema())
 
+    def explain(self, *extra_details: ExplainDetail) -> str:
+        """The plans as text."""
+        return self._environment.explain_tree(ast.QueryStatement(self._query), self.source, *extra_details)
+
+    def print_explain(self, *extra_details: ExplainDetail) -> None:
+        """Write the plans to standard output."""
+        print(self.explain(*extra_details))
+
+    # What runs it
+
     def execute(self) -> TableResult:
         """Start the job; its rows come through the result."""
-        return self._environment.execute_sql(self.source.text)
+        return self._environment.execute(ast.QueryStatement(self._query), self.source)
 
-    def execute_insert(self, target: str, overwrite: bool = False) -> TableResult:
+    def execute_insert(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TableResult:
         """Write the rows to a table; ``wait()`` on the result waits for the end."""
-        return self._environment.execute_sql(self.insert_text(target, overwrite))
+        return self.insert_into(table_path_or_descriptor, overwrite).execute()
 
-    def insert_text(self, target: str, overwrite: bool = False) -> str:
-        """The INSERT statement that ``execute_insert`` runs."""
-        return f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {target}\n{self.source.text.strip().rstrip(';')}"
+    def insert_into(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TablePipeline:
+        """The way of the rows into a table, to be run, explained or added to a statement set."""
+        from flowsql.table.table_pipeline import TablePipeline
 
-    def explain(self, *details: ExplainDetail) -> str:
-        """The plans as text."""
-        return self._environment.explain_sql(self.source.text, *details)
-
-    def print_explain(self, *details: ExplainDetail) -> None:
-        """Write the plans to standard output."""
-        print(self.explain(*details))
+        target = self._environment.sink_path(table_path_or_descriptor, self)
+        return TablePipeline(self._environment, ast.Insert(target, self._query, overwrite=overwrite), self.source)
 
     def to_arrow(self) -> Any:
         """Run the query and return its rows as a ``pyarrow.Table``.
@@ -70,7 +315,7 @@ class Table:
         from flowsql_core.types.arrow import arrow_schema
 
         result = self.execute()
-        schema = arrow_schema(self._query.schema)
+        schema = arrow_schema(self._schema)
         batches = []
         try:
             for batch in result.batches():
@@ -88,6 +333,225 @@ class Table:
         """Run the query and return its rows as a pandas ``DataFrame`` (needs pandas)."""
         return self.to_arrow().to_pandas()
 
-    def __repr__(self) -> str:
-        columns = ", ".join(f"{column.name} {column.type}" for column in self._query.schema)
-        return f"Table({columns})"
+    # How trees grow
+
+    def as_operand(self) -> ast.Query:
+        """The query as part of an expression: ``col("a").in_(table)``."""
+        body = self._query
+        return nodes.TableQuery(
+            body.body, body.ctes, body.order_by, body.offset, body.limit, body.recursive, environment=self._environment
+        )
+
+    def _step(self, method: str, args: Sequence[object]) -> Step:
+        return Step(self.source, method, args)
+
+    def _projection(self, step: Step) -> Projection:
+        return Projection(self._environment, self._schema, step)
+
+    def _resolved(self, method: str, fields: Sequence[object]) -> tuple[Step, list[ast.SelectItem]]:
+        step = self._step(method, fields)
+        with self._environment.located(step.source):
+            items = self._projection(step).items(fields)
+            for item in items:
+                with_properties(item.expression, None)
+            return step, items
+
+    def _refused(self, step: Step, code: str, message: str, hint: str | None = None) -> BindError:
+        return BindError(code, message, step.whole, hint).within(step.source)
+
+    def _all(self) -> list[ast.SelectItem]:
+        return [ast.SelectItem(column(name)) for name in self._names()]
+
+    def _place(self, node: ast.ColumnRef, step: Step) -> int:
+        names, name = self._names(), node.path.last.text
+        if name in names:
+            return names.index(name)
+        message = f"Column '{name}' not found in any table"
+        raise BindError("column-not-found", message, node.span, did_you_mean(name, names)).within(step.source)
+
+    def _relation(self) -> ast.Relation:
+        """The table in FROM: its name where it is just one, else its query in brackets."""
+        query = self._query
+        match query.body:
+            case ast.Select((ast.SelectItem(ast.Star()),), ast.TableRef() as table) if query == _bare(table):
+                return table
+        return ast.DerivedTable(query)
+
+    def _then(
+        self,
+        step: Step,
+        body: ast.QueryBody,
+        order_by: tuple[ast.OrderItem, ...] = (),
+        limits: bool = False,
+        further: Sequence[ast.Node] = (),
+    ) -> Table:
+        """The table of a query over this one; ``further`` trees of other tables keep their places."""
+        query = step.fill(ast.Query(body, order_by=order_by), self._query, *further)
+        return Table(self._environment, query, step.source, limits)
+
+    def _sorted_body(self) -> ast.Select | None:
+        """The SELECT under an order without a limit. What follows goes into it: sorting comes last, as in Flink."""
+        cut = self._query.limit is not None or self._query.offset is not None
+        body = self._query.body
+        return body if self._limits and not cut and isinstance(body, ast.Select) else None
+
+    def _projected(self, step: Step, items: Sequence[ast.SelectItem]) -> Table:
+        """Columns of this table, named."""
+        with self._environment.located(step.source):
+            items = named(items)
+        body = self._sorted_body()
+        if body is None or has_aggregates(items):
+            return self._then(step, select(self._relation(), items))
+        inside = tuple(replace(item, expression=_inside(item.expression, body)) for item in items)
+        query = step.fill(replace(self._query, body=replace(body, items=inside)), body)
+        return Table(self._environment, query, step.source, limits=True)
+
+    def _renamed(self, step: Step, names: Sequence[str]) -> Table:
+        items = [
+            ast.SelectItem(column(old), None if old == new else ast.Name(new, quoted=True))
+            for old, new in zip(self._names(), names, strict=True)
+        ]
+        return self._projected(step, items)
+
+    def _filtered(self, method: str, predicate: object) -> Table:
+        step = self._step(method, (predicate,))
+        with self._environment.located(step.source):
+            condition = self._projection(step).value(predicate, 0)
+        body = self._sorted_body()
+        if body is None:
+            return self._then(step, select(self._relation(), where=condition))
+        condition = _inside(condition, body)
+        if body.where is not None:
+            condition = ast.BinaryOp(ast.BinaryOperator.AND, body.where, condition)
+        query = step.fill(replace(self._query, body=replace(body, where=condition)), body)
+        return Table(self._environment, query, step.source, limits=True)
+
+    def _limited(
+        self, step: Step, offset: ast.NumberLiteral | None = None, limit: ast.NumberLiteral | None = None
+    ) -> Table:
+        """The same rows cut: into the query that sorts or was cut before, else around this one."""
+        inner = self._query if self._limits else ast.Query(select(self._relation()))
+        made = replace(inner, offset=offset or inner.offset, limit=limit or inner.limit)
+        query = step.fill(made, self._query.body if self._limits else self._query)
+        return Table(self._environment, query, step.source, limits=True)
+
+    def _other(self, step: Step, right: object) -> Table:
+        if not isinstance(right, Table):
+            raise self._refused(step, "not-a-table", f"{step.method}() takes a Table, got {right!r}.")
+        with self._environment.located(step.source):
+            self._environment.require_own(right._environment, step.method)
+        return right
+
+    def _joined(self, method: str, right: Table, kind: ast.JoinKind, predicate: object) -> Table:
+        step = self._step(method, (_Shown("right"),) if predicate is None else (_Shown("right"), predicate))
+        other = self._other(step, right)
+        twice = [name for name in self._names() if name in other._names()]
+        if twice:
+            raise self._refused(
+                step,
+                "ambiguous-names",
+                f"join relations with ambiguous names: [{', '.join(twice)}]",
+                "rename_columns(...) or alias(...) on one side",
+            )
+        both = (*self._schema, *other._schema)
+        with self._environment.located(step.source):
+            projection = Projection(self._environment, both, step)
+            on = None if predicate is None else projection.value(predicate, 1)
+        if on is None:
+            kind, on = _without_condition(kind)
+        query = step.at(0, other._query)
+        join = ast.Join(ast.DerivedTable(self._query), ast.DerivedTable(query), kind, on=on)
+        return self._then(step, select(join), further=(query,))
+
+    def _lateral(self, method: str, kind: ast.JoinKind, function: object, predicate: object) -> Table:
+        step = self._step(method, (function,) if predicate is None else (function, predicate))
+        with self._environment.located(step.source):
+            projection = self._projection(step)
+            item = step.at(0, projection.known(projection.expression(function)._node))
+            call = item.expression if isinstance(item, ast.SelectItem) else item
+            if not isinstance(call, ast.FunctionCall):
+                raise BindError("not-a-function", f"{method}() takes a call of a table function.", step.spans[0])
+            on = None if predicate is None else projection.value(predicate, 1)
+        if on is None:
+            kind, on = _without_condition(kind)
+        names: tuple[ast.Name, ...] = ()
+        if isinstance(item, ast.SelectItem) and item.alias is not None:
+            names = (item.alias, *(item.further if isinstance(item, nodes.Aliased) else ()))
+        alias = ast.TableAlias(ast.Name("lateral_rows"), names)
+        rows = ast.TableFunction(call, True, alias)
+        return self._then(step, select(ast.Join(ast.DerivedTable(self._query), rows, kind, on=on)))
+
+    def _combined(self, method: str, right: Table, operator: ast.SetOperator, all_rows: bool = False) -> Table:
+        step = self._step(method, (_Shown("right"),))
+        query = step.at(0, self._other(step, right)._query)
+        body = ast.SetOperation(operator, _body(self._query), _body(query), all_rows)
+        return self._then(step, body, further=(_body(self._query), _body(query)))
+
+
+class _Shown:
+    """An argument that is shown by a word."""
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+
+    def __str__(self) -> str:
+        return self._word
+
+
+def _without_condition(kind: ast.JoinKind) -> tuple[ast.JoinKind, ast.Expression | None]:
+    """A join of everything with everything."""
+    return (ast.JoinKind.CROSS, None) if kind is ast.JoinKind.INNER else (kind, ast.BooleanLiteral(True))
+
+
+def _bare(table: ast.TableRef) -> ast.Query:
+    return ast.Query(select(table))
+
+
+def _body(query: ast.Query) -> ast.QueryBody:
+    """A query as an operand of UNION: without brackets where it is nothing but a body."""
+    if query.ctes or query.order_by or query.limit is not None or query.offset is not None:
+        return query
+    return query.body
+
+
+def _inside(expression: ast.Expression, body: ast.Select) -> ast.Expression:
+    """An expression over the columns of a SELECT as one over those of its FROM."""
+    meanings = {name: item.expression for item in body.items if (name := item_name(item)) is not None}
+
+    def meant(node: ast.Node) -> ast.Node:
+        if isinstance(node, ast.ColumnRef) and len(node.path.parts) == 1:
+            return meanings.get(node.path.last.text, node)
+        return node
+
+    return cast(ast.Expression, rewritten(expression, meant, lambda part: isinstance(part, ast.Query)))
+
+
+def _qualified(item: ast.OrderItem, names: Sequence[str]) -> ast.OrderItem:
+    """A sort key whose columns say that they are the input's, which has these."""
+
+    def qualify(node: ast.Node) -> ast.Node:
+        if not isinstance(node, ast.ColumnRef) or node.path.parts[0].text not in names:
+            return node
+        parts = (ast.Name(_SORTED, span=node.span), *node.path.parts)
+        return ast.ColumnRef(ast.Identifier(parts, span=node.span), span=node.span)
+
+    made = rewritten(item, qualify, lambda part: isinstance(part, ast.Query))
+    assert isinstance(made, ast.OrderItem)
+    return made
+
+
+def _rows(step: Step, what: str, count: object) -> ast.NumberLiteral:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise BindError("bad-row-count", f"{what} should be greater or equal 0, got {count!r}.", step.whole).within(
+            step.source
+        )
+    return placed(ast.NumberLiteral(str(count)), step.whole)
+
+
+def _whole_row(func: object, method: str) -> Expression:
+    if isinstance(func, Expression):
+        return func
+    raise NotSupportedYetError(
+        f"{method}() of a function that takes the whole row",
+        hint=f"call it with columns: {method}(f(col('a'), col('b')))",
+    )

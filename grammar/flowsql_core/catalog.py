@@ -5,10 +5,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Protocol
+from typing import Any, Protocol
 
 from flowsql_core.record import record
 from flowsql_core.types.logical import LogicalType, quote_identifier
+
+#: Catalog and database of tables that a program gave without a name; plans and messages show their last part alone.
+ANONYMOUS = "*anonymous*"
 
 
 @record
@@ -20,7 +23,7 @@ class ObjectPath:
     name: str
 
     def __str__(self) -> str:
-        return f"{self.catalog}.{self.database}.{self.name}"
+        return self.name if self.catalog == ANONYMOUS else f"{self.catalog}.{self.database}.{self.name}"
 
     @property
     def parts(self) -> tuple[str, str, str]:
@@ -115,6 +118,8 @@ class CatalogFunction:
     language: str = "PYTHON"
     source: str | None = None
     options: tuple[tuple[str, str], ...] = ()
+    #: Python object of a function that a program registered (``flowsql_core.udf.ScalarUdf``); never stored.
+    function: Any = field(default=None, compare=False, repr=False)
 
 
 @record

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsql.table import EnvironmentSettings, ResultKind, Row, RowKind, TableEnvironment
+from flowsql.table import DataTypes, EnvironmentSettings, ResultKind, Row, RowKind, TableEnvironment
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError
 
 
@@ -29,7 +29,9 @@ def test_changes_come_in_order_with_their_kinds(environment: TableEnvironment) -
         (RowKind.UPDATE_AFTER, 1, 2),
     ]
     assert result.get_resolved_schema().get_column_names() == ["k", "n"]
-    assert result.get_resolved_schema().get_column_data_types() == ["INT NOT NULL", "BIGINT NOT NULL"]
+    types = result.get_resolved_schema().get_column_data_types()
+    assert types == [DataTypes.INT(False), DataTypes.BIGINT(False)]
+    assert [str(type_) for type_ in types] == ["INT NOT NULL", "BIGINT NOT NULL"]
 
 
 def test_values_have_pythons_types(environment: TableEnvironment) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import Clock
@@ -63,6 +64,8 @@ class ReaderContext:
     count: Callable[[str, int], None]
     #: Seed of random sources; None draws one.
     rng_seed: int | None = None
+    #: Python objects of the job, by id.
+    resources: Mapping[str, Any] = field(default_factory=dict)
 
 
 class SourceReader(ABC):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from flowsql_core.catalog import ANONYMOUS
 from flowsql_core.expr import AggregateCall, Expr, Literal
 from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode
@@ -34,7 +35,12 @@ class TableSpec:
     @property
     def name(self) -> str:
         """``catalog.database.table``, as messages print it."""
-        return ".".join(self.path)
+        return ".".join(self.shown_path)
+
+    @property
+    def shown_path(self) -> tuple[str, ...]:
+        """The path as plans print it: of a table without a name only what stands for it."""
+        return self.path[-1:] if self.path[0] == ANONYMOUS else self.path
 
     def option(self, key: str) -> str | None:
         """One WITH option."""
@@ -122,6 +128,22 @@ class ExpandSpec(OperatorSpec):
     """Each row once per projection list (grouping sets): the i-th output row of a row uses ``projections[i]``."""
 
     projections: tuple[tuple[Expr, ...], ...]
+
+
+@record
+class CorrelateSpec(OperatorSpec):
+    """Each row once per element of a collection (UNNEST).
+
+    Output: the input's columns, then ``added``: the element (the fields of a ROW, key and value of a map's entry), and
+    with ``ordinality`` its place in the collection from 1. An element of a MULTISET comes as often as it is in it.
+    ``condition``: over ``added`` alone. ``outer``: a row without elements comes once, beside NULLs.
+    """
+
+    collection: Expr
+    added: Schema
+    ordinality: bool = False
+    outer: bool = False
+    condition: Expr | None = None
 
 
 @record

@@ -49,6 +49,7 @@ class ScanOperator(SourceOperator[ScanSpec]):
                 configuration=ctx.parameters,
                 count=ctx.metrics.count,
                 rng_seed=ctx.rng.getrandbits(63),
+                resources=ctx.resources,
             )
         )
 

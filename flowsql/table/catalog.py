@@ -1,0 +1,117 @@
+"""Names of catalog objects under PyFlink's names: paths, descriptors, and the columns of a resolved schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flowsql.table.result import ResolvedSchema as ResolvedSchema
+from flowsql_core.catalog import Catalog as Catalog
+from flowsql_core.types.logical import quote_identifier
+
+
+class ObjectPath:
+    """``database.object`` within a catalog."""
+
+    def __init__(self, database_name: str, object_name: str) -> None:
+        self._database = database_name
+        self._object = object_name
+
+    @staticmethod
+    def from_string(full_name: str) -> ObjectPath:
+        """The path of a text with one dot."""
+        from flowsql.table.paths import split_path
+        from flowsql_core.errors import BindError
+
+        parts = split_path(full_name)
+        if len(parts) != 2:
+            raise BindError("bad-identifier", f"Cannot split '{full_name}' to get databaseName and objectName")
+        return ObjectPath(*parts)
+
+    def get_database_name(self) -> str:
+        """The database."""
+        return self._database
+
+    def get_object_name(self) -> str:
+        """The object."""
+        return self._object
+
+    def get_full_name(self) -> str:
+        """Both, with a dot between."""
+        return f"{self._database}.{self._object}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectPath) and self.get_full_name() == other.get_full_name()
+
+    def __hash__(self) -> int:
+        return hash(self.get_full_name())
+
+    def __lt__(self, other: ObjectPath) -> bool:
+        return self.get_full_name() < other.get_full_name()
+
+    def __str__(self) -> str:
+        return self.get_full_name()
+
+
+class ObjectIdentifier:
+    """``catalog.database.object``."""
+
+    def __init__(self, catalog_name: str, database_name: str, object_name: str) -> None:
+        self._parts = (catalog_name, database_name, object_name)
+
+    @staticmethod
+    def of(catalog_name: str, database_name: str, object_name: str) -> ObjectIdentifier:
+        """The identifier of three names."""
+        return ObjectIdentifier(catalog_name, database_name, object_name)
+
+    def get_catalog_name(self) -> str:
+        """The catalog."""
+        return self._parts[0]
+
+    def get_database_name(self) -> str:
+        """The database."""
+        return self._parts[1]
+
+    def get_object_name(self) -> str:
+        """The object."""
+        return self._parts[2]
+
+    def to_object_path(self) -> ObjectPath:
+        """Without the catalog."""
+        return ObjectPath(self._parts[1], self._parts[2])
+
+    def to_list(self) -> list[str]:
+        """The three names."""
+        return list(self._parts)
+
+    def as_serializable_string(self) -> str:
+        """The three names in back-ticks."""
+        return ".".join(quote_identifier(part) for part in self._parts)
+
+    def as_summary_string(self) -> str:
+        """The three names with dots between."""
+        return ".".join(self._parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectIdentifier) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    def __str__(self) -> str:
+        return self.as_serializable_string()
+
+
+class CatalogDescriptor:
+    """A catalog to be made: its name, options and comment."""
+
+    def __init__(self, catalog_name: str, options: Mapping[str, str], comment: str | None = None) -> None:
+        self.catalog_name = catalog_name
+        self.options = dict(options)
+        self.comment = comment
+
+    @staticmethod
+    def of(catalog_name: str, configuration: Any, comment: str | None = None) -> CatalogDescriptor:
+        """A descriptor of a ``Configuration``, or of a dict of options."""
+        options = configuration.to_dict() if hasattr(configuration, "to_dict") else dict(configuration)
+        return CatalogDescriptor(catalog_name, {str(key): str(value) for key, value in options.items()}, comment)

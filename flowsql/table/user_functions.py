@@ -1,0 +1,20 @@
+"""Python functions as the catalog keeps them for a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowsql_core.catalog import CatalogFunction
+
+
+def catalog_function(function: Any) -> CatalogFunction:
+    """The catalog's entry of a function object: what ``udf`` made, a ``ScalarFunction``, or a function with hints.
+
+    Raises:
+        TypeError: not a function. BindError: its result type is not known.
+    """
+    from flowsql_core.udf import ScalarUdf
+    from flowsql_core.udf_types import make_udf
+
+    declared = function if isinstance(function, ScalarUdf) else make_udf(function)
+    return CatalogFunction(f"{type(function).__module__}.{declared.name}", function=declared)
