@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flowsql_core.errors import FlowSqlError
+from flowsql_core.errors import FlowSqlError, NotSupportedYetError
 
 if TYPE_CHECKING:
+    from flowsql.common.completable_future import CompletableFuture
+    from flowsql.common.job_execution_result import JobExecutionResult
     from flowsql_core.graph.job import JobGraph
     from flowsql_runtime.cluster.local import Job, JobStatus
 
@@ -40,6 +42,20 @@ class JobClient:
             explain_failure(error, self._graph)
             raise
 
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """The result; ``result()`` on it waits for the end of the job and raises what made it fail."""
+        from flowsql.common.completable_future import CompletableFuture
+
+        return CompletableFuture(self._result, self._job.is_over)
+
+    def _result(self) -> JobExecutionResult:
+        from flowsql.common.job_execution_result import JobExecutionResult
+
+        self.wait()
+        tasks = [task for task in self._job.metrics.tasks if task.started_ns]
+        ran_ns = max((t.stopped_ns for t in tasks), default=0) - min((t.started_ns for t in tasks), default=0)
+        return JobExecutionResult(self._job.id, max(0, ran_ns) // 1_000_000, self._job.accumulators)
+
     def cancel(self) -> None:
         """Ask the job to stop; nothing half-written stays visible."""
         self._job.cancel()
@@ -65,3 +81,13 @@ class JobClient:
         heads = (task.operators[0] for task in self._job.metrics.tasks if task.operators)
         # What takes nothing in is a source.
         return sum(head.records_out for head in heads if not head.records_in)
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Refused: there are no savepoints yet."""
+        raise NotSupportedYetError("savepoints")
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """Refused: there are no savepoints yet."""
+        raise NotSupportedYetError("savepoints")

@@ -12,7 +12,7 @@ class Row:
     """Values in order, with names where they are known, and a :class:`RowKind` (``INSERT`` unless told).
 
     >>> Row(1, "a")
-    Row(1, 'a')
+    <Row(1, 'a')>
     >>> row = Row(name="ann", age=11)
     >>> row.name, row["age"], row[0]
     ('ann', 11, 'ann')
@@ -42,6 +42,13 @@ class Row:
         row._kind = kind
         return row
 
+    def copy(self) -> Row:
+        """Another row of the same names, values and kind."""
+        made = Row(*self._values)
+        made._names = self._names
+        made._kind = self._kind
+        return made
+
     def get_row_kind(self) -> RowKind:
         """What the row does to the table."""
         return self._kind
@@ -53,6 +60,10 @@ class Row:
     def set_field_names(self, names: Sequence[str]) -> None:
         """Name the values."""
         self._names = tuple(names)
+
+    def has_names(self, names: Sequence[str]) -> bool:
+        """Whether every one of these names is a field's."""
+        return self._names is not None and set(names) <= set(self._names)
 
     def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
         """Values under names, in the order asked."""
@@ -72,8 +83,14 @@ class Row:
             return self._names.index(key)
         return key
 
-    def __getitem__(self, key: int | str) -> Any:
-        return self._values[self._index(key)]
+    def __call__(self, *values: Any) -> Row:
+        """A row of these values, this one's values being the names: ``Row("id", "name")(1, "ann")``."""
+        if len(values) > len(self._values):
+            raise ValueError(f"{len(values)} values do not fit {self!r}")
+        return Row.of_names([str(name) for name in self._values], values, self._kind)
+
+    def __getitem__(self, key: int | str | slice) -> Any:
+        return self._values[key if isinstance(key, slice) else self._index(key)]
 
     def __setitem__(self, key: int | str, value: Any) -> None:
         self._values[self._index(key)] = value
@@ -95,8 +112,9 @@ class Row:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._values)
 
-    def __contains__(self, value: object) -> bool:
-        return value in self._values
+    def __contains__(self, item: object) -> bool:
+        # Names where there are some, else values: as in PyFlink.
+        return item in (self._values if self._names is None else self._names)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row):
@@ -108,8 +126,5 @@ class Row:
 
     def __repr__(self) -> str:
         if self._names is None:
-            return f"Row({', '.join(map(repr, self._values))})"
+            return f"<Row({', '.join(map(repr, self._values))})>"
         return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self._names, self._values, strict=True))})"
-
-    def __str__(self) -> str:
-        return f"{self._kind.short_string()}[{', '.join(map(str, self._values))}]"

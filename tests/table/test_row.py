@@ -17,12 +17,20 @@ def test_kind_takes_part_in_equality() -> None:
     assert Row(1) == Row(1)
     assert Row(1) != Row.of_kind(RowKind.DELETE, 1)
     assert Row.of_kind(RowKind.UPDATE_AFTER, 1, "a").get_row_kind() is RowKind.UPDATE_AFTER
-    assert str(Row.of_kind(RowKind.UPDATE_AFTER, 1, "a")) == "+U[1, a]"
 
 
 def test_repr_shows_names_where_there_are_some() -> None:
-    assert repr(Row(1, "a")) == "Row(1, 'a')"
-    assert repr(Row(a=1, b="x")) == "Row(a=1, b='x')"
+    assert repr(Row(1, "a")) == "<Row(1, 'a')>"
+    assert repr(Row(a=1, b="x")) == str(Row(a=1, b="x")) == "Row(a=1, b='x')"
+
+
+def test_a_row_of_names_makes_rows() -> None:
+    person = Row("name", "age")
+    assert person("ann", 11).as_dict() == {"name": "ann", "age": 11}
+    assert "age" in person("ann", 11)
+    assert 11 in Row("ann", 11)
+    with pytest.raises(ValueError, match="do not fit"):
+        person(1, 2, 3)
 
 
 def test_rows_nest_and_pickle() -> None:

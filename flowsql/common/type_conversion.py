@@ -1,0 +1,93 @@
+"""What a value passes where a type was declared for it: checks, ranges, rounding. Used by ``typeinfo``.
+
+Each function gives a converter: a callable of one value that raises TypeError for a value of another kind and
+ValueError for one that does not fit.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+Converter = Callable[[Any], Any]
+
+_FOUR_BYTES: Final = struct.Struct("<f")
+
+
+def refused(value: Any, type_: object) -> TypeError:
+    """The error of a value of another kind."""
+    return TypeError(f"{value!r} of type {type(value).__name__} is not a value of {type_!r}")
+
+
+def instance_of(type_: object, wanted: type) -> Converter:
+    """Objects of one class, as they are."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, wanted):
+            return value
+        raise refused(value, type_)
+
+    return convert
+
+
+def integer(type_: object, bits: int | None) -> Converter:
+    """Integers of so many bits; None: of any size."""
+    low, high = (0, 0) if bits is None else (-(1 << bits - 1), (1 << bits - 1) - 1)
+
+    def convert(value: Any) -> int:
+        if type(value) is not int:
+            try:
+                value = operator.index(value)
+            except TypeError:
+                raise refused(value, type_) from None
+        if bits is not None and not low <= value <= high:
+            raise ValueError(f"{value} does not fit into {type_!r} of {bits} bits")
+        number: int = value
+        return number
+
+    return convert
+
+
+def four_byte_float(type_: object) -> Converter:
+    """Numbers, rounded to four bytes."""
+    pack, unpack = _FOUR_BYTES.pack, _FOUR_BYTES.unpack
+
+    def convert(value: Any) -> float:
+        try:
+            number: float = unpack(pack(value))[0]
+        except struct.error:
+            raise refused(value, type_) from None
+        except OverflowError:
+            raise ValueError(f"{value} does not fit into {type_!r}") from None
+        return number
+
+    return convert
+
+
+def eight_byte_float(type_: object) -> Converter:
+    """Numbers as ``float``."""
+
+    def convert(value: Any) -> float:
+        if type(value) is float:
+            return value
+        if isinstance(value, str | bytes | bytearray):
+            raise refused(value, type_)
+        try:
+            return float(value)
+        except TypeError:
+            raise refused(value, type_) from None
+
+    return convert
+
+
+def list_of(type_: object, element: Converter | None) -> Converter:
+    """Anything that can be walked through, as a list of converted elements."""
+
+    def convert(value: Any) -> list[Any]:
+        if isinstance(value, str | bytes | dict) or not hasattr(value, "__iter__"):
+            raise refused(value, type_)
+        return list(value) if element is None else [element(item) for item in value]
+
+    return convert

@@ -1,0 +1,278 @@
+"""Between tables and streams: the plan of a table as a part of a stream's job, and streams as what its scans read.
+
+The planner plans a table as always; where it ends in a stream, or begins with one, its scan or sink is of the connector
+``datastream``. :class:`TablePart` copies the planned operators into a job and puts conversions of whole batches in the
+place of these ends, so that table and stream are one job: row times, watermarks and kinds of changes go through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from flowsql.common.row import Row
+from flowsql.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
+from flowsql.datastream.columns import column_maker, column_values, epoch_ms, objects
+from flowsql.datastream.transformations import Wishes
+from flowsql_connectors.datastream import IDENTIFIER, SOURCE_WATERMARK, STREAM
+from flowsql_core.batch import ChangelogBatch, RowTimes
+from flowsql_core.errors import ExecutionError, InternalError
+from flowsql_core.graph.job import FORWARD, JobGraph, OperatorNode
+from flowsql_core.graph.specs import (
+    CalcSpec,
+    OperatorSpec,
+    ScanSpec,
+    SinkSpec,
+    TableSpec,
+    WatermarkAssignerSpec,
+)
+from flowsql_core.graph.stream_specs import VALUE, BatchMapSpec
+from flowsql_core.row import RowKind
+from flowsql_core.types.logical import Schema, is_rowtime
+
+if TYPE_CHECKING:
+    from flowsql.datastream.graph import PlanBuilder
+
+BatchMap = Callable[[ChangelogBatch], ChangelogBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStream:
+    """A stream that a table reads.
+
+    ``number``: of its transformation. ``type``: of its values. ``columns``: of the table, which are the fields of the
+    values by name or, for tuples and single values, by their names ``f0``, ``f1`` ...
+    """
+
+    number: int
+    type: TypeInformation
+    changelog: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TablePart:
+    """A planned table as a part of a job.
+
+    ``graph``: what the planner made. ``sources``: the streams that its scans name, by their option ``stream``.
+    ``schema``: of the rows that leave it, where they leave as a stream.
+    """
+
+    graph: JobGraph
+    sources: tuple[tuple[str, SourceStream], ...]
+    schema: Schema = ()
+
+    @property
+    def streams(self) -> tuple[int, ...]:
+        """Transformations that stand before the part."""
+        wanted = set(scanned_streams(self.graph))
+        return tuple(source.number for key, source in self.sources if key in wanted)
+
+    def embed(self, builder: PlanBuilder, wishes: Wishes) -> int:
+        """Copy all operators into a job; the number of the last one, whose rows are the stream's."""
+        copied = _Copy(self, builder)
+        last = copied.run(wishes)
+        builder.plan.resources.update(self.graph.resources)
+        for key, value in self.graph.configuration:
+            builder.configuration.setdefault(key, value)
+        return last
+
+
+def scanned_streams(graph: JobGraph) -> list[str]:
+    """The streams that a planned job reads, by their option ``stream``."""
+    specs = (node.spec for vertex in graph.vertices for node in vertex.operators)
+    return [_stream_of(spec.table) for spec in specs if isinstance(spec, ScanSpec) and _is_stream(spec.table)]
+
+
+def _is_stream(table: TableSpec) -> bool:
+    return table.option("connector") == IDENTIFIER
+
+
+def _stream_of(table: TableSpec) -> str:
+    return table.option(STREAM.key) or ""
+
+
+class _Copy:
+    """One embedding."""
+
+    def __init__(self, part: TablePart, builder: PlanBuilder) -> None:
+        self._part = part
+        self._builder = builder
+        self._sources = dict(part.sources)
+        #: Number of an operator in the plan's job -> in the job that is built.
+        self._numbers: dict[int, int] = {}
+        #: Operators whose rows still come straight from a stream that brings its own watermarks.
+        self._marked: set[int] = set()
+
+    def run(self, wishes: Wishes) -> int:
+        graph = self._part.graph
+        last = 0
+        for vertex in graph.vertices:
+            for node in vertex.operators:
+                last = self._operator(node, vertex.parallelism, wishes)
+                self._numbers[node.id] = last
+            for link in vertex.chain:
+                self._connect(link.source, link.target, link.input_index, FORWARD, link.tag)
+            for edge in graph.inputs_of(vertex.id):
+                self._connect(edge.source, vertex.head.id, edge.input_index, edge.partitioning, edge.tag)
+        return last
+
+    def _connect(self, source: int, target: int, input_index: int, partitioning: Any, tag: str | None) -> None:
+        origin = self._builder.origin(self._numbers[source], partitioning, tag)
+        self._builder.connect(origin, self._numbers[target], input_index)
+
+    def _operator(self, node: OperatorNode, parallelism: int, wishes: Wishes) -> int:
+        match node.spec:
+            case ScanSpec(table=table) if _is_stream(table):
+                return self._scan(node, node.spec, parallelism)
+            case SinkSpec(table=table) if _is_stream(table):
+                return self._mapped(node, rows_of(self._part.schema), parallelism, wishes)
+            case WatermarkAssignerSpec() if self._reads_marked(node):
+                self._marked.add(node.id)
+                return self._mapped(node, _with_row_time(node.spec), parallelism)
+            case CalcSpec() if self._reads_marked(node):
+                self._marked.add(node.id)
+        return self._add(node, node.spec, parallelism)
+
+    def _add(
+        self,
+        node: OperatorNode,
+        spec: OperatorSpec,
+        parallelism: int,
+        wishes: Wishes | None = None,
+        inputs: int | None = None,
+    ) -> int:
+        return self._builder.operator(
+            spec,
+            node.name.partition("(")[0] if wishes is None else node.name,
+            self._builder.own_uid(node.uid),
+            parallelism,
+            node.number_of_inputs if inputs is None else inputs,
+            output=node.output,
+            wishes=replace(wishes or Wishes(), description=node.name),
+            kind="Operator",
+        )
+
+    def _mapped(self, node: OperatorNode, function: BatchMap, parallelism: int, wishes: Wishes | None = None) -> int:
+        key = f"bridge-{len(self._builder.plan.resources)}"
+        self._builder.plan.resources[key] = function
+        return self._add(node, BatchMapSpec(key), parallelism, wishes, 1)
+
+    def _scan(self, node: OperatorNode, spec: ScanSpec, parallelism: int) -> int:
+        source = self._sources[_stream_of(spec.table)]
+        if spec.table.option(SOURCE_WATERMARK.key) == "true":
+            self._marked.add(node.id)
+        number = self._mapped(node, columns_of_values(spec, source), parallelism)
+        origins = self._builder.add(source.number)
+        self._builder.connect(self._builder.merge(origins, parallelism), number, 0)
+        return number
+
+    def _reads_marked(self, node: OperatorNode) -> bool:
+        graph = self._part.graph
+        before = {link.source for vertex in graph.vertices for link in vertex.chain if link.target == node.id}
+        before |= {
+            edge.source for vertex in graph.vertices if vertex.head.id == node.id for edge in graph.inputs_of(vertex.id)
+        }
+        return bool(before) and before <= self._marked
+
+
+def columns_of_values(spec: ScanSpec, source: SourceStream) -> BatchMap:
+    """Values of a stream to the columns of a scan: physical ones of its projection, then the row time if asked."""
+    columns = [spec.table.columns[index] for index in spec.projection]
+    makers = [column_maker(column) for column in columns]
+    values_of = _field_reader(source.type, [column.name for column in columns])
+    with_time = bool(spec.metadata)
+
+    def convert(batch: ChangelogBatch) -> ChangelogBatch:
+        values = batch.columns[VALUE].values.tolist()
+        fields = values_of(values)
+        made: list[Any] = [make(list(field)) for make, field in zip(makers, fields, strict=True)]
+        if with_time:
+            made.append(_time_column(batch))
+        kinds = _kinds(values, source.changelog)
+        return ChangelogBatch(tuple(made), batch.num_rows, kinds, None, batch.track)
+
+    return convert
+
+
+def _field_reader(type_: TypeInformation, names: Sequence[str]) -> Callable[[list[Any]], list[list[Any]]]:
+    """Reads the fields under names from many values, a list for each."""
+    inner = type_.type_info if isinstance(type_, ExternalTypeInfo) else type_
+    match inner:
+        case RowTypeInfo():
+            known = inner.get_field_names()
+        case TupleTypeInfo():
+            known = [f"f{index}" for index in range(len(inner.get_field_types()))]
+        case _:
+            return lambda values: [values for _ in names]
+    places = [known.index(name) for name in names]
+    return lambda values: [[value[place] for value in values] for place in places]
+
+
+def _kinds(values: list[Any], changelog: bool) -> Any:
+    """The kinds of changes of rows; None where all are inserts.
+
+    Raises:
+        ExecutionError: a row of an insert-only stream takes something back.
+    """
+    found = [value.get_row_kind() for value in values if isinstance(value, Row)]
+    if len(found) < len(values) or not any(found):
+        return None
+    if not changelog:
+        kind = next(kind for kind in found if kind is not RowKind.INSERT)
+        raise ExecutionError(
+            "unexpected-change",
+            "Error during input conversion. Conversion expects insert-only records but DataStream API record "
+            f"contains: {kind.name}",
+            hint="make the table with from_changelog_stream",
+        )
+    return np.array(found, dtype=np.uint8)
+
+
+def _time_column(batch: ChangelogBatch) -> Any:
+    """The timestamps of the records, NULL for those without."""
+    times = batch.row_times
+    if times is None:
+        return pa.nulls(batch.num_rows, pa.timestamp("ms", tz="UTC"))
+    mask = None if times.valid is None else ~times.valid
+    return pa.array(times.values_ms, pa.int64(), mask=mask).cast(pa.timestamp("ms", tz="UTC"))
+
+
+def _with_row_time(spec: WatermarkAssignerSpec) -> BatchMap:
+    """In the place of a watermark assigner: the stream's own watermarks stay."""
+
+    def check(batch: ChangelogBatch) -> ChangelogBatch:
+        if batch.columns[spec.rowtime_index].null_count:
+            raise ExecutionError(
+                "null-rowtime",
+                "Rowtime timestamp is not defined. Please make sure that a proper TimestampAssigner is defined and the "
+                "stream environment uses the EventTime time characteristic.",
+                hint="assign_timestamps_and_watermarks with a timestamp assigner before the stream becomes a table",
+            )
+        return batch
+
+    return check
+
+
+def rows_of(schema: Schema) -> BatchMap:
+    """Columns of a table to :class:`Row` values with their kinds; one row time column becomes their timestamps."""
+    names = tuple(column.name for column in schema)
+    rowtimes = [index for index, column in enumerate(schema) if is_rowtime(column.type)]
+    if len(rowtimes) > 1:
+        raise InternalError("a stream of rows with several row times")
+
+    def convert(batch: ChangelogBatch) -> ChangelogBatch:
+        columns = [column_values(data, column.type) for data, column in zip(batch.columns, schema, strict=True)]
+        values = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
+        if batch.kinds is None:
+            rows = [Row.of_names(names, value) for value in values]
+        else:
+            kinds = [RowKind(kind) for kind in batch.kinds.tolist()]
+            rows = [Row.of_names(names, value, kind) for value, kind in zip(values, kinds, strict=True)]
+        times = RowTimes(*epoch_ms(batch.columns[rowtimes[0]])) if rowtimes else None
+        return ChangelogBatch((objects(rows),), batch.num_rows, None, times, batch.track)
+
+    return convert

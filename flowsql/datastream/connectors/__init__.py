@@ -1,0 +1,1 @@
+"""Sources of DataStreams under PyFlink's names."""

@@ -1,0 +1,30 @@
+"""What sources and sinks of DataStreams have in common."""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from flowsql.common.typeinfo import TypeInformation
+
+
+class Source(ABC):
+    """A bounded source: its elements are known when the job is built."""
+
+    @abstractmethod
+    def elements(self) -> tuple[Sequence[Any], TypeInformation]:
+        """The elements in order, and their type."""
+
+
+class Sink:
+    """Base of sinks. Streams are written through tables: ``sink_to`` refuses them."""
+
+
+class DeliveryGuarantee(enum.Enum):
+    """What a sink promises."""
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2

@@ -1,0 +1,179 @@
+"""File sources under PyFlink's names: lines of text files can be read, everything else goes through tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from flowsql.common.serialization import Encoder
+from flowsql.common.typeinfo import TypeInformation, Types
+from flowsql.datastream.connectors.base import Sink, Source
+from flowsql_core.errors import ConnectorError, NotSupportedYetError
+
+
+class StreamFormat:
+    """How records stand in a file. Made by :meth:`text_line_format`."""
+
+    def __init__(self, charset: str) -> None:
+        "".encode(charset)  # an unknown name fails here
+        self.charset = charset
+
+    @staticmethod
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+        """One text for each line."""
+        return StreamFormat(charset_name)
+
+
+class FileSource(Source):
+    """The lines of files, file by file in the order of their paths."""
+
+    def __init__(self, stream_format: StreamFormat, paths: Sequence[str]) -> None:
+        self._format = stream_format
+        self._paths = tuple(paths)
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+        """Files, or folders with files, in a record format."""
+        if not isinstance(stream_format, StreamFormat):
+            raise NotSupportedYetError(
+                f"file sources of format {type(stream_format).__name__}",
+                hint="read a filesystem table and make it a stream with to_data_stream",
+            )
+        return FileSourceBuilder(stream_format, paths)
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: object, *paths: str) -> NoReturn:
+        """Refused: column formats are read as tables."""
+        raise NotSupportedYetError(
+            "bulk formats of DataStream file sources",
+            hint="read a filesystem table and make it a stream with to_data_stream",
+        )
+
+    def elements(self) -> tuple[Sequence[str], TypeInformation]:
+        """All lines.
+
+        Raises:
+            ConnectorError: a path is not there.
+        """
+        lines = [line for path in self._paths for file in _files(path) for line in _lines(file, self._format.charset)]
+        return lines, Types.STRING()
+
+
+class FileSourceBuilder:
+    """Makes a :class:`FileSource`."""
+
+    def __init__(self, stream_format: StreamFormat, paths: Sequence[str]) -> None:
+        self._format = stream_format
+        self._paths = tuple(paths)
+
+    def process_static_file_set(self) -> FileSourceBuilder:
+        """Read what is there and end (the default)."""
+        return self
+
+    def monitor_continuously(self, discovery_interval: object) -> NoReturn:
+        """Refused."""
+        raise NotSupportedYetError("file sources that wait for new files")
+
+    def build(self) -> FileSource:
+        """The source."""
+        return FileSource(self._format, self._paths)
+
+
+def _files(path: str) -> list[Path]:
+    """A file, or the files below a folder but hidden ones, sorted."""
+    found = Path(path.removeprefix("file://"))
+    if found.is_file():
+        return [found]
+    if not found.is_dir():
+        raise ConnectorError("file-not-found", f"There is no file or folder '{path}'.")
+    return sorted(
+        file
+        for file in found.rglob("*")
+        if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(found).parts)
+    )
+
+
+def _lines(file: Path, charset: str) -> Iterator[str]:
+    with file.open(encoding=charset) as opened:
+        for line in opened:
+            yield line.rstrip("\r\n")
+
+
+class OutputFileConfig:
+    """Names of part files."""
+
+    def __init__(self, part_prefix: str, part_suffix: str) -> None:
+        self._part_prefix = part_prefix
+        self._part_suffix = part_suffix
+
+    def get_part_prefix(self) -> str:
+        """Before the number."""
+        return self._part_prefix
+
+    def get_part_suffix(self) -> str:
+        """Behind the number."""
+        return self._part_suffix
+
+    @staticmethod
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        """Begin a configuration."""
+        return OutputFileConfig.OutputFileConfigBuilder()
+
+    class OutputFileConfigBuilder:
+        """Makes an :class:`OutputFileConfig`."""
+
+        def __init__(self) -> None:
+            self._prefix = "part"
+            self._suffix = ""
+
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Before the number."""
+            self._prefix = prefix
+            return self
+
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Behind the number."""
+            self._suffix = suffix
+            return self
+
+        def build(self) -> OutputFileConfig:
+            """The configuration."""
+            return OutputFileConfig(self._prefix, self._suffix)
+
+
+class RollingPolicy:
+    """When a sink begins a new file."""
+
+    @staticmethod
+    def default_rolling_policy(
+        part_size: int = 1 << 27, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
+    ) -> NoReturn:
+        """Refused, like the sink that it is for."""
+        raise _no_file_sink()
+
+    @staticmethod
+    def on_checkpoint_rolling_policy() -> NoReturn:
+        """Refused, like the sink that it is for."""
+        raise _no_file_sink()
+
+
+class FileSink(Sink):
+    """A sink of files: refused, streams are written through tables."""
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> NoReturn:
+        """Refused."""
+        raise _no_file_sink()
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:
+        """Refused."""
+        raise _no_file_sink()
+
+
+def _no_file_sink() -> NotSupportedYetError:
+    return NotSupportedYetError(
+        "file sinks of DataStreams",
+        hint="make the stream a table with from_data_stream and insert that into a filesystem table",
+    )

@@ -1,0 +1,51 @@
+"""``CloseableIterator``: the values of a running job, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from flowsql_core.graph.stream_specs import VALUE
+
+if TYPE_CHECKING:
+    from flowsql.common.job_client import JobClient
+    from flowsql.table.collect import CollectBuffer
+
+
+class CloseableIterator:
+    """Values of a stream, once. A context manager: leaving it ends the job behind an unfinished iterator."""
+
+    def __init__(self, buffer: CollectBuffer, client: JobClient) -> None:
+        self._buffer = buffer
+        self._client = client
+        self._values = self._read()
+
+    def _read(self) -> Iterator[Any]:
+        for batch in self._buffer.batches(self._client.is_over):
+            yield from batch.columns[VALUE].values
+        self._client.wait()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._values)
+
+    def next(self) -> Any:
+        """The next value; StopIteration at the end, or what made the job fail."""
+        return next(self._values)
+
+    def close(self) -> None:
+        """End the job if it still runs; further values are lost."""
+        self._buffer.cancel()
+        if not self._client.is_over():
+            self._client.cancel_and_wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

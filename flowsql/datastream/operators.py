@@ -1,0 +1,167 @@
+"""How each kind of operator becomes a spec with its resources. One function a kind; the job's settings come last."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flowsql.common.typeinfo import TypeInformation
+from flowsql.datastream.transformations import JobSettings, SpecMaker, SpecWithResources
+from flowsql.datastream.typed_functions import typed
+from flowsql.datastream.value_text import line_text
+from flowsql_core.graph.specs import CollectSinkSpec, OperatorSpec
+from flowsql_core.graph.stream_specs import (
+    AssignTimestampsSpec,
+    CoCall,
+    CoFunctionSpec,
+    CollectionSourceSpec,
+    KeyedCall,
+    KeyedCoFunctionSpec,
+    KeyedFunctionSpec,
+    KeySelectSpec,
+    PrintObjectsSpec,
+    RowCall,
+    RowFunctionSpec,
+    StreamWindowSpec,
+)
+from flowsql_core.row import INSERT_ONLY
+from flowsql_core.stream.functions import (
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    FlatMapFunction,
+    Function,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    ProcessFunction,
+    ReduceFunction,
+)
+from flowsql_core.stream.watermark import WatermarkStrategy
+
+_ROW_KINDS: dict[RowCall, type[Function]] = {
+    RowCall.MAP: MapFunction,
+    RowCall.FLAT_MAP: FlatMapFunction,
+    RowCall.PROCESS: ProcessFunction,
+}
+_KEYED_KINDS: dict[KeyedCall, type[Function]] = {
+    KeyedCall.MAP: MapFunction,
+    KeyedCall.FLAT_MAP: FlatMapFunction,
+    KeyedCall.PROCESS: KeyedProcessFunction,
+    KeyedCall.REDUCE: ReduceFunction,
+}
+
+
+def _one(settings: JobSettings, resource: Any, make: Callable[[str], OperatorSpec]) -> SpecWithResources:
+    """A spec with one resource."""
+    key = f"{settings.prefix}.function"
+    return SpecWithResources(make(key), {key: resource})
+
+
+def collection_source(elements: Sequence[Any]) -> SpecMaker:
+    """The elements, in order."""
+    return lambda settings: _one(settings, elements, CollectionSourceSpec)
+
+
+def row_function(function: Any, call: RowCall, output_type: TypeInformation) -> SpecMaker:
+    """A function of one stream without keys."""
+    # A filter gives what it took.
+    made = typed(function, _ROW_KINDS[call], output_type) if call in _ROW_KINDS else function
+    return lambda settings: _one(settings, made, lambda key: RowFunctionSpec(key, call))
+
+
+def keyed_function(function: Any, call: KeyedCall, output_type: TypeInformation) -> SpecMaker:
+    """A function of a keyed stream; a reduction in batch mode gives only each key's last result."""
+    made = typed(function, _KEYED_KINDS[call], output_type) if call in _KEYED_KINDS else function
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        final_only = call is KeyedCall.REDUCE and settings.batch
+        return _one(settings, made, lambda key: KeyedFunctionSpec(key, call, final_only))
+
+    return make
+
+
+def co_function(function: Any, call: CoCall, keyed: bool, output_type: TypeInformation) -> SpecMaker:
+    """A function of two streams, both keyed or none."""
+    match call:
+        case CoCall.MAP:
+            kind: type[Function] = CoMapFunction
+        case CoCall.FLAT_MAP:
+            kind = CoFlatMapFunction
+        case CoCall.PROCESS:
+            kind = KeyedCoProcessFunction if keyed else CoProcessFunction
+    made = typed(function, kind, output_type)
+    spec = KeyedCoFunctionSpec if keyed else CoFunctionSpec
+    return lambda settings: _one(settings, made, lambda key: spec(key, call))
+
+
+def key_select(selector: Any, key_type: TypeInformation | None) -> SpecMaker:
+    """The selector of ``key_by``; a declared type converts the keys."""
+    made = selector if key_type is None else typed(selector, KeySelector, key_type)
+    return lambda settings: _one(settings, made, KeySelectSpec)
+
+
+def assign_timestamps(strategy: WatermarkStrategy) -> SpecMaker:
+    """Timestamps and watermarks."""
+    return lambda settings: _one(
+        settings, strategy, lambda key: AssignTimestampsSpec(key, settings.watermark_interval_ms)
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WindowParts:
+    """What a window operator is made of; see ``StreamWindowSpec``."""
+
+    assigner: Any
+    trigger: Any = None
+    aggregation: Any = None
+    function: Any = None
+    allowed_lateness_ms: int = 0
+    late_tag: str | None = None
+    whole_stream: bool = False
+
+
+def window(parts: WindowParts) -> SpecMaker:
+    """Windows of a keyed stream."""
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        resources = {
+            f"{settings.prefix}.{name}": part
+            for name in ("assigner", "trigger", "aggregation", "function")
+            if (part := getattr(parts, name)) is not None
+        }
+
+        def key(name: str) -> str | None:
+            return f"{settings.prefix}.{name}" if getattr(parts, name) is not None else None
+
+        spec = StreamWindowSpec(
+            assigner=f"{settings.prefix}.assigner",
+            trigger=key("trigger"),
+            aggregation=key("aggregation"),
+            function=key("function"),
+            allowed_lateness_ms=parts.allowed_lateness_ms,
+            late_tag=parts.late_tag,
+            whole_stream=parts.whole_stream,
+        )
+        return SpecWithResources(spec, resources)
+
+    return make
+
+
+def print_sink(type_: TypeInformation, identifier: str, to_error: bool) -> SpecMaker:
+    """Lines on standard output or standard error."""
+    text = line_text(type_)
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        if text is str:
+            return SpecWithResources(PrintObjectsSpec(identifier, to_error))
+        return _one(settings, text, lambda key: PrintObjectsSpec(identifier, to_error, key))
+
+    return make
+
+
+def collect_sink(receiver: Any) -> SpecMaker:
+    """Values for the program that asked."""
+    return lambda settings: _one(settings, receiver, lambda key: CollectSinkSpec(key, (), INSERT_ONLY))

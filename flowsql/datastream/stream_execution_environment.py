@@ -1,0 +1,325 @@
+"""``StreamExecutionEnvironment``: where streams begin, and where their jobs are started."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from flowsql.common.configuration import Configuration as UserConfiguration
+from flowsql.common.execution_config import ExecutionConfig
+from flowsql.common.typeinfo import TypeInformation, Types
+from flowsql.configuration import file_configuration, set_option
+from flowsql.datastream import operators
+from flowsql.datastream.data_stream import DataStream
+from flowsql.datastream.execution_mode import RuntimeExecutionMode
+from flowsql.datastream.transformations import OperatorTransformation, Recorder, Wishes
+from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
+
+if TYPE_CHECKING:
+    from flowsql.common.job_client import JobClient
+    from flowsql.common.job_execution_result import JobExecutionResult
+    from flowsql.datastream.connectors.base import Source
+    from flowsql.datastream.graph import PlanBuilder, PlanSettings
+    from flowsql_core.graph.job import JobGraph
+    from flowsql_core.stream.watermark import WatermarkStrategy
+    from flowsql_runtime.cluster.local import LocalCluster
+
+DEFAULT_JOB_NAME = "Flink Streaming Job"
+
+
+class StreamExecutionEnvironment:
+    """Streams begin here; ``execute`` runs what was recorded since the last time.
+
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> env.from_collection([1, 2, 3]).map(lambda n: n * n).execute_and_collect(limit=3)
+    [1, 4, 9]
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.recorder = Recorder()
+        #: Runs every job of the environment within one memory budget; made for the first one.
+        self._cluster: LocalCluster | None = None
+
+    @staticmethod
+    def get_execution_environment(configuration: UserConfiguration | None = None) -> StreamExecutionEnvironment:
+        """An environment: ``config.yaml`` first, ``configuration`` on top."""
+        environment = StreamExecutionEnvironment(file_configuration().with_layer())
+        if configuration is not None:
+            environment.configure(configuration)
+        return environment
+
+    # Settings
+
+    def get_config(self) -> ExecutionConfig:
+        """How jobs run: a view, what is set there counts here."""
+        return ExecutionConfig(self.configuration)
+
+    def configure(self, configuration: UserConfiguration) -> None:
+        """Take over options.
+
+        Raises:
+            BindError: a value does not fit its option.
+        """
+        for key, value in configuration.to_dict().items():
+            set_option(self.configuration, key, value)
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Subtasks of operators that say nothing themselves, from here on."""
+        self.get_config().set_parallelism(parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        """Subtasks of operators that say nothing themselves."""
+        return self.configuration.get(PARALLELISM)
+
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
+        """Key groups of operators that say nothing themselves."""
+        self.get_config().set_max_parallelism(max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """Key groups of operators that say nothing themselves; -1 when they follow from the parallelism."""
+        return self.get_config().get_max_parallelism()
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
+        """Streaming or batch."""
+        set_option(self.configuration, RUNTIME_MODE.key, execution_mode.value)
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
+        """Longest wait of a row in an exchange, in ms; 0: none; -1: until the buffer is full."""
+        if timeout_millis < -1:
+            raise ValueError("Timeout of buffer must be non-negative or -1")
+        set_option(self.configuration, "execution.buffer-timeout.enabled", str(timeout_millis >= 0).lower())
+        if timeout_millis >= 0:
+            set_option(self.configuration, "execution.buffer-timeout.interval", f"{timeout_millis} ms")
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        """Milliseconds, or -1; see :meth:`set_buffer_timeout`."""
+        from flowsql_runtime.network.partition import BUFFER_TIMEOUT_ENABLED, BUFFER_TIMEOUT_MS
+
+        return self.configuration.get(BUFFER_TIMEOUT_MS) if self.configuration.get(BUFFER_TIMEOUT_ENABLED) else -1
+
+    def disable_operator_chaining(self) -> Self:
+        """Run each operator in a task of its own."""
+        set_option(self.configuration, "pipeline.operator-chaining.enabled", "false")
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        """Whether neighbouring operators share a task."""
+        return self._plan_settings().chaining
+
+    def add_python_file(self, file_path: str) -> None:
+        """Let functions import from a file, a folder or an archive: it joins ``sys.path`` of this process."""
+        path = Path(file_path)
+        if not path.exists():
+            raise BindError("python-file-not-found", f"There is no file or folder '{file_path}'.")
+        folder = str(path.parent if path.suffix == ".py" else path)
+        if folder not in sys.path:
+            sys.path.append(folder)
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> NoReturn:
+        """Refused: functions run in this process."""
+        raise _no_effect(
+            "set_python_requirements", "install the requirements into the environment that runs this program"
+        )
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> NoReturn:
+        """Refused: functions run in this process."""
+        raise _no_effect("add_python_archive", "unpack the archive and use add_python_file")
+
+    def set_python_executable(self, python_exec: str) -> NoReturn:
+        """Refused: functions run in this process."""
+        raise _no_effect("set_python_executable", "start this program with that interpreter")
+
+    def add_jars(self, *jars_path: str) -> NoReturn:
+        """Refused: there is no Java."""
+        raise _no_effect("add_jars", "connectors are Python packages here: pip install them")
+
+    def add_classpaths(self, *classpaths: str) -> NoReturn:
+        """Refused: there is no Java."""
+        raise _no_effect("add_classpaths", "connectors are Python packages here: pip install them")
+
+    def enable_checkpointing(self, interval: int, mode: object = None) -> NoReturn:
+        """Refused until there are checkpoints."""
+        raise NotSupportedYetError("checkpoints")
+
+    def get_checkpoint_config(self) -> NoReturn:
+        """Refused until there are checkpoints."""
+        raise NotSupportedYetError("checkpoints")
+
+    def set_state_backend(self, state_backend: object) -> NoReturn:
+        """Refused: state is in memory."""
+        raise NotSupportedYetError("state backends")
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> NoReturn:
+        """Refused: functions run in this process and open files themselves."""
+        raise _no_effect("register_cached_file", "open the file in the function's open()")
+
+    # Sources
+
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+        """The elements in order, from one subtask. With a type they are converted, and checked, here.
+
+        Raises:
+            TypeError: an element is not of the type.
+            ValueError: it does not fit.
+        """
+        elements: Sequence[Any] = list(collection)
+        convert = None if type_info is None else type_info.converter()
+        if convert is not None:
+            elements = [convert(element) for element in elements]
+        return self._source("Collection Source", elements, type_info or Types.PICKLED_BYTE_ARRAY())
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """The elements of a connector's source, with times by ``watermark_strategy``."""
+        elements, own_type = source.elements()
+        stream = self._source(source_name, elements, type_info or own_type)
+        if watermark_strategy.timestamp_assigner is None:
+            # Elements of these sources have no timestamps, so no watermark comes before the end.
+            return stream
+        return stream.assign_timestamps_and_watermarks(watermark_strategy)
+
+    def add_source(self, source_func: object, source_name: str = "Custom Source", type_info: object = None) -> NoReturn:
+        """Refused: source functions are Java."""
+        raise NotSupportedYetError("add_source", hint="use from_collection, or a table: to_data_stream(from_path(...))")
+
+    def _source(self, name: str, elements: Sequence[Any], type_: TypeInformation) -> DataStream:
+        made = OperatorTransformation(
+            self.recorder.next_id(),
+            type_,
+            (),
+            name,
+            operators.collection_source(elements),
+            wishes=Wishes(parallelism=1, parallelism_fixed=True),
+        )
+        return DataStream(self, self.recorder.add(made))
+
+    # Jobs
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run what was recorded since the last time, to its end.
+
+        Raises:
+            FlowSqlError: the job failed, or could not be started.
+        """
+        graph = self.job_graph(job_name)
+        if sum(vertex.parallelism for vertex in graph.vertices) == 1:
+            return self._run_here(graph)
+        client = self._submit(graph)
+        try:
+            return client.get_job_execution_result().result()
+        except KeyboardInterrupt:
+            client.cancel_and_wait()
+            raise
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Start what was recorded since the last time."""
+        return self._submit(self.job_graph(job_name))
+
+    def get_execution_plan(self) -> str:
+        """The job that ``execute`` would run, as JSON; each edge says whether it is chained, and why."""
+        from flowsql.datastream.graph import json_plan
+
+        return json_plan(self._built(self.recorder.sinks).plan)
+
+    def job_graph(self, job_name: str | None = None) -> JobGraph:
+        """What was recorded since the last time, as the runtime takes it; the next call begins anew.
+
+        Raises:
+            PlanError: nothing was recorded, or its parts do not fit together.
+        """
+        from flowsql.datastream.graph import to_job_graph
+
+        builder = self._built(self.recorder.sinks)
+        name = job_name or self.configuration.text("pipeline.name") or DEFAULT_JOB_NAME
+        options = {**builder.configuration, **dict(self.configuration.items())}
+        graph = to_job_graph(builder.plan, name, builder.settings, tuple(options.items()))
+        self.recorder.sinks.clear()
+        return graph
+
+    def _built(self, ends: Sequence[int]) -> PlanBuilder:
+        if not ends:
+            raise PlanError(
+                "no-sinks",
+                "No operators defined in streaming topology. Cannot execute.",
+                hint="end a stream with print() or execute_and_collect()",
+            )
+        builder = self.new_builder()
+        for number in ends:
+            builder.add(number)
+        return builder
+
+    def parallelism_of(self, stream: DataStream) -> int:
+        """Subtasks of the operator that makes a stream."""
+        builder = self.new_builder()
+        origins = builder.add(stream.number)
+        return builder.plan.operators[origins[0].operator].parallelism
+
+    def new_builder(self) -> PlanBuilder:
+        """A builder over the streams of this environment."""
+        from flowsql.datastream.graph import PlanBuilder
+
+        return PlanBuilder(self.recorder, self._plan_settings())
+
+    def _plan_settings(self) -> PlanSettings:
+        from flowsql.datastream.graph import PlanSettings
+        from flowsql_planner.translate.options import CHAIN_SINGLE_PARTITION, MAX_PARALLELISM, OPERATOR_CHAINING
+
+        configuration = self.configuration
+        # Collections end, so that AUTOMATIC means batch, as in Flink.
+        return PlanSettings(
+            batch=configuration.get(RUNTIME_MODE) is not RuntimeMode.STREAMING,
+            watermark_interval_ms=configuration.get(AUTO_WATERMARK_INTERVAL_MS),
+            chaining=configuration.get(OPERATOR_CHAINING),
+            chain_single_partition=configuration.get(CHAIN_SINGLE_PARTITION),
+            max_parallelism=configuration.get(MAX_PARALLELISM),
+        )
+
+    @property
+    def cluster(self) -> LocalCluster:
+        """What runs the jobs."""
+        from flowsql_runtime.cluster.local import LocalCluster
+
+        if self._cluster is None:
+            self._cluster = LocalCluster()
+        return self._cluster
+
+    def _submit(self, graph: JobGraph) -> JobClient:
+        from flowsql.common.job_client import JobClient
+
+        return JobClient(self.cluster.submit(graph), graph)
+
+    def _run_here(self, graph: JobGraph) -> JobExecutionResult:
+        """A job of one task runs in the caller's thread: a breakpoint in a function stops there."""
+        from flowsql.common.failure import explain_failure
+        from flowsql.common.job_client import JobClient
+
+        try:
+            job = self.cluster.run(graph)
+        except FlowSqlError as error:
+            explain_failure(error, graph)
+            raise
+        return JobClient(job, graph).get_job_execution_result().result()
+
+    def close(self) -> None:
+        """Nothing is kept open between jobs."""
+
+
+def _no_effect(method: str, instead: str) -> BindError:
+    return BindError(
+        "no-effect", f"{method} has no effect: FlowSQL runs functions in this process, without Java.", hint=instead
+    )

@@ -1,0 +1,7 @@
+"""``TimerService``, under the name of PyFlink's module."""
+
+from __future__ import annotations
+
+from flowsql_core.stream.timer import TimerService
+
+__all__ = ["TimerService"]
