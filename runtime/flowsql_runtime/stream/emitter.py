@@ -120,9 +120,10 @@ class Emitter:
             self._clear()
             self._output.collect(batch)
         elif self._levels:
-            level_ms = self._levels[-1]
+            levels = self._levels.copy()
             self._clear()
-            self._output.emit_watermark(Watermark(level_ms))
+            for level_ms in levels:
+                self._output.emit_watermark(Watermark(level_ms))
 
     def _clear(self) -> None:
         # In place: loops hold the lists.
