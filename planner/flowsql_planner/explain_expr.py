@@ -173,12 +173,23 @@ def calcite_type(type_: t.LogicalType) -> str:
     return text if type_.nullable else f"{text} NOT NULL"
 
 
-def record_type(schema: t.Schema) -> str:
-    """The row type of VALUES."""
-    return "RecordType(" + ", ".join(f"{_plain(column.type)} {column.name}" for column in schema) + ")"
+def record_type(schema: t.Schema, expanded: bool = True) -> str:
+    """The row type of VALUES, and of rows taken apart; a ROW inside of another is not ``expanded``."""
+    kind = "RecordType" if expanded else "RecordType:peek_no_expand"
+    return f"{kind}({', '.join(f'{_plain(column.type)} {column.name}' for column in schema)})"
 
 
 def _plain(type_: t.LogicalType) -> str:
+    """A type without nullability and character set."""
+    match type_:
+        case t.ArrayType(element=element):
+            return f"{_plain(element)} ARRAY"
+        case t.MultisetType(element=element):
+            return f"{_plain(element)} MULTISET"
+        case t.MapType(key=key, value=value):
+            return f"({_plain(key)}, {_plain(value)}) MAP"
+        case t.RowType(fields=fields):
+            return record_type(tuple(t.Column(field.name, field.type) for field in fields), expanded=False)
     return calcite_type(type_.as_nullable()).removesuffix(f" {_CHARSET}")
 
 

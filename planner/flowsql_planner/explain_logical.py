@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from flowsql_core.expr import AggregateCall
+from flowsql_core.expr import AggregateCall, input_refs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import Schema
 from flowsql_planner.explain_expr import ExpressionPrinter, calcite_type, literal_text
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    Correlate,
     Expand,
     Filter,
     Join,
@@ -25,6 +26,7 @@ from flowsql_planner.logical.nodes import (
     WindowTableFunction,
     inputs,
 )
+from flowsql_planner.logical.rewrite import walk
 
 _PRINTER: Final = ExpressionPrinter(None)
 _JOIN: Final = {
@@ -43,10 +45,12 @@ def logical_lines(rel: Rel) -> Iterator[str]:
         yield from logical_lines(rel.input)
         return
     yield _line(rel)
-    children = inputs(rel)
-    for index, child in enumerate(children):
+    children = [logical_lines(child) for child in inputs(rel)]
+    if isinstance(rel, Correlate):
+        children.append(_elements(rel))
+    for index, child_lines in enumerate(children):
         last = index == len(children) - 1
-        for position, text in enumerate(logical_lines(child)):
+        for position, text in enumerate(child_lines):
             lead = ("+- " if last else ":- ") if position == 0 else ("   " if last else ":  ")
             yield lead + text
 
@@ -78,6 +82,13 @@ def _line(rel: Rel) -> str:
             return f"LogicalExpand(projects=[{rows_text}])"
         case WindowTableFunction():
             return f"LogicalTableFunctionScan(invocation=[{_window(rel)}], rowType=[{_row_type(rel.schema)}])"
+        case Correlate(outer=outer):
+            columns = ", ".join(str(index) for index in sorted(input_refs(rel.collection)))
+            kind_text = "left" if outer else "inner"
+            return (
+                f"LogicalCorrelate(correlation=[$cor{_number(rel)}], joinType=[{kind_text}], "
+                f"requiredColumns=[{{{columns}}}])"
+            )
         case Join(condition=on, kind=kind):
             text = "true" if on is None else _PRINTER.print(on)
             return f"LogicalJoin(condition=[{text}], joinType=[{_JOIN[kind]}])"
@@ -89,6 +100,20 @@ def _line(rel: Rel) -> str:
             return f"LogicalSink(table=[{name}], fields=[{', '.join(column.name for column in schema)}])"
         case _:
             assert_never(rel)
+
+
+def _number(rel: Correlate) -> int:
+    """Which of the row variables a collection is read from; those of the input come first."""
+    return sum(isinstance(below, Correlate) for below in walk(rel.input))
+
+
+def _elements(rel: Correlate) -> Iterator[str]:
+    """The side of a correlate that takes the collection of one row apart."""
+    row = [f"$cor{_number(rel)}.{column.name}" for column in rel.input.schema]
+    collection = ExpressionPrinter(row).print(rel.collection)
+    yield "Uncollect(withOrdinality=[true])" if rel.ordinality else "Uncollect"
+    yield f"+- LogicalProject({rel.added[0].name}=[{collection}])"
+    yield "   +- LogicalValues(tuples=[[{ 0 }]])"
 
 
 def _aggregate(rel: Aggregate) -> str:

@@ -15,6 +15,7 @@ from flowsql_planner.explain_expr import ExpressionPrinter, duration_text, liter
 from flowsql_planner.physical.nodes import (
     Calc,
     ChangelogNormalize,
+    CorrelateNode,
     DropUpdateBefore,
     Exchange,
     ExpandNode,
@@ -35,6 +36,7 @@ from flowsql_planner.physical.nodes import (
     WindowAggregate,
     WindowJoin,
     WindowTableFunctionNode,
+    walk,
 )
 
 Attributes = list[tuple[str, str]]
@@ -116,6 +118,8 @@ def _attributes(node: Physical, infix: bool) -> tuple[str, Attributes]:
             return "Exchange", [("distribution", distribution(node))]
         case ExpandNode():
             return "Expand", [("projects", _expand(node, infix))]
+        case CorrelateNode():
+            return "Correlate", _correlate(node)
         case GroupAggregate():
             return "GroupAggregate", _group(node)
         case WindowTableFunctionNode():
@@ -229,6 +233,24 @@ def _expand(node: ExpandNode, infix: bool) -> str:
             cells.append(text if text == name else f"{text} AS {name}")
         rows.append("{" + ", ".join(cells) + "}")
     return ", ".join(rows)
+
+
+def _correlate(node: CorrelateNode) -> Attributes:
+    source = node.inputs[0]
+    number = sum(isinstance(below, CorrelateNode) for below in walk(source))
+    row = ExpressionPrinter([f"$cor{number}.{name}" for name in _names(source)])
+    function = "$UNNEST_ROWS_WITH_ORDINALITY$1" if node.ordinality else "$UNNEST_ROWS$1"
+    call = f"{function}({row.print(node.collection)})"
+    attributes = [
+        ("invocation", call),
+        ("correlate", f"table({call})"),
+        ("select", ",".join(_names(node))),
+        ("rowType", record_type(node.schema, expanded=bool(source.schema))),
+        ("joinType", "LEFT" if node.outer else "INNER"),
+    ]
+    if node.condition is not None:
+        attributes.append(("condition", ExpressionPrinter(None).print(node.condition)))
+    return attributes
 
 
 def _call_text(call: AggregateCall, names: Sequence[str], retracting: bool) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Protocol, assert_never
 
 from flowsql_core.errors import BindError, NotSupportedYetError
-from flowsql_core.expr import Call, Expr, InputRef, conjunction, remap_inputs
+from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction, input_refs, remap_inputs
 from flowsql_core.functions.registry import resolve_call
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.record import record
@@ -20,9 +20,10 @@ from flowsql_planner.bind.expression import ExpressionBinder
 from flowsql_planner.bind.names import uniquify
 from flowsql_planner.bind.scope import Merged, Namespace, Scope
 from flowsql_planner.bind.table import bind_resolved, find_table
+from flowsql_planner.bind.unnest import Unnested, bind_unnest
 from flowsql_planner.bind.values import row_refs
 from flowsql_planner.bind.window import as_window_call, bind_window
-from flowsql_planner.logical.nodes import Join, Project, Rel
+from flowsql_planner.logical.nodes import Filter, Join, Project, Rel
 
 Hints = tuple[tuple[str, str], ...]
 
@@ -77,13 +78,17 @@ def bind_relation(env: Environment, node: ast.Relation) -> Bound:
         case ast.DerivedTable(query, lateral, alias):
             if lateral:
                 raise NotSupportedYetError("LATERAL (subquery)", node.span)
-            return _aliased(env.bind_query(env, query), alias)
+            rel = env.bind_query(env, query)
+            if alias is not None and len(rel.schema) == 1 and not alias.columns and _is_values(query):
+                # Flink: the alias of VALUES names its only column too.
+                alias = replace(alias, columns=(alias.name,))
+            return _aliased(rel, alias)
         case ast.TableFunction(call, lateral, alias):
             return _aliased(_bind_table_function(env, call, lateral), alias)
         case ast.Join():
             return _bind_join(env, node)
         case ast.Unnest():
-            raise NotSupportedYetError("UNNEST", node.span)
+            return _bind_unnest(bind_unnest(env.context, node, Scope()))
         case ast.MatchRecognize():
             raise NotSupportedYetError("MATCH_RECOGNIZE", node.span)
         case ast.Pivot():
@@ -125,6 +130,10 @@ def _bind_table_ref(env: Environment, node: ast.TableRef) -> Bound:
     return Bound(rel, Scope((Namespace(node.name.last.text, rel.schema, 0, path),)))
 
 
+def _is_values(query: ast.Query) -> bool:
+    return isinstance(query.body, ast.Values) and not query.ctes and not query.order_by and query.limit is None
+
+
 def _aliased(rel: Rel, alias: ast.TableAlias | None) -> Bound:
     """A relation under another name, its columns renamed where the alias lists names."""
     if alias is None:
@@ -161,8 +170,53 @@ def _bind_table_function(env: Environment, call: ast.FunctionCall, lateral: bool
     return bind_window(env.context, window, input_)
 
 
+def _bind_unnest(unnested: Unnested) -> Bound:
+    """UNNEST of a constant."""
+    return Bound(unnested.alone(), Scope((unnested.namespace(),)))
+
+
+def _bind_correlate(env: Environment, node: ast.Join, left: Bound, unnested: Unnested) -> Bound:
+    """Rows beside the elements of a collection in them."""
+    kind = _KINDS[node.kind]
+    if kind in (JoinKind.RIGHT, JoinKind.FULL) or node.natural or node.using:
+        raise NotSupportedYetError(f"{'NATURAL ' * node.natural}{node.kind.value} JOIN UNNEST", node.span)
+    width = left.scope.width
+    outer = kind is JoinKind.LEFT
+    right = Scope((unnested.namespace(),))
+    _refuse_equal_aliases(left.scope, right, unnested.node.span)
+    condition, _ = _condition(env, node, left.scope, right, _beside(left.scope, right, width), width)
+    if isinstance(condition, Literal) and condition.value is True:
+        condition = None
+    inside = None
+    if outer and condition is not None:
+        if any(index < width for index in input_refs(condition)):
+            raise NotSupportedYetError("LEFT JOIN UNNEST with a condition on columns of the left side", node.span)
+        inside, condition = remap_inputs(condition, lambda index: index - width), None
+    rel: Rel = unnested.beside(left.rel, outer, inside)
+    if condition is not None:
+        rel = Filter(rel, condition, node.span)
+    added = unnested.namespace(width)
+    scope = Scope((*left.scope.namespaces, added.as_nullable() if outer else added), left.scope.merged)
+    return Bound(rel, scope)
+
+
 def _bind_join(env: Environment, node: ast.Join) -> Bound:
-    left, right = bind_relation(env, node.left), bind_relation(env, node.right)
+    if (
+        node.kind is ast.JoinKind.COMMA
+        and isinstance(node.right, ast.Join)
+        and isinstance(node.right.right, ast.Unnest)
+    ):
+        # In a, b CROSS JOIN UNNEST(a.x) the collection may be of either.
+        inner = node.right
+        return _bind_join(env, replace(inner, left=replace(node, right=inner.left)))
+    left = bind_relation(env, node.left)
+    if isinstance(node.right, ast.Unnest):
+        unnested = bind_unnest(env.context, node.right, left.scope)
+        if not unnested.is_constant or node.kind is ast.JoinKind.LEFT:
+            return _bind_correlate(env, node, left, unnested)
+        right = _bind_unnest(unnested)
+    else:
+        right = bind_relation(env, node.right)
     _refuse_equal_aliases(left.scope, right.scope, node.right.span)
     kind = _KINDS[node.kind]
     width = left.scope.width

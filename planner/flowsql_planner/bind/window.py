@@ -56,6 +56,8 @@ class WindowCall:
     def data(self) -> ast.TableArgument:
         """The table argument."""
         table = self.arguments["DATA"]
+        if isinstance(table, ast.Subquery):
+            return ast.TableArgument(table.query, span=table.span)
         if not isinstance(table, ast.TableArgument):
             raise self.refuse(table.span)
         return table

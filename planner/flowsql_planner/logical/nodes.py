@@ -146,6 +146,25 @@ class Join:
 
 
 @record
+class Correlate:
+    """Each row beside every element of a collection in it (UNNEST).
+
+    ``collection``: an ARRAY, MAP or MULTISET over the input's columns. ``added``: the columns of an element, as it is
+    in the collection, and with ``ordinality`` its place. ``condition``: over ``added`` alone. ``outer``: a row without
+    elements stays, beside NULLs.
+    """
+
+    input: Rel
+    collection: Expr
+    added: Schema
+    schema: Schema
+    ordinality: bool = False
+    outer: bool = False
+    condition: Expr | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
 class Union:
     """UNION ALL; types are already equal column by column. (UNION is an Aggregate above it.)"""
 
@@ -212,6 +231,7 @@ Rel = (
     | Expand
     | WindowTableFunction
     | Join
+    | Correlate
     | Union
     | Sort
     | Sink
@@ -234,6 +254,7 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
             | Aggregate()
             | Expand()
             | WindowTableFunction()
+            | Correlate()
             | Sort()
             | Sink()
         ):

@@ -11,6 +11,7 @@ from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import Column, LogicalType, Schema
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    Correlate,
     Expand,
     Filter,
     Join,
@@ -52,6 +53,7 @@ def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:
             | Aggregate()
             | Expand()
             | WindowTableFunction()
+            | Correlate()
             | Sort()
             | Sink()
         ):
@@ -129,6 +131,19 @@ def make_join(original: Join, left: Rel, right: Rel, condition: Expr | None, kin
     )
 
 
+def make_correlate(original: Correlate, input_: Rel, collection: Expr) -> Correlate:
+    """A correlate like ``original`` over another input, whose elements have the same columns."""
+    schema = correlate_schema(input_.schema, original.added, original.outer)
+    return replace(original, input=input_, collection=collection, schema=schema)
+
+
+def correlate_schema(left: Schema, added: Schema, outer: bool) -> Schema:
+    """Columns of a correlate: the row's, then the element's, which may be padded where ``outer``."""
+    names = unique_names(tuple(column.name for column in (*left, *added)))
+    types = [column.type for column in left] + [c.type.as_nullable() if outer else c.type for c in added]
+    return tuple(Column(name, type_) for name, type_ in zip(names, types, strict=True))
+
+
 def make_aggregate(
     original: Aggregate, input_: Rel, grouping: tuple[int, ...], calls: tuple[AggregateCall, ...]
 ) -> Aggregate:
@@ -184,6 +199,8 @@ def _retype_node(rel: Rel) -> Rel:
         case WindowTableFunction(input=source):
             width = len(source.schema)
             return replace(rel, schema=source.schema + rel.schema[width:])
+        case Correlate(input=source, collection=collection):
+            return make_correlate(rel, source, retype_expr(collection, source.schema))
         case Join(left=left, right=right):
             columns = left.schema + right.schema
             on = None if rel.condition is None else retype_expr(rel.condition, columns)

@@ -20,6 +20,7 @@ from flowsql_planner.optimize.rules.push_condition_into_join_inputs import push_
 from flowsql_planner.optimize.rules.push_filter_into_join import push_filter_into_join
 from flowsql_planner.optimize.rules.push_filter_into_scan import push_filter_into_scan
 from flowsql_planner.optimize.rules.push_filter_through_aggregate import push_filter_through_aggregate
+from flowsql_planner.optimize.rules.push_filter_through_correlate import push_filter_through_correlate
 from flowsql_planner.optimize.rules.push_filter_through_project import push_filter_through_project
 from flowsql_planner.optimize.rules.push_filter_through_union import push_filter_through_union
 from flowsql_planner.optimize.rules.push_join_key_expressions import push_join_key_expressions
@@ -42,6 +43,7 @@ _FILTERS: tuple[Rule, ...] = (
     push_filter_through_project,
     push_filter_through_union,
     push_filter_through_aggregate,
+    push_filter_through_correlate,
     simplify_outer_join,
     push_filter_into_join,
     push_condition_into_join_inputs,

@@ -8,6 +8,7 @@ from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_planner.physical.nodes import (
     Calc,
+    CorrelateNode,
     Exchange,
     ExpandNode,
     JoinNode,
@@ -26,6 +27,7 @@ _SAME = (
     TableSourceScan,
     ValuesNode,
     Calc,
+    CorrelateNode,
     Exchange,
     ExpandNode,
     JoinNode,

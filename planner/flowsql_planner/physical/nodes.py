@@ -194,6 +194,17 @@ class IntervalJoin(Physical):
 
 
 @record(kw_only=True)
+class CorrelateNode(Physical):
+    """Each row beside every element of ``collection``; the fields are those of the logical ``Correlate``."""
+
+    collection: Expr
+    added: Schema
+    ordinality: bool = False
+    outer: bool = False
+    condition: Expr | None = None
+
+
+@record(kw_only=True)
 class UnionNode(Physical):
     """UNION ALL."""
 

@@ -9,6 +9,7 @@ from flowsql_core.expr import Cast, Expr, Literal, conjuncts
 from flowsql_core.types.logical import Column, is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    Correlate,
     Expand,
     Filter,
     Join,
@@ -28,6 +29,7 @@ from flowsql_planner.physical.calc import make_calc, make_filter
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.join import plan_join
 from flowsql_planner.physical.nodes import (
+    CorrelateNode,
     ExpandNode,
     Limit,
     Physical,
@@ -85,6 +87,17 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             return plan_window_function(rel, plan_physical(rel.input, context), context)
         case Join():
             return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
+        case Correlate():
+            return CorrelateNode(
+                inputs=(plan_physical(rel.input, context),),
+                schema=rel.schema,
+                collection=rel.collection,
+                added=rel.added,
+                ordinality=rel.ordinality,
+                outer=rel.outer,
+                condition=rel.condition,
+                span=rel.span,
+            )
         case Union():
             inputs = tuple(_as_nullable_as(plan_physical(child, context), rel) for child in rel.inputs)
             return UnionNode(inputs=inputs, schema=rel.schema, span=rel.span)

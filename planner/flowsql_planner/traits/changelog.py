@@ -17,6 +17,7 @@ from flowsql_core.row import ChangelogMode, RowKind
 from flowsql_planner.physical.nodes import (
     Calc,
     ChangelogNormalize,
+    CorrelateNode,
     DropUpdateBefore,
     Exchange,
     ExpandNode,
@@ -184,6 +185,7 @@ class ChangelogInference:
                 | MiniBatchAssigner()
                 | Exchange()
                 | ExpandNode()
+                | CorrelateNode()
                 | WindowTableFunctionNode()
                 | DropUpdateBefore()
                 | SortNode()
@@ -242,7 +244,7 @@ class ChangelogInference:
                 return self._with(node, [self._only_after(child) for child in node.inputs], required)
             case JoinNode():
                 return self._satisfy_join(node, required)
-            case Calc(condition=condition):
+            case Calc(condition=condition) | CorrelateNode(condition=condition):
                 # A filter may drop the +U whose row replaced one that passed: it needs the -U.
                 if condition is not None and required is Updates.AFTER:
                     return None

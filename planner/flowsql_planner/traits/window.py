@@ -12,6 +12,7 @@ from flowsql_core.graph.specs import WindowProperty, WindowSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes import (
     Calc,
+    CorrelateNode,
     Exchange,
     ExpandNode,
     MiniBatchAssigner,
@@ -87,7 +88,7 @@ def derive_windows(node: Physical) -> WindowColumns | None:
                 )
 
             return _some(WindowColumns(below.window, kept(below.starts), kept(below.ends), kept(below.times)))
-        case Exchange() | MiniBatchAssigner():
+        case Exchange() | MiniBatchAssigner() | CorrelateNode():
             return derive_windows(node.inputs[0])
         case WindowAggregate(window=window, properties=properties):
             base = len(node.grouping) + len(node.calls)

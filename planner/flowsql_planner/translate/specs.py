@@ -17,6 +17,7 @@ from flowsql_core.functions.aggregate import is_mergeable, local_columns
 from flowsql_core.graph.specs import (
     CalcSpec,
     CollectSinkSpec,
+    CorrelateSpec,
     DropUpdateBeforeSpec,
     ExpandSpec,
     GlobalGroupAggregateSpec,
@@ -46,6 +47,7 @@ from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import (
     Calc,
     ChangelogNormalize,
+    CorrelateNode,
     DropUpdateBefore,
     ExpandNode,
     GroupAggregate,
@@ -106,6 +108,8 @@ class SpecMaker:
                 return MiniBatchAssignerSpec(node.interval_ms)
             case ExpandNode():
                 return ExpandSpec(node.projections)
+            case CorrelateNode():
+                return CorrelateSpec(node.collection, node.added, node.ordinality, node.outer, node.condition)
             case GroupAggregate():
                 return self._group(node)
             case WindowTableFunctionNode():
@@ -236,8 +240,6 @@ class SpecMaker:
     def _join(self, node: JoinNode) -> JoinSpec:
         if node.kind is not JoinKind.INNER:
             raise NotSupportedYetError(_JOIN_WORDS[node.kind], node.span)
-        if not node.left_keys:
-            raise NotSupportedYetError("a join without an equality between its sides", node.span)
         left, right = node.inputs
         return JoinSpec(
             node.kind,

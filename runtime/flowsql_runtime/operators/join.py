@@ -14,7 +14,7 @@ from flowsql_core.graph.specs import JoinKind, JoinSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.operators.join_side import JoinSide, pair_ranges
+from flowsql_runtime.operators.join_side import JoinSide, row_ranges
 from flowsql_runtime.state.kept_rows import KeptRows
 from flowsql_runtime.state.row_list import RowList
 
@@ -86,13 +86,16 @@ class JoinOperator(Operator[JoinSpec]):
         lost = side.without_match(batch.columns)
         skip = np.zeros(0, np.uint8) if lost is None else lost.view(np.uint8)
         slots, _ = self._index.find_or_insert(self._index.encode(side.key_columns(batch.columns), num_rows=n), skip)
-        probes, found = others.rows_of(slots)
-        if isinstance(others, RowList) and self._ttl_ms[1 - input_index]:
-            alive = others.stamps[found] + self._ttl_ms[1 - input_index] > self.ctx.clock.now_ms()
-            probes, found = probes[alive], found[alive]
-        for start, stop, first, last in pair_ranges(probes, n):
+        counts = others.counts(slots)
+        # A row that meets many makes a batch of its own: the pairs of a cross join are never there at once.
+        for first, last in row_ranges(counts if lost is None else np.where(lost, 0, counts)):
+            probes, found = others.rows_of(slots[first:last])
+            probes += np.int32(first)
+            if isinstance(others, RowList) and self._ttl_ms[1 - input_index]:
+                alive = others.stamps[found] + self._ttl_ms[1 - input_index] > self.ctx.clock.now_ms()
+                probes, found = probes[alive], found[alive]
             part = None if track is None else track.cut(first, last, last == n)
-            self._emit(input_index, batch, probes[start:stop], found[start:stop], part, first)
+            self._emit(input_index, batch, probes, found, part, first)
         if isinstance(mine, KeptRows):
             mine.append(slots, batch.columns)
             return

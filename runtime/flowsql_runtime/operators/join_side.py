@@ -43,18 +43,21 @@ class JoinSide:
         return found
 
 
-def pair_ranges(probes: Int32s, rows: int) -> Iterator[tuple[int, int, int, int]]:
-    """Cut pairs at borders of probing rows: (first pair, last pair, first row, last row), at least one row each."""
-    if len(probes) <= MOST_PAIRS:
-        yield 0, len(probes), 0, rows
-        return
-    start = row = 0
-    while row < rows:
-        stop = min(start + MOST_PAIRS, len(probes))
-        until = rows if stop == len(probes) else max(int(probes[stop]), row + 1)
-        end = int(np.searchsorted(probes, until, side="left"))
-        yield start, end, row, until
-        start, row = end, until
+def row_ranges(counts: npt.NDArray[Any]) -> Iterator[tuple[int, int]]:
+    """Cut rows so that each part makes at most :data:`MOST_PAIRS` rows, (first, last) of each; at least one part.
+
+    ``counts``: how many rows each makes, (n,). A row that makes more is a part of its own.
+    """
+    ends = np.cumsum(counts, dtype=np.int64)
+    n, first = len(ends), 0
+    while True:
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + MOST_PAIRS, side="right"))
+        last = min(max(last, first + 1), n)
+        yield first, last
+        if last >= n:
+            return
+        first = last
 
 
 def take_all(columns: Sequence[Any], rows: npt.NDArray[Any]) -> list[Any]:

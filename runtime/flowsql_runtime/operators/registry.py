@@ -37,6 +37,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.MiniBatchAssignerSpec: OperatorClass("mini_batch:MiniBatchAssignerOperator"),
     specs.UnionSpec: OperatorClass("union:UnionOperator"),
     specs.ExpandSpec: OperatorClass("expand:ExpandOperator"),
+    specs.CorrelateSpec: OperatorClass("correlate:CorrelateOperator"),
     specs.LimitSpec: OperatorClass("limit:LimitOperator"),
     specs.DropUpdateBeforeSpec: OperatorClass("drop_update_before:DropUpdateBeforeOperator"),
     specs.SinkSpec: OperatorClass("sink:SinkOperator"),

@@ -88,6 +88,11 @@ def _node(rel: n.Rel) -> str:
             condition = "TRUE" if rel.condition is None else expr_text(rel.condition)
             hints = f", hints={dict(rel.hints)}" if rel.hints else ""
             return f"Join({rel.kind.value}, {condition}{hints})"
+        case n.Correlate():
+            ordinality = " WITH ORDINALITY" if rel.ordinality else ""
+            condition = "" if rel.condition is None else f", {expr_text(rel.condition)}"
+            added = ", ".join(column.name for column in rel.added)
+            return f"{'Left' * rel.outer}Correlate({expr_text(rel.collection)}{ordinality}: {added}{condition})"
         case n.Union():
             return "Union()"
         case n.Sort():

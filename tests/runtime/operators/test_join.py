@@ -16,6 +16,7 @@ from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Call, InputRef
 from flowsql_core.graph.specs import JoinKind, JoinSpec, WindowJoinSpec
 from flowsql_core.types.logical import BIGINT, INT, STRING, BooleanType, Column, TimestampType
+from flowsql_runtime.operators import join_side
 from flowsql_runtime.testing.harness import OperatorHarness
 
 LEFT = (Column("k", INT), Column("a", STRING))
@@ -96,6 +97,19 @@ def test_changes_are_those_of_the_model(retracts: bool, size: int, null_safe: bo
         harness.batch(batch(side, rows), side)
     # Stored rows of a key come in arrival order, the model's in order of first arrival: compare row by row as sets.
     assert Counter(harness.rows) == Counter(model(found, null_safe))
+
+
+@pytest.mark.parametrize("most", [5, 262_144])
+@pytest.mark.parametrize("retracts", [False, True])
+def test_without_keys_every_row_meets_every_row(retracts: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_side, "MOST_PAIRS", most)
+    found = [(side, [(kind, 1, value) for kind, _, value in rows]) for side, rows in events(3, retracts)]
+    keyless = spec(left_keys=(), right_keys=(), null_safe=(), left_retracts=retracts, right_retracts=retracts)
+    harness = OperatorHarness(keyless)
+    for side, rows in found:
+        harness.batch(batch(side, rows), side)
+    assert Counter(harness.rows) == Counter(model(found))
+    assert (len(harness.batches) > len(found)) == (most == 5)
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])

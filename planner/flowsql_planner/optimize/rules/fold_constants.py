@@ -20,8 +20,8 @@ from flowsql_core.expr import (
     walk,
 )
 from flowsql_core.types.logical import ApproximateType, BigIntType, BooleanType
-from flowsql_planner.logical.nodes import Filter, Join, Project, Rel, Values, WatermarkAssigner
-from flowsql_planner.logical.rewrite import transform_up
+from flowsql_planner.logical.nodes import Correlate, Filter, Join, Project, Rel, Values, WatermarkAssigner
+from flowsql_planner.logical.rewrite import make_correlate, transform_up
 from flowsql_planner.optimize.determinism import is_foldable
 
 
@@ -51,6 +51,9 @@ def _folded(rel: Rel, context: EvalContext) -> Rel:
         case Join(condition=condition) if condition is not None:
             folded = _condition(condition, context)
             return rel if folded == condition else replace(rel, condition=folded)
+        case Correlate(input=source, collection=collection):
+            folded = _fold(collection, context)
+            return rel if folded == collection else make_correlate(rel, source, folded)
         case WatermarkAssigner(expression=expression):
             folded = _fold(expression, context)
             return rel if folded == expression else replace(rel, expression=folded)

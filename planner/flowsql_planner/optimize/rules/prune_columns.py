@@ -10,6 +10,7 @@ from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import INT
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    Correlate,
     Expand,
     Filter,
     Join,
@@ -23,7 +24,7 @@ from flowsql_planner.logical.nodes import (
     WatermarkAssigner,
     WindowTableFunction,
 )
-from flowsql_planner.logical.rewrite import make_aggregate, make_join, ref, select
+from flowsql_planner.logical.rewrite import make_aggregate, make_correlate, make_join, ref, select
 from flowsql_planner.optimize.abilities import SourceAbilities
 
 #: Old position -> new position of the columns that are still there.
@@ -77,6 +78,8 @@ class _Pruner:
                 return self._expand(rel, needed)
             case WindowTableFunction():
                 return self._window(rel, needed)
+            case Correlate():
+                return self._correlate(rel, needed)
             case Join():
                 return self._join(rel, needed)
             case Union():
@@ -187,6 +190,14 @@ class _Pruner:
         if rel.kind in (JoinKind.SEMI, JoinKind.ANTI):
             places = dict(of_left)
         return made, places
+
+    def _correlate(self, rel: Correlate, needed: frozenset[int]) -> tuple[Rel, Places]:
+        width = len(rel.input.schema)
+        below = frozenset(index for index in needed if index < width) | input_refs(rel.collection)
+        made, found = self.prune(rel.input, below)
+        # A row is taken apart as a whole: all columns of an element are there.
+        places = found | {width + i: len(made.schema) + i for i in range(len(rel.added))}
+        return make_correlate(rel, made, _remap(rel.collection, places)), places
 
     def _union(self, rel: Union, needed: frozenset[int]) -> tuple[Rel, Places]:
         columns = tuple(sorted(needed)) or (0,)

@@ -8,6 +8,7 @@ from flowsql_core.expr import Literal, conjuncts
 from flowsql_core.graph.specs import JoinKind
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    Correlate,
     Filter,
     Join,
     Project,
@@ -30,7 +31,9 @@ def prune_empty(rel: Rel) -> Rel | None:
             isinstance(part, Literal) and not part.value for part in conjuncts(condition)
         ):
             return _empty(rel)
-        case Filter(input=source) | Project(input=source) | Sort(input=source) | WatermarkAssigner(input=source):
+        case Filter(input=source) | Project(input=source) | Sort(input=source) | Correlate(input=source):
+            return _empty(rel) if _is_empty(source) else None
+        case WatermarkAssigner(input=source):
             return _empty(rel) if _is_empty(source) else None
         case Sort(fetch=0):
             return _empty(rel)
