@@ -187,6 +187,8 @@ def run(folder: Path, rounds: int, rows: int, seed: int) -> list[Round]:
 
 def main() -> None:
     """Play and tell."""
+    # A shell without job control lets what runs in the background ignore SIGINT, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
     print(f"{rounds} rounds, seed {seed}")
