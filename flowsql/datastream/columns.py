@@ -240,9 +240,23 @@ def column_values(data: Any, type_: t.LogicalType) -> list[Any]:
         per_second = {"ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[data.type.unit]
         units: list[int | None] = data.cast(pa.int64()).to_pylist()
         return [None if unit is None else _instant(unit, per_second) for unit in units]
-    values: list[Any] = data.to_pylist()
+    micros = _micros(data.type)
+    values: list[Any] = (data if micros == data.type else data.cast(micros, safe=False)).to_pylist()
     convert = _out_of(type_)
     return values if convert is None else [None if value is None else convert(value) for value in values]
+
+
+def _micros(type_: pa.DataType) -> pa.DataType:
+    """The type with microseconds for nanoseconds: ``datetime`` holds no more."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", type_.tz) if type_.unit == "ns" else type_
+    if pa.types.is_list(type_):
+        return pa.list_(_micros(type_.value_type))
+    if pa.types.is_map(type_):
+        return pa.map_(_micros(type_.key_type), _micros(type_.item_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_micros(field.type)) for field in type_])
+    return type_
 
 
 def _instant(units: int, per_second: int) -> Instant:
@@ -254,7 +268,7 @@ def _out_of(type_: t.LogicalType) -> Convert | None:
     """What turns Arrow's Python value into the stream's; None where they are the same."""
     match type_:
         case t.TimestampLtzType():
-            return lambda value: Instant.of_epoch_milli((value - _EPOCH) // datetime.timedelta(milliseconds=1))
+            return lambda value: _instant((value - _EPOCH) // datetime.timedelta(microseconds=1), 1_000_000)
         case t.ArrayType(element=element):
             inner = _out_of(element)
             return None if inner is None else lambda value: [_optional(inner, item) for item in value]

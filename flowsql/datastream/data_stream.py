@@ -119,7 +119,7 @@ class DataStream:
         made = PartitionTransformation(recorder.next_id(), self.get_type(), self._number, partitioning, resources or {})
         return DataStream(self._environment, recorder.add(made))
 
-    def _sink(self, name: str, make_spec: SpecMaker) -> DataStreamSink:
+    def _sink(self, name: str, make_spec: SpecMaker, parallelism: int | None = None) -> DataStreamSink:
         recorder = self._environment.recorder
         made = OperatorTransformation(
             recorder.next_id(),
@@ -128,7 +128,7 @@ class DataStream:
             name,
             make_spec,
             sink=True,
-            wishes=Wishes(parallelism=self._environment.get_parallelism()),
+            wishes=Wishes(parallelism=parallelism or self._environment.get_parallelism()),
         )
         recorder.sinks.append(recorder.add(made))
         return DataStreamSink(recorder, made.id)
@@ -404,7 +404,7 @@ class DataStream:
         from flowsql.table.collect import CollectBuffer
 
         buffer = CollectBuffer()
-        self.values()._sink("Collect Stream Sink", operators.collect_sink(buffer))
+        self.values()._sink("Collect Stream Sink", operators.collect_sink(buffer), parallelism=1)
         client = self._environment.execute_async(job_execution_name)
         values = CloseableIterator(buffer, client)
         if limit is None:

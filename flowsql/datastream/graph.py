@@ -136,6 +136,7 @@ class PlanBuilder:
         # What adds keys runs beside what makes the values.
         parallelism = wishes.parallelism or self.plan.operators[inputs[0][0].operator].parallelism
         merged = [self.merge(origins, parallelism) for origins in inputs]
+        wishes = self._inherited(wishes, [self.plan.operators[origin.operator] for origin in merged])
         uid = wishes.uid or self._uid(found.name, merged)
         made = found.make_spec(JobSettings(self.settings.batch, self.settings.watermark_interval_ms, uid))
         self.plan.resources.update(made.resources)
@@ -144,6 +145,16 @@ class PlanBuilder:
         for index, origin in enumerate(merged):
             self.connect(origin, number, index)
         return number
+
+    @staticmethod
+    def _inherited(wishes: Wishes, before: Sequence[PlannedOperator]) -> Wishes:
+        """A slot sharing group goes on to what follows; what adds keys speaks for what makes the values."""
+        if wishes.slot_sharing_group is None:
+            groups = {found.slot_sharing_group for found in before}
+            wishes = wishes.with_(slot_sharing_group=groups.pop() if len(groups) == 1 else None)
+        if wishes.parallelism is None:
+            wishes = wishes.with_(buffer_timeout_ms=before[0].node.buffer_timeout_ms)
+        return wishes
 
     def merge(self, origins: Sequence[_Origin], parallelism: int) -> _Origin:
         """One origin of several: a union of the consumer's parallelism."""

@@ -1,0 +1,286 @@
+"""``StreamTableEnvironment``: a session whose tables may read streams, and become streams, of one environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from flowsql.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from flowsql.datastream.bridge import SourceStream, TablePart, scanned_streams
+from flowsql.datastream.columns import columns_of, type_of_columns
+from flowsql.datastream.data_stream import DataStream, row_type_of
+from flowsql.datastream.stream_execution_environment import StreamExecutionEnvironment
+from flowsql.datastream.transformations import TableTransformation
+from flowsql.table.environment import TableEnvironment, located
+from flowsql.table.execute import StatementExecutor
+from flowsql.table.expression import Expression
+from flowsql.table.table import Table
+from flowsql_connectors.datastream import IDENTIFIER, MODE, PARALLELISM, SOURCE_WATERMARK, STREAM, mode_text
+from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath, TableColumn
+from flowsql_core.errors import BindError
+from flowsql_core.graph.specs import TableSpec
+from flowsql_core.row import ALL_CHANGES, INSERT_ONLY, ChangelogMode, RowKind
+from flowsql_core.types.logical import Column, is_rowtime, without_attribute
+
+if TYPE_CHECKING:
+    from flowsql.common.job_client import JobClient
+    from flowsql.common.row import Row
+    from flowsql.table.schema import Schema
+    from flowsql.table.settings import EnvironmentSettings
+    from flowsql_core.config import Configuration
+    from flowsql_core.graph.job import JobGraph
+    from flowsql_planner.bind import operations as op
+    from flowsql_planner.catalog.manager import CatalogManager
+
+
+class _StreamExecutor(StatementExecutor):
+    """Puts streams into the place of the scans that read them, before a job starts."""
+
+    def __init__(
+        self, catalogs: CatalogManager, configuration: Configuration, environment: StreamExecutionEnvironment
+    ) -> None:
+        super().__init__(catalogs, configuration)
+        self._environment = environment
+        #: Streams that tables read, by the option ``stream`` of those tables.
+        self.streams: dict[str, SourceStream] = {}
+
+    def part(self, query: op.Query, name: str, mode: ChangelogMode) -> TablePart:
+        """The plan of a query whose rows become a stream.
+
+        Raises:
+            PlanError: the query makes changes that ``mode`` does not have, or has no plan.
+        """
+        from flowsql_planner.logical.nodes import Sink
+
+        schema = query.schema
+        rowtimes = [column.name for column in schema if is_rowtime(column.type)]
+        if len(rowtimes) > 1:
+            raise BindError(
+                "several-rowtimes",
+                f"The query contains more than one rowtime attribute column [{', '.join(rowtimes)}] for converting to "
+                "DataStream.",
+                hint="cast all but one of them to TIMESTAMP",
+            )
+        columns = tuple(Column(column.name, without_attribute(column.type)) for column in schema)
+        options = (("connector", IDENTIFIER), (MODE.key, mode_text(mode)))
+        table = TableSpec((ANONYMOUS, ANONYMOUS, name), columns, options)
+        sink = Sink(query.rel, table, name, span=query.span)
+        graph = self._with_rows(self._planner().plan((sink,), name))
+        return TablePart(graph, tuple(self.streams.items()), schema)
+
+    def _submit(self, graph: JobGraph) -> JobClient:
+        if not scanned_streams(graph):
+            return super()._submit(graph)
+        from flowsql.common.job_client import JobClient
+        from flowsql.datastream.graph import to_job_graph
+        from flowsql.datastream.transformations import Wishes
+
+        part = TablePart(self._with_rows(graph), tuple(self.streams.items()))
+        builder = self._environment.new_builder()
+        for number in part.streams:
+            builder.add(number)
+        part.embed(builder, Wishes())
+        options = dict(self._environment.configuration.items()) | dict(graph.configuration)
+        whole = to_job_graph(builder.plan, graph.name, builder.settings, tuple(options.items()))
+        return JobClient(self._environment.cluster.submit(whole), whole)
+
+
+class StreamTableEnvironment(TableEnvironment):
+    """A session of SQL and Table API beside a :class:`StreamExecutionEnvironment`.
+
+    What a table writes (``execute_insert``, ``execute_sql``) runs at once, with the streams that it reads. What becomes
+    a stream runs with ``execute`` of the stream environment.
+    """
+
+    def __init__(self, environment: StreamExecutionEnvironment, configuration: Configuration) -> None:
+        super().__init__(configuration)
+        self._environment = environment
+        self._stream_executor = _StreamExecutor(self.catalogs, configuration, environment)
+        self._executor = self._stream_executor
+        self._converted = 0
+
+    @staticmethod
+    def create(  # type: ignore[override] # as in PyFlink, the stream environment comes first
+        stream_execution_environment: StreamExecutionEnvironment | None = None,
+        environment_settings: EnvironmentSettings | Any = None,
+    ) -> StreamTableEnvironment:
+        """A session whose options are the stream environment's, with the settings on top."""
+        if stream_execution_environment is None and environment_settings is None:
+            raise ValueError(
+                "No argument found, the param 'stream_execution_environment' or 'environment_settings' is required."
+            )
+        environment = stream_execution_environment or StreamExecutionEnvironment.get_execution_environment()
+        values: dict[str, str] = {}
+        if environment_settings is not None:
+            options: Any = environment_settings
+            if hasattr(options, "get_configuration"):
+                options = options.get_configuration()
+            values = options.to_dict() if hasattr(options, "to_dict") else dict(options.items())
+        return StreamTableEnvironment(environment, environment.configuration.with_layer(values).with_layer())
+
+    # From streams
+
+    def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Expression | Schema) -> Table:
+        """The values of a stream as an insert-only table: fields of rows and tuples are its columns.
+
+        Args:
+            data_stream: its type must be declared.
+            fields_or_schema: a :class:`Schema`, which may have computed columns, a ``rowtime`` metadata column and a
+                watermark (``SOURCE_WATERMARK()`` takes the stream's); or names for the columns, in order.
+
+        Raises:
+            NotSupportedYetError: the stream's values have no SQL type.
+        """
+        if fields_or_schema and all(isinstance(field, Expression) for field in fields_or_schema):
+            return self._named(
+                self._table(data_stream, None, INSERT_ONLY), cast("Sequence[Expression]", fields_or_schema)
+            )
+        if len(fields_or_schema) > 1:
+            raise ValueError(f"Invalid arguments for 'fields': {fields_or_schema!r}")
+        schema = cast("Schema | None", fields_or_schema[0] if fields_or_schema else None)
+        return self._table(data_stream, schema, INSERT_ONLY)
+
+    def from_changelog_stream(
+        self, data_stream: DataStream, schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
+    ) -> Table:
+        """The rows of a stream as changes of a table, each of the kind that it bears.
+
+        Args:
+            data_stream: of rows.
+            schema: as for :meth:`from_data_stream`; a primary key too.
+            changelog_mode: the kinds that occur; all unless told.
+        """
+        if row_type_of(data_stream.get_type()) is None:
+            raise BindError(
+                "not-a-changelog",
+                "DataStream API expects rows for a changelog: the stream's type is "
+                f"{data_stream.get_type()!r}, not a row type.",
+            )
+        return self._table(data_stream, schema, changelog_mode or ALL_CHANGES)
+
+    def create_temporary_view(
+        self, view_path: str, table_or_data_stream: Table | DataStream, *fields_or_schema: Expression | Schema
+    ) -> None:
+        """Give a table, or a stream as :meth:`from_data_stream` takes it, a name for SQL."""
+        if isinstance(table_or_data_stream, DataStream):
+            table_or_data_stream = self.from_data_stream(table_or_data_stream, *fields_or_schema)
+        super().create_temporary_view(view_path, table_or_data_stream)
+
+    def _table(self, stream: DataStream, schema: Schema | None, mode: ChangelogMode) -> Table:
+        if stream.environment is not self._environment:
+            raise BindError("other-environment", "The stream belongs to a different StreamExecutionEnvironment.")
+        stream = stream.values()
+        self._converted += 1
+        key = f"stream-{self._converted}"
+        self._stream_executor.streams[key] = SourceStream(stream.number, stream.get_type(), mode != INSERT_ONLY)
+        options = {
+            "connector": IDENTIFIER,
+            STREAM.key: key,
+            MODE.key: mode_text(mode),
+            PARALLELISM.key: str(self._environment.parallelism_of(stream)),
+        }
+        name = f"*anonymous_{IDENTIFIER}_source${self._next_anonymous()}*"
+        names = None
+        if schema is None:
+            columns = tuple(TableColumn(column.name, column.type) for column in columns_of(stream.get_type()))
+            path = ObjectPath(ANONYMOUS, ANONYMOUS, name)
+            self.catalogs.create(path, CatalogTable(columns, tuple(options.items())), temporary=True, replace=True)
+        else:
+            names = self._declare(name, schema, columns_of(stream.get_type()), options)
+        table = self._table_at((ANONYMOUS, ANONYMOUS, name), f"from_data_stream({name})")
+        if names is None:
+            return table
+        from flowsql.table.expressions import col
+
+        return table.select(*(col(own) for own in names))
+
+    def _declare(
+        self, name: str, schema: Schema, physical: Sequence[Column], options: dict[str, str]
+    ) -> tuple[str, ...] | None:
+        """A table of a declared schema; the columns that the program sees, None for all."""
+        from flowsql.datastream.declared_schema import declared
+
+        declaration = declared(f"`{ANONYMOUS}`.`{ANONYMOUS}`.`{name}`", schema, physical)
+        if declaration.source_watermark:
+            options[SOURCE_WATERMARK.key] = "true"
+        with_ = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+        self.execute_sql(f"{declaration.text} WITH ({with_})")
+        return declaration.names
+
+    @staticmethod
+    def _named(table: Table, fields: Sequence[Expression]) -> Table:
+        """Fields by name where the expressions name fields, else new names by position."""
+        from flowsql.datastream.declared_schema import plain_names
+
+        names = plain_names(fields)
+        known = table.get_schema().get_field_names()
+        if all(source in known for source, _ in names):
+            return table.select(*fields)
+        renamed = [wanted for _, wanted in names]
+        return table.alias(*renamed)
+
+    # To streams
+
+    def to_data_stream(self, table: Table) -> DataStream:
+        """The rows of an insert-only table as a stream of :class:`Row`; a row time becomes their timestamps.
+
+        Raises:
+            PlanError: the table takes rows back; see :meth:`to_changelog_stream`.
+        """
+        return self._stream(table, INSERT_ONLY)
+
+    def to_changelog_stream(
+        self, table: Table, target_schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
+    ) -> DataStream:
+        """The changes of a table as a stream of :class:`Row`, each with its kind.
+
+        Args:
+            table: insert-only or updating.
+            target_schema: names and types of the rows' fields; the table's unless told.
+            changelog_mode: the kinds that may occur; all unless told.
+        """
+        if target_schema is not None:
+            from flowsql.datastream.declared_schema import converted
+
+            table = converted(table, target_schema)
+        return self._stream(table, changelog_mode or ALL_CHANGES)
+
+    def to_append_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
+        """The rows of an insert-only table as rows or tuples of a type, by position; else their first field."""
+        fields = isinstance(type_info, RowTypeInfo | TupleTypeInfo)
+        return self._typed(self._stream(table, INSERT_ONLY), type_info, tuple if fields else _only_field)
+
+    def to_retract_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
+        """The changes of a table as pairs: True adds the row behind it, False takes it back."""
+        if not isinstance(type_info, RowTypeInfo | TupleTypeInfo):
+            raise TypeError(f"the type of the rows is a row or tuple type, not {type_info!r}")
+        return self._typed(self._stream(table, ALL_CHANGES), Types.TUPLE([Types.BOOLEAN(), type_info]), _change_as)
+
+    @staticmethod
+    def _typed(stream: DataStream, type_: TypeInformation, function: Any) -> DataStream:
+        return stream.map(function, type_).name("SinkConversion")
+
+    def _stream(self, table: Table, mode: ChangelogMode) -> DataStream:
+        self.require_own(table._environment, "to_data_stream")
+        from flowsql_grammar import ast
+        from flowsql_planner.bind import operations as op
+
+        self._converted += 1
+        name = f"*anonymous_{IDENTIFIER}_sink${self._converted}*"
+        statement = ast.QueryStatement(table._query, span=table._query.span)
+        with located(table.source):
+            query = self._stream_executor.bind(statement, table.source)
+            assert isinstance(query, op.Query)
+            part = self._stream_executor.part(query, name, mode)
+        recorder = self._environment.recorder
+        made = TableTransformation(recorder.next_id(), type_of_columns(query.schema), part)
+        return DataStream(self._environment, recorder.add(made))
+
+
+def _only_field(row: Row) -> Any:
+    return row[0]
+
+
+def _change_as(row: Row) -> Any:
+    added = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+    return added, tuple(row)
