@@ -24,7 +24,9 @@ _MODULES = (
     "flowsql_core.catalog",
     "flowsql_core.expr",
     "flowsql_core.graph.job",
+    "flowsql_core.graph.python_specs",
     "flowsql_core.graph.specs",
+    "flowsql_core.python_call",
     "flowsql_core.row",
     "flowsql_core.types.logical",
 )

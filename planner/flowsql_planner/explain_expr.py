@@ -9,6 +9,7 @@ from typing import Final
 
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children
+from flowsql_core.python_call import called_function
 from flowsql_core.types import logical as t
 
 _INFIX: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "AND", "OR", "LIKE", "||"})
@@ -66,6 +67,9 @@ class ExpressionPrinter:
             return "(" + f" {expr.function} ".join(args) + ")"
         if self._infix and expr.function in _POSTFIX:
             return f"{args[0]} {expr.function}"
+        python = called_function(expr)
+        if python is not None:
+            return f"{python.name}({', '.join(args)})"
         if expr.function == "FIELD":
             return f"{args[0]}.{expr.option('name')}"
         if expr.function == "EXTRACT":

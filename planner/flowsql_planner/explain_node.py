@@ -25,6 +25,7 @@ from flowsql_planner.physical.nodes import (
     Limit,
     MiniBatchAssigner,
     Physical,
+    PythonCalc,
     SinkNode,
     SortLimit,
     SortNode,
@@ -106,6 +107,8 @@ def _attributes(node: Physical, infix: bool) -> tuple[str, Attributes]:
             return "TableSourceScan", _scan(node, infix)
         case ValuesNode():
             return "Values", [("type", record_type(node.schema)), ("tuples", _tuples(node))]
+        case PythonCalc():
+            return "PythonCalc", _calc(node, infix)
         case Calc():
             return "Calc", _calc(node, infix)
         case WatermarkAssignerNode():

@@ -50,6 +50,7 @@ from flowsql_planner.physical.options import (
     UpsertMaterialize,
 )
 from flowsql_planner.physical.plan import plan_physical
+from flowsql_planner.physical.python_calc import split_python
 from flowsql_planner.physical.reuse import share_scans, share_sub_plans
 from flowsql_planner.physical.scan import refuse_unreadable
 from flowsql_planner.traits.changelog import ChangelogInference
@@ -144,7 +145,7 @@ class Planner:
     def _planned(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
         trees: list[Physical] = []
         for root in roots:
-            tree = plan_physical(self.optimized(root, context), context)
+            tree = split_python(plan_physical(self.optimized(root, context), context))
             if isinstance(tree, SinkNode) and isinstance(root, Sink) and root.table is None:
                 tree = _named_as(tree, root)
             trees.append(tree)

@@ -132,6 +132,14 @@ class Session:
         ]:
             self.execute(f"CREATE TABLE {name} ({columns}) WITH ({csv.format(folder / path)}{more})")
         self.execute(
+            "CREATE TEMPORARY SYSTEM FUNCTION labelled AS $$\n"
+            "def labelled(who: str | None, n: int | None) -> str:\n    return f'{who}/{n}'\n$$ LANGUAGE PYTHON"
+        )
+        self.execute(
+            "CREATE TEMPORARY SYSTEM FUNCTION tripled AS $$\nfrom flowsql.table.udf import udf\n\n"
+            "tripled = udf(lambda n: 3 * n, result_type='BIGINT', func_type='pandas')\n$$ LANGUAGE PYTHON"
+        )
+        self.execute(
             "CREATE VIEW tens AS SELECT who, window_time AS wt, COUNT(*) AS c, SUM(n) AS s FROM "
             "TABLE(TUMBLE(TABLE late, DESCRIPTOR(ts), INTERVAL '10' SECOND)) "
             "GROUP BY who, window_start, window_end, window_time"

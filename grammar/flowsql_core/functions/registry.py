@@ -21,6 +21,7 @@ from flowsql_core.expr import Call, Case, Cast, Expr, Literal
 from flowsql_core.functions.places import PLACES
 from flowsql_core.functions.signature import FAMILIES, Signature, call_text, family_name, parse_signature, summary
 from flowsql_core.functions.spark_form import BY_KERNEL, SparkForm
+from flowsql_core.python_call import called_function
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
@@ -278,7 +279,11 @@ def find_definition(call: Call) -> FunctionDef:
 
     Raises:
         InternalError: the call was not made by :func:`resolve_call`.
+        NotSupportedYetError: a user's function, which no kernel runs, stands where only kernels do.
     """
+    python = called_function(call)
+    if python is not None:
+        raise NotSupportedYetError(f"the Python function {python.name} in this place", call.span)
     types = [arg.type for arg in call.args]
     for definition in _overloads(call.function) or ():
         if definition.kernel is None or definition.signature.matches(types) is None:

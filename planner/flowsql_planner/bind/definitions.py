@@ -7,6 +7,7 @@ from typing import assert_never
 from flowsql_core.catalog import CatalogFunction, ObjectPath
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.span import Span
+from flowsql_core.udf_source import function_text
 from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
@@ -77,7 +78,7 @@ def _python_function(text: str, span: Span) -> CatalogFunction:
             )
         return CatalogFunction(stripped)
     try:
-        compile(text, INLINE, "exec")
+        compile(function_text(text), INLINE, "exec")
     except SyntaxError as error:
         raise BindError(
             "function-source", f"The source of the function is not Python: {error.msg} (line {error.lineno})", span

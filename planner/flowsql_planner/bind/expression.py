@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.expr import Call, Cast, Expr, InputRef, Literal
@@ -19,6 +20,9 @@ from flowsql_planner.bind.literal import bind_literal, bind_number, unit_interva
 from flowsql_planner.bind.scope import Scope
 from flowsql_planner.bind.syntax import Options, as_call, json_options
 from flowsql_planner.bind.types import bind_type
+
+if TYPE_CHECKING:
+    from flowsql_planner.catalog.functions import UserFunction
 
 _GROUPING_FUNCTIONS = frozenset({"GROUPING", "GROUPING_ID", "GROUP_ID"})
 _GROUP_WINDOWS = frozenset({"TUMBLE", "HOP", "SESSION"})
@@ -209,7 +213,12 @@ class ExpressionBinder:
             raise BindError("no-over", "OVER clause is necessary for window functions", node.span)
         if node.match_scope is not None or node.null_treatment is not None or node.within_distinct:
             raise NotSupportedYetError(f"what stands around the call of {name}", node.span)
-        self._refuse_user_function(node)
+        user = self._user_function(node)
+        if user is not None:
+            from flowsql_planner.bind.user_function import bind_user_call, refuse_clauses
+
+            refuse_clauses(node)
+            return bind_user_call(self.context.catalogs.functions, user, self._arguments(node), node)
         if name in _GROUPING_FUNCTIONS:
             return self._grouping(name, node)
         if name in _GROUP_WINDOW_PROPERTIES or (name in _GROUP_WINDOWS and len(node.args) >= 2):
@@ -232,22 +241,22 @@ class ExpressionBinder:
                 error.message = error.message.replace(f" {name}(", f" {node.name.last.text}(", 1)
             raise
 
-    def _refuse_user_function(self, node: ast.FunctionCall) -> None:
-        """User functions are found as Flink finds them; calling them is not there yet."""
+    def _user_function(self, node: ast.FunctionCall) -> UserFunction | None:
+        """The user's function of a call, found as Flink finds them; None for a built-in one."""
         parts = node.name.texts
         catalogs = self.context.catalogs
         if len(parts) > 1:
-            known = catalogs.functions.find(parts) if len(parts) <= 3 else None
+            known = catalogs.functions.find_user(parts) if len(parts) <= 3 else None
             if known is None:
                 raise BindError(
                     "function-not-found", f"No match found for function signature {node.name.last}(...)", node.name.span
                 )
-        elif not catalogs.has_functions or (
-            catalogs.functions.find_system(parts[0]) is None
-            and (_is_system_function(parts[0].upper()) or catalogs.functions.find(parts) is None)
-        ):
-            return
-        raise NotSupportedYetError(f"calling the Python function {node.name}", node.span)
+            return known
+        if not catalogs.has_functions:
+            return None
+        if catalogs.functions.find_system(parts[0]) is None and _is_system_function(parts[0].upper()):
+            return None
+        return catalogs.functions.find_user(parts)
 
     def _arguments(self, node: ast.FunctionCall) -> list[Expr]:
         bound = []

@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING
 
 from flowsql_core.catalog import CatalogFunction, ObjectPath
 from flowsql_core.errors import BindError, did_you_mean
+from flowsql_core.record import record
 from flowsql_core.span import Span
 
 if TYPE_CHECKING:
+    from flowsql_core.udf import ScalarUdf
     from flowsql_planner.catalog.manager import CatalogManager
+
+
+@record
+class UserFunction:
+    """A function that a name stood for. ``name``: as plans show it."""
+
+    name: str
+    definition: CatalogFunction
 
 
 class FunctionManager:
@@ -24,6 +34,8 @@ class FunctionManager:
         self._catalogs = catalogs
         self._temporary: dict[ObjectPath, CatalogFunction] = {}
         self._system: dict[str, CatalogFunction] = {}
+        #: Functions that SQL named, by path, text and name.
+        self._loaded: dict[tuple[str, str | None, str], ScalarUdf] = {}
 
     def qualify(self, parts: Sequence[str]) -> ObjectPath:
         """The full path of a function's name, its last part in lower case."""
@@ -40,6 +52,32 @@ class FunctionManager:
             return system
         path = self.qualify(parts)
         return self._temporary.get(path) or self._permanent(path)
+
+    def find_user(self, parts: Sequence[str]) -> UserFunction | None:
+        """:meth:`find`, with the name that plans show."""
+        found = self.find(parts)
+        return None if found is None else UserFunction(parts[-1].lower(), found)
+
+    def load(self, function: UserFunction) -> ScalarUdf:
+        """The Python object behind a function; one that SQL named is imported, or run, once a session.
+
+        Raises:
+            BindError: it cannot be loaded, or is no function.
+        """
+        from flowsql_core.udf_source import load_path, load_source
+
+        definition = function.definition
+        if definition.function is not None:
+            registered: ScalarUdf = definition.function
+            return registered
+        key = (definition.class_name, definition.source, function.name)
+        if key not in self._loaded:
+            self._loaded[key] = (
+                load_path(definition.class_name)
+                if definition.source is None
+                else load_source(definition.source, function.name)
+            )
+        return self._loaded[key]
 
     def is_temporary(self, parts: Sequence[str]) -> bool:
         """Whether a name stands for a temporary function."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flowsql_core.expr import Call, Expr, walk
+from flowsql_core.python_call import PYTHON, called_function
 
 #: Functions whose value is another one at each call; Flink never moves or merges them into several places.
 _NON_DETERMINISTIC: Final = frozenset({"RAND", "RAND_INTEGER", "UUID", "UNIX_TIMESTAMP"})
@@ -19,13 +20,19 @@ _CLOCK: Final = frozenset(
 
 def is_deterministic(expr: Expr) -> bool:
     """Whether evaluating the expression again, or elsewhere, gives the same value."""
-    return not any(
-        isinstance(node, Call)
-        and (node.function in _NON_DETERMINISTIC and not (node.function == "UNIX_TIMESTAMP" and node.args))
+    return not any(isinstance(node, Call) and _draws(node) for node in walk(expr))
+
+
+def is_foldable(expr: Expr) -> bool:
+    """Whether an expression without references has one value for the whole job, which can be had without running it."""
+    return is_deterministic(expr) and not any(
+        isinstance(node, Call) and (node.function in _CLOCK or node.function == PYTHON or node.function.startswith("$"))
         for node in walk(expr)
     )
 
 
-def is_foldable(expr: Expr) -> bool:
-    """Whether an expression without references has one value for the whole job."""
-    return is_deterministic(expr) and not any(isinstance(node, Call) and node.function in _CLOCK for node in walk(expr))
+def _draws(call: Call) -> bool:
+    if call.function in _NON_DETERMINISTIC:
+        return not (call.function == "UNIX_TIMESTAMP" and call.args)
+    function = called_function(call)
+    return function is not None and not function.deterministic

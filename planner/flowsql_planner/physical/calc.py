@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flowsql_core.expr import Expr, InputRef, conjunction, conjuncts, substitute, walk
+from flowsql_core.expr import Expr, InputRef, conjunction, conjuncts, input_refs, substitute, walk
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, Schema
 from flowsql_planner.logical.rewrite import refs
@@ -24,8 +24,8 @@ def make_calc(source: Physical, projections: tuple[Expr, ...], names: tuple[str,
 
 
 def make_filter(source: Physical, condition: Expr, span: Span | None) -> Physical:
-    """A filter over a node; merged with a Calc below."""
-    if isinstance(source, Calc) and may_merge((condition,), source.projections):
+    """A filter over a node; merged with a Calc below, unless that draws what the filter judges."""
+    if isinstance(source, Calc) and all(is_deterministic(source.projections[index]) for index in input_refs(condition)):
         own = substitute(condition, source.projections)
         return replace(source, condition=conjunction((*conjuncts(source.condition), *conjuncts(own))))
     return Calc(inputs=(source,), schema=source.schema, projections=refs(source.schema), condition=condition, span=span)

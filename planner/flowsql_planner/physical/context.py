@@ -6,6 +6,7 @@ import contextlib
 import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from flowsql_connectors import registry
 from flowsql_connectors.spi.sink import TableSink
@@ -29,6 +30,8 @@ class PlanContext:
     """One per planned statement. Connectors are made once per spec and only looked at; the runtime makes its own."""
 
     configuration: Configuration
+    #: Python objects of the job that is planned, by the id that specs name them with.
+    resources: dict[str, Any] = field(default_factory=dict)
     _sources: dict[ScanSpec, TableSource] = field(default_factory=dict)
     _sinks: dict[SinkSpec, TableSink] = field(default_factory=dict)
 

@@ -61,6 +61,11 @@ class Calc(Physical):
 
 
 @record(kw_only=True)
+class PythonCalc(Calc):
+    """Hands columns on, then calls Python functions of one kind over columns, constants, each other; no condition."""
+
+
+@record(kw_only=True)
 class WatermarkAssignerNode(Physical):
     """Makes watermarks from ``expression``."""
 

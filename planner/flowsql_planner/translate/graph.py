@@ -277,4 +277,6 @@ def to_job_graph(graph: StreamGraph, name: str, context: PlanContext, resources:
         for edge in graph.edges
         if not edge.decision.chained
     )
-    return JobGraph(name, tuple(vertices), edges, tuple(context.configuration.items()), dict(resources))
+    return JobGraph(
+        name, tuple(vertices), edges, tuple(context.configuration.items()), {**context.resources, **resources}
+    )

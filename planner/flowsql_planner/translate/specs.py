@@ -56,6 +56,7 @@ from flowsql_planner.physical.nodes import (
     Limit,
     MiniBatchAssigner,
     Physical,
+    PythonCalc,
     SinkNode,
     SortLimit,
     SortNode,
@@ -71,6 +72,7 @@ from flowsql_planner.physical.nodes import (
 from flowsql_planner.physical.options import NON_TEMPORAL_SORT
 from flowsql_planner.traits.keys import derive_upsert_keys, smallest
 from flowsql_planner.translate.options import SOURCE_IDLE_TIMEOUT_MS
+from flowsql_planner.translate.python import python_calc_spec
 
 _JOIN_WORDS: Final = {
     JoinKind.INNER: "INNER JOIN",
@@ -100,6 +102,8 @@ class SpecMaker:
                 return self._scan(node)
             case ValuesNode():
                 return ValuesSpec(node.rows, node.schema)
+            case PythonCalc():
+                return python_calc_spec(node, self.context.resources)
             case Calc():
                 return CalcSpec(node.projections, node.condition)
             case WatermarkAssignerNode():

@@ -357,6 +357,7 @@ class _Builder:
             memory=OperatorMemory(job.budget, node.name),
             job=job.services,
             progress=progress,
+            pause=mailbox.sleep,
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import random
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -104,6 +105,8 @@ class OperatorContext:
     job: JobServices = field(default_factory=JobServices)
     #: Tell the task that this operator needs no more input: it then ends, and what nobody else needs before it.
     stop_input: Callable[[], None] = lambda: None
+    #: Wait until a mail comes, so many seconds at most; raises TaskCancelled. The mail itself runs later.
+    pause: Callable[[float], None] = time.sleep
     #: Splits of the source at the head of this task.
     progress: SplitProgress = field(default_factory=SplitProgress)
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
-from flowsql_core.graph import specs
+from flowsql_core.graph import python_specs, specs
 from flowsql_core.record import record
 from flowsql_runtime.operators.base import Operator
 
@@ -33,6 +33,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.ScanSpec: OperatorClass("source:ScanOperator", source=True),
     specs.ValuesSpec: OperatorClass("values:ValuesOperator", source=True),
     specs.CalcSpec: OperatorClass("calc:CalcOperator"),
+    python_specs.PythonCalcSpec: OperatorClass("python_calc:PythonCalcOperator"),
     specs.WatermarkAssignerSpec: OperatorClass("watermark:WatermarkAssignerOperator"),
     specs.MiniBatchAssignerSpec: OperatorClass("mini_batch:MiniBatchAssignerOperator"),
     specs.UnionSpec: OperatorClass("union:UnionOperator"),

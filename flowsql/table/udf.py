@@ -1,0 +1,219 @@
+"""Python functions under PyFlink's names: ``from flowsql.table.udf import udf, ScalarFunction``.
+
+What a declared function is to the engine stands in ``flowsql_core.udf``; here are the decorators and the objects that
+they make, which expressions of the Table API call.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from flowsql_core.catalog import CatalogFunction
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.types.logical import LogicalType, RowType
+from flowsql_core.udf import (
+    AggregateFunction,
+    AsyncScalarFunction,
+    FunctionContext,
+    FunctionKind,
+    ImperativeAggregateFunction,
+    ScalarFunction,
+    ScalarUdf,
+    TableAggregateFunction,
+    TableFunction,
+    UserDefinedFunction,
+    function_name,
+)
+from flowsql_core.udf_types import make_udf
+
+if TYPE_CHECKING:
+    from flowsql.table.expression import Expression
+
+__all__ = [
+    "AggregateFunction",
+    "AsyncScalarFunction",
+    "FunctionContext",
+    "ImperativeAggregateFunction",
+    "ScalarFunction",
+    "TableAggregateFunction",
+    "TableFunction",
+    "UserDefinedFunction",
+    "UserDefinedScalarFunctionWrapper",
+    "udaf",
+    "udf",
+    "udtaf",
+    "udtf",
+]
+
+
+class UserDefinedScalarFunctionWrapper(ScalarUdf):
+    """What :func:`udf` makes. A call makes an expression: ``add(col("a"), lit(1))``."""
+
+    def __call__(self, *args: object) -> Expression:
+        """The function over columns and values."""
+        from flowsql.table import expressions
+
+        return expressions.call(self, *args)
+
+    def __repr__(self) -> str:
+        return f"<udf {self.name} -> {self.result_type}>"
+
+
+def udf(
+    f: Any = None,
+    input_types: Any = None,
+    result_type: Any = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+    udf_type: str | None = None,
+) -> Any:
+    """Declare a scalar function, as a decorator or by a call.
+
+    Args:
+        f: a function, a lambda, ``functools.partial``, an object with ``__call__``, or a :class:`ScalarFunction`.
+        input_types: types of the arguments, one or a list; arguments are cast to them. Left out: arguments come as they
+            are, or as the type hints say.
+        result_type: a data type or its SQL text. Left out: the type hint of the result.
+        deterministic: False for functions such as ``random``: they are called once a row, where they were written.
+        name: how plans and messages call it.
+        func_type: ``general`` (row by row), ``pandas`` (Series in and out) or ``arrow`` (pyarrow arrays in and out).
+        udf_type: an older name of ``func_type``.
+
+    >>> @udf(result_type="BIGINT")
+    ... def add(i, j):
+    ...     return i + j
+    >>> udf(lambda i: i + 1, result_type="BIGINT")
+    <udf <lambda> -> BIGINT>
+    """
+    kind = _kind(func_type if udf_type is None else udf_type)
+
+    def declare(function: Any) -> ScalarUdf:
+        _refuse_others(function, name)
+        made = make_udf(
+            function,
+            name=name,
+            input_types=_input_types(input_types),
+            result_type=None if result_type is None else _logical(result_type, "result_type"),
+            deterministic=deterministic,
+            kind=kind,
+            make=UserDefinedScalarFunctionWrapper,
+        )
+        made.__doc__ = getattr(function, "__doc__", None)
+        return made
+
+    return declare if f is None else declare(f)
+
+
+def udtf(
+    f: Any = None,
+    input_types: Any = None,
+    result_types: Any = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+) -> Any:
+    """Not there yet: functions that give any number of rows."""
+    return _not_yet("the table function", f, name)
+
+
+def udaf(
+    f: Any = None,
+    input_types: Any = None,
+    result_type: Any = None,
+    accumulator_type: Any = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Any:
+    """Not there yet: functions that give one value for many rows."""
+    return _not_yet("the aggregate function", f, name)
+
+
+def udtaf(
+    f: Any = None,
+    input_types: Any = None,
+    result_type: Any = None,
+    accumulator_type: Any = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Any:
+    """Not there yet: functions that give any number of rows for many rows."""
+    return _not_yet("the table aggregate function", f, name)
+
+
+def stored_function(function: Any) -> CatalogFunction:
+    """The entry of a function in a catalog that keeps it: the path under which every process finds it.
+
+    Raises:
+        BindError: a lambda, or anything else that no path leads to.
+    """
+    declared = function if isinstance(function, ScalarUdf) else make_udf(function)
+    own = declared.function
+    cls = own if callable(own) and hasattr(own, "__qualname__") else type(own)
+    module, path = str(cls.__module__), str(cls.__qualname__)
+    found: Any = None
+    if module != "__main__":
+        found = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part, None)
+    if found not in (function, own, cls):
+        raise BindError(
+            "function-path",
+            f"The Python function '{declared.name}' has no path under which a catalog could keep it.",
+            hint="define it at the top of a module, or use create_temporary_function",
+        )
+    return CatalogFunction(f"{module}.{path}")
+
+
+def _kind(func_type: str) -> FunctionKind:
+    try:
+        return FunctionKind(func_type)
+    except ValueError:
+        known = ", ".join(kind.value for kind in FunctionKind)
+        raise ValueError(f"The func_type must be one of '{known}', got {func_type}.") from None
+
+
+def _refuse_others(function: Any, name: str | None) -> None:
+    import inspect
+
+    if isinstance(function, AsyncScalarFunction) or inspect.iscoroutinefunction(function):
+        _not_yet("the asynchronous function", function, name)
+    if isinstance(function, TableFunction | ImperativeAggregateFunction):
+        raise TypeError(f"{type(function).__name__} is no scalar function")
+
+
+def _not_yet(what: str, function: Any, name: str | None) -> Callable[[Any], NoReturn]:
+    def refuse(later: Any) -> NoReturn:
+        raise NotSupportedYetError(f"{what} {name or function_name(later)}")
+
+    if function is None:
+        return refuse
+    refuse(function)
+
+
+def _input_types(given: Any) -> tuple[LogicalType, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Iterable) or _is_row(given):
+        one = _logical(given, "input_type")
+        return tuple(field.type for field in one.fields) if isinstance(one, RowType) else (one,)
+    return tuple(_logical(each, "input_type") for each in given)
+
+
+def _is_row(given: Any) -> bool:
+    return isinstance(getattr(given, "logical", given), RowType)
+
+
+def _logical(given: Any, argument: str) -> LogicalType:
+    """The type behind a DataType, a logical type, or a text."""
+    from flowsql.table.types import logical_type
+
+    try:
+        return logical_type(given)
+    except BindError as error:
+        if error.code != "not-a-type":
+            raise
+        raise TypeError(f"Invalid {argument}: {argument} should be DataType or str but is {given!r}") from None

@@ -1,0 +1,288 @@
+"""What a user's function is to every floor: base classes, the context that ``open`` gets, and how it was declared.
+
+Users meet these names in ``flowsql.table.udf``, which adds the decorators. How a function's types follow from its hints
+stands in ``udf_types``, how one is found by its path or text in ``udf_source``.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.types.logical import LogicalType
+
+#: The class of the rows that functions take and give, ``module:name``: loaded where a type of theirs is a ROW. It
+#: stands in the roof, where programs import it; the floors know it by this name only.
+ROW_CLASS: Final = "flowsql.common.row:Row"
+
+
+class FunctionKind(enum.Enum):
+    """What a function takes and gives; values are those of ``func_type``."""
+
+    GENERAL = "general"
+    PANDAS = "pandas"
+    ARROW = "arrow"
+
+
+class MetricSink(Protocol):
+    """Where the metrics of a function end up."""
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Add to a counter."""
+        ...
+
+    def gauge(self, name: str, read: Callable[[], int | float]) -> None:
+        """Register a value that is read when somebody looks."""
+        ...
+
+
+class Counter:
+    """A count of this subtask. ``JobClient.get_metric`` sums it over all subtasks."""
+
+    __slots__ = ("_count", "_name", "_sink")
+
+    def __init__(self, sink: MetricSink, name: str) -> None:
+        self._sink = sink
+        self._name = name
+        self._count = 0
+
+    def inc(self, n: int = 1) -> None:
+        """Add ``n``."""
+        self._count += n
+        self._sink.count(self._name, n)
+
+    def dec(self, n: int = 1) -> None:
+        """Take ``n`` away."""
+        self.inc(-n)
+
+    def get_count(self) -> int:
+        """What this subtask has counted."""
+        return self._count
+
+
+class MetricGroup:
+    """Metrics of a function, under names with dots between the groups."""
+
+    def __init__(self, sink: MetricSink, scope: tuple[str, ...] = ()) -> None:
+        self._sink = sink
+        self._scope = scope
+
+    def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
+        """A group below this one; with ``extra`` a pair of key and value."""
+        return MetricGroup(self._sink, (*self._scope, name, *(() if extra is None else (extra,))))
+
+    def counter(self, name: str) -> Counter:
+        """A new counter."""
+        return Counter(self._sink, self._full(name))
+
+    def gauge(self, name: str, obj: Callable[[], int]) -> None:
+        """A value that ``obj`` tells whenever somebody looks."""
+        self._sink.gauge(self._full(name), obj)
+
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Any:
+        """Not there yet."""
+        raise NotSupportedYetError("a meter of a Python function", hint="count with counter(...)")
+
+    def distribution(self, name: str) -> Any:
+        """Not there yet."""
+        raise NotSupportedYetError("a distribution of a Python function", hint="count with counter(...)")
+
+    def _full(self, name: str) -> str:
+        return ".".join((*self._scope, name))
+
+
+class FunctionContext:
+    """What ``open`` of a function is given."""
+
+    def __init__(
+        self,
+        metrics: MetricGroup,
+        job_parameters: Mapping[str, str],
+        task_name: str,
+        subtask: int,
+        parallelism: int,
+        max_parallelism: int,
+    ) -> None:
+        self._metrics = metrics
+        self._job_parameters = job_parameters
+        self._task_name = task_name
+        self._subtask = subtask
+        self._parallelism = parallelism
+        self._max_parallelism = max_parallelism
+
+    def get_metric_group(self) -> MetricGroup:
+        """Metrics of this subtask."""
+        return self._metrics
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """A parameter of the job: of ``pipeline.global-job-parameters``, else any option."""
+        return self._job_parameters.get(key, default_value)
+
+    def get_task_name(self) -> str:
+        """The operator's name."""
+        return self._task_name
+
+    def get_task_name_with_subtasks(self) -> str:
+        """The operator's name with the subtask: ``name (3/6)``."""
+        return f"{self._task_name} ({self._subtask + 1}/{self._parallelism})"
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        """The parallelism of the operator."""
+        return self._parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """The number of key groups."""
+        return self._max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        """The subtask, from 0."""
+        return self._subtask
+
+    def get_attempt_number(self) -> int:
+        """How often the subtask was started before: 0, jobs do not restart yet."""
+        return 0
+
+
+class UserDefinedFunction:
+    """Base of all functions that are classes."""
+
+    def open(self, function_context: FunctionContext) -> None:
+        """Called once a subtask before the first row."""
+
+    def close(self) -> None:
+        """Called once a subtask after the last row, also when the job failed."""
+
+    def is_deterministic(self) -> bool:
+        """Whether equal arguments always give equal results. Others are never merged, moved or computed twice."""
+        return True
+
+
+class ScalarFunction(UserDefinedFunction, ABC):
+    """A function of a row's values (or of columns, by ``func_type``) that gives one value a row: ``eval``."""
+
+    @abstractmethod
+    def eval(self, *args: Any) -> Any:
+        """The value of one row; of one batch for pandas and arrow functions."""
+
+
+class AsyncScalarFunction(UserDefinedFunction, ABC):
+    """A scalar function whose ``eval`` is a coroutine. Declared so that programs import; calls are not there yet."""
+
+    @abstractmethod
+    async def eval(self, *args: Any) -> Any:
+        """The value of one row."""
+
+
+class TableFunction(UserDefinedFunction, ABC):
+    """A function that gives any number of rows a row. Declared so that programs import; calls are not there yet."""
+
+    @abstractmethod
+    def eval(self, *args: Any) -> Any:
+        """The rows of one row."""
+
+
+class ImperativeAggregateFunction(UserDefinedFunction, ABC):
+    """What aggregate functions have in common. Declared so that programs import; calls are not there yet."""
+
+    @abstractmethod
+    def create_accumulator(self) -> Any:
+        """An empty accumulator."""
+
+    @abstractmethod
+    def accumulate(self, accumulator: Any, *args: Any) -> None:
+        """Take a row in."""
+
+    def retract(self, accumulator: Any, *args: Any) -> None:
+        """Take a row out."""
+        raise RuntimeError("Method retract is not implemented")
+
+    def merge(self, accumulator: Any, accumulators: Iterable[Any]) -> None:
+        """Take other accumulators in."""
+        raise RuntimeError("Method merge is not implemented")
+
+    def get_result_type(self) -> Any:
+        """The type of the result."""
+        raise RuntimeError("Method get_result_type is not implemented")
+
+    def get_accumulator_type(self) -> Any:
+        """The type of the accumulator."""
+        raise RuntimeError("Method get_accumulator_type is not implemented")
+
+
+class AggregateFunction(ImperativeAggregateFunction):
+    """One value for many rows."""
+
+    @abstractmethod
+    def get_value(self, accumulator: Any) -> Any:
+        """The result of an accumulator."""
+
+
+class TableAggregateFunction(ImperativeAggregateFunction):
+    """Any number of rows for many rows."""
+
+    @abstractmethod
+    def emit_value(self, accumulator: Any) -> Iterable[Any]:
+        """The results of an accumulator."""
+
+
+class ScalarUdf:
+    """A scalar function with its declaration: what a session registers and a plan calls.
+
+    ``function``: a callable, or a :class:`ScalarFunction`. ``input_types`` None: arguments are taken as they come, or
+    as ``input_hints`` say. ``key``: names the object in this process.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        name: str,
+        result_type: LogicalType,
+        *,
+        input_types: tuple[LogicalType, ...] | None = None,
+        input_hints: tuple[Any, ...] | None = None,
+        kind: FunctionKind = FunctionKind.GENERAL,
+        deterministic: bool = True,
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.result_type = result_type
+        self.input_types = input_types
+        self.input_hints = input_hints
+        self.kind = kind
+        self.deterministic = deterministic
+        self.key = f"python-function-{next(_KEYS)}"
+
+    def accepts_count(self, count: int) -> bool:
+        """Whether the function may be called with so many arguments, as far as Python tells."""
+        import inspect
+
+        if self.input_types is not None:
+            return count == len(self.input_types)
+        try:
+            inspect.signature(called(self.function)).bind(*range(count))
+        except TypeError:
+            return False
+        except ValueError:  # a function written in C that tells nothing
+            return True
+        return True
+
+
+_KEYS = itertools.count(1)
+
+
+def called(function: Any) -> Callable[..., Any]:
+    """What is called for each row, or each batch."""
+    made: Callable[..., Any] = function.eval if isinstance(function, ScalarFunction) else function
+    return made
+
+
+def function_name(function: Any) -> str:
+    """The name of a function that nobody named: its own, or that of its class."""
+    name = getattr(function, "__name__", None)
+    if name is None and hasattr(function, "func"):  # functools.partial
+        name = getattr(function.func, "__name__", None)
+    return str(name or type(function).__name__)

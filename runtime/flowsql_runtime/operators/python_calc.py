@@ -1,0 +1,313 @@
+"""Columns handed on beside the results of a user's Python functions, computed here or in a worker process."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from flowsql_core.batch import ChangelogBatch, late_columns
+from flowsql_core.element import LatencyMarker, Watermark, WatermarkStatus
+from flowsql_core.errors import ExecutionError, FailedRow, InternalError
+from flowsql_core.graph.python_specs import PythonCalcSpec
+from flowsql_core.record import record
+from flowsql_core.udf import FunctionContext, FunctionKind, MetricGroup, ScalarFunction, ScalarUdf
+from flowsql_core.udf_source import load_path, load_source
+from flowsql_runtime.operators.base import Operator, OperatorContext, Output
+from flowsql_runtime.operators.evaluation import eval_context
+from flowsql_runtime.operators.failure import trace_row
+from flowsql_runtime.python.evaluate import Evaluator, make_evaluator
+from flowsql_runtime.python.failure import UserFailure, UserFailureError
+from flowsql_runtime.python.frames import Frame, FrameKind, WorkerStart
+from flowsql_runtime.python.options import ARROW_BATCH_SIZE, EXECUTION_MODE, ExecutionMode, job_parameters
+from flowsql_runtime.python.program import Layout, PythonProgram, make_layout
+from flowsql_runtime.python.worker_process import WorkerProcess
+
+#: Batches that a worker may hold or have on the way.
+IN_FLIGHT: Final = 4
+#: A task that waits for its worker looks up so often.
+_LOOK_UP_S: Final = 0.1
+
+
+class PythonCalcOperator(Operator[PythonCalcSpec]):
+    """Hand columns on, call functions over others.
+
+    In     any changelog.
+    Out    the projections; kinds, row times, watermarks and statuses stay with, and between, their rows.
+    State  none; what a worker process holds is waited for before a snapshot.
+    Late   not judged.
+    """
+
+    def setup(self, ctx: OperatorContext, output: Output) -> None:
+        """Everything that leaves goes through one queue, so that nothing overtakes rows that a worker holds."""
+        self._in_order = _InOrder(output)
+        super().setup(ctx, self._in_order)
+        self._evaluator: Evaluator | None = None
+        self._worker: WorkerProcess | None = None
+        self._ended = False
+
+    def open(self, ctx: OperatorContext) -> None:
+        """Find the functions and open them, here or in a worker."""
+        size = ARROW_BATCH_SIZE.read(ctx.parameter(ARROW_BATCH_SIZE.key, str(ARROW_BATCH_SIZE.default)))
+        self._layout: Layout = make_layout(self.spec, eval_context(ctx).zone, size)
+        program = self._layout.program
+        functions = [_load(function, ctx.resources).function for function in program.functions]
+        parameters = job_parameters(dict(ctx.parameters))
+        if self._in_process(ctx, program):
+            self._worker = WorkerProcess(_start(program, functions, parameters, ctx), self._wake)
+            return
+        if ctx.parallelism > 1:
+            # Subtasks are threads: each has its own object, as each would in a process of its own.
+            functions = [copy.copy(one) if isinstance(one, ScalarFunction) else one for one in functions]
+        self._evaluator = make_evaluator(program, functions)
+        context = FunctionContext(
+            MetricGroup(ctx.metrics), parameters, ctx.name, ctx.subtask, ctx.parallelism, ctx.max_parallelism
+        )
+        self._guarded(lambda evaluator: evaluator.open(context))
+
+    @staticmethod
+    def _in_process(ctx: OperatorContext, program: PythonProgram) -> bool:
+        match EXECUTION_MODE.read(ctx.parameter(EXECUTION_MODE.key, EXECUTION_MODE.default.value)):
+            case ExecutionMode.THREAD:
+                return False
+            case ExecutionMode.PROCESS:
+                return True
+            case ExecutionMode.AUTO:
+                return ctx.parallelism > 1 and program.kind is FunctionKind.GENERAL
+
+    # Rows
+
+    def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
+        """One batch in, one out: now, or once the worker answered."""
+        track = self.advance_track(input_index, batch.track)
+        if track is not batch.track:
+            batch = batch.with_track(track)
+        columns = [batch.columns[index] for index in self._layout.arguments]
+        if self._worker is None:
+            try:
+                made = self._guarded(lambda evaluator: evaluator.run(columns, batch.num_rows))
+            except ExecutionError as error:
+                trace_row(error, batch)
+                raise
+            self._emit(batch, made)
+            return
+        self._deliver()
+        while self._in_order.waiting >= IN_FLIGHT:
+            self._wait()
+        self._worker.send_batch(columns, batch.num_rows)
+        self._in_order.expect(batch)
+
+    def _emit(self, batch: ChangelogBatch, made: Sequence[Any]) -> None:
+        computed = iter(made)
+        places = [next(computed) if place is None else place for place in self._layout.forwarded]
+        given = batch.with_columns(late_columns(batch.columns, places))
+        try:
+            self._in_order.target.collect(given)
+        except ExecutionError as error:
+            trace_row(error, batch, given)
+            raise
+
+    def _guarded(self, call: Callable[[Evaluator], Any]) -> Any:
+        assert self._evaluator is not None
+        try:
+            return call(self._evaluator)
+        except UserFailureError as error:
+            raise self._error(error.failure) from error.__cause__
+
+    def _error(self, failure: UserFailure) -> ExecutionError:
+        span = None if failure.step is None else self._layout.spans[failure.step]
+        error = ExecutionError(failure.code, failure.message, span)
+        if failure.row is not None:
+            # The report shows the function's arguments; the columns would repeat them.
+            error.row = FailedRow(failure.row, {})
+        return error
+
+    # The worker
+
+    def _wake(self) -> None:
+        """Any thread: there is an answer."""
+        self.ctx.submit(self._deliver)
+
+    def _deliver(self) -> None:
+        """Hand on what the worker has answered, in order."""
+        worker = self._worker
+        while worker is not None and not self._ended:
+            frame = worker.take_answer()
+            if frame is None:
+                return
+            self._take(worker, frame)
+
+    def _take(self, worker: WorkerProcess, frame: Frame) -> None:
+        match frame.kind:
+            case FrameKind.FAILED:
+                failure: UserFailure = frame.note
+                error = self._error(failure)
+                expected = self._in_order.expected()
+                if expected is not None:
+                    trace_row(error, expected)
+                # Mails run outside of any operator: nobody else would say whose failure it is.
+                raise error.in_operator(self.ctx.name)
+            case FrameKind.OPENED:
+                self._add_metrics(frame.note)
+            case FrameKind.RESULT:
+                self._add_metrics(frame.note)
+                self._emit(self._in_order.arrived(), worker.columns_of(frame))
+                self._in_order.release()
+            case FrameKind.CLOSED:
+                self._add_metrics(frame.note)
+                self._ended = True
+            case _:
+                raise InternalError(f"a worker sends no {frame.kind.name}")
+
+    def _add_metrics(self, note: tuple[dict[str, int], dict[str, int | float]] | None) -> None:
+        if note is None:
+            return
+        counts, gauges = note
+        for name, by in counts.items():
+            self.ctx.metrics.count(name, by)
+        for name, value in gauges.items():
+            self.ctx.metrics.gauge(name, partial(_known, value))
+
+    def _wait(self) -> None:
+        """Until the worker answered something; a cancelled task leaves here."""
+        self._deliver()
+        if self._in_order.waiting or not self._ended:
+            self.ctx.pause(_LOOK_UP_S)
+            self._deliver()
+
+    def _drain(self) -> None:
+        while self._in_order.waiting:
+            self._wait()
+
+    # Life
+
+    def prepare_snapshot_pre_barrier(self) -> None:
+        """Rows that a worker holds belong before the barrier."""
+        self._drain()
+
+    def finish(self) -> None:
+        """Everything that came in goes out; then the functions are closed, and say whether that went well."""
+        self._drain()
+        if self._worker is not None:
+            self._worker.send_end()
+            while not self._ended:
+                self._wait()
+        else:
+            self._guarded(lambda evaluator: evaluator.close())
+
+    def close(self) -> None:
+        """Close the functions, end the worker."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.close(self._ended)
+        if self._evaluator is not None:
+            self._guarded(lambda evaluator: evaluator.close())
+
+
+def _known(value: int | float) -> int | float:
+    """A gauge that a worker read."""
+    return value
+
+
+def _load(function: Any, resources: Mapping[str, Any]) -> ScalarUdf:
+    if function.source is not None:
+        return load_source(function.source, function.name)
+    if function.path is not None:
+        return load_path(function.path)
+    found: ScalarUdf = resources[function.key]
+    return found
+
+
+def _start(
+    program: PythonProgram, functions: Sequence[Any], parameters: dict[str, str], ctx: OperatorContext
+) -> WorkerStart:
+    """What the worker begins with; functions of the program's own file travel by value."""
+    try:
+        import cloudpickle
+    except ImportError as error:
+        raise ExecutionError(
+            "cloudpickle-missing",
+            "Python functions of parallel tasks run in processes of their own, which takes the package cloudpickle.",
+            hint="pip install cloudpickle, or SET 'python.execution-mode' = 'thread'",
+        ) from error
+    try:
+        pickled = cloudpickle.dumps(list(functions))
+    except Exception as error:  # a user's object
+        names = ", ".join(function.name for function in program.functions)
+        raise ExecutionError(
+            "python-function-not-sent",
+            f"The Python function {names} cannot be sent to its process: {type(error).__name__}: {error}",
+            hint="make what it holds in open(), or SET 'python.execution-mode' = 'thread'",
+        ) from error
+    return WorkerStart(program, pickled, parameters, ctx.name, ctx.subtask, ctx.parallelism, ctx.max_parallelism)
+
+
+@record
+class _Held:
+    """Something between two batches that waits for the one before it."""
+
+    hand_on: Callable[[], None]
+
+
+class _InOrder:
+    """The operator's output: what comes while a worker holds rows waits behind them."""
+
+    def __init__(self, target: Output) -> None:
+        self.target = target
+        self._queue: deque[ChangelogBatch | _Held] = deque()
+        #: Batches that the worker has not answered yet.
+        self.waiting = 0
+
+    def expect(self, batch: ChangelogBatch) -> None:
+        """The worker was given the arguments of a batch."""
+        self._queue.append(batch)
+        self.waiting += 1
+
+    def expected(self) -> ChangelogBatch | None:
+        """The batch that the worker answers next."""
+        first = self._queue[0] if self._queue else None
+        return first if isinstance(first, ChangelogBatch) else None
+
+    def arrived(self) -> ChangelogBatch:
+        """The batch that an answer belongs to."""
+        first = self._queue.popleft()
+        assert isinstance(first, ChangelogBatch)
+        self.waiting -= 1
+        return first
+
+    def release(self) -> None:
+        """Hand on what waited for the last batch only."""
+        while self._queue:
+            first = self._queue[0]
+            if isinstance(first, ChangelogBatch):
+                return
+            self._queue.popleft()
+            first.hand_on()
+
+    def _now_or_later(self, hand_on: Callable[[], None]) -> None:
+        if self._queue:
+            self._queue.append(_Held(hand_on))
+        else:
+            hand_on()
+
+    def collect(self, batch: ChangelogBatch) -> None:
+        """Rows, in order."""
+        self._now_or_later(lambda: self.target.collect(batch))
+
+    def collect_side(self, tag: str, batch: ChangelogBatch) -> None:
+        """Rows of a side output, in order."""
+        self._now_or_later(lambda: self.target.collect_side(tag, batch))
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        """A watermark, in order."""
+        self._now_or_later(lambda: self.target.emit_watermark(watermark))
+
+    def emit_watermark_status(self, status: WatermarkStatus) -> None:
+        """Idleness, in order."""
+        self._now_or_later(lambda: self.target.emit_watermark_status(status))
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None:
+        """A marker, in order."""
+        self._now_or_later(lambda: self.target.emit_latency_marker(marker))
