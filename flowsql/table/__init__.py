@@ -9,7 +9,6 @@ from flowsql.lazy import lazy_names
 if TYPE_CHECKING:
     from flowsql.common.row import Row as Row
     from flowsql.table.compiled_plan import CompiledPlan as CompiledPlan
-    from flowsql.table.config import TableConfig as TableConfig
     from flowsql.table.environment import TableEnvironment as TableEnvironment
     from flowsql.table.explain_detail import ExplainDetail as ExplainDetail
     from flowsql.table.expression import Expression as Expression
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from flowsql.table.statement_set import StatementSet as StatementSet
     from flowsql.table.stream_environment import StreamTableEnvironment as StreamTableEnvironment
     from flowsql.table.table import Table as Table
+    from flowsql.table.table_config import TableConfig as TableConfig
     from flowsql.table.table_descriptor import FormatDescriptor as FormatDescriptor
     from flowsql.table.table_descriptor import TableDescriptor as TableDescriptor
     from flowsql.table.table_pipeline import TablePipeline as TablePipeline
@@ -71,7 +71,7 @@ _HOMES = {
     "StreamTableEnvironment": "flowsql.table.stream_environment",
     "Table": "flowsql.table.table",
     "TableAggregateFunction": "flowsql_core.udf",
-    "TableConfig": "flowsql.table.config",
+    "TableConfig": "flowsql.table.table_config",
     "TableDescriptor": "flowsql.table.table_descriptor",
     "TableEnvironment": "flowsql.table.environment",
     "TableFunction": "flowsql_core.udf",

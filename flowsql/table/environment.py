@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowsql.configuration import file_configuration
-from flowsql.table.config import TableConfig
 from flowsql.table.environment_objects import CatalogObjects
 from flowsql.table.execute import StatementExecutor
+from flowsql.table.table_config import TableConfig
 from flowsql_core.config import Configuration
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.span import Source
@@ -167,8 +167,13 @@ class TableEnvironment(CatalogObjects):
         schema_, rows = pandas_to_columns(pdf, schema)
         return self._from_columns("arrow", schema_, rows, splits_num)
 
-    def create_temporary_view(self, view_path: str, table_or_data_stream: Table) -> None:
-        """Give a table a name for SQL; the name may have up to three dotted parts."""
+    def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
+        """Give a table a name for SQL; the name may have up to three dotted parts.
+
+        A DataStream, and the ``fields_or_schema`` that it comes with, need a StreamTableEnvironment.
+        """
+        if fields_or_schema:
+            raise BindError("not-a-table", "Only a DataStream takes fields or a schema; a Table has its columns.")
         self._create_view(view_path, table_or_data_stream, temporary=True)
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> bool:

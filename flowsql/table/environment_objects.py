@@ -44,14 +44,24 @@ class CatalogObjects:
 
     # Tables and views
 
-    def create_temporary_table(self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False) -> None:
+    def create_temporary_table(
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool = False,  # noqa: N803 - PyFlink's name
+    ) -> None:
         """A table of this session, of a descriptor."""
-        self._do(descriptor.statement(path, temporary=True, if_not_exists=ignore_if_exists))
+        self._do(descriptor.statement(path, temporary=True, if_not_exists=ignoreIfExists))
 
-    def create_table(self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False) -> bool:
+    def create_table(
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool = False,  # noqa: N803 - PyFlink's name
+    ) -> bool:
         """A table of the catalog, of a descriptor. False when there is one already and that may be."""
         existed = self._found(path) is not None
-        self._do(descriptor.statement(path, temporary=False, if_not_exists=ignore_if_exists))
+        self._do(descriptor.statement(path, temporary=False, if_not_exists=ignoreIfExists))
         return not existed
 
     def drop_temporary_table(self, table_path: str) -> bool:
@@ -98,13 +108,21 @@ class CatalogObjects:
         """Models of this session: FlowSQL makes none yet."""
         return []
 
-    def create_model(self, model_path: str, descriptor: object, ignore_if_exists: bool = False) -> None:
+    def create_model(self, model_path: str, model_descriptor: object, ignore_if_exists: bool = False) -> None:
         """Not there yet."""
         raise NotSupportedYetError("create_model")
 
-    def create_temporary_model(self, model_path: str, descriptor: object, ignore_if_exists: bool = False) -> None:
+    def create_temporary_model(self, model_path: str, model_descriptor: object, ignore_if_exists: bool = False) -> None:
         """Not there yet."""
         raise NotSupportedYetError("create_temporary_model")
+
+    def drop_model(self, model_path: str, ignore_if_not_exists: bool = True) -> bool:
+        """Not there yet."""
+        raise NotSupportedYetError("drop_model")
+
+    def drop_temporary_model(self, model_path: str) -> bool:
+        """Not there yet."""
+        raise NotSupportedYetError("drop_temporary_model")
 
     def _found(self, path: str) -> Resolved | None:
         from flowsql.table.paths import split_path

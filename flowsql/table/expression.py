@@ -339,6 +339,11 @@ class Expression(Functions):
     def _trimmed(self, side: ast.TrimSide, character: object) -> Expression:
         return Expression(ast.Trim(self._value(), side, literal(" " if character is None else character)))
 
+    def substring(self, begin_index: object, length: object = None) -> Expression:
+        """``SUBSTRING(x FROM begin_index FOR length)``; positions count from 1."""
+        count = None if length is None else literal(length)
+        return Expression(ast.Substring(self._value(), literal(begin_index), count))
+
     def position(self, haystack: object = None) -> Expression:
         """Where ``x`` first stands in ``haystack``, from 1; 0 for nowhere."""
         return Expression(ast.Position(self._value(), literal(haystack)))
@@ -431,7 +436,13 @@ class Expression(Functions):
             raise NotSupportedYetError(
                 f"get({name_or_index}): a field of a ROW by its position", hint="get('name') takes it by name"
             )
-        return Expression(ast.FieldAccess(self._value(), ast.Name(name_or_index, quoted=True)))
+        node = self._value()
+        if isinstance(node, ast.RowConstructor):
+            # row(a, b) calls its fields f0, f1, which is not what SQL calls those of ROW(a, b).
+            names = [f"f{i}" for i in range(len(node.items))]
+            if name_or_index in names:
+                return Expression(node.items[names.index(name_or_index)])
+        return Expression(ast.FieldAccess(node, ast.Name(name_or_index, quoted=True)))
 
     def at(self, index: object) -> Expression:
         """An element of an ARRAY, from 1, or the value of a MAP's key."""

@@ -140,7 +140,6 @@ class Functions:
     concat = FunctionMethod("CONCAT", "other")
     starts_with = FunctionMethod("STARTSWITH", "start_expr")
     ends_with = FunctionMethod("ENDSWITH", "end_expr")
-    substring = FunctionMethod("SUBSTRING", "begin_index", "length?")
     substr = FunctionMethod("SUBSTR", "begin_index", "length?")
     replace = FunctionMethod("REPLACE", "search", "replacement")
     translate = FunctionMethod("TRANSLATE", "from_str", "to_str")

@@ -127,7 +127,8 @@ def _interval(value: datetime.timedelta) -> ast.IntervalLiteral:
 
 
 def written_type(logical: LogicalType) -> ast.TypeSpec:
-    """A type as CAST takes it."""
+    """A type as CAST and DDL take it; the mark of a time attribute is no part of it."""
+    from flowsql_core.types.logical import without_attribute
     from flowsql_grammar import parse_type
 
-    return parse_type(str(logical))
+    return parse_type(str(without_attribute(logical)))

@@ -1,7 +1,7 @@
 """Expressions of one method over one input: ranges of columns opened, names given, functions made known.
 
-Names are Flink's: a column keeps its name, also through a cast; an aggregate or a window's property without an alias is
-``EXPR$0``, ``EXPR$1``, ...; any other expression ``_c`` and its position.
+Names are Flink's: a column keeps its name, with a type behind it where it is cast (``a-BIGINT``); an aggregate or a
+window's property without an alias is ``EXPR$0``, ``EXPR$1``, ...; any other expression ``_c`` and its position.
 """
 
 from __future__ import annotations
@@ -60,15 +60,10 @@ class Projection:
     def _joined_texts(self, node: ast.Node) -> ast.Node:
         if not isinstance(node, ast.BinaryOp) or node.operator is not ast.BinaryOperator.PLUS:
             return node
-        left, right = self._is_text(node.left), self._is_text(node.right)
-        if not left and not right:
+        if not self._is_text(node.left):
             return node
-        string = ast.BasicType("STRING")
-        return ast.BinaryOp(
-            ast.BinaryOperator.CONCAT,
-            node.left if left else ast.Cast(node.left, string),
-            node.right if right else ast.Cast(node.right, string),
-        )
+        right = node.right if self._is_text(node.right) else ast.Cast(node.right, ast.BasicType("STRING"))
+        return ast.BinaryOp(ast.BinaryOperator.CONCAT, node.left, right)
 
     def _is_text(self, node: ast.Expression) -> bool:
         return isinstance(self.type_of(node), t.CharacterType)
@@ -138,6 +133,8 @@ class Projection:
         raise BindError("column-not-found", f"Column '{text}' not found in any table", None, did_you_mean(text, names))
 
     def _flattened(self, node: ast.Expression) -> list[ast.SelectItem]:
+        if isinstance(node, ast.RowConstructor):
+            return [ast.SelectItem(item, ast.Name(f"f{i}", quoted=True)) for i, item in enumerate(node.items)]
         type_ = self.type_of(node)
         if not isinstance(type_, t.RowType):
             return [ast.SelectItem(node)]
@@ -184,19 +181,21 @@ def item_name(item: ast.SelectItem) -> str | None:
 
 
 def _name(expression: ast.Expression, position: int, properties: list[ast.Node]) -> str:
-    if expression in properties:
-        return f"EXPR${properties.index(expression)}"
-    return _own_name(expression) or f"_c{position}"
+    return _own_name(expression, properties) or f"_c{position}"
 
 
-def _own_name(node: ast.Node) -> str | None:
+def _own_name(node: ast.Node, properties: Sequence[ast.Node] = ()) -> str | None:
+    if node in properties:
+        return f"EXPR${properties.index(node)}"
     match node:
         case ast.ColumnRef(path):
             return path.last.text
-        case ast.Cast(operand):
-            return _own_name(operand)
+        case ast.Cast(operand, type_):
+            name = _own_name(operand, properties)
+            return None if name is None else f"{name}-{shown(type_)}"
         case ast.FieldAccess(operand, field) if not isinstance(field, nodes.WindowProperty):
-            return None if _own_name(operand) is None else f"{_own_name(operand)}${field.text}"
+            name = _own_name(operand, properties)
+            return None if name is None else f"{name}${field.text}"
     return None
 
 

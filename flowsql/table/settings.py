@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.errors import NotSupportedYetError
+
+_CATALOG = "default_catalog"
+_DATABASE = "default_database"
 
 
 class EnvironmentSettings:
@@ -28,6 +32,14 @@ class EnvironmentSettings:
     def new_instance() -> Builder:
         """A builder; streaming unless told."""
         return Builder()
+
+    def get_built_in_catalog_name(self) -> str:
+        """The catalog that a session starts with."""
+        return _CATALOG
+
+    def get_built_in_database_name(self) -> str:
+        """The database that a session starts with."""
+        return _DATABASE
 
     def is_streaming_mode(self) -> bool:
         """Whether this is not batch mode."""
@@ -54,9 +66,23 @@ class Builder:
         self._values[RUNTIME_MODE.key] = RuntimeMode.BATCH.value
         return self
 
-    def with_configuration(self, values: Mapping[str, str]) -> Self:
-        """Add options; a bad value of a known one is refused here."""
+    def with_configuration(self, config: Any) -> Self:
+        """Add the options of a ``Configuration`` or a dict; a bad value of a known one is refused here."""
+        values = config.to_dict() if hasattr(config, "to_dict") else dict(config.items())
         self._values.update(Configuration(None, values).items())
+        return self
+
+    def with_built_in_catalog_name(self, built_in_catalog_name: str) -> Self:
+        """The name of the catalog that a session starts with."""
+        return self._only(_CATALOG, built_in_catalog_name, "with_built_in_catalog_name")
+
+    def with_built_in_database_name(self, built_in_database_name: str) -> Self:
+        """The name of the database that a session starts with."""
+        return self._only(_DATABASE, built_in_database_name, "with_built_in_database_name")
+
+    def _only(self, known: str, wanted: str, method: str) -> Self:
+        if wanted != known:
+            raise NotSupportedYetError(f"{method}('{wanted}')", hint=f"the name is '{known}'; USE changes to another")
         return self
 
     def build(self) -> EnvironmentSettings:

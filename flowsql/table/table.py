@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 from flowsql.table.chain import Step, placed, rewritten
 from flowsql.table.explain_detail import ExplainDetail as ExplainDetail
 from flowsql.table.expression import Expression
+from flowsql.table.grouped_table import GroupedTable as GroupedTable
+from flowsql.table.grouped_table import GroupWindowedTable as GroupWindowedTable
+from flowsql.table.grouped_table import OverWindowedTable as OverWindowedTable
+from flowsql.table.grouped_table import WindowGroupedTable as WindowGroupedTable
 from flowsql.table.projection import Projection, has_aggregates, item_name, named, with_properties
 from flowsql.table.result import ResolvedSchema, TableResult
 from flowsql.table.syntax import ast, column, nodes, select
@@ -20,7 +24,6 @@ from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 
 if TYPE_CHECKING:
     from flowsql.table.environment import TableEnvironment
-    from flowsql.table.grouped_table import GroupedTable, GroupWindowedTable, OverWindowedTable
     from flowsql.table.table_descriptor import TableDescriptor
     from flowsql.table.table_pipeline import TablePipeline
     from flowsql.table.table_schema import TableSchema
@@ -131,20 +134,14 @@ class Table:
 
     def group_by(self, *fields: Expression) -> GroupedTable:
         """Groups of rows with equal keys; ``select`` on the result makes a row of each."""
-        from flowsql.table.grouped_table import GroupedTable
-
         return GroupedTable(self, fields)
 
     def window(self, window: GroupWindow) -> GroupWindowedTable:
         """Windows in time: ``window(Tumble.over(lit(5).minutes).on(col("ts")).alias("w")).group_by(col("w"))``."""
-        from flowsql.table.grouped_table import GroupWindowedTable
-
         return GroupWindowedTable(self, window)
 
     def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
         """Windows around each row: ``over_window(Over.partition_by(...).order_by(...).alias("w"))``."""
-        from flowsql.table.grouped_table import OverWindowedTable
-
         return OverWindowedTable(self, over_windows)
 
     # Two tables

@@ -246,7 +246,7 @@ METHODS: dict[str, tuple[Program, str]] = {
     ),
     "map": (
         lambda o, c, a: a.map(row(col("id"), col("amount") + 1)),
-        "SELECT ROW(id, amount + 1).EXPR$0 AS EXPR$0, ROW(id, amount + 1).EXPR$1 AS EXPR$1 FROM archive",
+        "SELECT id AS f0, amount + 1 AS f1 FROM archive",
     ),
     "minus": (
         lambda o, c, a: a.minus(o.select(col("id"), col("amount"))),

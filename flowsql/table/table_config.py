@@ -1,0 +1,94 @@
+"""``TableConfig``: the session's options as programs see them; SET writes to the same place."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import warnings
+from typing import Any, Self
+
+from flowsql.configuration import set_option
+from flowsql.table.sql_dialect import SqlDialect
+from flowsql_core.config import LOCAL_TIME_ZONE, Configuration, parse_duration_ms
+from flowsql_core.errors import NotSupportedYetError
+
+_STATE_TTL = "table.exec.state.ttl"
+
+
+class TableConfig:
+    """A view of a TableEnvironment's configuration. What is set here counts like ``SET``."""
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration() if configuration is None else configuration
+
+    @staticmethod
+    def get_default() -> TableConfig:
+        """Options of no session, all at their defaults."""
+        return TableConfig()
+
+    def set(self, key: str, value: str) -> Self:
+        """Put a value under a key; a bad value of a known option is refused, a misspelt key warned about."""
+        warning = set_option(self._configuration, key, value)
+        if warning is not None:
+            warnings.warn(warning, stacklevel=2)
+        return self
+
+    def get(self, key: str, default_value: str) -> str:
+        """The text that counts for a key."""
+        text = self._configuration.text(key)
+        return default_value if text is None else text
+
+    def get_local_timezone(self) -> str:
+        """The session time zone; ``default`` is the machine's."""
+        return self._configuration.get(LOCAL_TIME_ZONE)
+
+    def set_local_timezone(self, timezone_id: str) -> Self:
+        """Change the session time zone, e.g. ``Europe/Berlin``."""
+        return self.set(LOCAL_TIME_ZONE.key, timezone_id)
+
+    def set_idle_state_retention(self, duration: datetime.timedelta) -> None:
+        """How long state of a key is kept that nothing touches: ``table.exec.state.ttl``."""
+        self.set(_STATE_TTL, f"{duration // datetime.timedelta(milliseconds=1)} ms")
+
+    def get_idle_state_retention(self) -> datetime.timedelta:
+        """How long state of a key is kept that nothing touches; zero is for ever."""
+        return datetime.timedelta(milliseconds=parse_duration_ms(self.get(_STATE_TTL, "0 ms")))
+
+    def get_configuration(self) -> Configuration:
+        """The layered configuration itself."""
+        return self._configuration
+
+    def add_configuration(self, configuration: Any) -> None:
+        """Set all options of a ``Configuration``, or of a dict."""
+        options = configuration.to_dict() if hasattr(configuration, "to_dict") else dict(configuration.items())
+        for key, value in options.items():
+            self.set(key, value)
+
+    def to_map(self) -> dict[str, str]:
+        """All options that are set, as texts."""
+        return dict(self._configuration.items())
+
+    def get_sql_dialect(self) -> SqlDialect:
+        """Flink's own SQL."""
+        return SqlDialect.DEFAULT
+
+    def set_sql_dialect(self, sql_dialect: SqlDialect) -> None:
+        """Only Flink's own SQL is read."""
+        if sql_dialect is not SqlDialect.DEFAULT:
+            raise NotSupportedYetError(f"the SQL dialect {sql_dialect.name}")
+
+    def get_max_generated_code_length(self) -> int:
+        """Not there: FlowSQL generates no Java."""
+        raise NotSupportedYetError("get_max_generated_code_length: no Java code is generated")
+
+    def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
+        """Not there: FlowSQL generates no Java."""
+        raise NotSupportedYetError("set_max_generated_code_length: no Java code is generated")
+
+    def get_python_executable(self) -> str:
+        """The Python that runs functions: this one, unless ``python.executable`` says otherwise."""
+        return self.get("python.executable", sys.executable)
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """The Python that runs functions: ``python.executable``."""
+        self.set("python.executable", python_exec)
