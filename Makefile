@@ -18,7 +18,7 @@ help:
 	@echo "make test   the whole test suite"
 	@echo "make check  formatting, lint, types, layers, tests"
 	@echo "make bench  cold start, micro benchmarks, Nexmark"
-	@echo "make fuzz   10,000 mutated statements, property tests with many more examples"
+	@echo "make fuzz   10,000 mutated statements, 10,000 random expressions, property tests with many more examples"
 	@echo "make chaos  end running jobs at random points, look at what is left"
 	@echo "make clean  remove what make made"
 
@@ -62,6 +62,7 @@ bench: $(VENV)/test.installed
 fuzz: $(VENV)/test.installed
 	$(BIN)/python tests/grammar/fuzz.py 10000
 	$(BIN)/python tests/planner/fuzz_plan.py 10000
+	$(BIN)/python tests/core/random_expressions.py 10000
 	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -m hypothesis
 
 chaos: $(VENV)/test.installed

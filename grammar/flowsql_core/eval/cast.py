@@ -31,6 +31,9 @@ def cast_raises(src: t.LogicalType, dst: t.LogicalType) -> bool:
             return False
         case t.CharacterType(), _:
             return True
+        case t.DateTimeType(), t.TimestampType(precision=finer) | t.TimestampLtzType(precision=finer) if finer > 6:
+            # Nanoseconds hold fewer years.
+            return getattr(src, "precision", 0) <= 6
         case t.ArrayType(), t.ArrayType():
             return cast_raises(src.element, dst.element)
         case t.MultisetType(), t.MultisetType():
@@ -197,7 +200,7 @@ def _doubles_to_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
     finite = np.isfinite(values)
     valid = finite if valid is None else valid & finite
     doubles = np.where(valid, values, 0)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         scaled = doubles.astype(np.float64) * 10.0**target.scale
         rest = np.abs(scaled - np.trunc(scaled))
         easy = (np.abs(scaled) < 2**50) & (np.abs(rest - 0.5) > 1e-4)

@@ -238,6 +238,11 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
                 return node
             case Call(function="IS NULL" | "IS NOT NULL", args=(held,)) if _is_item_for_sure(held):
                 return Literal(node.function == "IS NOT NULL", node.type, node.span)
+            case Call(function="=", args=(Literal(value=float() as one), Literal(value=float() as other))) if (
+                one != one and other != other
+            ):
+                # The planner knows x = x without asking IEEE about NaN.
+                return Literal(True, node.type, node.span)
             case Call():
                 definition = find_definition(node)
                 if not definition.deterministic:
@@ -344,9 +349,9 @@ def _call_runner(
     passes_call = definition.passes_call
     memory: dict[str, Any] = {}
 
-    def evaluate(args: Sequence[Datum], n: int) -> Datum:
+    def evaluate(args: Sequence[Datum], n: int, constant: bool = False) -> Datum:
         if passes_call:
-            return kernel(Invocation(n, context, arg_types, expr.type, expr.options, memory), *args)
+            return kernel(Invocation(n, context, arg_types, expr.type, expr.options, memory, constant), *args)
         return kernel(*args)
 
     def run(frame: _Frame) -> Datum:
@@ -358,7 +363,7 @@ def _call_runner(
             args[0] = pa.repeat(args[0], 1)
             n = 1
         try:
-            made = evaluate(args, n)
+            made = evaluate(args, n, constant)
         except ExecutionError as error:
             frame.blame(error, expr, () if constant else args, evaluate)
             raise

@@ -31,6 +31,15 @@ def map_rows(columns: Sequence[Any], function: Callable[..., Any], type_: pa.Dat
     n = next(len(column) for column in columns if isinstance(column, pa.Array))
     if any(isinstance(column, pa.Scalar) and not column.is_valid for column in columns):
         return pa.nulls(n, type_)
+    varying = [place for place, column in enumerate(columns) if isinstance(column, pa.Array)]
+    if len(varying) == 1:
+        args = [column.as_py() if isinstance(column, pa.Scalar) else None for column in columns]
+
+        def of_one(value: Any) -> Any:
+            args[varying[0]] = value
+            return function(*args)
+
+        return map_distinct(columns[varying[0]], of_one, type_)
     choices: list[list[Any]] = []
     code = np.zeros(n, dtype=np.int64)
     missing = np.zeros(n, dtype=np.bool_)
@@ -46,11 +55,9 @@ def map_rows(columns: Sequence[Any], function: Callable[..., Any], type_: pa.Dat
         # An empty dictionary means that all rows are NULL.
         choices.append(encoded.dictionary.to_pylist() or [None])
         code = code * len(choices[-1]) + indices
-    distinct, inverse = np.unique(code[~missing], return_inverse=True)
-    made = [function(*_decoded(int(value), choices)) for value in distinct]
-    index = np.zeros(n, dtype=np.int64)
-    index[~missing] = inverse
-    return pc.take(pa.array(made or [None], type_), pa.array(index, mask=missing))
+    encoded = pc.dictionary_encode(pa.array(code, mask=missing))
+    made = [function(*_decoded(value, choices)) for value in encoded.dictionary.to_pylist()]
+    return pc.take(pa.array(made, type_), encoded.indices)
 
 
 def _decoded(code: int, choices: list[list[Any]]) -> list[Any]:

@@ -119,8 +119,7 @@ def format_moments(values: Int64s, valid: Bools | None, per_second: int, pattern
         # A stream's batch spans few days or minutes: all units between first and last are made once.
         distinct, index = np.arange(low, high + 1), buckets - low
     elif part is not None and _four_digit_years(low * step, high * step, per_second):
-        unit = {1000: "ms", 1_000_000: "us", _NANOS: "ns"}[per_second]
-        return pc.utf8_slice_codeunits(pc.cast(make_array(values, valid, pa.timestamp(unit)), pa.string()), *part)
+        return _as_arrow_prints(values, valid, per_second, part)
     elif _fixed_width(tokens):
         distinct, index = buckets, None
     else:
@@ -131,6 +130,17 @@ def format_moments(values: Int64s, valid: Bools | None, per_second: int, pattern
     return (
         shown if valid is None else pc.if_else(make_array(valid, None, pa.bool_()), shown, pa.scalar(None, pa.string()))
     )
+
+
+def _as_arrow_prints(values: Int64s, valid: Bools | None, per_second: int, part: tuple[int, int]) -> pa.Array:
+    """A part of ``yyyy-MM-dd HH:mm:ss.SSS``, cut out of what Arrow prints unless Arrow prints just that."""
+    if part == (0, 10):
+        days = (values // (86_400 * per_second)).astype(np.int32)
+        return pc.cast(make_array(days, valid, pa.date32()), pa.string())
+    if part == (0, 19):
+        return pc.cast(make_array(values // per_second, valid, pa.timestamp("s")), pa.string())
+    unit = {1000: "ms", 1_000_000: "us", _NANOS: "ns"}[per_second]
+    return pc.utf8_slice_codeunits(pc.cast(make_array(values, valid, pa.timestamp(unit)), pa.string()), *part)
 
 
 def _canonical_part(pattern: str, per_second: int) -> tuple[int, int] | None:
@@ -300,7 +310,7 @@ def _week(row: dict[str, int], letter: str, count: int) -> str:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    return datetime.date(year, month, day).toordinal() - 719_163
+    return _civil(year, month, day)
 
 
 # Parsing
@@ -359,7 +369,7 @@ def _lenient_regex(pattern: str) -> re.Pattern[str]:
 
 def _regex(pattern: str, lenient: bool) -> re.Pattern[str]:
     tokens = pattern_tokens(pattern)
-    followings = (*tokens[1:], None)
+    followings = (*tokens, None)[1:]
     parts = [
         _group(place, token, following, lenient)
         for place, (token, following) in enumerate(zip(tokens, followings, strict=True))
@@ -368,7 +378,8 @@ def _regex(pattern: str, lenient: bool) -> re.Pattern[str]:
 
 
 _LIMITS = {"M": (1, 12), "L": (1, 12), "d": (1, 31), "D": (1, 366), "H": (0, 23), "h": (1, 12), "k": (1, 24),
-           "K": (0, 11), "m": (0, 59), "s": (0, 59)}  # fmt: skip
+           "K": (0, 11), "m": (0, 59), "s": (0, 59), "y": (-999_999_999, 999_999_999), "u": (-999_999_999, 999_999_999),
+           "n": (0, 999_999_999)}  # fmt: skip
 
 
 def _resolve(tokens: tuple[Token, ...], found: re.Match[str], lenient: bool) -> int | None:
@@ -406,11 +417,18 @@ def _field_value(token: Token, text: str, lenient: bool) -> int:
         return short.index(text[:3].lower()) + 1
     if token.letter == "S":
         # java.text reads milliseconds, java.time a fraction.
-        return int(text) * 1_000_000 if lenient else int(text.ljust(9, "0")[:9])
-    value = int(text)
+        return _java_int(int(text)) * 1_000_000 if lenient else int(text.ljust(9, "0")[:9])
+    value = _java_int(int(text)) if lenient else int(text)
     if token.letter in "yu" and token.count == 2 and len(text) == 2:
         return _pivot(value) if lenient else 2000 + value
     return value
+
+
+def _java_int(value: int) -> int:
+    """``Number.intValue``: the low 32 bits of a long; longer numbers are doubles, which stop at the ends."""
+    if -(2**63) <= value < 2**63:
+        return (value + 2**31) % 2**32 - 2**31
+    return 2**31 - 1 if value > 0 else -(2**31)
 
 
 def _pivot(two_digits: int) -> int:

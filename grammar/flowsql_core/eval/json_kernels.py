@@ -6,17 +6,16 @@ they are; :func:`with_left` fills them in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_core.arrow import compute as pc
-from flowsql_core.eval.columns import Bools, make_array, make_strings, string_buffers, validity
+from flowsql_core.eval.columns import Bools, make_strings, string_buffers, validity
 from flowsql_core.eval.json_path import ModePath
-from flowsql_core.eval.text_kernels import KERNEL_ROWS, Int64s, gather
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, Int64s, gather, with_left
 from flowsql_core.kernels.json_bytes import (
     ARRAY,
     DECIMAL,
@@ -38,7 +37,8 @@ from flowsql_core.kernels.json_strings import quote, unquote
 from flowsql_core.kernels.views import for_kernel
 from flowsql_core.record import record
 
-__all__ = ["ARRAY", "DECIMAL", "INTEGER", "MISSING", "NULL", "OBJECT", "ODD", "SCALARS", "STRING", "TRUTH", "Bools"]
+__all__ = ["ARRAY", "DECIMAL", "INTEGER", "MISSING", "NULL", "OBJECT", "ODD", "SCALARS", "STRING", "TRUTH", "Bools",
+           "with_left"]  # fmt: skip
 
 SCALARS = frozenset([NULL, TRUTH, INTEGER, DECIMAL, STRING, STRANGE_NUMBER, ESCAPED])
 
@@ -158,14 +158,3 @@ def unquoted(column: pa.Array, long: dict[str, str]) -> tuple[pa.Array, Bools]:
     written = unquote(for_kernel(offsets), for_kernel(data), letters, left, out_offsets, out)
     valid = validity(column)
     return make_strings(out_offsets, out[:written], valid, pa.string()), left if valid is None else left & valid
-
-
-def with_left(column: pa.Array, made: pa.Array, left: Bools, slow: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """``made``, with ``slow`` of the column's rows where ``left``."""
-    if not left.any():
-        return made
-    if left.all():
-        # The column itself: several paths into it share its documents.
-        return slow(column)
-    rows = make_array(left, None, pa.bool_())
-    return pc.replace_with_mask(made, rows, slow(pc.filter(column, rows)))

@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.eval.columns import Bools, pack_validity, validity, values_and_validity
+from flowsql_core.eval.columns import Bools, pack_validity, string_buffers, validity, values_and_validity
+from flowsql_core.eval.text_kernels import KERNEL_ROWS
+from flowsql_core.kernels.views import for_kernel
 from flowsql_core.record import record
 
 Int64s = npt.NDArray[np.int64]
@@ -92,9 +94,17 @@ def keep(values: pa.Array, rows: Ranges, kept: Bools, type_: pa.DataType) -> pa.
     """The list column with only those elements of packed rows where ``kept`` holds."""
     if kept.all():
         return make_list(values, rows.sizes, rows.valid, type_)
-    sizes = np.bincount(rows.owners()[kept], minlength=len(rows.sizes))
+    sizes = _kept_sizes(rows, kept)
     taken = pc.take(values, pa.array(np.flatnonzero(kept)), boundscheck=False)
     return make_list(taken, sizes, rows.valid, type_)
+
+
+def _kept_sizes(rows: Ranges, kept: Bools) -> Int64s:
+    """How many elements of each packed row are kept."""
+    before = np.zeros(len(kept) + 1, dtype=np.int64)
+    np.cumsum(kept, out=before[1:])
+    sizes: Int64s = before[rows.starts + rows.sizes] - before[rows.starts]
+    return sizes
 
 
 def concatenated(parts: list[tuple[Ranges, pa.Array]]) -> tuple[Ranges, pa.Array]:
@@ -143,11 +153,27 @@ def element_codes(array: pa.Array) -> Int64s:
         codes = _list_codes(rows, element_codes(values))
     elif pa.types.is_floating(type_):
         return _float_codes(array)
+    elif _is_counted(type_) and (near := _near_codes(array)) is not None:
+        codes = near
     else:
         encoded, _ = values_and_validity(pc.dictionary_encode(array).indices)
         codes = encoded.astype(np.int64)
     valid = validity(array)
     return codes if valid is None else np.where(valid, codes, NULL_CODE)
+
+
+def _is_counted(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_temporal(type_))
+
+
+def _near_codes(array: pa.Array) -> Int64s | None:
+    """Distances from the smallest number; None where they need more than 31 bits."""
+    values, valid = values_and_validity(array)
+    known = values if valid is None else values[valid]
+    if not len(known):
+        return np.zeros(len(values), dtype=np.int64)
+    low, high = int(known.min()), int(known.max())
+    return values.astype(np.int64) - low if high - low < 2**31 else None
 
 
 def _float_codes(array: pa.Array) -> Int64s:
@@ -213,6 +239,65 @@ def first_of_equals(owners: Int64s, codes: Int64s) -> Bools:
     return first
 
 
+def first_places(rows: Ranges, values: pa.Array) -> Int64s:
+    """For each value of packed rows, the place of the first one in its row that equals it; NULL equals NULL."""
+    if not _are_short(len(values), rows) or values.null_count or not _is_text(values.type):
+        return first_places_of_codes(rows, element_codes(values))
+    from flowsql_core.kernels.lists import first_equal_texts
+
+    offsets, data = string_buffers(values)
+    firsts = np.empty(len(values), dtype=np.int64)
+    first_equal_texts(for_kernel(rows.starts), for_kernel(rows.sizes), for_kernel(offsets), for_kernel(data), firsts)
+    return firsts
+
+
+def first_places_of_codes(rows: Ranges, codes: Int64s) -> Int64s:
+    """The same by the values' codes."""
+    firsts = np.empty(len(codes), dtype=np.int64)
+    if _are_short(len(codes), rows):
+        from flowsql_core.kernels.lists import first_equals
+
+        first_equals(for_kernel(rows.starts), for_kernel(rows.sizes), for_kernel(codes), firsts)
+        return firsts
+    if not len(codes):
+        return firsts
+    groups = _codes_of(row_keys(rows.owners(), codes, int(codes.max()) + 1))
+    first = np.empty(int(groups.max()) + 1, dtype=np.int64)
+    first[groups[::-1]] = np.arange(len(codes))[::-1]
+    return first[groups]
+
+
+def are_among(rows: Ranges, codes: Int64s, others: Ranges, other_codes: Int64s) -> Bools:
+    """Whether each value of packed rows is among those of the same row of another column."""
+    if _are_short(len(codes), rows, others):
+        from flowsql_core.kernels.lists import among
+
+        found = np.empty(len(codes), dtype=np.bool_)
+        among(
+            for_kernel(rows.starts), for_kernel(rows.sizes), for_kernel(codes), for_kernel(others.starts),
+            for_kernel(others.sizes), for_kernel(other_codes), found,
+        )  # fmt: skip
+        return found
+    width = max(int(codes.max(initial=0)), int(other_codes.max(initial=0))) + 1
+    known = pc.is_in(
+        pa.array(row_keys(rows.owners(), codes, width)),
+        value_set=pa.array(row_keys(others.owners(), other_codes, width)),
+    )
+    return values_and_validity(known)[0]
+
+
+#: Longer rows are not compared one element with another.
+_SHORT = 64
+
+
+def _are_short(values: int, *columns: Ranges) -> bool:
+    return values >= KERNEL_ROWS and all(int(rows.sizes.max(initial=0)) <= _SHORT for rows in columns)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
+
+
 def ranks(array: pa.Array) -> Int64s:
     """Integers ordered as the values are (bytes of texts, NaN above all numbers), (n,); undefined at NULL."""
     if pa.types.is_integer(array.type) or pa.types.is_temporal(array.type) or pa.types.is_boolean(array.type):
@@ -238,20 +323,18 @@ def make_map(keys: pa.Array, values: pa.Array, rows: Ranges, type_: pa.DataType)
     if keys.null_count:
         # Arrow has no such maps; making one would end the process.
         raise NotSupportedYetError("a map with a NULL key")
-    owners, codes = rows.owners(), element_codes(keys)
     sizes = rows.sizes
-    if len(codes):
-        encoded = pc.dictionary_encode(pa.array(row_keys(owners, codes, int(codes.max()) + 1)))
-        groups = values_and_validity(encoded.indices)[0]
-        if len(encoded.dictionary) < len(codes):
-            count = len(encoded.dictionary)
-            first, last = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-            places = np.arange(len(codes))
-            last[groups] = places
-            first[groups[::-1]] = places[::-1]
-            keys = pc.take(keys, pa.array(first), boundscheck=False)
-            values = pc.take(values, pa.array(last), boundscheck=False)
-            sizes = np.bincount(owners[first], minlength=len(sizes))
+    firsts = first_places(rows, keys)
+    places = np.arange(len(firsts))
+    if not np.array_equal(firsts, places):
+        # The last of equal keys stays: it is written last.
+        last = np.empty(len(firsts), dtype=np.int64)
+        last[firsts] = places
+        stay = firsts == places
+        first = np.flatnonzero(stay)
+        keys = pc.take(keys, pa.array(first), boundscheck=False)
+        values = pc.take(values, pa.array(last[first]), boundscheck=False)
+        sizes = _kept_sizes(rows, stay)
     offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
     np.cumsum(sizes, out=offsets[1:])
     entry = pa.struct([type_.key_field, type_.item_field])

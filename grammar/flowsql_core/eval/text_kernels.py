@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.eval.columns import Bools, make_array, make_strings, string_buffers, validity
 from flowsql_core.kernels.views import for_kernel
 from flowsql_core.record import record
@@ -17,6 +19,8 @@ from flowsql_core.record import record
 KERNEL_ROWS = 4096
 
 Int64s = npt.NDArray[np.int64]
+#: Offsets of text columns have 32 bits.
+_MOST_BYTES = 2**31 - 1
 
 
 def pieces(text: pa.Array, mark: str, index: int) -> pa.Array:
@@ -75,6 +79,70 @@ def _ranges(text: pa.Array, data: npt.NDArray[np.uint8], low: Int64s, high: Int6
 
 def _bytes(text: str) -> npt.NDArray[np.uint8]:
     return np.frombuffer(text.encode(), dtype=np.uint8).copy()
+
+
+def with_left(column: pa.Array, made: pa.Array, left: Bools, slow: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """``made``, with ``slow`` of the column's rows where ``left``: what kernels left to the slow way."""
+    if not left.any():
+        return made
+    if left.all():
+        # The column itself: several paths into it share its documents.
+        return slow(column)
+    rows = make_array(left, None, pa.bool_())
+    return pc.replace_with_mask(made, rows, slow(pc.filter(column, rows)))
+
+
+# Other spellings of the same text
+
+
+def url_encoded(text: pa.Array, kept: frozenset[str]) -> pa.Array | None:
+    """Each text as a form field of a URL, the ASCII characters ``kept`` as they are; None: the column is too long."""
+    from flowsql_core.kernels.codecs import url_encode
+
+    offsets, data = string_buffers(text)
+    room = 3 * int(offsets[-1] - offsets[0])
+    if room > _MOST_BYTES:
+        return None
+    bytes_kept = np.zeros(256, dtype=np.bool_)
+    bytes_kept[[ord(character) for character in kept]] = True
+    out_offsets, out = np.empty(len(offsets), dtype=np.int32), np.empty(room, dtype=np.uint8)
+    written = url_encode(for_kernel(offsets), for_kernel(data), bytes_kept, out_offsets, out)
+    return make_strings(out_offsets, out[:written], validity(text), pa.string())
+
+
+def url_decoded(text: pa.Array) -> tuple[pa.Array, Bools]:
+    """Form fields of URLs as texts, and the rows with escapes that are left to the slow way."""
+    from flowsql_core.kernels.codecs import url_decode
+
+    offsets, data = string_buffers(text)
+    left = np.empty(len(text), dtype=np.bool_)
+    out_offsets = np.empty(len(offsets), dtype=np.int32)
+    out = np.empty(int(offsets[-1] - offsets[0]), dtype=np.uint8)
+    written = url_decode(for_kernel(offsets), for_kernel(data), left, out_offsets, out)
+    valid = validity(text)
+    return make_strings(out_offsets, out[:written], valid, pa.string()), left if valid is None else left & valid
+
+
+def url_parts(text: pa.Array, part: int) -> tuple[pa.Array, Bools]:
+    """A part (of ``kernels.urls``) of each plain URL, and the rows that are left to the slow way."""
+    from flowsql_core.kernels.urls import LEFT, url_part
+
+    offsets, data = string_buffers(text)
+    low, high = np.empty(len(text), dtype=np.int64), np.empty(len(text), dtype=np.int64)
+    url_part(for_kernel(offsets), for_kernel(data), part, low, high)
+    left = low == LEFT
+    valid = validity(text)
+    return _ranges(text, data, low, high), left if valid is None else left & valid
+
+
+def java_hash_codes(text: pa.Array) -> pa.Array:
+    """Java's hash code of each text, int32."""
+    from flowsql_core.kernels.codecs import java_hashes
+
+    offsets, data = string_buffers(text)
+    out = np.empty(len(text), dtype=np.int32)
+    java_hashes(for_kernel(offsets), for_kernel(data), out)
+    return make_array(out, validity(text), pa.int32())
 
 
 # Regular expressions of one frequent shape
@@ -139,3 +207,48 @@ def extract_run(text: pa.Array, shape: LiteralRun) -> pa.Array:
         low, high,
     )  # fmt: skip
     return _ranges(text, data, low, high)
+
+
+_CLASS_ITEM = r"(?:[0-9A-Za-z]-[0-9A-Za-z]|[^\\\[\]\-^&\x80-\U0010ffff]|\\[dws])"
+_ONE_CLASS = re.compile(rf"(?:\[(\^?)({_CLASS_ITEM}+)\]|(\\[dws])|([0-9A-Za-z ,;:=/\"'%&#@!<>_~`-]))(\+?)")
+_SHORT_CLASSES = {"d": "0-9", "w": "a-zA-Z_0-9", "s": " \t\n\x0b\f\r"}
+
+
+@lru_cache(maxsize=1024)
+def byte_class(java: str) -> tuple[frozenset[int], bool] | None:
+    """The bytes that a pattern of one character class begins its matches with, and whether it takes whole runs.
+
+    None for patterns of another shape.
+
+    >>> byte_class("[0-2]+")
+    (frozenset({48, 49, 50}), True)
+    """
+    found = _ONE_CLASS.fullmatch(java)
+    if found is None:
+        return None
+    negated, items, short, single, runs = found.groups()
+    named = re.sub(r"\\([dws])", lambda name: _SHORT_CLASSES[name[1]], items or short or "")
+    if single is not None:
+        codes = {ord(single)}
+    elif re.search(r"([0-9A-Za-z])-([0-9A-Za-z])", named) is None:
+        codes = set(map(ord, named))
+    else:
+        codes = set()
+        for low, high, one in re.findall(r"(?s)([0-9A-Za-z])-([0-9A-Za-z])|(.)", named):
+            codes |= {ord(one)} if one else set(range(ord(low), ord(high) + 1))
+    if negated:
+        # Characters beyond ASCII: their first byte, and in a run the others too.
+        codes = (set(range(128)) - codes) | set(range(0x80 if runs else 0xC0, 256))
+    return frozenset(codes), bool(runs)
+
+
+def count_class(text: pa.Array, members: frozenset[int], runs: bool) -> pa.Array:
+    """How often one of the bytes, or a run of them, stands in each row, int32."""
+    from flowsql_core.kernels.text import count_members
+
+    offsets, data = string_buffers(text)
+    member = np.zeros(256, dtype=np.bool_)
+    member[list(members)] = True
+    counts = np.empty(len(text), dtype=np.int32)
+    count_members(for_kernel(offsets), for_kernel(data), member, runs, counts)
+    return make_array(counts, validity(text), pa.int32())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import string
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.distinct import map_distinct, map_rows
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, url_decoded, url_encoded, with_left
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 
 
@@ -126,10 +128,16 @@ def _decode(data: bytes, name: str) -> str:
 
 # URLs
 
+_KEPT_IN_URLS = frozenset(string.ascii_letters + string.digits + "-_.*")
+
 
 @scalar("URL_ENCODE(STRING) -> STRING", nulls=NULLABLE, spark="url_encode({0})")
 def url_encode(text: Any) -> Any:
     """As a form field of a URL: blanks become ``+``, other special letters ``%XX`` of their UTF-8 bytes."""
+    if len(text) >= KERNEL_ROWS:
+        made = url_encoded(text, _KEPT_IN_URLS)
+        if made is not None:
+            return made
     return map_distinct(text, lambda word: quote_plus(word, safe="*").replace("~", "%7E"), pa.string())
 
 
@@ -139,7 +147,10 @@ _ESCAPES = re.compile("(?:%[0-9A-Fa-f]{2}|%[+][0-9A-Fa-f])+")
 @scalar("URL_DECODE(STRING) -> STRING", nulls=NULLABLE, spark=None)
 def url_decode(text: Any) -> Any:
     """The text of a form field of a URL; NULL where a ``%`` is not followed by two hexadecimal digits."""
-    return map_distinct(text, _url_decode, pa.string())
+    if len(text) < KERNEL_ROWS:
+        return map_distinct(text, _url_decode, pa.string())
+    made, left = url_decoded(text)
+    return with_left(text, made, left, lambda rows: map_distinct(rows, _url_decode, pa.string()))
 
 
 def _url_decode(word: str) -> str | None:

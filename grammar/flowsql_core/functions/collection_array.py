@@ -16,16 +16,17 @@ from flowsql_core.errors import BindError, InternalError
 from flowsql_core.eval.columns import make_array, validity, values_and_validity
 from flowsql_core.eval.nested_lists import (
     Ranges,
+    are_among,
     both_valid,
     column_of,
     concatenated,
     element_codes,
-    first_of_equals,
+    first_places,
+    first_places_of_codes,
     keep,
     make_list,
     packed,
     ranks,
-    row_keys,
 )
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import CUSTOM, NULLABLE, Invocation, implicit_cast, scalar
@@ -285,7 +286,7 @@ def array_reverse(call: Invocation, whole: Any) -> Any:
 def array_distinct(call: Invocation, whole: Any) -> Any:
     """Each element once, in order of first appearance."""
     rows, values = packed(column_of(whole, call.n))
-    return keep(values, rows, first_of_equals(rows.owners(), element_codes(values)), to_arrow(call.type))
+    return keep(values, rows, first_places(rows, values) == np.arange(len(values)), to_arrow(call.type))
 
 
 @scalar(
@@ -295,19 +296,15 @@ def array_distinct(call: Invocation, whole: Any) -> Any:
 def array_union(call: Invocation, left: Any, right: Any) -> Any:
     """The elements of both arrays, each once."""
     rows, values = concatenated([packed(column_of(whole, call.n)) for whole in (left, right)])
-    return keep(values, rows, first_of_equals(rows.owners(), element_codes(values)), to_arrow(call.type))
+    return keep(values, rows, first_places(rows, values) == np.arange(len(values)), to_arrow(call.type))
 
 
 def _common_part(call: Invocation, left: Any, right: Any, wanted: bool) -> Any:
     (rows, values), (other, others) = packed(column_of(left, call.n)), packed(column_of(right, call.n))
     codes = element_codes(pa.concat_arrays([values, others]))
     mine, theirs = codes[: len(values)], codes[len(values) :]
-    width = int(codes.max(initial=0)) + 1
-    known = pc.is_in(
-        pa.array(row_keys(rows.owners(), mine, width)), value_set=pa.array(row_keys(other.owners(), theirs, width))
-    )
-    found, _ = values_and_validity(known)
-    kept = (found == wanted) & first_of_equals(rows.owners(), mine)
+    found = are_among(rows, mine, other, theirs)
+    kept = (found == wanted) & (first_places_of_codes(rows, mine) == np.arange(len(mine)))
     valid = both_valid(rows.valid, other.valid)
     if valid is not None:
         kept &= valid[rows.owners()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,20 @@ import pyarrow as pa
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.columns import make_array, values_and_validity
+from flowsql_core.eval.digests import digests
 from flowsql_core.eval.distinct import map_distinct
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, java_hash_codes
 from flowsql_core.functions.registry import Invocation, scalar
 from flowsql_core.types import logical as t
 
 
 def _digests(text: pa.Array, algorithm: str) -> pa.Array:
+    raw = pc.cast(text, pa.binary())
+    by_kernel = digests(raw, algorithm)
+    if by_kernel is not None:
+        return by_kernel
     make: Callable[[Any], Any] = getattr(hashlib, algorithm)
-    return map_distinct(pc.cast(text, pa.binary()), lambda word: make(word).hexdigest(), pa.string())
+    return map_distinct(raw, lambda word: make(word).hexdigest(), pa.string())
 
 
 def _hash_function(name: str, length: int) -> None:
@@ -69,9 +74,11 @@ def hash_code(call: Invocation, value: Any) -> Any:
     """Java's hash code of the value."""
     match call.arg_types[0]:
         case t.CharacterType():
+            if len(value) >= KERNEL_ROWS:
+                return java_hash_codes(value)
             return map_distinct(value, java_string_hash, pa.int32())
         case t.DecimalType():
-            return map_distinct(value, _decimal_hash, pa.int32())
+            return _decimal_hashes(value)
         case t.BooleanType():
             return pc.if_else(value, pa.scalar(1231, pa.int32()), pa.scalar(1237, pa.int32()))
     numbers, valid = values_and_validity(value)
@@ -84,14 +91,25 @@ def hash_code(call: Invocation, value: Any) -> Any:
     return make_array(numbers.astype(np.int32), valid, pa.int32())
 
 
-def _decimal_hash(value: Decimal) -> int:
+def _decimal_hashes(column: pa.Array) -> pa.Array:
     """``BigDecimal.hashCode``: 31 times the hash of the unscaled value, plus the scale."""
-    sign, digits, exponent = value.as_tuple()
-    unscaled = int("".join(map(str, digits)))
-    made = 0
-    for shift in range(max(unscaled.bit_length() - 1, 0) // 32 * 32, -1, -32):
-        made = 31 * made + (unscaled >> shift & 0xFFFFFFFF)
-    return _wrapped(31 * (-made if sign else made) - int(exponent))
+    values, valid = values_and_validity(column)
+    low = values[:, 0] if values.ndim == 2 else values
+    high = values[:, 1] if values.ndim == 2 else low >> 63
+    negative = high < 0
+    low_word, high_word = low.astype(np.uint64), high.astype(np.uint64)
+    # The absolute value, in four words of 32 bits; the hash is a polynomial of base 31 over them.
+    high_word = np.where(negative, ~high_word + (low_word == 0), high_word)
+    low_word = np.where(negative, ~low_word + np.uint64(1), low_word)
+    made = np.zeros(len(low), dtype=np.uint64)
+    for word in (high_word >> np.uint64(32), high_word, low_word >> np.uint64(32), low_word):
+        made = (made * np.uint64(31) + (word & _WORD)) & _WORD
+    made = np.where(negative, (~made + np.uint64(1)) & _WORD, made)
+    hashed = made * np.uint64(31) + np.uint64(column.type.scale)
+    return make_array(hashed.astype(np.uint32).view(np.int32), valid, pa.int32())
+
+
+_WORD = np.uint64(0xFFFFFFFF)
 
 
 def java_string_hash(word: str) -> int:

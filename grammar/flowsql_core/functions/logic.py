@@ -8,12 +8,10 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, InternalError
-from flowsql_core.eval.columns import values_and_validity
 from flowsql_core.eval.nested import nested_equal
 from flowsql_core.expr import Call, Case, Expr, Literal
 from flowsql_core.functions.registry import (
@@ -177,8 +175,6 @@ def equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both are equal; NULL when one is NULL."""
     if _nested(call):
         return nested_equal(call, a, b)
-    if _always_equal(call, a, b):
-        return pc.is_valid(a)
     return pc.equal(a, b)
 
 
@@ -193,15 +189,6 @@ def not_equal(call: Invocation, a: Any, b: Any) -> Any:
 
 def _nested(call: Invocation) -> bool:
     return isinstance(call.arg_types[0], t.ArrayType | t.MapType | t.MultisetType | t.RowType)
-
-
-def _always_equal(call: Invocation, a: Any, b: Any) -> bool:
-    """Two equal constants of floating type: the planner knows ``x = x`` without asking IEEE about NaN."""
-    if not isinstance(call.arg_types[0], t.ApproximateType) or call.n != 1 or not isinstance(b, pa.Scalar):
-        return False
-    values, valid = values_and_validity(a)
-    both = valid is None and b.is_valid
-    return both and bool(np.isnan(values[0])) and b.as_py() != b.as_py()
 
 
 @scalar("<(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,

@@ -135,15 +135,10 @@ def divide(call: Invocation, a: Any, b: Any) -> Any:
     if isinstance(call.type, t.DecimalType):
         return _decimal_quotient(call, a, b)
     if isinstance(call.type, t.ApproximateType):
-        if call.n == 1 and isinstance(b, pa.Scalar) and b.is_valid and b.as_py() == 0 and _constant(a, b):
+        if call.constant and b.is_valid and b.as_py() == 0:
             raise ExecutionError("division-by-zero", "Division by zero")
         return pc.divide(a, b)
     return _integer_quotient(a, b)
-
-
-def _constant(a: Any, b: Any) -> bool:
-    """Both were literals: the compiler hands the first in as a column of one row."""
-    return isinstance(a, pa.Array) and isinstance(b, pa.Scalar) and len(a) == 1
 
 
 def _integer_quotient(a: Any, b: Any) -> Any:
@@ -246,6 +241,8 @@ def _rounded(call: Invocation, a: Any, digits: Any, divide_by: Callable[[Any, An
 
 def _round_all(call: Invocation, a: Any, digits: int, divide_by: Callable[[Any, Any], Any]) -> Any:
     type_ = to_arrow(call.type)
+    # Further away from the point nothing changes any more.
+    digits = min(max(digits, -_FARTHEST), _FARTHEST)
     match call.type:
         case t.DecimalType():
             values, valid = exact.unscaled(a)
@@ -265,11 +262,15 @@ def _round_all(call: Invocation, a: Any, digits: int, divide_by: Callable[[Any, 
     return _round_doubles(a, digits, type_, divide_by is exact.divide)
 
 
+#: Digits on either side of the point that numbers of any type may have, and some more.
+_FARTHEST = 400
+
+
 def _round_doubles(a: pa.Array, digits: int, type_: pa.DataType, half_up: bool) -> pa.Array:
     """Java goes through the shortest decimal text of the double: half means its decimal half."""
     values, valid = values_and_validity(a)
     values = values.astype(np.float64)
-    factor = 10.0 ** abs(digits)
+    factor = float(f"1e{abs(digits)}")
     with np.errstate(all="ignore"):
         scaled = values * factor if digits >= 0 else values / factor
         whole = np.trunc(scaled)
@@ -285,6 +286,8 @@ def _round_doubles(a: pa.Array, digits: int, type_: pa.DataType, half_up: bool) 
     made = np.where(np.isfinite(values), made, values)
     for row in np.flatnonzero(unsure):
         made[row] = _round_one(float(values[row]), digits, half_up)
+    # Adding 0.0 turns -0.0 into 0.0: decimals have no other one.
+    made = np.where(values == 0, values, made + 0.0)
     return make_array(made.astype(np.float32 if pa.types.is_float32(type_) else np.float64), valid, type_)
 
 

@@ -207,14 +207,32 @@ def _ltz_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | 
     return t.TimestampLtzType(precision=max(3, precision))
 
 
-@scalar("TO_TIMESTAMP_LTZ(NUMERIC, [INTEGER]) -> TIMESTAMP_LTZ(3)", nulls=NULLABLE, returns=_ltz_type, spark=None)
+@scalar(
+    "TO_TIMESTAMP_LTZ(NUMERIC, [INTEGER]) -> TIMESTAMP_LTZ(3)", nulls=NULLABLE, raises=True, returns=_ltz_type,
+    spark=None,
+)  # fmt: skip
 def to_timestamp_ltz(call: Invocation, number: Any, precision: Any = None) -> Any:
     """The point in time of epoch seconds (precision 0), milliseconds (3, if not given) or finer units."""
-    digits = 3 if precision is None else precision.as_py() if isinstance(precision, pa.Scalar) else precision[0].as_py()
-    type_ = to_arrow(call.type)
-    if digits is None:
-        return pa.nulls(call.n, type_)
     column = _column(number, call.n)
+    if precision is None:
+        return _points(column, 3, to_arrow(call.type))
+    if isinstance(precision, pa.Scalar):
+        made = pa.nulls(call.n, to_arrow(call.type))
+        return _points(column, precision.as_py(), made.type) if precision.is_valid else made
+    made = pa.nulls(call.n, to_arrow(call.type))
+    for digits in pc.unique(precision).drop_null():
+        made = pc.if_else(
+            pc.fill_null(pc.equal(precision, digits), False), _points(column, digits.as_py(), made.type), made
+        )
+    return made
+
+
+def _points(column: pa.Array, digits: int, type_: pa.DataType) -> pa.Array:
+    """Points in time of numbers that count so many digits of a second."""
+    if not 0 <= digits <= 9:
+        raise ExecutionError(
+            "bad-precision", f"Precision for TO_TIMESTAMP_LTZ must be between 0 and 9 but was {digits}."
+        )
     if not pa.types.is_integer(column.type):
         if pa.types.is_floating(column.type):
             column = pc.if_else(pc.less(pc.abs(column), 2.0**63), column, pa.scalar(None, column.type))
@@ -328,9 +346,9 @@ def convert_tz(call: Invocation, text: Any, source: Any, target: Any) -> Any:
         return between(source.as_py(), target.as_py()) if known else pa.nulls(call.n, pa.string())
     made = pa.nulls(call.n, pa.string())
     sources, targets = _column(source, call.n), _column(target, call.n)
-    for pair in pc.unique(pa.StructArray.from_arrays([sources, targets], names=["a", "b"])):
-        first, second = pair["a"], pair["b"]
-        if first.is_valid and second.is_valid:
-            here = pc.fill_null(pc.and_(pc.equal(sources, first), pc.equal(targets, second)), False)
+    for first in pc.unique(sources).drop_null():
+        from_here = pc.equal(sources, first)
+        for second in pc.unique(pc.filter(targets, from_here)).drop_null():
+            here = pc.fill_null(pc.and_(from_here, pc.equal(targets, second)), False)
             made = pc.if_else(here, between(first.as_py(), second.as_py()), made)
     return made

@@ -12,6 +12,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.java_regex import translate_pattern
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, byte_class, count_class
 from flowsql_core.functions.regex import extract_group
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 
@@ -39,6 +40,9 @@ def regexp_count(call: Invocation, text: Any, pattern: Any) -> Any:
     """The number of matches, empty ones too; NULL for a malformed pattern."""
     if isinstance(pattern, pa.Scalar) and pattern.is_valid and isinstance(text, pa.Array):
         java = pattern.as_py()
+        members = byte_class(java) if len(text) >= KERNEL_ROWS else None
+        if members is not None:
+            return count_class(text, *members)
         translated = translate_pattern(java)
         counted = translated is not None and translated.re2 is not None and _FREE.fullmatch(java) is not None
         if counted and translated is not None and translated.python.match("") is None:

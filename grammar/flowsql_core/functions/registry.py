@@ -56,7 +56,8 @@ PROPAGATE, NULLABLE, NOT_NULL, CUSTOM = Nulls.PROPAGATE, Nulls.NULLABLE, Nulls.N
 class Invocation:
     """What a kernel knows beside its arguments.
 
-    ``n`` rows to make; argument and result types; options of the call (``unit``, ``side``).
+    ``n`` rows to make; argument and result types; options of the call (``unit``, ``side``). ``constant``: the arguments
+    are constants, the first of which came as a column of one row.
     """
 
     n: int
@@ -66,6 +67,7 @@ class Invocation:
     options: Options = ()
     #: Kept from batch to batch by the compiled call: a seeded generator.
     memory: dict[str, Any] = field(default_factory=dict)
+    constant: bool = False
 
     def option(self, name: str, default: Any = None) -> Any:
         """One option by name."""
@@ -288,9 +290,17 @@ def find_definition(call: Call) -> FunctionDef:
     for definition in _overloads(call.function) or ():
         if definition.kernel is None or definition.signature.matches(types) is None:
             continue
-        if definition.returns is None or definition.returns(call.args, dict(call.options)) is not None:
+        if definition.returns is None or _is_derived(definition.returns, call):
             return definition
     raise InternalError(f"no kernel for {call.function}({', '.join(str(type_) for type_ in types)})")
+
+
+def _is_derived(returns: ResultRule, call: Call) -> bool:
+    try:
+        return returns(call.args, dict(call.options)) is not None
+    except BindError:
+        # What is refused as a constant was computed by folding: it fails when a row needs it.
+        return True
 
 
 def implicit_cast(expr: Expr, target: t.LogicalType) -> Expr:

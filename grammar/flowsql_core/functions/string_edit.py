@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,6 +65,10 @@ def concat_ws(call: Invocation, separator: Any, *parts: Any) -> Any:
     if len(columns) == 1:
         made = pc.fill_null(columns[0], "")
     else:
+        if all(column.null_count for column in columns):
+            # Arrow leaves out rows that have nothing but NULLs: they get an empty text.
+            nothing = functools.reduce(pc.and_, [pc.is_null(column) for column in columns])
+            columns[0] = pc.if_else(nothing, "", columns[0])
         made = pc.binary_join_element_wise(*columns, pc.fill_null(marks, ""), null_handling="skip")
     return pc.if_else(pc.is_valid(separator), made, pa.scalar(None, pa.string()))
 
@@ -214,11 +219,15 @@ def overlay(call: Invocation, text: Any, replacement: Any, start: Any, length: A
     given = [datum for datum in (replacement, start, length) if datum is not None]
     constant = all(isinstance(datum, pa.Scalar) and datum.is_valid for datum in given)
     if constant and start.as_py() > 0 and pc.all(pc.string_is_ascii(column)).as_py() is not False:
-        new, place = replacement.as_py(), start.as_py() - 1
+        new, place = replacement.as_py(), min(start.as_py() - 1, _MOST)
         size = len(units(new)) if length is None else length.as_py()
-        made = pc.utf8_replace_slice(column, place, place + size if size > 0 else 2**31 - 1, new)
+        made = pc.utf8_replace_slice(column, place, min(place + size, _MOST) if size > 0 else _MOST, new)
         return pc.if_else(pc.greater(pc.binary_length(column), place), made, column)
     return map_rows([column, *given], _overlay_one, pa.string())
+
+
+#: No text has more characters.
+_MOST = 2**31 - 1
 
 
 def _overlay_one(word: str, new: str, start: int, length: int | None = None) -> str:

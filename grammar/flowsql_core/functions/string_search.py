@@ -28,7 +28,7 @@ def _column(datum: Any, n: int) -> pa.Array:
 @scalar("POSITION(STRING, STRING, [INTEGER]) -> INT", aliases=("LOCATE",), spark=None)
 def position(call: Invocation, needle: Any, text: Any, start: Any = None) -> Any:
     """Where the first argument stands in the second, from ``start`` on; 0 when nowhere."""
-    if isinstance(needle, pa.Array) and len(needle) == 1 and isinstance(text, pa.Scalar):
+    if isinstance(needle, pa.Array) and len(needle) == 1 and not any(isinstance(d, pa.Array) for d in (text, start)):
         return pa.array([_find(text.as_py(), needle[0].as_py(), 1 if start is None else start.as_py())], pa.int32())
     if start is None and isinstance(needle, pa.Scalar):
         if not needle.is_valid:

@@ -140,7 +140,15 @@ def extract(call: Invocation, moment: Any) -> Any:
     return make_array(made, valid, pa.int64())
 
 
-@scalar("EXTRACT(INTERVAL) -> BIGINT", spark=None)
+def _check_interval_unit(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    months = isinstance(args[0].type, t.YearMonthIntervalType)
+    known = ("YEAR", "QUARTER", "MONTH") if months else ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND")
+    if options["unit"] not in known:
+        raise BindError("bad-unit", f"Unit '{options['unit']}' is not supported.", args[0].span)
+    return t.BIGINT
+
+
+@scalar("EXTRACT(INTERVAL) -> BIGINT", returns=_check_interval_unit, spark=None)
 def extract_interval(call: Invocation, interval: Any) -> Any:
     """One field of an interval."""
     values, valid = _column(interval, call.n)
@@ -150,7 +158,7 @@ def extract_interval(call: Invocation, interval: Any) -> Any:
         months = np.fmod(values, 12)
         quarters = np.trunc((months - 1) / 3).astype(np.int64) + 1
         years = np.trunc(values / 12).astype(np.int64)
-        made = {"YEAR": years, "QUARTER": quarters, "MONTH": months}.get(unit)
+        made = {"YEAR": years, "QUARTER": quarters, "MONTH": months}[unit]
     else:
         made = {
             "DAY": np.trunc(values / DAY_MS).astype(np.int64),
@@ -158,9 +166,7 @@ def extract_interval(call: Invocation, interval: Any) -> Any:
             "MINUTE": np.fmod(np.trunc(values / 60_000).astype(np.int64), 60),
             "SECOND": np.fmod(np.trunc(values / 1000).astype(np.int64), 60),
             "MILLISECOND": np.fmod(values, 60_000),
-        }.get(unit)
-    if made is None:
-        raise BindError("bad-unit", f"Unit '{unit}' is not supported.")
+        }[unit]
     return make_array(made, valid, pa.int64())
 
 

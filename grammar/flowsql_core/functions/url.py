@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from flowsql_core.eval.distinct import map_rows
+from flowsql_core.eval.distinct import map_distinct, map_rows
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, LiteralRun, extract_run, url_parts, with_left
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 from flowsql_core.record import record
 
@@ -55,9 +56,32 @@ class Url:
 def parse_url(call: Invocation, url: Any, part: Any, key: Any = None) -> Any:
     """A part of a URL: HOST, PATH, QUERY, REF, PROTOCOL, AUTHORITY, FILE, USERINFO; or one QUERY parameter by key."""
     column = pa.repeat(url, call.n) if isinstance(url, pa.Scalar) else url
+    if len(column) >= KERNEL_ROWS and _is_text(part) and (key is None or _is_text(key)):
+        return _plain_parts(column, part.as_py(), None if key is None else key.as_py())
     if key is None:
         return map_rows([column, part], _part_of, pa.string())
     return map_rows([column, part, key], _parameter_of, pa.string())
+
+
+def _is_text(datum: Any) -> bool:
+    return isinstance(datum, pa.Scalar) and bool(datum.is_valid)
+
+
+_PART_NUMBERS = ("HOST", "PATH", "QUERY", "REF", "PROTOCOL", "FILE", "AUTHORITY", "USERINFO")
+
+
+def _plain_parts(column: pa.Array, part: str, key: str | None) -> pa.Array:
+    """A part of each URL of a long column: plain ones by a kernel, others one distinct text after another."""
+    if part not in _PART_NUMBERS or (key is not None and part != "QUERY"):
+        return pa.nulls(len(column), pa.string())
+    made, left = url_parts(column, _PART_NUMBERS.index(part))
+
+    def slow(text: str) -> str | None:
+        return _part_of(text, part) if key is None else _parameter_of(text, part, key)
+
+    if key is not None:
+        made = extract_run(made, LiteralRun(f"{key}=", frozenset(b"&"), True, frozenset(b"&"), 0, 2))
+    return with_left(column, made, left, lambda rows: map_distinct(rows, slow, pa.string()))
 
 
 def _part_of(text: str, part: str) -> str | None:

@@ -153,3 +153,16 @@ def run_after_literal(offsets, data, literal, lead, at_start, stop, at_least, lo
                 low[row] = place + size
                 high[row] = stand
                 break
+
+
+@kernel("void(int32[::1], uint8[::1], boolean[::1], boolean, int32[::1])")
+def count_members(offsets, data, member, runs, counts):
+    """How many bytes of each row are ``member`` (256,); with ``runs`` how many runs of such bytes."""
+    for row in range(counts.size):
+        count = np.int32(0)
+        before = False
+        for at in range(offsets[row], offsets[row + 1]):
+            inside = member[data[at]]
+            count += inside and not (runs and before)
+            before = inside
+        counts[row] = count

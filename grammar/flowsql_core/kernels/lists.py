@@ -1,0 +1,58 @@
+"""Equal elements within the rows of list columns. Rows are short: elements are compared one by one.
+
+Row i holds the flat values from ``starts[i]`` on, ``sizes[i]`` of them; ``codes`` are equal where the values are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowsql_core.kernels.lazy import kernel
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1], int64[::1])")
+def first_equals(starts, sizes, codes, firsts):
+    """For each value the place of the first equal one of its row."""
+    for row in range(starts.size):
+        start = starts[row]
+        for place in range(start, start + sizes[row]):
+            code = codes[place]
+            found = start
+            while codes[found] != code:
+                found += 1
+            firsts[place] = found
+
+
+@kernel("void(int64[::1], int64[::1], int32[::1], uint8[::1], int64[::1])")
+def first_equal_texts(starts, sizes, offsets, data, firsts):
+    """The same for texts, ``data[offsets[k]:offsets[k + 1]]`` each, none of them NULL."""
+    for row in range(starts.size):
+        start = starts[row]
+        for place in range(start, start + sizes[row]):
+            low = np.int64(offsets[place])
+            size = np.int64(offsets[place + 1]) - low
+            found = start
+            while found < place:
+                other = np.int64(offsets[found])
+                if np.int64(offsets[found + 1]) - other == size:
+                    step = np.int64(0)
+                    while step < size and data[other + step] == data[low + step]:
+                        step += 1
+                    if step == size:
+                        break
+                found += 1
+            firsts[place] = found
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], boolean[::1])")
+def among(starts, sizes, codes, other_starts, other_sizes, other_codes, found):
+    """Whether each value of a row is among those of the same row of another column."""
+    for row in range(starts.size):
+        start = other_starts[row]
+        stop = start + other_sizes[row]
+        for place in range(starts[row], starts[row] + sizes[row]):
+            code = codes[place]
+            other = start
+            while other < stop and other_codes[other] != code:
+                other += 1
+            found[place] = other < stop

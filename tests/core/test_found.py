@@ -1,0 +1,117 @@
+"""What random expressions found: each case once broke, or depended on how many rows came at once."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from flowsql_core.config import Configuration
+from flowsql_core.errors import BindError, ExecutionError
+from flowsql_core.eval.compile import compile_projections
+from flowsql_core.eval.context import EvalContext
+from flowsql_core.expr import Expr
+from flowsql_core.span import Source
+from flowsql_core.types import logical as t
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.text import parse_type
+from flowsql_grammar import parse_expression
+from flowsql_planner.bind.context import BindContext
+from flowsql_planner.bind.expression import ExpressionBinder
+from flowsql_planner.bind.scope import Namespace, Scope
+from flowsql_planner.catalog.manager import CatalogManager
+
+
+def bind(text: str, **types: str) -> Expr:
+    source = Source(text)
+    schema = tuple(t.Column(name, parse_type(type_)) for name, type_ in types.items())
+    binder = ExpressionBinder(BindContext(CatalogManager(), Configuration(), source), Scope((Namespace("t", schema),)))
+    return binder.bind(parse_expression(source))
+
+
+def run(text: str, *rows: Any, **types: str) -> list[Any]:
+    """The values of an expression over the rows, which must be the same one row at a time."""
+    expr = bind(text, **types)
+    n = max(1, len(rows))
+    columns = [
+        pa.array([row[place] for row in rows], to_arrow(parse_type(type_)))
+        for place, type_ in enumerate(types.values())
+    ]
+    whole = compile_projections([expr], EvalContext())(columns, n)[0].to_pylist()
+    single = [compile_projections([expr], EvalContext())([c.slice(i, 1) for c in columns], 1)[0][0] for i in range(n)]
+    assert repr([value.as_py() for value in single]) == repr(whole)
+    return whole
+
+
+def test_concat_ws_keeps_rows_of_nulls() -> None:
+    rows = [("a", "b"), (None, None), (None, "c"), (None, None)]
+    assert run("CONCAT_WS('-', a, b)", *rows, a="STRING", b="STRING") == ["a-b", "", "c", ""]
+
+
+@pytest.mark.parametrize("digits", [-2147483648, -400, 309, 2147483647])
+def test_rounding_far_from_the_point(digits: int) -> None:
+    wanted = 0 if digits < 0 else 7
+    assert run(f"ROUND(x, {digits})", (7,), (None,), x="INT") == [wanted, None]
+    assert run("TRUNCATE(x, d)", (7.0, digits), (-7.0, digits), x="DOUBLE", d="INT") == [wanted, -wanted]
+    assert run("TRUNCATE(x, d)", (Decimal(7), digits), x="DECIMAL(3, 0)", d="INT") == [wanted]
+
+
+def test_truncating_makes_no_negative_zero() -> None:
+    assert [math.copysign(1, value) for value in run("TRUNCATE(x, 0)", (-0.3,), (0.3,), x="DOUBLE")] == [1, 1]
+
+
+def test_zones_in_columns() -> None:
+    rows = [("2020-07-01 12:00:00", "UTC", "Europe/Berlin"), ("2020-07-01 12:00:00", "UTC", "Asia/Tokyo"),
+            ("2020-07-01 12:00:00", None, "UTC"), ("2020-07-01 12:00:00", "Asia/Tokyo", "UTC")]  # fmt: skip
+    wanted = ["2020-07-01 14:00:00", "2020-07-01 21:00:00", None, "2020-07-01 03:00:00"]
+    assert run("CONVERT_TZ(s, a, b)", *rows, s="STRING", a="STRING", b="STRING") == wanted
+
+
+def test_places_beyond_any_text() -> None:
+    assert run("OVERLAY(s PLACING 'x' FROM 9223372036854775807 FOR 9223372036854775807)", ("ab",), s="STRING") == ["ab"]
+
+
+def test_an_empty_date_pattern() -> None:
+    assert run("TO_DATE(s, '')", ("abc",), (None,), s="STRING") == [datetime.date(1970, 1, 1), None]
+
+
+def test_units_that_intervals_lack_are_refused_when_bound() -> None:
+    with pytest.raises(BindError, match="ISOYEAR"):
+        bind("EXTRACT(ISOYEAR FROM i)", i="INTERVAL MONTH")
+
+
+def test_locate_from_a_column() -> None:
+    assert run("LOCATE('a', 'banana', n)", (1,), (3,), (None,), (7,), n="INT") == [2, 4, None, 0]
+
+
+def test_division_of_one_row_by_zero_is_infinite() -> None:
+    assert run("x / 0e0", (1.0,), x="DOUBLE") == [math.inf]
+    with pytest.raises(ExecutionError, match="Division by zero"):
+        run("1e0 / 0e0")
+
+
+def test_nan_of_one_row_equals_no_nan() -> None:
+    assert run("x = CAST('NaN' AS DOUBLE)", (math.nan,), x="DOUBLE") == [False]
+    assert run("CAST('NaN' AS DOUBLE) = CAST('NaN' AS DOUBLE)") == [True]
+
+
+def test_precisions_in_a_column() -> None:
+    rows = [(1, 0), (1000, 3), (None, 3), (1, None)]
+    moment = datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)
+    assert run("TO_TIMESTAMP_LTZ(n, p)", *rows, n="BIGINT", p="INT") == [moment, moment, None, None]
+    with pytest.raises(ExecutionError, match="between 0 and 9 but was 300"):
+        run("TO_TIMESTAMP_LTZ(n, CAST(300 AS SMALLINT))", (1,), n="BIGINT")
+
+
+def test_casts_to_nanoseconds_are_done_where_they_are_needed() -> None:
+    rows = [(datetime.datetime(1, 1, 1), False)]
+    assert run("CASE WHEN b THEN CAST(x AS TIMESTAMP(9)) END", *rows, x="TIMESTAMP(3)", b="BOOLEAN") == [None]
+
+
+def test_years_that_python_lacks() -> None:
+    text = "DATE_FORMAT(CAST(FROM_UNIXTIME(n) AS STRING), 'w YYYY')"
+    assert run(text, (10**14,), n="BIGINT")[0].endswith(" 3170843")

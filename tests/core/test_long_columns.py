@@ -1,0 +1,208 @@
+"""Long columns are computed by kernels, short ones one distinct value after another: both must say the same."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flowsql_core.eval.compile import compile_projections
+from flowsql_core.eval.context import EvalContext
+from flowsql_core.eval.digests import digests
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, byte_class
+from flowsql_core.expr import Expr, InputRef, Literal
+from flowsql_core.functions.registry import resolve_call
+from flowsql_core.types import logical as t
+from flowsql_core.types.arrow import to_arrow
+
+ROWS = KERNEL_ROWS + 500
+TEXT = InputRef(0, t.STRING)
+
+
+def call(name: str, *args: Expr) -> Expr:
+    return resolve_call(name, args)
+
+
+def char(value: str) -> Literal:
+    return Literal(value, t.CharType(length=len(value), nullable=False))
+
+
+def both(exprs: list[Expr], columns: list[pa.Array]) -> None:
+    """Evaluate whole and by parts of 500 rows, the first part cut off: the slices have an offset."""
+    n = len(columns[0])
+    whole = compile_projections(exprs, EvalContext())(columns, n)
+    of_part = compile_projections(exprs, EvalContext())
+    parts = [of_part([column.slice(at, 500) for column in columns], min(500, n - at)) for at in range(0, n, 500)]
+    later = compile_projections(exprs, EvalContext())([column.slice(100) for column in columns], n - 100)
+    for place, expr in enumerate(exprs):
+        pieces = pa.concat_arrays([part[place] for part in parts])
+        pieces.validate(full=True)
+        whole[place].validate(full=True)
+        if not whole[place].equals(pieces):
+            differ = [row for row in range(n) if whole[place][row] != pieces[row]][:3]
+            raise AssertionError(expr, [([c[row] for c in columns], whole[place][row], pieces[row]) for row in differ])
+        assert later[place].equals(whole[place].slice(100)), expr
+
+
+def random_texts(pieces: list[str], most: int, seed: int = 5) -> pa.Array:
+    rng = np.random.default_rng(seed)
+    words: list[str | None] = ["".join(rng.choice(pieces, rng.integers(0, most))) for _ in range(ROWS)]
+    for row in rng.integers(0, ROWS, 100):
+        words[row] = None
+    return pa.array(words, pa.string())
+
+
+@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha224", "sha256", "sha384", "sha512"])
+def test_digests_of_all_lengths(algorithm: str) -> None:
+    rng = np.random.default_rng(1)
+    raw = rng.integers(0, 256, 700, dtype=np.uint8).tobytes()
+    words = [None if row % 97 == 96 else raw[row % 13 : row % 13 + row % 300] for row in range(ROWS)]
+    column = pa.array(words, pa.binary())
+    wanted = [None if word is None else getattr(hashlib, algorithm)(word).hexdigest() for word in words]
+    made = digests(column, algorithm)
+    assert made is not None
+    assert made.to_pylist() == wanted
+    later = digests(column.slice(7), algorithm)
+    assert later is not None
+    assert later.to_pylist() == wanted[7:]
+
+
+def test_long_texts_are_left_to_the_library_of_digests() -> None:
+    assert digests(pa.array([b"x" * 2000] * ROWS, pa.binary()), "sha256") is None
+    assert digests(pa.array([b"x"] * 10, pa.binary()), "sha256") is None
+
+
+def test_hash_codes() -> None:
+    both([call("HASH_CODE", TEXT)], [random_texts(["a", "Zz", "é", "中", "𝄞", "\x7f", ""], 9)])
+    values = [None, 0, 1, -1, 10**37, -(10**37), 2**63, -(2**64), 12345, 2**31, -(2**32)]
+    numbers = pa.array([None if v is None else v for v in values], pa.decimal128(38, 0))
+    wide = InputRef(0, t.DecimalType(precision=38, scale=0))
+    (made,) = compile_projections([call("HASH_CODE", wide)], EvalContext())([numbers], len(numbers))
+    assert made.to_pylist() == [None if value is None else _big_decimal_hash(value) for value in values]
+
+
+def _big_decimal_hash(unscaled: int) -> int:
+    """Java's, from its documentation: 31 times the hash of the number's 32-bit words, with its sign."""
+    made, rest = 0, abs(unscaled)
+    for shift in (96, 64, 32, 0):
+        made = (31 * made + (rest >> shift & 0xFFFFFFFF)) & 0xFFFFFFFF
+    made = 31 * (-made if unscaled < 0 else made)
+    return (made + 2**31) % 2**32 - 2**31
+
+
+def test_urls() -> None:
+    column = random_texts(
+        ["http://", "https://", "ftp://", "HTTP://", "h", "w.x", ":", "80", "99999", "@", "/", "?", "#", "&", "k=", "v",
+         " ", "%41", "%", "[", "é"], 10
+    )  # fmt: skip
+    parts = ["HOST", "PATH", "QUERY", "REF", "PROTOCOL", "FILE", "AUTHORITY", "USERINFO", "host"]
+    both([call("PARSE_URL", TEXT, char(part)) for part in parts], [column])
+    both(
+        [call("PARSE_URL", TEXT, char(part), char(key)) for part in ("QUERY", "PATH") for key in ("k", "v", "")],
+        [column],
+    )
+
+
+def test_plain_urls() -> None:
+    rng = np.random.default_rng(2)
+    tails = ["", "/", "/p/q", "?k=1", "/p?a=2&k=3&k=4", "/p#r", "?#", "/?x=y#z?k=1", "/p?kk=1&k=&b"]
+    hosts = ["h", "example.org", "u@h", "h:80", "h:", "h:x", "[::1]:80", "h:1234567", ""]
+    words = [f"{rng.choice(['http', 'https'])}://{rng.choice(hosts)}{rng.choice(tails)}" for _ in range(ROWS)]
+    column = pa.array(words)
+    parts = ["HOST", "PATH", "QUERY", "REF", "PROTOCOL", "FILE", "AUTHORITY", "USERINFO"]
+    both([call("PARSE_URL", TEXT, char(part)) for part in parts], [column])
+    both([call("PARSE_URL", TEXT, char("QUERY"), char(key)) for key in ("k", "a", "x", "")], [column])
+
+
+def test_url_escapes() -> None:
+    column = random_texts(
+        ["a", " ", "+", "~", "*", "-", "%41", "%c3%a9", "%C3", "%e4%b8%ad", "%F0%9D%84%9E", "%ed%a0%80", "%c0%80",
+         "%f5", "%e4%b8", "%", "%4", "%zz", "%+1", "é", "𝄞", "/"], 6
+    )  # fmt: skip
+    both([call("URL_DECODE", TEXT), call("URL_ENCODE", TEXT)], [column])
+
+
+def test_all_escapes_that_are_no_text() -> None:
+    rng = np.random.default_rng(3)
+    words = ["".join(f"%{byte:02x}" for byte in rng.integers(0xB8, 0x100, 3)) + "%41" for _ in range(ROWS)]
+    both([call("URL_DECODE", TEXT)], [pa.array(words)])
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a", "[ab]", "[ab]+", "[^ab]", "[^ab]+", "\\d", "\\w+", "[a-y]", "[\\d ]+", "[^\\s]", "-"]
+)
+def test_counts_of_one_character_class(pattern: str) -> None:
+    assert byte_class(pattern) is not None
+    both(
+        [call("REGEXP_COUNT", TEXT, char(pattern))],
+        [random_texts(["a", "b", "z", "1", "22", " ", "-", "é", "中", "\n"], 8)],
+    )
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", ".", "ab", "a*", "[a", "[^]]", "é", "[é]", "[a&&b]", "(a)", "a|b", "^", "\\D", "[]a]"]
+)
+def test_other_patterns_are_no_character_class(pattern: str) -> None:
+    assert byte_class(pattern) is None
+
+
+def lists(type_: pa.DataType, values: list[Any], most: int, seed: int) -> pa.Array:
+    rng = np.random.default_rng(seed)
+    return pa.array(
+        [
+            None if rng.random() < 0.05 else [values[i] for i in rng.integers(0, len(values), rng.integers(0, most))]
+            for _ in range(ROWS)
+        ],
+        pa.list_(type_),
+    )
+
+
+@pytest.mark.parametrize(
+    ("element", "values"),
+    [
+        (t.INT, [0, 1, 2, -5, None, 2**31 - 1, -(2**31)]),
+        (t.BIGINT, [0, 2**40, -(2**62), None]),
+        (t.INT, [3, 4, 5]),
+        (t.STRING, ["", "a", "b", "ab", "é"]),
+        (t.STRING, ["a", None, "b"]),
+        (t.DOUBLE, [0.0, -0.0, 1.5, None]),
+        (t.BOOLEAN, [True, False, None]),
+        (t.DATE, [1, 2, None]),
+    ],
+)
+@pytest.mark.parametrize("most", [5, 80])
+def test_sets_of_elements(element: t.LogicalType, values: list[Any], most: int) -> None:
+    arrow_type = to_arrow(element)
+    columns = [lists(arrow_type, values, most, seed) for seed in (1, 2)]
+    left, right = (InputRef(place, t.ArrayType(element=element)) for place in (0, 1))
+    exprs = [call(name, left, right) for name in ("ARRAY_UNION", "ARRAY_INTERSECT", "ARRAY_EXCEPT")]
+    exprs.append(call("ARRAY_DISTINCT", left))
+    if not isinstance(element, t.BooleanType):
+        largest = call("ARRAY_MAX", right)
+        exprs += [call(name, left, largest) for name in ("ARRAY_CONTAINS", "ARRAY_POSITION", "ARRAY_REMOVE")]
+    both(exprs, columns)
+
+
+def test_maps_of_equal_keys() -> None:
+    columns = [lists(pa.string(), ["a", "b", "ab", ""], 5, 1), lists(pa.string(), ["b", "c", "éa"], 5, 2)]
+    left, right = (InputRef(place, t.ArrayType(element=t.STRING)) for place in (0, 1))
+    maps = [call("MAP_FROM_ARRAYS", one, one) for one in (left, right)]
+    both([call("MAP_KEYS", call("MAP_UNION", *maps)), call("MAP_VALUES", call("MAP_UNION", *maps))], columns)
+    (made,) = compile_projections([call("MAP_UNION", *maps)], EvalContext())(columns, ROWS)
+    for row in range(200):
+        one, other = (column[row].as_py() for column in columns)
+        wanted = None if one is None or other is None else list(dict.fromkeys(one + other))
+        assert made[row].as_py() == (None if wanted is None else [(key, key) for key in wanted])
+
+
+def test_zones() -> None:
+    rng = np.random.default_rng(4)
+    words = [f"{y}-{m:02d}-{d:02d} {h:02d}:30:0{h % 10}" for y, m, d, h in
+             zip(rng.integers(1990, 2030, ROWS), rng.integers(1, 13, ROWS), rng.integers(1, 29, ROWS),
+                 rng.integers(0, 24, ROWS), strict=True)]  # fmt: skip
+    zones = ("UTC", "America/Los_Angeles", "Australia/Lord_Howe", "GMT+05:30")
+    exprs = [call("CONVERT_TZ", TEXT, char(one), char(other)) for one in zones for other in zones]
+    both(exprs, [pa.array(words)])
