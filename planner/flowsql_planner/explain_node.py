@@ -183,7 +183,7 @@ def distribution(node: Exchange) -> str:
 
 
 def _scan(node: TableSourceScan, infix: bool) -> Attributes:
-    parts = [", ".join(node.table.path)]
+    parts = [", ".join(node.table.shown_path)]
     names = [column.name for column in node.table.columns]
     if node.filters:
         printer = ExpressionPrinter(names)
