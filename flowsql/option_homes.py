@@ -6,6 +6,7 @@ from typing import Final
 
 OPTION_HOMES: Final = {
     "execution.batch-shuffle-mode": "flowsql_runtime.cluster.deploy",
+    "execution.batch.engine": "flowsql_core.graph.spark",
     "execution.buffer-timeout.enabled": "flowsql_runtime.network.partition",
     "execution.buffer-timeout.interval": "flowsql_runtime.network.partition",
     "execution.runtime-mode": "flowsql_core.config",
@@ -29,6 +30,7 @@ OPTION_HOMES: Final = {
     "pipeline.operator-chaining.enabled": "flowsql_planner.translate.options",
     "python.execution-mode": "flowsql_runtime.python.options",
     "python.fn-execution.arrow.batch.size": "flowsql_runtime.python.options",
+    "spark.master": "flowsql_core.graph.spark",
     "sql-client.display.print-time-cost": "flowsql.cli.script",
     "sql-client.verbose": "flowsql.cli.script",
     "table.catalog-store.file.path": "flowsql_planner.catalog.store",

@@ -9,6 +9,7 @@ from flowsql_core.expr import AggregateCall, input_refs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import Schema
 from flowsql_planner.explain_expr import ExpressionPrinter, calcite_type, literal_text
+from flowsql_planner.logical.bounded import Over, OverCall, SetOperation, SetOperator
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Correlate,
@@ -94,6 +95,11 @@ def _line(rel: Rel) -> str:
             return f"LogicalJoin(condition=[{text}], joinType=[{_JOIN[kind]}])"
         case Union():
             return "LogicalUnion(all=[true])"
+        case SetOperation(operator=operator, all=all_rows):
+            name = "LogicalIntersect" if operator is SetOperator.INTERSECT else "LogicalMinus"
+            return f"{name}(all=[{str(all_rows).lower()}])"
+        case Over(calls=calls):
+            return f"LogicalWindow({', '.join(_over(call) for call in calls)})"
         case Sort():
             return f"LogicalSort({_sort(rel)})"
         case Sink(name=name, schema=schema):
@@ -159,3 +165,21 @@ def _sort(rel: Sort) -> str:
     if rel.fetch is not None:
         parts.append(f"fetch=[{rel.fetch}]")
     return ", ".join(parts)
+
+
+def _over(call: OverCall) -> str:
+    """``rn=[ROW_NUMBER() OVER (PARTITION BY $0 ORDER BY $1 DESC)]``."""
+    args = ", ".join(_PRINTER.print(arg) for arg in call.args)
+    window = []
+    if call.partition:
+        window.append("PARTITION BY " + ", ".join(f"${index}" for index in call.partition))
+    if call.order:
+        keys = (f"${key.index}{' DESC' if key.descending else ''}" for key in call.order)
+        window.append("ORDER BY " + ", ".join(keys))
+    if call.frame is not None:
+        bounds = (
+            bound.kind.value if bound.offset is None else f"{_PRINTER.print(bound.offset)} {bound.kind.value}"
+            for bound in (call.frame.start, call.frame.end)
+        )
+        window.append(f"{call.frame.unit.value} BETWEEN {' AND '.join(bounds)}")
+    return f"{call.name}=[{call.function}({args}) OVER ({' '.join(window)})]"

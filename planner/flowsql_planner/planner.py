@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from flowsql_core.config import Configuration
+from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.expr import Expr
@@ -38,7 +38,7 @@ from flowsql_planner.explain_node import describe
 from flowsql_planner.logical.nodes import Rel, Scan, Sink
 from flowsql_planner.logical.rewrite import retype
 from flowsql_planner.optimize.driver import Trace, optimize
-from flowsql_planner.optimize.programs import streaming
+from flowsql_planner.optimize.programs import bounded, streaming
 from flowsql_planner.physical.batch import check_batch
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.minibatch import assign_mini_batches
@@ -135,6 +135,11 @@ class Planner:
         evaluation = EvalContext(zone=context.zone)
         return retype(optimize(root, streaming(_Abilities(context), evaluation), trace))
 
+    def optimized_bounded(self, root: Rel, context: PlanContext) -> Rel:
+        """The logical plan as homes of bounded inputs get it."""
+        evaluation = EvalContext(zone=context.zone)
+        return retype(optimize(root, bounded(_Abilities(context), evaluation)))
+
     def _physical(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
         """Physical plans with modes, equal parts being the same objects."""
         return derive_every_change(self._shared(self._planned(roots, context)))
@@ -143,6 +148,11 @@ class Planner:
         return share_sub_plans(trees) if self._configuration.get(REUSE_SUB_PLAN) else trees
 
     def _planned(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
+        if self._configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH:
+            # Imported on use: streaming binds no queries inside of expressions.
+            from flowsql_planner.physical.queries import refuse_queries
+
+            refuse_queries(roots)
         trees: list[Physical] = []
         for root in roots:
             tree = split_python(plan_physical(self.optimized(root, context), context))

@@ -22,6 +22,7 @@ from flowsql_planner.bind.syntax import Options, as_call, json_options
 from flowsql_planner.bind.types import bind_type
 
 if TYPE_CHECKING:
+    from flowsql_planner.bind.relation import Environment
     from flowsql_planner.catalog.functions import UserFunction
 
 _GROUPING_FUNCTIONS = frozenset({"GROUPING", "GROUPING_ID", "GROUP_ID"})
@@ -40,7 +41,8 @@ class ExpressionBinder:
     """Binds expressions of one clause.
 
     ``clause``: the clause's name for messages (``WHERE``). ``aggregates``: where aggregate calls are collected; None
-    where they are not allowed.
+    where they are not allowed. ``nested``: what queries inside of expressions see, and window names; None (streaming)
+    where neither is executed.
     """
 
     context: BindContext
@@ -53,6 +55,7 @@ class ExpressionBinder:
 
         Raises:
             BindError: a name is unknown or types do not fit.
+    nested: Environment | None = None
             NotSupportedYetError: valid Flink SQL that is not executed yet.
         """
         match node:
@@ -105,6 +108,12 @@ class ExpressionBinder:
         if not isinstance(bound.type, t.BooleanType):
             raise BindError(
                 "not-a-condition",
+        if self.nested is not None:
+            from flowsql_planner.bind.subquery import bind_subquery
+
+            query = bind_subquery(self, node)
+            if query is not None:
+                return query
                 f"{self.clause} clause must be a condition",
                 node.span,
                 f"this is {bound.type.as_nullable()}, not BOOLEAN",
@@ -133,7 +142,17 @@ class ExpressionBinder:
 
     def _column(self, node: ast.ColumnRef) -> Expr:
         path = node.path
-        found, used = self.scope.resolve_path(path.texts, [part.span for part in path.parts])
+        if len(path.parts) == 1 and not path.last.quoted and path.last.text.upper() in _WITHOUT_BRACKETS:
+            return self.call(path.last.text.upper(), (), (), node.span)
+        try:
+            found, used = self.scope.resolve_path(path.texts, [part.span for part in path.parts])
+        except BindError as error:
+            if self.nested is None:
+                raise
+            # Imported on use, here and below: most statements have no query inside of an expression.
+            from flowsql_planner.bind.subquery import outer_column
+
+            return outer_column(self, node, error)
         if self.context.expansions is not None and isinstance(found, InputRef):
             namespace = self.scope.namespace_at(found.index)
             if namespace is not None and namespace.alias is not None:
@@ -224,6 +243,10 @@ class ExpressionBinder:
         if name in _GROUP_WINDOW_PROPERTIES or (name in _GROUP_WINDOWS and len(node.args) >= 2):
             raise NotSupportedYetError(
                 f"the group window function {name}",
+            if self.nested is not None:
+                from flowsql_planner.bind.over import bind_over
+
+                return bind_over(self, name, node)
                 node.span,
                 "use the window table function: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL ...))",
             )

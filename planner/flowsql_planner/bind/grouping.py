@@ -15,6 +15,7 @@ from flowsql_core.types.logical import Column
 from flowsql_grammar import ast
 from flowsql_planner.bind.aggregate_calls import AggregateCollector, PendingAggregate, mark_index
 from flowsql_planner.bind.names import uniquify
+from flowsql_planner.logical.bounded import is_internal
 from flowsql_planner.logical.nodes import Aggregate, Project, Rel
 
 Hints = tuple[tuple[str, str], ...]
@@ -194,6 +195,8 @@ def _column_name(input_: Rel, expr: Expr, position: int) -> str:
 def _retype(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """The expression over operands whose types changed: grouping sets make NOT NULL columns nullable."""
     match expr:
+        case Call(function) if is_internal(function):
+            return with_children(expr, new)
         case Call(function, _, _, options, span):
             return resolve_call(function, new, options, span)
         case Cast(_, type_, safe, implicit, span):

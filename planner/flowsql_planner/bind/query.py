@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -24,6 +24,7 @@ from flowsql_planner.bind.names import column_alias, uniquify, unnamed
 from flowsql_planner.bind.relation import Bound, Environment, bind_named, bind_relation, relation_names
 from flowsql_planner.bind.scope import Scope
 from flowsql_planner.bind.values import bind_values, one_row, row_refs
+from flowsql_planner.logical.bounded import SetOperation, SetOperator
 from flowsql_planner.logical.nodes import Aggregate, Filter, Project, Rel, Sort, SortKey, Union
 
 
@@ -102,17 +103,18 @@ def _bind_select(
 ) -> Rel:
     if node.qualify is not None:
         raise NotSupportedYetError("QUALIFY", node.qualify.span)
-    if node.windows:
+    if node.windows and env.context.streaming:
         raise NotSupportedYetError("WINDOW (a named OVER window)", node.windows[0].span)
-    env = replace(env, state_ttl=_state_ttl_hints(node.hints))
+    windows = {window.name.text: window.spec for window in node.windows}
+    env = replace(env, state_ttl=_state_ttl_hints(node.hints), windows=windows)
     source = _bind_from(env, node)
     if node.where is not None:
         # The one column of JOIN USING is known to the SELECT list alone; WHERE sees both sides, as in Flink.
         both_sides = Scope(source.scope.namespaces)
-        condition = ExpressionBinder(env.context, both_sides, "WHERE").condition(node.where)
+        condition = ExpressionBinder(env.context, both_sides, "WHERE", nested=env.nested).condition(node.where)
         source = Bound(Filter(source.rel, condition, node.where.span), source.scope)
     collector = AggregateCollector(grouped=_names_groups(node.group_by))
-    binder = ExpressionBinder(env.context, source.scope, "SELECT", collector)
+    binder = ExpressionBinder(env.context, source.scope, "SELECT", collector, env.nested)
     items = _select_items(binder, node.items)
     having = None
     if node.having is not None:
@@ -122,6 +124,12 @@ def _bind_select(
         rel, exprs, sort_exprs = source.rel, [item.expr for item in items], wanted
     else:
         rel, exprs, sort_exprs = _aggregate(env, node, source, binder, items, having, wanted)
+    if env.nested is not None:
+        # Imported on use: only batch mode has window functions.
+        from flowsql_planner.bind.over import lift_over
+
+        rel, lifted = lift_over(rel, [*exprs, *sort_exprs], node.span)
+        exprs, sort_exprs = lifted[: len(exprs)], lifted[len(exprs) :]
     distinct = node.quantifier is ast.SetQuantifier.DISTINCT
     names = uniquify(item.name for item in items)
     output = _Output(rel, exprs, names, distinct, node.span, env.context.text_of)
@@ -313,22 +321,40 @@ def _row_count(node: ast.NumberLiteral | ast.Parameter | None, clause: str) -> i
 
 def _bind_set_operation(env: Environment, node: ast.SetOperation) -> Rel:
     if node.operator is not ast.SetOperator.UNION:
-        raise NotSupportedYetError(f"{node.operator.value}{' ALL' if node.all else ''}", node.span)
+        return _bind_intersect_except(env, node)
     parts = _union_operands(node)
     rels = [_bind_body(env, part) for part in parts]
+    names = _same_width(rels, parts, node)
+    types = [_union_type(rels, i, node) for i in range(len(names))]
+    schema = tuple(Column(name, type_) for name, type_ in zip(names, types, strict=True))
+    union = Union(tuple(_cast_to(rel, types, node.span) for rel in rels), schema, node.span)
+    return union if node.all else distinct_rows(union, node.span)
+
+
+def _bind_intersect_except(env: Environment, node: ast.SetOperation) -> Rel:
+    """INTERSECT or EXCEPT; only batch mode executes them."""
+    if env.context.streaming:
+        raise NotSupportedYetError(f"{node.operator.value}{' ALL' if node.all else ''}", node.span)
+    rels = [_bind_body(env, node.left), _bind_body(env, node.right)]
+    names = _same_width(rels, (node.left, node.right), node)
+    types = [_union_type(rels, i, node) for i in range(len(names))]
+    schema = tuple(Column(name, type_) for name, type_ in zip(names, types, strict=True))
+    left, right = (_cast_to(rel, types, node.span) for rel in rels)
+    return SetOperation(left, right, SetOperator[node.operator.name], node.all, schema, node.span)
+
+
+def _same_width(rels: Sequence[Rel], parts: Sequence[ast.QueryBody], node: ast.SetOperation) -> tuple[str, ...]:
+    """The column names of the first query; BindError where another one has more or fewer columns."""
     names = tuple(column.name for column in rels[0].schema)
     for rel, part in zip(rels, parts, strict=True):
         if len(rel.schema) != len(names):
             raise BindError(
                 "set-operation-width",
-                f"Column count mismatch in UNION{' ALL' if node.all else ''}",
+                f"Column count mismatch in {node.operator.value}{' ALL' if node.all else ''}",
                 part.span,
                 f"the first query has {len(names)} columns, this one {len(rel.schema)}",
             )
-    types = [_union_type(rels, i, node) for i in range(len(names))]
-    schema = tuple(Column(name, type_) for name, type_ in zip(names, types, strict=True))
-    union = Union(tuple(_cast_to(rel, types, node.span) for rel in rels), schema, node.span)
-    return union if node.all else distinct_rows(union, node.span)
+    return names
 
 
 def _union_operands(node: ast.SetOperation) -> list[ast.QueryBody]:
@@ -350,7 +376,7 @@ def _union_type(rels: list[Rel], index: int, node: ast.SetOperation) -> LogicalT
         shown = " and ".join(dict.fromkeys(str(type_.as_nullable()) for type_ in types))
         raise BindError(
             "set-operation-types",
-            f"Type mismatch in column {index + 1} of UNION{' ALL' if node.all else ''}: {shown}",
+            f"Type mismatch in column {index + 1} of {node.operator.value}{' ALL' if node.all else ''}: {shown}",
             node.span,
             "cast one of them",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Protocol, assert_never
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction, input_refs, remap_inputs
@@ -24,6 +24,9 @@ from flowsql_planner.bind.unnest import Unnested, bind_unnest
 from flowsql_planner.bind.values import row_refs
 from flowsql_planner.bind.window import as_window_call, bind_window
 from flowsql_planner.logical.nodes import Filter, Join, Project, Rel
+
+if TYPE_CHECKING:
+    from flowsql_planner.bind.subquery import OuterRow
 
 Hints = tuple[tuple[str, str], ...]
 
@@ -56,6 +59,18 @@ class Environment:
     bind_query: QueryBinder
     common_tables: Mapping[str, Rel] = field(default_factory=dict)
     state_ttl: Mapping[str, str] = field(default_factory=dict)
+    #: The row around the query, and the windows that its WINDOW clause names.
+    outer: OuterRow | None = None
+    windows: Mapping[str, ast.WindowSpec] = field(default_factory=dict)
+
+    @property
+    def nested(self) -> Environment | None:
+        """What expressions may bind queries with: batch mode executes those, streaming does not yet."""
+        return None if self.context.streaming else self
+
+    def around(self, row: OuterRow) -> Environment:
+        """What a query inside of an expression sees."""
+        return replace(self, outer=row, windows={})
 
     def bind_view(self, context: BindContext, query: ast.Query) -> Rel:
         """A view's query sees no common tables of the query around it."""
@@ -253,7 +268,7 @@ def _condition(
     """The join condition, and for USING and NATURAL the pairs of columns that become one."""
     if node.on is not None:
         plain = Scope(both.namespaces, both.merged)
-        return ExpressionBinder(env.context, plain, "ON").condition(node.on), []
+        return ExpressionBinder(env.context, plain, "ON", nested=env.nested).condition(node.on), []
     if node.natural:
         names = [(name, node.span) for name in dict.fromkeys(left.column_names()) if name in right.column_names()]
     else:

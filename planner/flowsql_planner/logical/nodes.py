@@ -14,6 +14,7 @@ from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, Schema
+from flowsql_planner.logical.bounded import Over, SetOperation
 
 
 @record
@@ -234,6 +235,8 @@ Rel = (
     | Correlate
     | Union
     | Sort
+    | SetOperation
+    | Over
     | Sink
 )
 
@@ -243,7 +246,7 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
     match rel:
         case Scan() | Values():
             return ()
-        case Join(left=left, right=right):
+        case Join(left=left, right=right) | SetOperation(left=left, right=right):
             return (left, right)
         case Union(inputs=all_inputs):
             return all_inputs
@@ -256,6 +259,7 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
             | WindowTableFunction()
             | Correlate()
             | Sort()
+            | Over()
             | Sink()
         ):
             return (rel.input,)

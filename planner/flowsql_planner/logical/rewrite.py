@@ -9,6 +9,7 @@ from typing import assert_never
 from flowsql_core.expr import AggregateCall, Expr, InputRef, transform
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import Column, LogicalType, Schema
+from flowsql_planner.logical.bounded import Over, SetOperation
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Correlate,
@@ -42,7 +43,7 @@ def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:
     match rel:
         case Scan() | Values():
             return rel
-        case Join():
+        case Join() | SetOperation():
             return replace(rel, left=new[0], right=new[1])
         case Union():
             return replace(rel, inputs=new)
@@ -55,6 +56,7 @@ def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:
             | WindowTableFunction()
             | Correlate()
             | Sort()
+            | Over()
             | Sink()
         ):
             return replace(rel, input=new[0])
@@ -168,7 +170,7 @@ def retype(rel: Rel) -> Rel:
 
 def _retype_node(rel: Rel) -> Rel:
     match rel:
-        case Scan() | Values() | Sort() | Sink():
+        case Scan() | Values() | Sort() | Sink() | SetOperation() | Over():
             return rel
         case Project(input=source, exprs=exprs):
             return replace(rel, exprs=tuple(retype_expr(expr, source.schema) for expr in exprs))

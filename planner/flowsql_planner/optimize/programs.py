@@ -71,6 +71,22 @@ def streaming(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stag
     )
 
 
+def bounded(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage, ...]:
+    """The program for plans that another engine runs: constants, names and unread columns. It has rules of its own.
+
+    Grouping sets stay what they are, and no input is dropped for being empty: in batch mode a global aggregate of
+    nothing is a row.
+    """
+    tidy: tuple[Rule, ...] = (merge_projects, remove_trivial_project, merge_filters)
+    return (
+        Stage("fold", tree_rules=(_bound_tree_rule(fold_constants, evaluation),)),
+        Stage("tidy", rules=tidy),
+        Stage("limits", rules=(push_sort_through_project, *tidy)),
+        Stage("columns", tree_rules=(_bound_tree_rule(prune_columns, abilities),)),
+        Stage("tidy", rules=tidy),
+    )
+
+
 def _bound_rule(rule: Callable[[Rel, A], Rel | None], argument: A) -> Rule:
     def bound(rel: Rel) -> Rel | None:
         return rule(rel, argument)

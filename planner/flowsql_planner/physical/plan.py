@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Cast, Expr, Literal, conjuncts
 from flowsql_core.types.logical import Column, is_proctime, is_time_attribute
+from flowsql_planner.logical.bounded import Over, SetOperation
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Correlate,
@@ -101,6 +103,10 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
         case Union():
             inputs = tuple(_as_nullable_as(plan_physical(child, context), rel) for child in rel.inputs)
             return UnionNode(inputs=inputs, schema=rel.schema, span=rel.span)
+        case SetOperation():
+            raise NotSupportedYetError(rel.construct, rel.span)
+        case Over():
+            raise NotSupportedYetError(f"{rel.calls[0].function}(...) OVER (...)", rel.calls[0].span or rel.span)
         case Sort():
             return _sort(rel, plan_physical(rel.input, context))
         case Sink():

@@ -8,6 +8,7 @@ from typing import assert_never
 from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal, input_refs, remap_inputs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import INT
+from flowsql_planner.logical.bounded import Over, OverCall, SetOperation
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Correlate,
@@ -88,6 +89,12 @@ class _Pruner:
                 made, places = self.prune(rel.input, needed | {key.index for key in rel.keys})
                 keys = tuple(replace(key, index=places[key.index]) for key in rel.keys)
                 return replace(rel, input=made, keys=keys), places
+            case SetOperation():
+                # Which rows are equal is a matter of all columns.
+                every = tuple(range(len(rel.schema)))
+                return replace(rel, left=self.exact(rel.left, every), right=self.exact(rel.right, every)), _same(rel)
+            case Over():
+                return self._over(rel, needed)
             case Sink():
                 return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.schema))))), _same(rel)
             case _:
@@ -199,6 +206,17 @@ class _Pruner:
         places = found | {width + i: len(made.schema) + i for i in range(len(rel.added))}
         return make_correlate(rel, made, _remap(rel.collection, places)), places
 
+    def _over(self, rel: Over, needed: frozenset[int]) -> tuple[Rel, Places]:
+        width = len(rel.input.schema)
+        kept = [index for index in range(len(rel.calls)) if width + index in needed]
+        if not kept:
+            return self.prune(rel.input, needed)
+        below = frozenset(index for index in needed if index < width)
+        made, places = self.prune(rel.input, below.union(*(rel.calls[index].reads() for index in kept)))
+        calls = tuple(_moved_over(rel.calls[index], places) for index in kept)
+        result = dict(places) | {width + old: len(made.schema) + new for new, old in enumerate(kept)}
+        return replace(rel, input=made, calls=calls), result
+
     def _union(self, rel: Union, needed: frozenset[int]) -> tuple[Rel, Places]:
         columns = tuple(sorted(needed)) or (0,)
         inputs = tuple(self.exact(child, columns) for child in rel.inputs)
@@ -228,6 +246,15 @@ def _moved(call: AggregateCall, places: Places, source: Rel) -> AggregateCall:
         args=tuple(argument(arg) for arg in call.args),
         filter_index=None if call.filter_index is None else places[call.filter_index],
         order_by=tuple((places[index], descending) for index, descending in call.order_by),
+    )
+
+
+def _moved_over(call: OverCall, places: Places) -> OverCall:
+    return replace(
+        call,
+        args=tuple(replace(arg, index=places[arg.index]) if isinstance(arg, InputRef) else arg for arg in call.args),
+        partition=tuple(places[index] for index in call.partition),
+        order=tuple(replace(key, index=places[key.index]) for key in call.order),
     )
 
 

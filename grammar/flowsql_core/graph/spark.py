@@ -1,0 +1,97 @@
+"""``SparkJob``: a bounded statement as Spark runs it. Written by the planner, read by ``flowsql_runtime.spark``.
+
+Three kinds of steps in this order: local jobs that read tables as Flink reads them and hand their rows to Spark, one
+query of Spark for each answer, and local jobs that take an answer further (into a table, or through functions that only
+FlowSQL has). Columns travel in Arrow; ``carried`` says what stands for types that Spark lacks.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import field
+
+from flowsql_core.config import option, parse_enum, parse_text
+from flowsql_core.graph.job import JobGraph
+from flowsql_core.record import record
+from flowsql_core.span import Span
+from flowsql_core.types import logical as t
+
+#: Resource of a staging job: what takes its rows (``accept(batch)``, ``finish()``).
+STAGE_RESOURCE = "stage"
+#: Most fractional digits that Spark's timestamps have.
+SPARK_DIGITS = 6
+
+
+class BatchEngine(enum.Enum):
+    """``execution.batch.engine``."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+BATCH_ENGINE = option(
+    "execution.batch.engine",
+    parse_enum(BatchEngine),
+    BatchEngine.AUTO,
+    "Where batch mode runs: local (what needs no state), spark, or auto: local where it can, else Spark.",
+)
+SPARK_MASTER = option(
+    "spark.master",
+    parse_text,
+    "",
+    "Spark master of batch mode; empty: local, as many threads as parallelism.default or, at 1, as there are cores. "
+    "Any other spark.* key goes to the session, too.",
+)
+
+
+@record
+class StagedInput:
+    """Rows that a local job hands to Spark.
+
+    ``view``: the name that the queries read. ``ddl``: the columns as Spark knows them, ``c0 INT, c1 STRING``. ``job``:
+    its collect sink asks for the resource ``STAGE_RESOURCE``.
+    """
+
+    view: str
+    columns: t.Schema
+    ddl: str
+    job: JobGraph
+
+
+@record
+class SparkQuery:
+    """One answer. ``then``: the job that reads it from the parquet file ``file``; None: it goes to who asked."""
+
+    sql: str
+    columns: t.Schema
+    file: str = ""
+    then: JobGraph | None = None
+
+
+@record
+class SparkJob:
+    """A whole statement. ``folder``: for files of this job alone; ``subqueries``: places of queries in expressions."""
+
+    name: str
+    inputs: tuple[StagedInput, ...]
+    queries: tuple[SparkQuery, ...]
+    folder: str
+    configuration: tuple[tuple[str, str], ...] = ()
+    subqueries: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+
+
+def carried(type_: t.LogicalType) -> t.LogicalType:
+    """The type that stands for one that Spark lacks, with the same order and the same equality; others as they are.
+
+    TIME is its milliseconds, an interval its milliseconds or months, a timestamp of more than six digits its
+    nanoseconds.
+    """
+    match type_:
+        case t.TimeType() | t.YearMonthIntervalType():
+            return t.INT.as_nullable(type_.nullable)
+        case t.DayTimeIntervalType():
+            return t.BIGINT.as_nullable(type_.nullable)
+        case t.TimestampType(precision=digits) | t.TimestampLtzType(precision=digits) if digits > SPARK_DIGITS:
+            return t.BIGINT.as_nullable(type_.nullable)
+    return type_

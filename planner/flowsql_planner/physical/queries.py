@@ -1,0 +1,34 @@
+"""Queries inside of expressions: bound in batch mode, and without a plan on FlowSQL's own runtime yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.expr import Expr
+from flowsql_planner.logical.bounded import QUERY_CALLS, query_calls
+from flowsql_planner.logical.nodes import Filter, Join, Project, Rel
+from flowsql_planner.logical.rewrite import walk
+
+
+def refuse_queries(roots: Sequence[Rel]) -> None:
+    """Refuse plans that ask a query row by row.
+
+    Raises:
+        NotSupportedYetError: with the construct, where it stands.
+    """
+    for root in roots:
+        for rel in walk(root):
+            for expr in _expressions(rel):
+                for call in query_calls(expr):
+                    raise NotSupportedYetError(QUERY_CALLS[call.function], call.span, "write a JOIN")
+
+
+def _expressions(rel: Rel) -> Iterator[Expr]:
+    match rel:
+        case Project(exprs=exprs):
+            yield from exprs
+        case Filter(condition=condition):
+            yield condition
+        case Join(condition=condition) if condition is not None:
+            yield condition

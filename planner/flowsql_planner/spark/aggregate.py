@@ -1,0 +1,227 @@
+"""Aggregates and window functions as Spark SQL, with Flink's types: SUM(INT) is INT and wraps, AVG(INT) truncates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.expr import AggregateCall, InputRef, Literal
+from flowsql_core.span import Span
+from flowsql_core.types import logical as t
+from flowsql_planner.logical.bounded import BoundKind, Frame, FrameBound, FrameUnit, OverCall
+from flowsql_planner.spark import sql
+from flowsql_planner.spark.expression import literal
+from flowsql_planner.spark.sql import SqlNode
+from flowsql_planner.spark.types import spark_type
+
+#: Puts an aggregate function's call into its context: a group (as it is), or a window (``f(x) OVER (...)``).
+Context = Callable[[SqlNode], SqlNode]
+Column = Callable[[int], SqlNode]
+
+_RANKS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK"})
+#: Functions that have one argument of Spark's, so that DISTINCT means the same there.
+_DISTINCT: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
+_FRAMELESS: Final = _RANKS | {"NTILE", "LAG", "LEAD"}
+
+
+def group_call(call: AggregateCall, column: Column) -> SqlNode:
+    """An aggregate of a GROUP BY. FILTER becomes NULLs, which these functions pass over.
+
+    Raises:
+        NotSupportedYetError: a function whose answer Spark does not give exactly.
+    """
+    if call.function in ("GROUPING", "GROUPING_ID"):
+        return _grouping_bits(call, column)
+    if call.order_by or (call.distinct and call.function not in _DISTINCT):
+        raise _refusal(call.function, call.span)
+
+    def argument(index: int) -> SqlNode:
+        return column(call.args[index].index)
+
+    def counted(value: SqlNode) -> SqlNode:
+        if call.filter_index is None:
+            return value
+        e = sql.exp()
+        return e.Case(ifs=[e.If(this=column(call.filter_index), true=value)])
+
+    def called(name: str, value: SqlNode) -> SqlNode:
+        value = counted(value)
+        return sql.function(name, sql.exp().Distinct(expressions=[value]) if call.distinct else value)
+
+    types = tuple(arg.type for arg in call.args)
+    return _aggregate(call.function, types, call.type, argument, called, lambda made: made, call.span)
+
+
+def over_call(call: OverCall, column: Column, schema: t.Schema) -> SqlNode:
+    """A window function over columns of ``schema``.
+
+    Raises:
+        NotSupportedYetError: a function or frame whose answer Spark does not give exactly.
+    """
+    e = sql.exp()
+
+    def windowed(made: SqlNode) -> SqlNode:
+        order = None
+        if call.order:
+            keys = [sql.ordered(column(key.index), key.descending, key.nulls_first) for key in call.order]
+            order = e.Order(expressions=keys)
+        frame = None if call.frame is None or call.function in _FRAMELESS else _frame(call.frame, call, schema)
+        return e.Window(this=made, partition_by=[column(index) for index in call.partition], order=order, spec=frame)
+
+    def value(arg: InputRef | Literal) -> SqlNode:
+        return column(arg.index) if isinstance(arg, InputRef) else literal(arg)
+
+    name = call.function
+    if name in _RANKS:
+        # Spark numbers in INT.
+        return sql.cast(windowed(sql.function(name)), spark_type(call.type))
+    if name == "NTILE":
+        return sql.cast(windowed(sql.function(name, value(call.args[0]))), spark_type(call.type))
+    if name in ("LAG", "LEAD"):
+        _check_neighbour(call)
+        return windowed(sql.function(name, *(value(arg) for arg in call.args)))
+    if name in ("FIRST_VALUE", "LAST_VALUE"):
+        # Flink's functions pass over NULLs.
+        return windowed(e.IgnoreNulls(this=sql.function(name, value(call.args[0]))))
+
+    def called(function: str, operand: SqlNode) -> SqlNode:
+        return sql.function(function, operand)
+
+    types = tuple(arg.type for arg in call.args)
+    return _aggregate(name, types, call.type, lambda index: value(call.args[index]), called, windowed, call.span)
+
+
+def _check_neighbour(call: OverCall) -> None:
+    """A default that is NOT NULL makes the column so, although its values may be NULL: -1 in Flink, if a number."""
+    strange = not call.type.nullable and call.args[0].type.nullable
+    if strange and not isinstance(call.type, t.DecimalType | t.CharacterType):
+        raise NotSupportedYetError(
+            f"{call.function} of a nullable {call.type.as_nullable()} with a default that is NOT NULL on Spark",
+            call.span,
+        )
+
+
+def _aggregate(
+    name: str,
+    types: tuple[t.LogicalType, ...],
+    result: t.LogicalType,
+    argument: Callable[[int], SqlNode],
+    called: Callable[[str, SqlNode], SqlNode],
+    context: Context,
+    span: Span | None,
+) -> SqlNode:
+    """One of the functions that groups and windows share."""
+    text = spark_type(result, span)
+    type_ = t.without_attribute(types[0]) if types else None
+    match name, type_:
+        case "COUNT", None:
+            return context(called("COUNT", sql.number(1)))
+        case "COUNT", _ if len(types) == 1:
+            return context(called("COUNT", argument(0)))
+        case "SUM", t.IntegerType():
+            return sql.cast(context(called("SUM", sql.cast(argument(0), "BIGINT"))), text)
+        case "SUM", t.DecimalType(scale=scale):
+            return context(called("SUM", sql.cast(argument(0), f"DECIMAL({t.MAX_PRECISION}, {scale})")))
+        case "SUM", t.DoubleType():
+            return context(called("SUM", argument(0)))
+        case "AVG", t.IntegerType():
+            total = context(called("SUM", sql.cast(argument(0), "BIGINT")))
+            return sql.cast(sql.binary("DIV", total, context(called("COUNT", argument(0)))), text)
+        case "AVG", t.DecimalType(scale=scale):
+            total = context(called("SUM", sql.cast(argument(0), f"DECIMAL({t.MAX_PRECISION}, {scale})")))
+            count = sql.cast(context(called("COUNT", argument(0))), "DECIMAL(20, 0)")
+            return sql.cast(sql.binary("/", total, count), text)
+        case "AVG", t.ApproximateType():
+            return sql.cast(context(called("AVG", sql.cast(argument(0), "DOUBLE"))), text)
+        case "VAR_POP" | "VAR_SAMP" | "STDDEV_POP" | "STDDEV_SAMP", t.IntegerType() if types[
+            0
+        ].nullable or name.endswith("POP"):
+            return sql.cast(_deviation(name, argument, called, context), text)
+        case "MIN" | "MAX", t.ApproximateType():
+            return _extreme(name, argument, called, context, text)
+        case "MIN" | "MAX", _ if type_ is not None and not t.is_nested(type_):
+            return context(called(name, argument(0)))
+    raise _refusal(name, span)
+
+
+def _extreme(
+    name: str,
+    argument: Callable[[int], SqlNode],
+    called: Callable[[str, SqlNode], SqlNode],
+    context: Context,
+    type_text: str,
+) -> SqlNode:
+    """MIN or MAX of approximate numbers. What Flink says once a NaN is among them depends on the order of the rows."""
+    strange = context(called("MAX", sql.cast(sql.function("ISNAN", argument(0)), "INT")))
+    message = f"{name} over NaN depends on the order of the rows and is not supported yet on Spark"
+    failure = sql.cast(sql.failing(message), type_text)
+    return sql.case([sql.binary("=", strange, sql.number(1))], [failure], context(called(name, argument(0))))
+
+
+def _deviation(
+    name: str, argument: Callable[[int], SqlNode], called: Callable[[str, SqlNode], SqlNode], context: Context
+) -> SqlNode:
+    """Of whole numbers, as Flink computes it in DOUBLE: from the count, the sum and the sum of squares.
+
+    Spark divides by zero to NULL: a sample of one has no deviation, in both.
+    """
+
+    def value() -> SqlNode:
+        return sql.cast(argument(0), "DOUBLE")
+
+    count = sql.cast(context(called("COUNT", argument(0))), "DOUBLE")
+    total = context(called("SUM", value()))
+    squares = context(called("SUM", sql.binary("*", value(), value())))
+    spread = sql.binary("-", squares, sql.binary("/", sql.binary("*", total, total.copy()), count))
+    divisor = count.copy() if name.endswith("POP") else sql.binary("-", count.copy(), sql.cast(sql.number(1), "DOUBLE"))
+    variance = sql.binary("/", spread, divisor)
+    return sql.function("SQRT", variance) if name.startswith("STDDEV") else variance
+
+
+def _grouping_bits(call: AggregateCall, column: Column) -> SqlNode:
+    """GROUPING_ID in the order of its arguments: one bit each, the last one lowest."""
+    made: SqlNode = None
+    for arg in call.args:
+        bit = sql.cast(sql.function("GROUPING", column(arg.index)), "BIGINT")
+        made = bit if made is None else sql.binary("+", sql.binary("*", made, sql.number(2)), bit)
+    return made
+
+
+def _frame(frame: Frame, call: OverCall, schema: t.Schema) -> SqlNode:
+    e = sql.exp()
+    if frame.unit is FrameUnit.RANGE and any(bound.offset is not None for bound in (frame.start, frame.end)):
+        _check_range(call, schema)
+    start, start_side = _bound(frame.start, call)
+    end, end_side = _bound(frame.end, call)
+    return e.WindowSpec(kind=frame.unit.value, start=start, start_side=start_side, end=end, end_side=end_side)
+
+
+def _check_range(call: OverCall, schema: t.Schema) -> None:
+    """A measured range needs one exact number as its key; there Spark measures as Flink does, NULLs as well."""
+    if len(call.order) != 1:
+        raise NotSupportedYetError("RANGE with an offset over several sort keys", call.span)
+    type_ = schema[call.order[0].index].type
+    if not isinstance(type_, t.ExactNumericType):
+        raise NotSupportedYetError(f"RANGE with an offset over {type_.as_nullable()} on Spark", call.span)
+
+
+def _bound(bound: FrameBound, call: OverCall) -> tuple[SqlNode | str, str | None]:
+    match bound.kind:
+        case BoundKind.UNBOUNDED_PRECEDING:
+            return "UNBOUNDED", "PRECEDING"
+        case BoundKind.UNBOUNDED_FOLLOWING:
+            return "UNBOUNDED", "FOLLOWING"
+        case BoundKind.CURRENT_ROW:
+            return "CURRENT ROW", None
+    assert bound.offset is not None
+    side = "PRECEDING" if bound.kind is BoundKind.PRECEDING else "FOLLOWING"
+    offset = bound.offset
+    if not isinstance(offset.type, t.ExactNumericType):
+        # Flink itself has no plan for a range of time over a plain timestamp.
+        raise NotSupportedYetError(f"RANGE over {offset.type.as_nullable()} on Spark", call.span)
+    return sql.exp().Literal.number(str(offset.value)), side
+
+
+def _refusal(name: str, span: Span | None) -> NotSupportedYetError:
+    return NotSupportedYetError(f"the aggregate {name} over these types on Spark", span)

@@ -1,0 +1,461 @@
+"""Expressions as Spark SQL, each with exactly the type and value that Flink gives it, or refused.
+
+Spark runs with ANSI off: integers wrap as in Java, DECIMAL overflow is NULL, as in Flink. What still differs is written
+out (division, NaN, rounding), and a function that is not in the list of proven ones has no form here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, conjuncts
+from flowsql_core.record import record
+from flowsql_core.types import logical as t
+from flowsql_planner.explain_expr import literal_text
+from flowsql_planner.logical.bounded import EXISTS, IN_QUERY, OUTER, QUERY_CALLS, SCALAR
+from flowsql_planner.spark import sql
+from flowsql_planner.spark.sql import SqlNode
+from flowsql_planner.spark.types import Digits, digits_of, same_on_spark, spark_decimal, spark_type
+
+_COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+_NULL_SAFE: Final = {"IS NOT DISTINCT FROM": False, "IS DISTINCT FROM": True}
+#: Parts of a day whose number Spark finds as Flink does, by the function that finds it.
+_DATE_PARTS: Final = {"YEAR": "YEAR", "QUARTER": "QUARTER", "MONTH": "MONTH", "DAY": "DAY", "DOY": "DAYOFYEAR"}
+#: Literals of these years have a four-digit form in both systems.
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_INT_LIMIT: Final = 2**31
+
+#: The subquery of a call over its arguments, as text in brackets.
+SubqueryPrinter = Callable[[Any, Sequence[SqlNode]], SqlNode]
+
+
+@record
+class SparkExpressions:
+    """Prints expressions over one row.
+
+    ``column``: the node of an input column. ``outer``: what a correlated query sees of the row around it.
+    ``subquery``: prints the plan of a query call over the nodes of its captured expressions.
+    """
+
+    column: Callable[[int], SqlNode]
+    outer: tuple[SqlNode, ...]
+    subquery: SubqueryPrinter
+
+    def make(self, expr: Expr) -> SqlNode:
+        """The node; its Spark type is ``spark_type(expr.type)``.
+
+        Raises:
+            NotSupportedYetError: an expression without an exact form.
+        """
+        match expr:
+            case InputRef(index=index):
+                return self.column(index)
+            case Literal():
+                return literal(expr)
+            case Cast():
+                return self._cast(expr)
+            case Case(conditions=conditions, results=results, otherwise=otherwise):
+                return sql.case(
+                    [self.make(test) for test in conditions],
+                    [self._as(result, expr.type) for result in results],
+                    self._as(otherwise, expr.type),
+                )
+            case Call():
+                return self._call(expr)
+
+    def _as(self, expr: Expr, type_: t.LogicalType) -> SqlNode:
+        """An expression that has the type already but for its NULLs and lengths."""
+        if isinstance(expr, Literal) and expr.value is None:
+            return sql.null(spark_type(type_, expr.span))
+        if not same_on_spark(t.without_attribute(expr.type), t.without_attribute(type_)):
+            raise NotSupportedYetError(f"{expr.type.as_nullable()} as {type_.as_nullable()} on Spark", expr.span)
+        return self.make(expr)
+
+    def _call(self, call: Call) -> SqlNode:
+        name, args = call.function, call.args
+        if name == OUTER:
+            return self.outer[call.option("slot")].copy()
+        if name in QUERY_CALLS:
+            return self._query(call)
+        if name in ("AND", "OR"):
+            made = self.make(args[0])
+            for arg in args[1:]:
+                made = sql.binary(name, made, self.make(arg))
+            return made
+        if name in _COMPARISONS and len(args) == 2:
+            return self._comparison(name, args[0], args[1])
+        if name in _NULL_SAFE:
+            left, right = self._operands(args[0], args[1])
+            same = sql.binary("<=>", left, right)
+            return sql.negation(same) if _NULL_SAFE[name] else same
+        if name in ("+", "-", "*", "/", "%", "MOD"):
+            return self._arithmetic(call)
+        if name == "IN":
+            return self._in(call)
+        if name == "EXTRACT":
+            return self._extract(call)
+        simple = _SIMPLE.get(name)
+        if simple is not None:
+            made_simple = simple(self, call)
+            if made_simple is not None:
+                return made_simple
+        raise no_form(call)
+
+    # Queries inside of expressions
+
+    def _query(self, call: Call) -> SqlNode:
+        plan = call.option("plan")
+        e = sql.exp()
+        match call.function:
+            case "$EXISTS" if call.function == EXISTS:
+                query = self.subquery(plan, [self.make(arg) for arg in call.args])
+                return e.Exists(this=query)
+            case "$IN" if call.function == IN_QUERY:
+                if call.type.nullable:
+                    # Spark answers FALSE where NULL is due, unless all that counts is whether it is TRUE.
+                    raise NotSupportedYetError("IN (subquery) over NULLs inside of an expression on Spark", call.span)
+                return self._in_query(call)
+            case "$SCALAR" if call.function == SCALAR:
+                return e.Subquery(this=self.subquery(plan, [self.make(arg) for arg in call.args]))
+        raise no_form(call)
+
+    def _in_query(self, call: Call) -> SqlNode:
+        e = sql.exp()
+        query = self.subquery(call.option("plan"), [self.make(arg) for arg in call.args[1:]])
+        return e.Paren(this=e.In(this=self.make(call.args[0]), query=e.Subquery(this=query)))
+
+    def condition(self, expr: Expr) -> SqlNode:
+        """A WHERE: only what is TRUE counts, so that its parts may say FALSE for NULL."""
+        parts = [self._conjunct(part) for part in conjuncts(expr)]
+        made = parts[0]
+        for part in parts[1:]:
+            made = sql.binary("AND", made, part)
+        return made
+
+    def _conjunct(self, expr: Expr) -> SqlNode:
+        match expr:
+            case Call(function="$IN"):
+                return self._in_query(expr)
+            case Call(function="NOT", args=(Call(function="$IN") as inner,)):
+                # Spark knows NOT IN over NULLs, if it stands by itself.
+                return sql.negation(self._in_query(inner))
+        return self.make(expr)
+
+    # Comparison
+
+    def _operands(self, left: Expr, right: Expr) -> tuple[SqlNode, SqlNode]:
+        """Both in one type in which they compare as in Flink."""
+        a, b = t.without_attribute(left.type), t.without_attribute(right.type)
+        if t.is_nested(a) or t.is_nested(b):
+            raise NotSupportedYetError(f"comparing values of type {a.as_nullable()} on Spark", left.span)
+        if same_on_spark(a, b):
+            return self.make(left), self.make(right)
+        first, second = digits_of(a), digits_of(b)
+        if first is not None and second is not None:
+            scale, whole = max(first.scale, second.scale), max(first.whole, second.whole)
+            if scale + whole <= t.MAX_PRECISION:
+                type_ = f"DECIMAL({scale + whole}, {scale})"
+                return sql.cast(self.make(left), type_), sql.cast(self.make(right), type_)
+        elif isinstance(a, t.NumericType) and isinstance(b, t.NumericType):
+            return sql.cast(self.make(left), "DOUBLE"), sql.cast(self.make(right), "DOUBLE")
+        raise NotSupportedYetError(
+            f"comparing {a.as_nullable()} with {b.as_nullable()} on Spark", left.span or right.span
+        )
+
+    def _comparison(self, operator: str, left: Expr, right: Expr) -> SqlNode:
+        a, b = self._operands(left, right)
+        plain = sql.binary(operator, a, b)
+        approximate = [
+            node.copy()
+            for expr, node in ((left, a), (right, b))
+            if isinstance(expr.type, t.ApproximateType) and not isinstance(expr, Literal)
+        ]
+        if not approximate:
+            return plain
+        # In Java NaN is equal to nothing and neither less nor greater; Spark sorts it behind everything.
+        tests = [sql.function("ISNAN", node) for node in approximate]
+        test = tests[0] if len(tests) == 1 else sql.binary("OR", tests[0], tests[1])
+        unequal = sql.boolean(operator == "<>")
+        known = sql.case(
+            [sql.binary("OR", sql.is_null(a.copy()), sql.is_null(b.copy()))], [sql.null("BOOLEAN")], unequal
+        )
+        return sql.case([test], [known], plain)
+
+    def _in(self, call: Call) -> SqlNode:
+        operand, values = call.args[0], call.args[1:]
+        if any(not isinstance(value, Literal) for value in values):
+            tests = [self._comparison("=", operand, value) for value in values]
+            made = tests[0]
+            for test in tests[1:]:
+                made = sql.binary("OR", made, test)
+            return made
+        if isinstance(operand.type, t.ApproximateType):
+            raise no_form(call)
+        pairs = [self._operands(operand, value) for value in values]
+        heads = {sql.text_of(head) for head, _ in pairs}
+        if len(heads) > 1:
+            raise no_form(call)
+        e = sql.exp()
+        return e.Paren(this=e.In(this=pairs[0][0], expressions=[value for _, value in pairs]))
+
+    # Arithmetic
+
+    def _arithmetic(self, call: Call) -> SqlNode:
+        args, type_ = call.args, call.type
+        if len(args) == 1:
+            return self._signed(call)
+        if not all(isinstance(arg.type, t.NumericType) for arg in args):
+            raise no_form(call)
+        operator = "%" if call.function == "MOD" else call.function
+        if isinstance(type_, t.DecimalType):
+            return self._decimal(call, operator)
+        if isinstance(type_, t.IntegerType):
+            return self._integer(call, operator)
+        if isinstance(type_, t.ApproximateType) and operator != "%":
+            left, right = (sql.cast(self.make(arg), spark_type(type_)) for arg in args)
+            if operator == "/":
+                return self._approximate_quotient(left, right, type_)
+            return sql.cast(sql.binary(operator, left, right), spark_type(type_))
+        raise no_form(call)
+
+    def _signed(self, call: Call) -> SqlNode:
+        (arg,) = call.args
+        if not isinstance(arg.type, t.NumericType) or call.function not in "+-":
+            raise no_form(call)
+        made = self.make(arg)
+        if call.function == "+":
+            return made
+        e = sql.exp()
+        return sql.cast(e.Paren(this=e.Neg(this=made)), spark_type(call.type))
+
+    def _integer(self, call: Call, operator: str) -> SqlNode:
+        """Wraps in the result's type, as Java does; zero divides nothing."""
+        wide = _wider(call.args[0].type, call.args[1].type) if operator == "%" else spark_type(call.type)
+        left, right = (sql.cast(self.make(arg), wide) for arg in call.args)
+        if operator not in ("/", "%"):
+            return sql.cast(sql.binary(operator, left, right), spark_type(call.type))
+        made = sql.cast(sql.binary("DIV" if operator == "/" else "%", left, right), spark_type(call.type))
+        divisor = call.args[1]
+        if isinstance(divisor, Literal) and divisor.value:
+            return made
+        zero = sql.binary("=", right.copy(), sql.number(0))
+        return sql.case([zero], [sql.cast(sql.failing("/ by zero"), spark_type(call.type))], made)
+
+    def _approximate_quotient(self, left: SqlNode, right: SqlNode, type_: t.LogicalType) -> SqlNode:
+        """Spark divides by zero to NULL, Java to an infinity or NaN with the signs of both."""
+        text = spark_type(type_)
+
+        def constant(value: str) -> SqlNode:
+            return sql.cast(sql.exp().Literal.string(value), text)
+
+        zero = sql.binary("=", right.copy(), constant("0.0"))
+        # 1 / -0.0 is asked by its text: there is no other way to see the sign of a zero.
+        minus = sql.binary("=", sql.cast(right.copy(), "STRING"), sql.string("-0.0"))
+        up, down = constant("Infinity"), constant("-Infinity")
+        nothing = sql.binary("OR", sql.function("ISNAN", left.copy()), sql.binary("=", left.copy(), constant("0.0")))
+        positive = sql.binary(">", left.copy(), constant("0.0"))
+        by_zero = sql.case(
+            [sql.is_null(left.copy()), nothing, sql.binary("=", positive, sql.negation(minus))],
+            [sql.null(text), constant("NaN"), up],
+            down,
+        )
+        return sql.case([zero], [by_zero], sql.cast(sql.binary("/", left, right), text))
+
+    def _decimal(self, call: Call, operator: str) -> SqlNode:
+        """Spark's rule for the type of the result must be Flink's: then both round once, to the same digits."""
+        type_ = call.type
+        assert isinstance(type_, t.DecimalType)
+        first, second = digits_of(call.args[0].type), digits_of(call.args[1].type)
+        if operator == "%" or first is None or second is None:
+            raise no_form(call)
+        if spark_decimal(operator, first, second) != Digits(type_.precision, type_.scale):
+            raise no_form(call)
+        left = sql.cast(self.make(call.args[0]), f"DECIMAL({first.precision}, {first.scale})")
+        right = sql.cast(self.make(call.args[1]), f"DECIMAL({second.precision}, {second.scale})")
+        made = sql.cast(sql.binary(operator, left, right), spark_type(type_))
+        divisor = call.args[1]
+        if operator != "/" or (isinstance(divisor, Literal) and divisor.value):
+            return made
+        zero = sql.binary("=", right.copy(), sql.number(0))
+        return sql.case([zero], [sql.cast(sql.failing("Division by zero"), spark_type(type_))], made)
+
+    # Moments
+
+    def _extract(self, call: Call) -> SqlNode:
+        """Parts of a DATE. Of moments before 1970 Flink finds other parts than Spark: FlowSQL knows which."""
+        name = _DATE_PARTS.get(call.option("unit"))
+        if name is None or not isinstance(call.args[0].type, t.DateType):
+            raise no_form(call)
+        return sql.cast(sql.function(name, self.make(call.args[0])), "BIGINT")
+
+    # Casts
+
+    def _cast(self, cast: Cast) -> SqlNode:
+        source, target = t.without_attribute(cast.operand.type), t.without_attribute(cast.type)
+        made = self.make(cast.operand)
+        if source.same(target):
+            return made
+        text = spark_type(target, cast.span)
+        match source, target:
+            case t.VarCharType() | t.CharType(), t.VarCharType(length=length):
+                return made if source.length <= length else sql.function("LEFT", made, sql.number(length))
+            case t.IntegerType(), t.IntegerType() | t.DecimalType() | t.ApproximateType():
+                return sql.cast(made, text)
+            case t.DecimalType(), t.DecimalType() | t.ApproximateType():
+                return sql.cast(made, text)
+            case t.ApproximateType(), t.ApproximateType():
+                return sql.cast(made, text)
+            case t.ApproximateType(), t.IntType() | t.BigIntType() if not cast.safe:
+                return sql.cast(made, text)
+            case t.IntegerType(), t.VarCharType(length=length) if length >= _LONGEST_INTEGER:
+                return sql.cast(made, "STRING")
+            case t.DateType(), t.TimestampType(precision=digits) if digits <= 6:
+                return sql.cast(made, text)
+            case (t.TimestampType(precision=low), t.TimestampType(precision=high)) if low <= high <= 6:
+                return made
+            case (t.TimestampLtzType(precision=low), t.TimestampLtzType(precision=high)) if low <= high <= 6:
+                return made
+        raise NotSupportedYetError(
+            f"{'TRY_CAST' if cast.safe else 'CAST'} of {source.as_nullable()} to {target.as_nullable()} on Spark",
+            cast.span or cast.operand.span,
+        )
+
+
+#: Characters of ``-9223372036854775808``.
+_LONGEST_INTEGER: Final = 20
+
+
+def no_form(call: Call) -> NotSupportedYetError:
+    """The refusal of a function that Spark cannot answer exactly."""
+    return NotSupportedYetError(f"{call.function} over these types on Spark", call.span)
+
+
+def _wider(a: t.LogicalType, b: t.LogicalType) -> str:
+    assert isinstance(a, t.IntegerType)
+    assert isinstance(b, t.IntegerType)
+    return spark_type(a if a.bits >= b.bits else b)
+
+
+# Literals
+
+
+def literal(node: Literal) -> SqlNode:
+    """A constant with its type.
+
+    Raises:
+        NotSupportedYetError: a value that Spark cannot write.
+    """
+    value, type_ = node.value, t.without_attribute(node.type)
+    text = spark_type(type_, node.span)
+    if value is None:
+        return sql.null(text)
+    match type_:
+        case t.BooleanType():
+            return sql.boolean(bool(value))
+        case t.CharacterType():
+            return sql.string(value)
+        case t.BinaryStringType():
+            return sql.binary_value(value)
+        case t.IntegerType() | t.TimeType() | t.DayTimeIntervalType() | t.YearMonthIntervalType():
+            return _whole(int(value), text)
+        case t.DecimalType() | t.ApproximateType():
+            return sql.cast(sql.exp().Literal.string(_digits(value, type_)), text)
+        case t.DateType() if _FIRST_DAY <= value <= _LAST_DAY:
+            return sql.cast(sql.string(literal_text(value, type_)), text)
+        case t.TimestampType(precision=digits) | t.TimestampLtzType(precision=digits) if digits > 6:
+            return _whole(value, text)
+        case t.TimestampType() if _FIRST_DAY <= value // 86_400_000_000_000 <= _LAST_DAY:
+            return sql.cast(sql.string(literal_text(value, type_)), text)
+        case t.TimestampLtzType():
+            return sql.function("TIMESTAMP_MICROS", _whole(value // 1000, "BIGINT"))
+    raise NotSupportedYetError(f"the constant {literal_text(value, type_)} on Spark", node.span)
+
+
+def _digits(value: Any, type_: t.LogicalType) -> str:
+    return (
+        f"{value:f}"
+        if isinstance(type_, t.DecimalType)
+        else repr(value).replace("inf", "Infinity").replace("nan", "NaN")
+    )
+
+
+def _whole(value: int, type_text: str) -> SqlNode:
+    if -_INT_LIMIT < value < _INT_LIMIT:
+        made = sql.number(value)
+        return made if type_text == "INT" else sql.cast(made, type_text)
+    return sql.cast(sql.exp().Literal.string(str(value)), type_text)
+
+
+# Functions with a form of one line
+
+
+def _not(e: SparkExpressions, call: Call) -> SqlNode:
+    return sql.negation(e.make(call.args[0]))
+
+
+def _is_null(e: SparkExpressions, call: Call) -> SqlNode:
+    return sql.is_null(e.make(call.args[0]))
+
+
+def _is_not_null(e: SparkExpressions, call: Call) -> SqlNode:
+    return sql.negation(sql.is_null(e.make(call.args[0])))
+
+
+def _is_truth(value: bool, negated: bool) -> Callable[[SparkExpressions, Call], SqlNode]:
+    """IS [NOT] TRUE and IS [NOT] FALSE, as equality that knows NULL."""
+
+    def make(e: SparkExpressions, call: Call) -> SqlNode:
+        made = sql.binary("<=>", e.make(call.args[0]), sql.boolean(value))
+        return sql.negation(made) if negated else made
+
+    return make
+
+
+def _coalesce(e: SparkExpressions, call: Call) -> SqlNode:
+    return sql.function("COALESCE", *(e._as(arg, call.type) for arg in call.args))
+
+
+def _char_length(e: SparkExpressions, call: Call) -> SqlNode | None:
+    if not isinstance(call.args[0].type, t.CharacterType):
+        return None
+    return sql.function("CHAR_LENGTH", e.make(call.args[0]))
+
+
+def _concat(e: SparkExpressions, call: Call) -> SqlNode | None:
+    if not all(isinstance(arg.type, t.CharacterType) for arg in call.args):
+        return None
+    return sql.function("CONCAT", *(e.make(arg) for arg in call.args))
+
+
+def _like(e: SparkExpressions, call: Call) -> SqlNode | None:
+    """Without an escape character both mean the same; Spark's own, the backslash, must not stand in the pattern."""
+    pattern = call.args[1]
+    if len(call.args) != 2 or not isinstance(pattern, Literal) or pattern.value is None or "\\" in pattern.value:
+        return None
+    made = sql.exp().Like(this=e.make(call.args[0]), expression=sql.string(pattern.value))
+    return sql.exp().Paren(this=made)
+
+
+def _absolute(e: SparkExpressions, call: Call) -> SqlNode | None:
+    if not isinstance(call.args[0].type, t.ExactNumericType):
+        return None
+    return sql.cast(sql.function("ABS", e.make(call.args[0])), spark_type(call.type))
+
+
+_SIMPLE: Final[dict[str, Callable[[SparkExpressions, Call], SqlNode | None]]] = {
+    "NOT": _not,
+    "IS NULL": _is_null,
+    "IS NOT NULL": _is_not_null,
+    "IS TRUE": _is_truth(True, False),
+    "IS NOT TRUE": _is_truth(True, True),
+    "IS FALSE": _is_truth(False, False),
+    "IS NOT FALSE": _is_truth(False, True),
+    "COALESCE": _coalesce,
+    "CHAR_LENGTH": _char_length,
+    "||": _concat,
+    "CONCAT": _concat,
+    "LIKE": _like,
+    "ABS": _absolute,
+}

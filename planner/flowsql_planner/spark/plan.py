@@ -1,0 +1,173 @@
+"""The front door of bounded plans: bound queries and inserts -> :class:`SparkJob`, or the text of EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from flowsql_core.config import PARALLELISM, RUNTIME_MODE, Configuration
+from flowsql_core.errors import PlanError
+from flowsql_core.expr import Cast
+from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.spark import STAGE_RESOURCE, SparkJob
+from flowsql_planner.bind import operations as op
+from flowsql_planner.deep import with_room
+from flowsql_planner.explain import AST_TITLE, JSON_TITLE, Detail, render_logical
+from flowsql_planner.logical.nodes import Project, Rel, Scan, Sink
+from flowsql_planner.logical.rewrite import refs, walk
+from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.planner import Explainable, Planner
+from flowsql_planner.spark.compile import SparkCompiler
+
+LOGICAL_TITLE = "== Optimized Logical Plan =="
+READERS_TITLE = "== FlowSQL Readers =="
+SPARK_TITLE = "== Spark SQL =="
+T = TypeVar("T")
+
+_COLLECT_NAME: Final = "*anonymous_collect$1*"
+_STAGE_NAME: Final = "*spark_input*"
+
+
+class SparkPlanner:
+    """Plans statements for Spark under one configuration.
+
+    Args:
+        configuration: of the session.
+        folder: a path that no other job uses; files of the job will be there.
+    """
+
+    def __init__(self, configuration: Configuration, folder: str) -> None:
+        self._configuration = configuration
+        self._folder = folder
+        self._planner = Planner(configuration)
+        self._around = Planner(configuration.with_layer({RUNTIME_MODE.key: "streaming"}))
+
+    def plan_query(self, query: op.Query, collector: object) -> SparkJob:
+        """The job whose rows go to ``collector``.
+
+        Raises:
+            PlanError: as for :meth:`plan`.
+        """
+        sink = Sink(query.rel, None, _COLLECT_NAME, span=query.span)
+        return self.plan((sink,), "collect", {"collect": collector})
+
+    def plan_inserts(self, inserts: Sequence[op.Insert]) -> SparkJob:
+        """One job for all inserts.
+
+        Raises:
+            PlanError: as for :meth:`plan`.
+        """
+        sinks = tuple(insert.rel for insert in inserts)
+        return self.plan(sinks, "insert-into_" + ",".join(sink.name for sink in sinks))
+
+    def plan(self, sinks: Sequence[Sink], name: str, resources: Mapping[str, Any] | None = None) -> SparkJob:
+        """The job of some sinks.
+
+        Raises:
+            NotSupportedYetError: something that Spark, and FlowSQL around it, does not answer exactly.
+            PlanError: no plan at all.
+        """
+
+        def planned() -> SparkJob:
+            compiler, roots = self._compiler(sinks, resources or {})
+            queries = tuple(compiler.compile(root, number) for number, root in enumerate(roots))
+            return SparkJob(
+                name,
+                tuple(compiler.staged.values()),
+                queries,
+                self._folder,
+                tuple(self._configuration.items()),
+                tuple(compiler.subqueries),
+            )
+
+        return self._with_room(planned, sinks[0].span)
+
+    def explain(self, operation: Explainable, details: Sequence[str], spark_plan: Callable[[SparkJob], str]) -> str:
+        """EXPLAIN: the plan as bound, after all rules, and as Spark gets it; with JSON_EXECUTION_PLAN Spark's own.
+
+        Args:
+            operation: what to explain.
+            details: names of :class:`Detail`.
+            spark_plan: asks Spark for its plan of a job.
+        """
+        wanted = {Detail(str(detail).upper()) for detail in details}
+        match operation:
+            case op.Query(rel=rel):
+                sinks: tuple[Sink, ...] = (Sink(rel, None, _COLLECT_NAME, span=operation.span),)
+            case op.Insert(rel=sink):
+                sinks = (sink,)
+            case op.StatementSet(inserts=inserts):
+                sinks = tuple(insert.rel for insert in inserts)
+
+        def explained() -> tuple[list[tuple[str, str]], SparkJob]:
+            compiler, roots = self._compiler(sinks, {"collect": None})
+            queries = tuple(compiler.compile(root, number) for number, root in enumerate(roots))
+            inputs = tuple(compiler.staged.values())
+            job = SparkJob("explain", inputs, queries, self._folder, tuple(self._configuration.items()))
+            readers = "\n".join(f"{staged.view}:\n{render_logical((rel,))}" for rel, staged in compiler.staged.items())
+            return [
+                (AST_TITLE, render_logical(sinks)),
+                (LOGICAL_TITLE, render_logical(roots)),
+                (READERS_TITLE, readers),
+                (SPARK_TITLE, "\n\n".join(query.sql for query in queries) + "\n"),
+            ], job
+
+        sections, job = self._with_room(explained, sinks[0].span)
+        if Detail.JSON_EXECUTION_PLAN in wanted:
+            sections.append((JSON_TITLE, spark_plan(job) + "\n"))
+        return "\n".join(f"{title}\n{text}" for title, text in sections)
+
+    # Parts
+
+    def _compiler(self, sinks: Sequence[Sink], resources: Mapping[str, Any]) -> tuple[SparkCompiler, tuple[Sink, ...]]:
+        context = PlanContext(self._configuration)
+
+        def optimized(rel: Rel) -> Rel:
+            return self._planner.optimized_bounded(rel, context)
+
+        def tail(sink: Sink, ordered: bool) -> JobGraph:
+            return self._behind(sink, ordered, resources)
+
+        roots = []
+        for sink in sinks:
+            made = optimized(sink)
+            assert isinstance(made, Sink)
+            _refuse_unbounded(made, context)
+            roots.append(made)
+        return SparkCompiler(self._stage, tail, optimized, self._folder), tuple(roots)
+
+    def _stage(self, rel: Rel) -> JobGraph:
+        """The job that reads and hands its rows to Spark."""
+        # A source may break its word about NOT NULL; only a sink of the statement judges that.
+        loose = tuple(Cast(ref, ref.type.as_nullable(), implicit=True) for ref in refs(rel.schema))
+        rel = Project(rel, loose, tuple(column.name for column in rel.schema), getattr(rel, "span", None))
+        sink = Sink(rel, None, _STAGE_NAME, span=getattr(rel, "span", None))
+        return self._around.plan((sink,), "spark-input", {}, {_STAGE_NAME: STAGE_RESOURCE})
+
+    def _behind(self, sink: Sink, ordered: bool, resources: Mapping[str, Any]) -> JobGraph:
+        """The job that takes an answer further. An order survives one reader only."""
+        planner = self._planner
+        if sink.table is None or ordered:
+            planner = Planner(self._configuration.with_layer({PARALLELISM.key: "1"}))
+        collects = {sink.name: "collect"} if sink.table is None else {}
+        return planner.plan((sink,), f"behind-spark_{sink.name}", resources, collects)
+
+    @staticmethod
+    def _with_room(make: Callable[[], T], span: Any) -> T:
+        try:
+            return with_room(make)
+        except RecursionError:
+            raise PlanError(
+                "nested-too-deeply", "The statement is nested too deeply to be planned", span, "split it with views"
+            ) from None
+
+
+def _refuse_unbounded(root: Sink, context: PlanContext) -> None:
+    for node in walk(root):
+        if isinstance(node, Scan) and not context.table_source(node.table, node.span).bounded:
+            raise PlanError(
+                "unbounded-in-batch",
+                f"Querying an unbounded table '{node.table.name}' in batch mode is not allowed. The table source is "
+                "unbounded.",
+                node.span,
+            )

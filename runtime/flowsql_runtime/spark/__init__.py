@@ -1,0 +1,1 @@
+"""Running Spark jobs: the only folder that imports pyspark."""

@@ -1,0 +1,78 @@
+"""Rows between FlowSQL and Spark: parquet files on the way in, Arrow tables on the way out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from flowsql_core.arrow import compute as pc
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.errors import InternalError
+from flowsql_core.graph.spark import carried
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import LogicalType, Schema, without_attribute
+
+#: Rows of a batch that goes back.
+BATCH_ROWS = 1 << 16
+
+
+class ParquetStage:
+    """The receiver of a local job's rows: one parquet file, with columns c0, c1, ... in the types that Spark sees."""
+
+    def __init__(self, path: str, columns: Schema) -> None:
+        import pyarrow.parquet as pq
+
+        self._types = [without_attribute(column.type) for column in columns]
+        fields = [pa.field(f"c{index}", to_arrow(carried(type_))) for index, type_ in enumerate(self._types)]
+        self._schema = pa.schema(fields)
+        self._writer = pq.ParquetWriter(path, self._schema)
+        self._lock = threading.Lock()
+
+    def accept(self, batch: ChangelogBatch) -> None:
+        """Write a batch; several subtasks may call at once."""
+        if batch.kinds is not None and batch.kinds.any():
+            raise InternalError("a table that Spark reads was changed while it was read")
+        columns = [_as_carried(column, type_) for column, type_ in zip(batch.columns, self._types, strict=True)]
+        data = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        with self._lock:
+            self._writer.write_batch(data)
+
+    def finish(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._writer.close()
+
+
+def write_answer(table: Any, columns: Schema, path: str) -> None:
+    """An answer of Spark as the parquet file that a local job reads on."""
+    import pyarrow.parquet as pq
+
+    arrays = _answer_columns(table, columns)
+    names = [f"c{index}" for index in range(len(arrays))]
+    pq.write_table(pa.Table.from_arrays(arrays, names=names), path)
+
+
+def answer_batches(table: Any, columns: Schema) -> Iterator[ChangelogBatch]:
+    """An answer of Spark as batches of insertions, in its order."""
+    names = [f"c{index}" for index in range(len(columns))]
+    whole = pa.Table.from_arrays(_answer_columns(table, columns), names=names)
+    for batch in whole.to_batches(max_chunksize=BATCH_ROWS):
+        if batch.num_rows:
+            yield ChangelogBatch.from_record_batch(batch)
+
+
+def _answer_columns(table: Any, columns: Schema) -> list[Any]:
+    return [_as_logical(table.column(index), without_attribute(column.type)) for index, column in enumerate(columns)]
+
+
+def _as_carried(array: Any, type_: LogicalType) -> Any:
+    target = to_arrow(carried(type_))
+    return array if array.type == target else pc.cast(array, target)
+
+
+def _as_logical(column: Any, type_: LogicalType) -> Any:
+    """A column of Spark in FlowSQL's type; Spark counts microseconds."""
+    return pc.cast(column, options=pc.CastOptions(to_arrow(type_), allow_time_truncate=True))

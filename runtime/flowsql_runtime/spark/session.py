@@ -1,0 +1,144 @@
+"""The one Spark session of the process: started for the first job, kept warm for all later ones."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Mapping
+from typing import IO, Any, Final
+
+from flowsql_core.config import LOCAL_TIME_ZONE, PARALLELISM, Configuration
+from flowsql_core.errors import ConnectorError
+from flowsql_core.graph.spark import SPARK_MASTER
+from flowsql_runtime.spark.java import find_java, require_java
+
+#: What answers depend on; nobody may set these otherwise.
+_PINNED: Final = {
+    # Integers wrap and DECIMAL overflow is NULL, as in Flink; what must fail is written out in the query.
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+}
+#: What the user may set otherwise.
+_DEFAULTS: Final = {
+    "spark.app.name": "FlowSQL",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.maxResultSize": "0",
+    "spark.sql.adaptive.enabled": "true",
+}
+_LOG_TAIL: Final = 2000
+
+_lock = threading.Lock()
+_session: Any = None
+_applied: dict[str, str] = {}
+
+
+def missing() -> str | None:
+    """What Spark lacks on this machine, as a hint; None when a session can be started. Imports nothing of Spark."""
+    for package in ("pyspark", "sqlglot"):
+        if package not in sys.modules and importlib.util.find_spec(package) is None:
+            return f"{package} is not installed: pip install 'flowsql[spark]'"
+    if find_java() is None:
+        return "there is no Java 17 or newer: pip install 'flowsql[java]', or set JAVA_HOME"
+    return None
+
+
+def spark_session(configuration: Configuration) -> Any:
+    """The session, with the zone of this configuration; started with its ``spark.*`` keys if it is the first.
+
+    Later jobs set what Spark lets a running session change; what it does not (``spark.master``, memory) stays.
+
+    Raises:
+        ConnectorError: pyspark or Java is missing, or Spark does not start.
+    """
+    global _session
+    with _lock:
+        options = _options(configuration)
+        if _session is None:
+            _session = _started(options)
+            _applied.update(options)
+        session = _session
+        for key, value in options.items():
+            if _applied.get(key) != value and session.conf.isModifiable(key):
+                session.conf.set(key, value)
+                _applied[key] = value
+        return session
+
+
+def _options(configuration: Configuration) -> dict[str, str]:
+    chosen = {key: text for key, text in configuration.items() if key.startswith("spark.") and text}
+    parallelism = configuration.get(PARALLELISM)
+    cores = parallelism if parallelism > 1 else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    made = dict(_DEFAULTS)
+    made["spark.master"] = configuration.get(SPARK_MASTER) or f"local[{cores}]"
+    made["spark.sql.shuffle.partitions"] = str(max(cores, 1))
+    # Folders of an unused warehouse or metastore must not appear where the user stands.
+    made["spark.sql.warehouse.dir"] = os.path.join(tempfile.gettempdir(), "flowsql-spark-warehouse")
+    made |= chosen
+    made |= _PINNED
+    made["spark.sql.session.timeZone"] = configuration.get(LOCAL_TIME_ZONE)
+    return made
+
+
+def _started(options: Mapping[str, str]) -> Any:
+    pyspark = _pyspark()
+    home = require_java()
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = home
+    # Without it workers would take whichever python3 comes first.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    try:
+        # The Java process keeps the file open for itself.
+        with tempfile.TemporaryFile("w+b") as log:
+            try:
+                return _launched(pyspark, options, log)
+            except Exception as error:
+                raise ConnectorError("spark-start", f"Spark did not start: {error}", hint=_log_tail(log)) from error
+    finally:
+        if before is None:
+            del os.environ["JAVA_HOME"]
+        else:
+            os.environ["JAVA_HOME"] = before
+
+
+def _launched(pyspark: Any, options: Mapping[str, str], log: IO[bytes]) -> Any:
+    # Its modules are partly typed, and not on every machine: here they are any object.
+    gateways: Any = importlib.import_module("pyspark.java_gateway")
+    sessions: Any = importlib.import_module("pyspark.sql")
+    conf = pyspark.SparkConf(loadDefaults=False)
+    for key, value in options.items():
+        conf.set(key, value)
+    # What the Java process prints is no part of anybody's answer, nor what pyspark thinks of the versions around it.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gateway = gateways.launch_gateway(conf, {"stdout": log, "stderr": log})
+        context = pyspark.SparkContext(conf=conf, gateway=gateway)
+        return sessions.SparkSession(context)
+
+
+def _pyspark() -> Any:
+    try:
+        return importlib.import_module("pyspark")
+    except ImportError:
+        raise ConnectorError(
+            "spark-missing", "Batch mode on Spark needs pyspark.", hint="pip install 'flowsql[spark]'"
+        ) from None
+
+
+def _log_tail(log: IO[bytes]) -> str | None:
+    log.seek(0)
+    text = log.read().decode("utf-8", "replace")[-_LOG_TAIL:].strip()
+    return text or None
