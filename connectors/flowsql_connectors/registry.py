@@ -43,7 +43,8 @@ _BUILT_IN: Final[dict[str, Connector]] = {
 _INTERNAL: Final[dict[str, Connector]] = {
     "arrow": Connector(source="flowsql_connectors.inline:InlineSourceFactory"),
     "datastream": Connector(
-        source="flowsql_connectors.datastream:StreamSourceFactory", sink="flowsql_connectors.datastream:StreamSinkFactory"
+        source="flowsql_connectors.datastream:StreamSourceFactory",
+        sink="flowsql_connectors.datastream:StreamSinkFactory",
     ),
     "python-input-format": Connector(source="flowsql_connectors.inline:InlineSourceFactory"),
 }
