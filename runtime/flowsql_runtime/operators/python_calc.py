@@ -230,7 +230,7 @@ def _start(
         raise ExecutionError(
             "cloudpickle-missing",
             "Python functions of parallel tasks run in processes of their own, which takes the package cloudpickle.",
-            hint="pip install cloudpickle, or SET 'python.execution-mode' = 'thread'",
+            hint="pip install 'flowsql[functions]', or SET 'python.execution-mode' = 'thread'",
         ) from error
     try:
         pickled = cloudpickle.dumps(list(functions))
