@@ -7,6 +7,8 @@ from typing import Any
 
 from flowsql_core.row import RowKind
 
+_new = object.__new__
+
 
 class Row:
     """Values in order, with names where they are known, and a :class:`RowKind` (``INSERT`` unless told).
@@ -37,17 +39,15 @@ class Row:
     @staticmethod
     def of_names(names: Sequence[str] | None, values: Sequence[Any], kind: RowKind = RowKind.INSERT) -> Row:
         """A row whose names need not be Python identifiers, nor distinct."""
-        row = Row(*values)
+        row = _new(Row)
+        row._values = list(values)
         row._names = None if names is None else tuple(names)
         row._kind = kind
         return row
 
     def copy(self) -> Row:
         """Another row of the same names, values and kind."""
-        made = Row(*self._values)
-        made._names = self._names
-        made._kind = self._kind
-        return made
+        return Row.of_names(self._names, self._values, self._kind)
 
     def get_row_kind(self) -> RowKind:
         """What the row does to the table."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 Converter = Callable[[Any], Any]
@@ -91,3 +91,44 @@ def list_of(type_: object, element: Converter | None) -> Converter:
         return list(value) if element is None else [element(item) for item in value]
 
     return convert
+
+
+def fields_of(
+    checks: Sequence[str | None],
+    converters: Sequence[Converter | None],
+    slow: Converter,
+    make: Callable[[tuple[Any, ...]], Any] | None = None,
+) -> Converter:
+    """A converter of tuples that is compiled for their fields: most values pass as they are.
+
+    Args:
+        checks: for each field an expression over ``v`` that is true for values that need no conversion; None where all
+            values are converted.
+        converters: for each field what converts values that are not None; None for what passes in any case.
+        slow: converts what is no tuple of as many fields, or has a field that fails its check.
+        make: makes the result of the tuple of converted fields; None for the tuple itself.
+    """
+    names = [f"v{index}" for index in range(len(checks))]
+    known: dict[str, Any] = {"slow": slow, "make": make}
+    conditions, results = [], []
+    for index, (name, check, convert) in enumerate(zip(names, checks, converters, strict=True)):
+        if convert is None:
+            results.append(name)
+        elif check is not None:
+            conditions.append(f"({name} is None or {check.replace('{v}', name)})")
+            results.append(name)
+        else:
+            known[f"c{index}"] = convert
+            results.append(f"None if {name} is None else c{index}({name})")
+    made = "value" if results == names else f"({''.join(f'{result}, ' for result in results)})"
+    lines = [
+        "def convert(value):",
+        f"    if type(value) is tuple and len(value) == {len(names)}:",
+        *([f"        {''.join(f'{name}, ' for name in names)}= value"] if names else []),
+        f"        if {' and '.join(conditions) or 'True'}:",
+        f"            return {made if make is None else f'make({made})'}",
+        "    return slow(value)",
+    ]
+    exec("\n".join(lines), known)
+    compiled: Converter = known["convert"]
+    return compiled

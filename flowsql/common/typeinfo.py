@@ -20,12 +20,14 @@ from flowsql.common.time import Instant
 from flowsql.common.type_conversion import (
     Converter,
     eight_byte_float,
+    fields_of,
     four_byte_float,
     instance_of,
     integer,
     list_of,
     refused,
 )
+from flowsql_core.row import RowKind
 
 
 class TypeInformation:
@@ -34,6 +36,9 @@ class TypeInformation:
     def converter(self) -> Converter | None:
         """What every value passes where it leaves an operator; None where values go on as they are."""
         return None
+
+    #: An expression over ``{v}``, true for values that need no conversion; None where all are converted.
+    unchanged: str | None = None
 
     def nullable_converter(self) -> Converter | None:
         """The converter of a field: None is a value there."""
@@ -68,6 +73,18 @@ class BasicType(enum.Enum):
 
 #: Bits of the integer types.
 _INTEGER_BITS: Final = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
+#: Expressions that are true for values which pass as they are.
+_UNCHANGED: Final = {
+    BasicType.STRING: "type({v}) is str",
+    BasicType.CHAR: "type({v}) is str",
+    BasicType.BOOLEAN: "type({v}) is bool",
+    BasicType.DOUBLE: "type({v}) is float",
+    BasicType.BIG_INT: "type({v}) is int",
+    **{
+        kind: f"(type({{v}}) is int and {-(1 << bits - 1)} <= {{v}} < {1 << bits - 1})"
+        for kind, bits in _INTEGER_BITS.items()
+    },
+}
 #: Python types that pass as they are.
 _CLASSES: Final[dict[BasicType, type]] = {
     BasicType.STRING: str,
@@ -82,6 +99,11 @@ class BasicTypeInfo(TypeInformation):
 
     def __init__(self, basic_type: BasicType) -> None:
         self._basic_type = basic_type
+
+    @property
+    def unchanged(self) -> str | None:  # type: ignore[override]
+        """What passes as it is."""
+        return _UNCHANGED.get(self._basic_type)
 
     @property
     def basic_type(self) -> BasicType:
@@ -342,18 +364,17 @@ class RowTypeInfo(TypeInformation):
                 kind = value.get_row_kind()
                 values = value.get_fields_by_names(names) if value.has_names(names) else list(value)
             else:
-                kind = None
+                kind = RowKind.INSERT
                 values = self._values_of(value, names)
             if len(values) != len(names):
                 raise ValueError(f"{value!r} has {len(values)} fields, {self!r} has {len(names)}")
             if not plain:
                 values = [v if field is None else field(v) for v, field in zip(values, fields, strict=True)]
-            row = Row.of_names(names, values)
-            if kind is not None:
-                row.set_row_kind(kind)
-            return row
+            return Row.of_names(names, values, kind)
 
-        return convert
+        checks = [field.unchanged for field in self._field_types]
+        converters = [field.converter() for field in self._field_types]
+        return fields_of(checks, converters, convert, lambda values: Row.of_names(names, values))
 
     def _values_of(self, value: Any, names: tuple[str, ...]) -> list[Any]:
         if isinstance(value, tuple | list):
@@ -392,18 +413,16 @@ class TupleTypeInfo(TypeInformation):
         """A tuple of a tuple, a list or a Row."""
         fields = [field.nullable_converter() for field in self._field_types]
         width = len(fields)
-        plain = not any(fields)
 
         def convert(value: Any) -> tuple[Any, ...]:
             if not isinstance(value, tuple | list | Row):
                 raise refused(value, self)
             if len(value) != width:
                 raise ValueError(f"{value!r} has {len(value)} fields, {self!r} has {width}")
-            if plain:
-                return tuple(value)
             return tuple([v if field is None else field(v) for v, field in zip(value, fields, strict=True)])
 
-        return convert
+        converters = [field.converter() for field in self._field_types]
+        return fields_of([field.unchanged for field in self._field_types], converters, convert)
 
     def __repr__(self) -> str:
         return f"TupleTypeInfo({', '.join(map(repr, self._field_types))})"

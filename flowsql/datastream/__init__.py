@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flowsql.lazy import lazy_names
+from flowsql.datastream.absent import names_of
 
 if TYPE_CHECKING:
+    from flowsql.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode
     from flowsql.datastream.connected_streams import BroadcastStream as BroadcastStream
     from flowsql.datastream.connected_streams import ConnectedStreams as ConnectedStreams
     from flowsql.datastream.data_stream import DataStream as DataStream
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AggregateFunction": "flowsql_core.stream.functions",
     "AllWindowedStream": "flowsql.datastream.windowed_stream",
+    "CheckpointingMode": "flowsql.datastream.checkpointing_mode",
     "BroadcastStream": "flowsql.datastream.connected_streams",
     "CoFlatMapFunction": "flowsql_core.stream.functions",
     "CoMapFunction": "flowsql_core.stream.functions",
@@ -89,4 +91,4 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = names_of(__name__, _HOMES)

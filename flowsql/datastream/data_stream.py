@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from flowsql.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from flowsql.datastream import operators
+from flowsql.datastream.absent import WithoutJava
 from flowsql.datastream.connected_streams import BroadcastStream, ConnectedStreams
 from flowsql.datastream.custom_partition import custom_assigner
 from flowsql.datastream.data_stream_sink import DataStreamSink
@@ -62,7 +63,7 @@ def check_function(function: Any, kind: type[Function], plain_allowed: bool = Tr
     raise TypeError(f"The input must be a {name}{' or a callable function' if plain_allowed else ''}")
 
 
-class DataStream:
+class DataStream(WithoutJava):
     """Values of one type on their way. Made by an environment, or by the methods of another stream."""
 
     def __init__(self, environment: StreamExecutionEnvironment, number: int) -> None:

@@ -12,6 +12,7 @@ from flowsql.common.execution_config import ExecutionConfig
 from flowsql.common.typeinfo import TypeInformation, Types
 from flowsql.configuration import file_configuration, set_option
 from flowsql.datastream import operators
+from flowsql.datastream.absent import WithoutJava
 from flowsql.datastream.data_stream import DataStream
 from flowsql.datastream.execution_mode import RuntimeExecutionMode
 from flowsql.datastream.transformations import OperatorTransformation, Recorder, Wishes
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 DEFAULT_JOB_NAME = "Flink Streaming Job"
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(WithoutJava):
     """Streams begin here; ``execute`` runs what was recorded since the last time.
 
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -158,6 +159,10 @@ class StreamExecutionEnvironment:
     def set_state_backend(self, state_backend: object) -> NoReturn:
         """Refused: state is in memory."""
         raise NotSupportedYetError("state backends")
+
+    def create_input(self, input_format: object, type_info: object = None) -> NoReturn:
+        """Refused: input formats are Java."""
+        raise NotSupportedYetError("create_input", hint="use from_collection, or a table: to_data_stream")
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> NoReturn:
         """Refused: functions run in this process and open files themselves."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +19,10 @@ from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, P
 from flowsql_core.graph.job import JobGraph, ShipStrategy
 
 Env = StreamExecutionEnvironment
+_FOUND = sorted(
+    Path(os.environ.get("FLINK_PYTHON", "/nowhere/bin/python")).parent.parent.glob("lib/python*/site-packages")
+)
+PYFLINK = (_FOUND[0] if _FOUND else Path("/nowhere")) / "pyflink"
 
 
 def same(value: Any) -> Any:
@@ -223,6 +230,39 @@ def test_what_would_have_no_effect_is_refused(env: Env, call: Any, error: type[E
     with pytest.raises(error) as refused:
         call(env)
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_what_is_missing_says_so() -> None:
+    with pytest.raises(NotSupportedYetError, match=r"AsyncFunction \(async I/O on DataStreams\)"):
+        from flowsql.datastream import AsyncFunction  # type: ignore[attr-defined]  # noqa: F401
+    with pytest.raises(ImportError):
+        from flowsql.datastream import Nonsense  # type: ignore[attr-defined]  # noqa: F401
+    env = StreamExecutionEnvironment.get_execution_environment()
+    for owner in (env, env.from_collection([1])):
+        with pytest.raises(AttributeError, match="no JVM"):
+            owner._j_data_stream  # noqa: B018
+        with pytest.raises(AttributeError, match="no attribute 'nosuch'"):
+            owner.nosuch  # noqa: B018
+
+
+@pytest.mark.skipif(not PYFLINK.is_dir(), reason="needs a PyFlink: FLINK_PYTHON")
+@pytest.mark.parametrize("package", ["common", "datastream"])
+def test_every_name_of_pyflink_is_here_or_refused_by_name(package: str) -> None:
+    tree = ast.parse((PYFLINK / package / "__init__.py").read_text())
+    (listed,) = (
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    )
+    module = importlib.import_module(f"flowsql.{package}")
+    missing = []
+    for name in ast.literal_eval(listed):
+        try:
+            getattr(module, name)
+        except NotSupportedYetError:
+            continue
+        except AttributeError:
+            missing.append(name)
+    # Types of Java's side, and what Flink itself calls legacy.
+    assert set(missing) <= {"TypeSerializer", "InputDependencyConstraint", "AssignerWithPeriodicWatermarksWrapper"}
 
 
 def test_python_files_join_the_path(env: Env, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
