@@ -56,6 +56,10 @@ class StreamSource(TableSource):
         """What was declared for the stream's rows."""
         return self._mode
 
+    def supports_projection(self) -> bool:
+        """Columns that nobody reads are not made."""
+        return True
+
     def metadata_columns(self) -> Mapping[str, LogicalType]:
         """The records' timestamps."""
         return {ROWTIME: TimestampLtzType(precision=3)}

@@ -129,7 +129,8 @@ class _Copy:
             case ScanSpec(table=table) if _is_stream(table):
                 return self._scan(node, node.spec, parallelism)
             case SinkSpec(table=table) if _is_stream(table):
-                return self._mapped(node, rows_of(self._part.schema), parallelism, wishes)
+                named = replace(node, name=f"TableToDataStream(fields=[{_names(self._part.schema)}])")
+                return self._mapped(named, rows_of(self._part.schema), parallelism, wishes)
             case WatermarkAssignerSpec() if self._reads_marked(node):
                 self._marked.add(node.id)
                 return self._mapped(node, _with_row_time(node.spec), parallelism)
@@ -147,7 +148,7 @@ class _Copy:
     ) -> int:
         return self._builder.operator(
             spec,
-            node.name.partition("(")[0] if wishes is None else node.name,
+            node.name.partition("(")[0],
             self._builder.own_uid(node.uid),
             parallelism,
             node.number_of_inputs if inputs is None else inputs,
@@ -165,7 +166,8 @@ class _Copy:
         source = self._sources[_stream_of(spec.table)]
         if spec.table.option(SOURCE_WATERMARK.key) == "true":
             self._marked.add(node.id)
-        number = self._mapped(node, columns_of_values(spec, source), parallelism)
+        named = replace(node, name=f"DataStreamToTable(fields=[{_names(spec.output)}])")
+        number = self._mapped(named, columns_of_values(spec, source), parallelism)
         origins = self._builder.add(source.number)
         self._builder.connect(self._builder.merge(origins, parallelism), number, 0)
         return number
@@ -177,6 +179,10 @@ class _Copy:
             edge.source for vertex in graph.vertices if vertex.head.id == node.id for edge in graph.inputs_of(vertex.id)
         }
         return bool(before) and before <= self._marked
+
+
+def _names(schema: Schema) -> str:
+    return ", ".join(column.name for column in schema)
 
 
 def columns_of_values(spec: ScanSpec, source: SourceStream) -> BatchMap:
