@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import traceback
-from pathlib import Path
 from typing import Any, Final
 
-import flowsql_core
-import flowsql_runtime
 from flowsql_core.errors import ExecutionError, FlowSqlError, shortened
 
 MAX_VALUE: Final = 200
 MAX_FRAMES: Final = 5
-_OURS: Final = tuple(str(Path(package.__path__[0])) for package in (flowsql_core, flowsql_runtime))
+#: Packages whose frames a user does not want to see; the roof wraps functions, too.
+_OURS: Final = ("flowsql", "flowsql_core", "flowsql_runtime")
 _NOTHING: Final = object()
 
 
@@ -31,15 +31,17 @@ def user_failure(
     if isinstance(error, FlowSqlError):
         return error
     made = ExecutionError("user-function", f"{type(error).__name__}: {error}")
-    lines = [f"in {function_name(function, method)}"]
+    ours = tuple(place + os.sep for name in _OURS if name in sys.modules for place in sys.modules[name].__path__)
     frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_OURS) and not frame.filename.startswith("<frozen")
+        (frame.f_code.co_qualname, line, traceback.FrameSummary(frame.f_code.co_filename, line, frame.f_code.co_name))
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith((*ours, "<frozen"))
     ]
-    for frame in frames[-MAX_FRAMES:]:
+    # The first frame is what the engine called; a function written in C has none.
+    lines = [f"in {frames[0][0] if frames else function_name(function, method)}"]
+    for _, line, frame in frames[-MAX_FRAMES:]:
         code = f": {frame.line}" if frame.line else ""
-        lines.append(f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}{code}')
+        lines.append(f'  File "{frame.filename}", line {line}, in {frame.name}{code}')
     if element is not _NOTHING:
         lines.append(f"element: {_shown(element)}")
     if key is not _NOTHING:
