@@ -51,8 +51,9 @@ class Step:
 def placed(node: N, span: Span) -> N:
     """The tree with every node at a place."""
     from flowsql_planner.bind.respan import respan
+    from flowsql_planner.deep import with_room
 
-    return respan(node, span)
+    return with_room(lambda: respan(node, span))
 
 
 def moved(node: N, by: int) -> N:
@@ -79,6 +80,12 @@ def rewritten(
 
     What nothing changes stays the same object.
     """
+    from flowsql_planner.deep import with_room
+
+    return with_room(lambda: _rewritten(node, change, skip))
+
+
+def _rewritten(node: ast.Node, change: Callable[[ast.Node], ast.Node], skip: Callable[[ast.Node], bool]) -> ast.Node:
     if skip(node):
         return node
     fields = {name: getattr(node, name) for name in type(node).layout.fields}
@@ -90,7 +97,7 @@ def rewritten(
 
 def _rewritten_value(value: object, change: Callable[[ast.Node], ast.Node], skip: Callable[[ast.Node], bool]) -> object:
     if isinstance(value, ast.Node):
-        return rewritten(value, change, skip)
+        return _rewritten(value, change, skip)
     if isinstance(value, tuple):
         made = tuple(_rewritten_value(item, change, skip) for item in value)
         return made if any(a is not b for a, b in zip(made, value, strict=True)) else value

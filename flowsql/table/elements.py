@@ -54,25 +54,31 @@ def elements_to_columns(rows: Sequence[Any], schema: Any, verify: bool, zone: st
     """
     from flowsql_core.types.arrow import to_arrow
 
-    fields, cells = _shaped(rows, schema)
-    columns = []
-    for index, field in enumerate(fields):
-        values = [row[index] for row in cells]
-        columns.append(_array(values, field, to_arrow(field.type), verify, zone))
-    made = tuple(t.Column(field.name, field.type) for field in fields)
-    return made, _inline([columns], len(cells))
+    fields, columns = _shaped(rows, schema)
+    arrays = [
+        _array(values, field, to_arrow(field.type), verify, zone) for field, values in zip(fields, columns, strict=True)
+    ]
+    return tuple(fields), _inline([arrays], len(rows))
 
 
 def _shaped(rows: Sequence[Any], schema: Any) -> tuple[Sequence[t.Column], list[Sequence[Any]]]:
-    """Columns, and the values of each row in their order."""
+    """Columns with their values."""
     if schema is None or (isinstance(schema, list | tuple) and all(isinstance(name, str) for name in schema)):
         return _inferred(rows, None if schema is None else list(schema))
     type_ = logical_type(schema)
     if not isinstance(type_, t.RowType):
-        return (t.Column("value", type_),), [(value,) for value in rows]
+        return (t.Column("value", type_),), [rows]
     columns = tuple(t.Column(field.name, field.type) for field in type_.fields)
-    names = [column.name for column in columns]
-    return columns, [_cells(row, names, position) for position, row in enumerate(rows)]
+    return columns, _turned(rows, [column.name for column in columns])
+
+
+def _turned(rows: Sequence[Any], names: Sequence[str]) -> list[Sequence[Any]]:
+    """The values of each column."""
+    if not rows:
+        return [() for _ in names]
+    plain = set(map(type, rows)) <= {tuple, list} and set(map(len, rows)) == {len(names)}
+    cells = rows if plain else [_cells(row, names, position) for position, row in enumerate(rows)]
+    return [[row[index] for row in cells] for index in range(len(names))]
 
 
 def _inferred(rows: Sequence[Any], names: list[str] | None) -> tuple[Sequence[t.Column], list[Sequence[Any]]]:
@@ -82,10 +88,10 @@ def _inferred(rows: Sequence[Any], names: list[str] | None) -> tuple[Sequence[t.
     width = len(own) if own is not None else len(_sequence(rows[0], 0))
     found = own if own is not None else list(names or ())
     found += [f"_{i}" for i in range(len(found) + 1, width + 1)]
-    cells = [_cells(row, found, position) for position, row in enumerate(rows)]
     columns = []
-    for index, name in enumerate(found):
-        merged = _merged([row[index] for row in cells], name)
+    turned = _turned(rows, found)
+    for name, values in zip(found, turned, strict=True):
+        merged = _merged(values, name)
         if _has_null(merged):
             raise BindError(
                 "no-type",
@@ -93,7 +99,7 @@ def _inferred(rows: Sequence[Any], names: list[str] | None) -> tuple[Sequence[t.
                 hint="give a DataTypes.ROW for schema",
             )
         columns.append(t.Column(name, merged))
-    return columns, cells
+    return columns, turned
 
 
 def _field_names(row: Any) -> list[str] | None:
@@ -145,7 +151,12 @@ def _cells(row: Any, names: Sequence[str], position: int) -> Sequence[Any]:
 def _merged(values: Iterable[Any], where: str) -> t.LogicalType:
     """The one type of some values; NULL has any."""
     made: t.LogicalType = t.NULL
-    for type_ in dict.fromkeys(map(_infer, values)):
+    given = list(values)
+    kinds = dict.fromkeys(map(type, given))
+    # Of plain values the class alone decides: thousands of rows have a handful.
+    plain = all(kind in _INFERRED or kind is type(None) for kind in kinds)
+    found = [_INFERRED.get(kind, t.NULL) for kind in kinds] if plain else dict.fromkeys(map(_infer, given))
+    for type_ in found:
         made = _merge(made, type_, where)
     return made
 
@@ -206,14 +217,14 @@ def _has_null(type_: t.LogicalType) -> bool:
 # Values
 
 
-def _array(values: list[Any], field: t.Column, target: Any, verify: bool, zone: str) -> Any:
+def _array(values: Sequence[Any], field: t.Column, target: Any, verify: bool, zone: str) -> Any:
     import pyarrow as pa
 
     convert = _converter(field.type, zone)
     position = 0
     try:
-        if verify:
-            check = _checker(field.type)
+        check = _checker(field.type) if verify and _needs_a_look(values, field.type) else None
+        if check is not None:
             for position, value in enumerate(values):  # noqa: B007 - named in the message
                 check(value)
         position = -1
@@ -276,6 +287,16 @@ _ACCEPTED: tuple[tuple[type, tuple[type, ...]], ...] = (
     (t.TimeType, (datetime.time,)),
     (t.DayTimeIntervalType, (datetime.timedelta,)),
 )
+
+
+def _needs_a_look(values: Sequence[Any], type_: t.LogicalType) -> bool:
+    """Whether values have to be looked at one by one: their classes alone do not say that they fit."""
+    kinds = set(map(type, values))
+    if type(None) in kinds and not type_.nullable:
+        return True
+    accepted = next((types for kind, types in _ACCEPTED if isinstance(type_, kind)), None)
+    simple = isinstance(type_, t.BigIntType) or type_ in (t.STRING, t.BYTES) or type_.same(t.DOUBLE)
+    return not (simple and accepted is not None and kinds <= {type(None), *accepted})
 
 
 def _checker(type_: t.LogicalType) -> Callable[[Any], None]:

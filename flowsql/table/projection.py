@@ -66,12 +66,20 @@ class Projection:
         return ast.BinaryOp(ast.BinaryOperator.CONCAT, node.left, right)
 
     def _is_text(self, node: ast.Expression) -> bool:
+        """Whether an expression is text; those below it have been looked at before. Most tell by themselves."""
+        match node:
+            case ast.BinaryOp(operator):
+                return operator is ast.BinaryOperator.CONCAT
+            case ast.UnaryOp() | ast.NumberLiteral() | ast.IntervalLiteral() | ast.IntervalExpression():
+                return False
+            case ast.StringLiteral():
+                return True
+            case ast.Cast(_, ast.BasicType(name)):
+                return name in ("STRING", "VARCHAR", "CHAR")
         return isinstance(self.type_of(node), t.CharacterType)
 
     def type_of(self, node: ast.Expression) -> t.LogicalType | None:
         """The type of an expression over the input; None where it cannot be told (binding says why)."""
-        if isinstance(node, ast.NumberLiteral):
-            return t.INT
         if isinstance(node, ast.ColumnRef) and len(node.path.parts) == 1:
             found = next((item for item in self._schema if item.name == node.path.last.text), None)
             return None if found is None else found.type
