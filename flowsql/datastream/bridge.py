@@ -20,7 +20,8 @@ from flowsql.datastream.columns import column_maker, column_values, epoch_ms, ob
 from flowsql.datastream.transformations import Wishes
 from flowsql_connectors.datastream import IDENTIFIER, SOURCE_WATERMARK, STREAM
 from flowsql_core.batch import ChangelogBatch, RowTimes
-from flowsql_core.errors import ExecutionError, InternalError
+from flowsql_core.config import RUNTIME_MODE, RuntimeMode
+from flowsql_core.errors import ExecutionError, InternalError, NotSupportedYetError
 from flowsql_core.graph.job import FORWARD, JobGraph, OperatorNode
 from flowsql_core.graph.specs import (
     CalcSpec,
@@ -72,7 +73,17 @@ class TablePart:
         return tuple(source.number for key, source in self.sources if key in wanted)
 
     def embed(self, builder: PlanBuilder, wishes: Wishes) -> int:
-        """Copy all operators into a job; the number of the last one, whose rows are the stream's."""
+        """Copy all operators into a job; the number of the last one, whose rows are the stream's.
+
+        Raises:
+            NotSupportedYetError: the table was planned for another runtime mode than the streams.
+        """
+        mode = dict(self.graph.configuration).get(RUNTIME_MODE.key, "").strip().lower()
+        if (mode == RuntimeMode.BATCH.value) is not builder.settings.batch:
+            raise NotSupportedYetError(
+                "tables and streams of different runtime modes in one job",
+                hint="set_runtime_mode(STREAMING or BATCH) of the stream environment, before its tables",
+            )
         copied = _Copy(self, builder)
         last = copied.run(wishes)
         builder.plan.resources.update(self.graph.resources)

@@ -11,7 +11,7 @@ import pytest
 
 from flowsql.common import Configuration, Duration, Instant, Row, RowKind, Types, WatermarkStrategy
 from flowsql.common.watermark_strategy import TimestampAssigner
-from flowsql.datastream import DataStream, ProcessFunction, StreamExecutionEnvironment
+from flowsql.datastream import DataStream, ProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment
 from flowsql.table import DataTypes, Schema, StreamTableEnvironment, Table
 from flowsql.table.expressions import col
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
@@ -319,3 +319,18 @@ def test_two_row_times_are_refused(env: StreamExecutionEnvironment, tables: Stre
     table = tables.from_data_stream(timed(env), schema)
     with pytest.raises(BindError, match="more than one rowtime attribute column"):
         tables.to_data_stream(table.select(col("rowtime"), col("rowtime").alias("again")))
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.BATCH, RuntimeExecutionMode.AUTOMATIC])
+def test_runtime_modes_do_not_mix(
+    env: StreamExecutionEnvironment, tables: StreamTableEnvironment, mode: RuntimeExecutionMode
+) -> None:
+    rows = tables.to_data_stream(tables.from_data_stream(env.from_collection(ROWS, PAIR)))
+    env.set_runtime_mode(mode)
+    rows.print()
+    with pytest.raises(NotSupportedYetError, match="different runtime modes"):
+        env.execute()
+    if mode is RuntimeExecutionMode.BATCH:
+        env.recorder.sinks.clear()
+        table = tables.from_data_stream(env.from_collection(ROWS, PAIR)).where(col("n") > 1)
+        assert sorted(map(tuple, collected(tables.to_data_stream(table)))) == [("a", 3), ("b", 2)]
