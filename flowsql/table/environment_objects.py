@@ -292,6 +292,15 @@ class CatalogObjects:
 
         self.catalogs.functions.create_system(name, catalog_function(function), False, None)
 
+    def create_function(self, path: str, function: Any, ignore_if_exists: bool | None = None) -> None:
+        """Keep a Python function in a catalog: by the path of its module, so a lambda has to be a temporary one."""
+        from flowsql.table.paths import split_path
+        from flowsql.table.udf import stored_function
+
+        functions = self.catalogs.functions
+        where = functions.qualify(split_path(path))
+        functions.create(where, stored_function(function), False, bool(ignore_if_exists), None)
+
     def drop_function(self, path: str) -> bool:
         """Drop a function of its catalog; whether there was one."""
         from flowsql.table.paths import split_path

@@ -152,14 +152,15 @@ def stored_function(function: Any) -> CatalogFunction:
     """
     declared = function if isinstance(function, ScalarUdf) else make_udf(function)
     own = declared.function
-    cls = own if callable(own) and hasattr(own, "__qualname__") else type(own)
-    module, path = str(cls.__module__), str(cls.__qualname__)
+    # An object without values of its own is what its class makes anew.
+    named = type(own) if isinstance(own, ScalarFunction) and not vars(own) else own
+    module, path = getattr(named, "__module__", "__main__"), getattr(named, "__qualname__", "")
     found: Any = None
     if module != "__main__":
         found = importlib.import_module(module)
         for part in path.split("."):
             found = getattr(found, part, None)
-    if found not in (function, own, cls):
+    if not any(found is one for one in (function, named)):
         raise BindError(
             "function-path",
             f"The Python function '{declared.name}' has no path under which a catalog could keep it.",

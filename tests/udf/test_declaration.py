@@ -233,3 +233,35 @@ def test_functions_are_found_as_in_flink() -> None:
     assert answers(made, "SELECT UPPER('a') FROM (VALUES (1)) AS t(a)") == [("A",)]
     with pytest.raises(BindError, match="No match found"):
         made.sql_query("SELECT default_database.`lower`('A')").execute()
+
+
+class OfModule(ScalarFunction):
+    def eval(self, x: int) -> int:
+        return -x
+
+
+@udf(result_type="STRING")
+def decorated(x: Any) -> Any:
+    return f"<{x}>"
+
+
+def test_permanent_functions_are_kept_by_their_path() -> None:
+    made = TableEnvironment.create()
+    made.create_function("plus", add)
+    made.create_function("negate", OfModule())
+    made.create_function("brackets", decorated)
+    with pytest.raises(BindError, match="already exists"):
+        made.create_function("plus", add)
+    made.create_function("plus", add, ignore_if_exists=True)
+    kept = made.catalogs.catalog("default_catalog").functions("default_database")
+    assert {name: function.class_name for name, function in kept.items()} == {
+        "plus": f"{__name__}.add",
+        "negate": f"{__name__}.OfModule",
+        "brackets": f"{__name__}.decorated",
+    }
+    assert answers(made, "SELECT plus(a, 1), negate(a), brackets(a) FROM (VALUES (1)) AS t(a)") == [(2, -1, "<1>")]
+    for temporary in (udf(lambda x: x, result_type="INT"), Adder(5), PlusFive()):
+        with pytest.raises(BindError, match="has no path under which a catalog could keep it"):
+            made.create_function("f", temporary)
+    assert made.drop_function("plus")
+    assert not made.drop_function("plus")
