@@ -2,8 +2,7 @@
 
 Rows are decoded strictly, a range at a time. Only where that fails are the range's rows halved until the bad ones
 stand alone; they are counted (``numRecordsInErrors``) and, with ``dead-letter``, written to a folder as JSON lines that
-a json table reads: ``row_bytes`` BYTES, ``error`` STRING, ``file_path`` STRING, ``file_position`` BIGINT,
-``table_name`` STRING.
+a json table reads: ``LETTER_COLUMNS``. The planner finds the folder of a table that is named instead.
 """
 
 from __future__ import annotations
@@ -17,17 +16,26 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
-from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH, ON_ERROR
+from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, ON_ERROR
 from flowsql_connectors.formats.format import Columns, Decoder, FileView, Range
 from flowsql_connectors.formats.rows_in_bytes import read_rows
 from flowsql_connectors.options import OptionValues
 from flowsql_core.errors import BindError, ConnectorError, ExecutionError, NotSupportedYetError
 from flowsql_core.record import record
+from flowsql_core.types.logical import BIGINT, BYTES, STRING, Column
 
 #: The metric that counts skipped rows; Flink's name.
 SKIPPED_METRIC: Final = "numRecordsInErrors"
 #: Formats whose rows can be told apart although one of them is bad.
 _TEXT_FORMATS: Final = ("csv", "json")
+#: What a letter holds, as a json table declares it.
+LETTER_COLUMNS: Final = (
+    Column("row_bytes", BYTES),
+    Column("error", STRING),
+    Column("file_path", STRING),
+    Column("file_position", BIGINT),
+    Column("table_name", STRING),
+)
 #: A name of no codec: the bytes are read as they are, from the first to the last.
 _PLAIN: Final = "plain"
 
@@ -49,8 +57,9 @@ def bad_row_policy(table: str, values: OptionValues, format_name: str, header: b
         NotSupportedYetError: a format without rows that could be bad one by one.
     """
     action, folder = values.get(ON_ERROR), values.get(DEAD_LETTER_PATH)
-    if action != "dead-letter" and folder is not None:
-        raise BindError("bad-row-options", f"'{DEAD_LETTER_PATH.key}' needs '{ON_ERROR.key}' = 'dead-letter'.")
+    for given in (DEAD_LETTER_PATH, DEAD_LETTER_TABLE):
+        if action != "dead-letter" and values.get(given) is not None:
+            raise BindError("bad-row-options", f"'{given.key}' needs '{ON_ERROR.key}' = 'dead-letter'.")
     if action == "fail":
         return None
     if format_name not in _TEXT_FORMATS:
@@ -59,7 +68,7 @@ def bad_row_policy(table: str, values: OptionValues, format_name: str, header: b
         raise BindError(
             "bad-row-options",
             f"One or more required options are missing.\nMissing required options are: {DEAD_LETTER_PATH.key}",
-            hint=f"'{ON_ERROR.key}' = 'dead-letter' writes bad rows to that folder",
+            hint=f"'{ON_ERROR.key}' = 'dead-letter' writes bad rows to that folder, or names '{DEAD_LETTER_TABLE.key}'",
         )
     return BadRowPolicy(table, None if folder is None else folder.removeprefix("file://"), header)
 

@@ -11,7 +11,7 @@ import pytest
 
 from flowsql.table.environment import TableEnvironment
 from flowsql_connectors.bad_rows import SKIPPED_METRIC, BadRowPolicy, TolerantDecoder
-from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH
+from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE
 from flowsql_connectors.formats.csv import CsvFormatFactory
 from flowsql_connectors.formats.format import DecodeContext, FileView, Range
 from flowsql_core.config import Configuration
@@ -116,3 +116,58 @@ def test_skipped_rows_are_counted_and_ranges_meet_without_gap(tmp_path: Path) ->
     assert found == [i for i in range(1000) if i % 7 != 3]
     assert {name for name, _ in counted} == {SKIPPED_METRIC}
     assert sum(number for _, number in counted) == len([i for i in range(1000) if i % 7 == 3])
+
+
+LETTERS = "row_bytes BYTES, error STRING, file_path STRING, file_position BIGINT, table_name STRING"
+
+
+def letters_session(
+    folder: Path, name: str, columns: str = LETTERS, more: str = "'format' = 'json'"
+) -> TableEnvironment:
+    """A table with bad rows that names its dead-letter table, and that table."""
+    (folder / "in").mkdir()
+    (folder / "in" / "a.csv").write_bytes(b"1,a\nx,b\n3,c\n")
+    environment = TableEnvironment.create()
+    environment.execute_sql(
+        f"CREATE TABLE letters ({columns}) WITH ('connector' = 'filesystem', 'path' = '{folder / 'dead'}', {more})"
+    )
+    environment.execute_sql(
+        f"CREATE TABLE t (k INT, s STRING) WITH ('connector' = 'filesystem', 'path' = '{folder / 'in'}', "
+        f"'format' = 'csv', 'on-error' = 'dead-letter', '{DEAD_LETTER_TABLE.key}' = '{name}')"
+    )
+    return environment
+
+
+@pytest.mark.parametrize("name", ["letters", "default_database.letters", "default_catalog.default_database.`letters`"])
+def test_a_table_takes_the_letters(tmp_path: Path, name: str) -> None:
+    environment = letters_session(tmp_path, name)
+    with environment.execute_sql("SELECT k FROM t").collect() as found:
+        assert sorted(row[0] for row in found) == [1, 3]
+    with environment.execute_sql(
+        "SELECT DECODE(row_bytes, 'utf-8'), file_position, table_name FROM letters"
+    ).collect() as found:
+        assert [tuple(row) for row in found] == [("x,b\n", 4, "default_catalog.default_database.t")]
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "more", "message"),
+    [
+        ("nowhere", LETTERS, "'format' = 'json'", "Object 'nowhere'"),
+        ("1 + 1", LETTERS, "'format' = 'json'", "no name of a table"),
+        ("letters", "row_bytes BYTES, other INT", "'format' = 'json'", "Column 'other' INT"),
+        ("letters", "row_bytes STRING", "'format' = 'json'", "Column 'row_bytes' STRING"),
+        ("letters", LETTERS, "'format' = 'csv'", "not supported yet"),
+    ],
+)
+def test_tables_that_take_no_letters_are_refused(
+    tmp_path: Path, name: str, columns: str, more: str, message: str
+) -> None:
+    environment = letters_session(tmp_path, name, columns, more)
+    with pytest.raises(FlowSqlError, match=message):
+        environment.execute_sql("SELECT k FROM t").print()
+
+
+def test_a_path_and_a_table_are_not_both_given(tmp_path: Path) -> None:
+    environment = letters_session(tmp_path, "letters")
+    with pytest.raises(FlowSqlError, match="not both"):
+        environment.execute_sql(f"SELECT k FROM t /*+ OPTIONS('{DEAD_LETTER_PATH.key}' = '/x') */").print()

@@ -45,6 +45,9 @@ ON_ERROR = ConnectorOption(
 DEAD_LETTER_PATH: ConnectorOption[str | None] = ConnectorOption(
     "on-error.dead-letter.path", optional(str), None, "FlowSQL: folder of the rows that could not be read."
 )
+DEAD_LETTER_TABLE: ConnectorOption[str | None] = ConnectorOption(
+    "on-error.dead-letter.table", optional(str), None, "FlowSQL: json table of the rows that could not be read."
+)
 
 ROLLING_SIZE = ConnectorOption(
     "sink.rolling-policy.file-size", parse_memory_bytes, 128 * 1024 * 1024, "Size at which a part file is closed."
@@ -106,6 +109,7 @@ FILESYSTEM_OPTIONS: Final = OptionSet(
         REPORT_STATISTICS,
         ON_ERROR,
         DEAD_LETTER_PATH,
+        DEAD_LETTER_TABLE,
         SCAN_PARALLELISM,
         SINK_PARALLELISM,
         ROLLING_SIZE,

@@ -72,24 +72,44 @@ def cast_array(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bo
 
 def _parsed(array: pa.Array, dst: t.LogicalType, safe: bool, context: EvalContext) -> pa.Array:
     made, wrong = parse_text_column(array, dst, context)
+    if isinstance(dst, t.DecimalType) and made.null_count > array.null_count:
+        # A number that does not fit fails a cast, as text that is none does.
+        wrong = _nulls(made) & ~_nulls(array)
     if not safe and wrong.any():
         word = array[int(np.argmax(wrong))].as_py()
         raise ExecutionError("bad-cast", _complaint(word, dst))
     return made
 
 
+def _nulls(array: pa.Array) -> Bools:
+    valid = validity(array)
+    return np.zeros(len(array), dtype=np.bool_) if valid is None else ~valid
+
+
 def _complaint(word: str, dst: t.LogicalType) -> str:
+    # Loaded after a failure only.
+    from flowsql_core.eval.text_complaint import decimal_complaint, float_complaint, timestamp_complaint
+
     match dst:
         case t.IntegerType():
+            if not word.strip(" "):
+                return f"For input string: '{word}'. Input is empty."
             if word.strip(" ").lstrip("+-").replace(".", "", 1).isdigit():
                 return f"For input string: '{word}'. Overflow."
             return f"For input string: '{word}'. Invalid character found."
         case t.BooleanType():
             return f"Cannot parse '{word}' as BOOLEAN."
-        case t.DateType():
-            return f"For input string: '{word}'."
-        case t.DateTimeType():
-            return f"Text '{word}' could not be parsed as {dst.as_nullable()}"
+        case t.TimeType():
+            return (
+                f"Invalid time format: '{word}'. Expected format: HH:mm:ss[.fff] where HH is 00-23, mm is 00-59, "
+                "ss is 00-59"
+            )
+        case t.TimestampType() | t.TimestampLtzType():
+            return f"Text '{word}' could not be parsed{timestamp_complaint(word)}"
+        case t.ApproximateType():
+            return float_complaint(word)
+        case t.DecimalType():
+            return decimal_complaint(word, dst)
     return f"For input string: '{word}'."
 
 

@@ -127,7 +127,8 @@ def _floats(text: pa.Array, target: pa.DataType) -> pa.Array:
     return pc.cast(pc.if_else(pc.or_(number, named), bare, None), target)
 
 
-_PLAIN_TEXT = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?()")
+_SHORT_TEXT = re.compile(r"[ \n\t]*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?[ \n\t]*")
+_PLAIN_TEXT = re.compile(r"[ \n\t]*([+-]?)(\d*)(?:\.(\d*))?()")
 _DECIMAL_TEXT = re.compile(r"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?\s*")
 
 
@@ -152,7 +153,7 @@ def _decimals(text: pa.Array, type_: t.DecimalType) -> tuple[pa.Array, Bools]:
         values = values.astype(object)
         # Exponents, blanks and long numbers: rare, one by one over the distinct texts.
         encoded = pc.dictionary_encode(pc.take(text, pa.array(odd)))
-        known = [_one_decimal(word, scale) for word in encoded.dictionary.to_pylist()]
+        known = [_one_decimal(word, type_) for word in encoded.dictionary.to_pylist()]
         for row, index in zip(odd, values_and_validity(encoded.indices)[0], strict=True):
             number = known[index]
             wrong[row] = number is None
@@ -161,12 +162,22 @@ def _decimals(text: pa.Array, type_: t.DecimalType) -> tuple[pa.Array, Bools]:
     return decimal_column(values, valid, target, len(text)), wrong
 
 
-def _one_decimal(word: str, scale: int) -> int | None:
-    """The unscaled number of one text. One wrong character at the very end is overlooked, as Flink's parser does."""
-    found = _DECIMAL_TEXT.fullmatch(word)
+def _one_decimal(word: str, type_: t.DecimalType) -> int | None:
+    """The unscaled number of one text.
+
+    Up to 18 bytes for a type of up to 18 digits Flink has a parser of its own: it overlooks one wrong character at the
+    very end, and takes no digits for 0.
+    """
+    scale = type_.scale
+    if type_.precision <= 18 and len(word.encode()) <= 18:
+        if word.strip(" \n\t") in ("", "+", "-"):
+            return None
+        found = _SHORT_TEXT.fullmatch(word) or _PLAIN_TEXT.fullmatch(word[:-1])
+    else:
+        found = _DECIMAL_TEXT.fullmatch(word)
+        if found is not None and not (found[2] or found[3]):
+            return None
     if found is None:
-        found = _PLAIN_TEXT.fullmatch(word.strip()[:-1])
-    if found is None or not (found[2] or found[3]):
         return None
     number = decimal.Decimal(f"{found[1]}{found[2] or 0}.{found[3] or 0}e{found[4] or 0}")
     if number.adjusted() > 77:

@@ -17,11 +17,13 @@ from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import (
     BIGINT,
+    BITMAP,
     DOUBLE,
     MAX_PRECISION,
     STRING,
     ApproximateType,
     ArrayType,
+    BitmapType,
     BooleanType,
     CharacterType,
     Column,
@@ -230,6 +232,33 @@ def _moment_function(name: str, samples: bool) -> AggregateFunction:
     )
 
 
+_BITMAP_NAMES: Final = tuple(
+    f"BITMAP_{operation}_{kind}" for operation in ("BUILD", "OR", "AND", "XOR") for kind in ("AGG", "CARDINALITY_AGG")
+)
+
+
+def _bitmap_function(name: str, builds: bool) -> AggregateFunction:
+    """A set of all INTs of a group, or a set operation over its BITMAPs; or only how many values that has."""
+    result = BIGINT if name.endswith("CARDINALITY_AGG") else BITMAP
+
+    def accepts(types: Sequence[LogicalType]) -> bool:
+        if len(types) != 1:
+            return False
+        type_ = types[0]
+        return isinstance(type_, IntegerType) and type_.bits <= 32 if builds else isinstance(type_, BitmapType)
+
+    return AggregateFunction(
+        name,
+        (f"{name}({'INT' if builds else 'BITMAP'})",),
+        accepts,
+        lambda types: result,
+        _fold_one(Fold.VALUES),
+        mergeable=False,
+        needs=Needs.ORDERED_VALUES,
+        keeps_not_null=False,
+    )
+
+
 _ALL: Final = (
     AggregateFunction(
         "COUNT",
@@ -351,6 +380,7 @@ _ALL: Final = (
         needs=Needs.ORDERED_VALUES,
         keeps_not_null=False,
     ),
+    *(_bitmap_function(name, "BUILD" in name) for name in _BITMAP_NAMES),
     *(_moment_function(name, name.endswith("SAMP")) for name in ("STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP")),
 )
 
@@ -360,7 +390,7 @@ _ALIASES: Final = {"STDDEV": "STDDEV_SAMP", "VARIANCE": "VAR_SAMP"}
 _NOT_YET: Final = frozenset(
     {
         "CUME_DIST", "RANK", "DENSE_RANK", "PERCENT_RANK", "NTILE",
-        "LEAD", "LAG", "ROW_NUMBER", "INTERSECTION", "FUSION", "APPROX_COUNT_DISTINCT", "BITMAP_BUILD_AGG",
+        "LEAD", "LAG", "ROW_NUMBER", "INTERSECTION", "FUSION", "APPROX_COUNT_DISTINCT",
     }
 )  # fmt: skip
 

@@ -105,7 +105,14 @@ def is_not_false(operand: Any) -> Any:
 def _comparison_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
     """BOOLEAN if the operands compare; what ``=`` alone refuses is checked in ``_check_equality``."""
     meet = _meeting_type(args[0].type, args[1].type)
-    return None if meet is None else t.BooleanType(nullable=args[0].type.nullable or args[1].type.nullable)
+    return None if meet is None else t.BooleanType(nullable=any(_may_be_unknown(arg.type) for arg in args))
+
+
+def _may_be_unknown(type_: t.LogicalType) -> bool:
+    """Whether a comparison of the type may be NULL as Flink's planner sees it: a ROW with a field that may be NULL."""
+    if isinstance(type_, t.RowType) and any(_may_be_unknown(field.type) for field in type_.fields):
+        return True
+    return type_.nullable
 
 
 def _meeting_type(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:

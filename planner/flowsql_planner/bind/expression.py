@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
-from flowsql_core.expr import Call, Cast, Expr, InputRef, Literal
+from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal
 from flowsql_core.functions.registry import function_names, is_aggregate, resolve_call, resolve_case, resolve_cast
 from flowsql_core.record import record
 from flowsql_core.span import Span
@@ -31,6 +31,12 @@ _GROUP_WINDOWS = frozenset({"TUMBLE", "HOP", "SESSION"})
 _OVER_ONLY = frozenset(
     {"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE", "LEAD", "LAG", "NTH_VALUE"}
 )
+#: Functions that stand without brackets too, where a column of that name is quoted or qualified.
+_WITHOUT_BRACKETS = frozenset({"PI"})
+_JSON_CONTEXT = (
+    "The JSON() function is currently only supported inside JSON_ARRAY() or as the VALUE param of JSON_OBJECT(). "
+    'Example: JSON_OBJECT(\'a\', JSON(\'{"key": "value"}\')) or JSON_ARRAY(JSON(\'{"key": "value"}\')).'
+)
 _GROUP_WINDOW_PROPERTIES = frozenset(
     f"{window}_{part}" for window in _GROUP_WINDOWS for part in ("START", "END", "ROWTIME", "PROCTIME")
 )
@@ -49,13 +55,13 @@ class ExpressionBinder:
     scope: Scope
     clause: str = "SELECT"
     aggregates: AggregateCollector | None = None
+    nested: Environment | None = None
 
     def bind(self, node: ast.Expression | ast.Argument) -> Expr:
         """The typed expression of a written one.
 
         Raises:
             BindError: a name is unknown or types do not fit.
-    nested: Environment | None = None
             NotSupportedYetError: valid Flink SQL that is not executed yet.
         """
         match node:
@@ -96,8 +102,18 @@ class ExpressionBinder:
                 return self._json_aggregate(node)
         form = as_call(node)
         if form is not None:
-            made = self.call(form.name, [self.bind(operand) for operand in form.operands], form.options, node.span)
+            bound = [
+                self._json_value(operand) if _takes_json(form.name, place) else self.bind(operand)
+                for place, operand in enumerate(form.operands)
+            ]
+            made = self.call(form.name, bound, form.options, node.span)
             return self.call("NOT", (made,), (), node.span) if form.negated else made
+        if self.nested is not None:
+            from flowsql_planner.bind.subquery import bind_subquery
+
+            query = bind_subquery(self, node)
+            if query is not None:
+                return query
         raise self._refusal(node)
 
     def condition(self, node: ast.Expression) -> Expr:
@@ -108,12 +124,6 @@ class ExpressionBinder:
         if not isinstance(bound.type, t.BooleanType):
             raise BindError(
                 "not-a-condition",
-        if self.nested is not None:
-            from flowsql_planner.bind.subquery import bind_subquery
-
-            query = bind_subquery(self, node)
-            if query is not None:
-                return query
                 f"{self.clause} clause must be a condition",
                 node.span,
                 f"this is {bound.type.as_nullable()}, not BOOLEAN",
@@ -218,15 +228,25 @@ class ExpressionBinder:
             conditions.append(tests[0] if len(tests) == 1 else self.call("OR", tests, (), branch.span))
             results.append(self.bind(branch.result))
         otherwise = Literal(None, t.NULL, node.span) if node.otherwise is None else self.bind(node.otherwise)
-        return resolve_case(tuple(conditions), tuple(results), otherwise, node.span)
+        return _decided(resolve_case(tuple(conditions), tuple(results), otherwise, node.span))
 
     # Calls
+
+    def _json_value(self, node: ast.Expression | ast.Argument) -> Expr:
+        """A value that becomes part of a JSON text: only here a text may be JSON already."""
+        if isinstance(node, ast.FunctionCall) and node.name.texts[0].upper() == "JSON" and len(node.name.parts) == 1:
+            return self.call("JSON", self._arguments(node), (), node.span)
+        return self.bind(node)
 
     def _function(self, node: ast.FunctionCall) -> Expr:
         name = node.name.last.text.upper()
         if node.over is not None:
             if _is_system_function(name) and not is_aggregate(name) and name not in _OVER_ONLY:
                 raise BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
+            if self.nested is not None:
+                from flowsql_planner.bind.over import bind_over
+
+                return bind_over(self, name, node)
             raise NotSupportedYetError(f"{name}(...) OVER (...)", node.span)
         if name in _OVER_ONLY:
             raise BindError("no-over", "OVER clause is necessary for window functions", node.span)
@@ -243,15 +263,13 @@ class ExpressionBinder:
         if name in _GROUP_WINDOW_PROPERTIES or (name in _GROUP_WINDOWS and len(node.args) >= 2):
             raise NotSupportedYetError(
                 f"the group window function {name}",
-            if self.nested is not None:
-                from flowsql_planner.bind.over import bind_over
-
-                return bind_over(self, name, node)
                 node.span,
                 "use the window table function: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL ...))",
             )
         if is_aggregate(name):
             return self._aggregate(name, node)
+        if name == "JSON":
+            raise BindError("json-context", _JSON_CONTEXT, node.span)
         if node.filter is not None or node.within_group or node.order_by:
             raise BindError("not-an-aggregate", f"'{name}' is not an aggregate function", node.span)
         if node.quantifier is not None:
@@ -285,12 +303,25 @@ class ExpressionBinder:
         bound = []
         for argument in node.args:
             match argument:
-                case ast.NamedArgument(name):
-                    raise NotSupportedYetError(f"the named argument {name.text} => of {node.name}", argument.span)
+                case ast.NamedArgument():
+                    raise self._named_argument(node, argument.span)
                 case ast.Star():
                     raise BindError("star-argument", f"'*' is no argument of {node.name}", argument.span)
             bound.append(self.bind(argument))
         return bound
+
+    def _named_argument(self, node: ast.FunctionCall, span: Span) -> BindError:
+        """Only table functions name their arguments; all others may be overloaded."""
+        if self._user_function(node) is None and not _is_system_function(node.name.last.text.upper()):
+            names = ", ".join(item.name.text if isinstance(item, ast.NamedArgument) else "..." for item in node.args)
+            signature = f"{node.name.last}({names})"
+            return BindError("function-not-found", f"No match found for function signature {signature}", node.span)
+        return BindError(
+            "named-argument",
+            "Unsupported function signature. Function must not be overloaded or use varargs.",
+            span,
+            "write the arguments in their order, without names",
+        )
 
     def _aggregate(self, name: str, node: ast.FunctionCall) -> Expr:
         collector = self._collector(name, node.span)
@@ -407,8 +438,30 @@ class ExpressionBinder:
             case ast.Star():
                 return BindError("star-in-expression", "'*' is no expression", node.span)
             case ast.DefaultValue():
-                return BindError("default-value", "DEFAULT is not allowed here", node.span)
+                message = "No match found for function signature DEFAULT"
+                return BindError("default-value", message, node.span, "built-in functions have no default arguments")
         return BindError("bad-expression", "this is no value", node.span)
+
+
+def _decided(case: Case) -> Expr:
+    """The element of a collection that a CASE with written conditions stands for.
+
+    Flink plans the branch alone: an element that is missing is then projected, not part of a CASE.
+    """
+    chosen: Expr = case.otherwise
+    for condition, result in zip(case.conditions, case.results, strict=True):
+        if not isinstance(condition, Literal):
+            return case
+        if condition.value:
+            chosen = result
+            break
+    is_item = isinstance(chosen, Call) and chosen.function == "ITEM" and chosen.type == case.type
+    return chosen if is_item else case
+
+
+def _takes_json(function: str, place: int) -> bool:
+    """Whether an operand may be ``JSON(x)``: an element of JSON_ARRAY, a value of JSON_OBJECT."""
+    return function == "JSON_ARRAY" or (function == "JSON_OBJECT" and place % 2 == 1)
 
 
 def _written_interval(number: Expr, qualifier: ast.IntervalQualifier, span: Span) -> Expr:

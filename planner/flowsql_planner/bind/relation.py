@@ -222,8 +222,8 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
         and isinstance(node.right.right, ast.Unnest)
     ):
         # In a, b CROSS JOIN UNNEST(a.x) the collection may be of either.
-        inner = node.right
-        return _bind_join(env, replace(inner, left=replace(node, right=inner.left)))
+        chain = node.right
+        return _bind_join(env, replace(chain, left=replace(node, right=chain.left)))
     left = bind_relation(env, node.left)
     if isinstance(node.right, ast.Unnest):
         unnested = bind_unnest(env.context, node.right, left.scope)

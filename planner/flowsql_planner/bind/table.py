@@ -93,8 +93,14 @@ def bind_table(
     physical = physical_columns(table)
     metadata = metadata_columns(table)
     schema = (*physical, *(Column(column.name, column.type) for column in metadata))
+    spec = table_spec(path, table, options)
+    if spec.option("on-error.dead-letter.table") is not None:
+        # Loaded where a table has one.
+        from flowsql_planner.bind.dead_letters import with_dead_letters
+
+        spec = with_dead_letters(context, spec, span)
     rel: Rel = Scan(
-        table_spec(path, table, options),
+        spec,
         tuple(range(len(physical))),
         schema,
         tuple(column.metadata_key or column.name for column in metadata),

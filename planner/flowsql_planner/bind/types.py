@@ -47,8 +47,13 @@ def _bind(spec: ast.TypeSpec) -> t.LogicalType:
             return t.RowType(fields=tuple(_bind_field(field) for field in fields))
         case ast.StructuredType(class_name, fields):
             return t.StructuredType(class_name=class_name, fields=tuple(_bind_field(field) for field in fields))
-        case ast.RawType():
-            raise NotSupportedYetError("the type RAW", spec.span)
+        case ast.RawType(class_name, serializer):
+            raise BindError(
+                "raw-type",
+                f"Unable to restore the RAW type of class '{class_name}' with serializer snapshot '{serializer}'.",
+                spec.span,
+                "RAW names a Java class and its serializer, and there is no JVM; a Python function may return objects",
+            )
         case ast.UserType(name):
             raise BindError("unknown-type", f"Unknown identifier '{name}'", spec.span)
         case _:
@@ -99,7 +104,8 @@ def _bind_basic(name: str, parameters: tuple[int, ...], span: Span) -> t.Logical
         case "VARBINARY":
             return t.VarBinaryType(length=_length(name, first, t.MAX_LENGTH, span))
         case "TIME":
-            return t.TimeType(precision=_precision(first, 0))
+            # A time of day holds milliseconds.
+            return t.TimeType(precision=min(_precision(first, 0), 3))
         case "TIMESTAMP":
             return t.TimestampType(precision=_precision(first, 6))
         case "TIMESTAMP_LTZ":
@@ -109,7 +115,7 @@ def _bind_basic(name: str, parameters: tuple[int, ...], span: Span) -> t.Logical
 
 def _length(name: str, given: int | None, default: int, span: Span) -> int:
     length = default if given is None else given
-    _require(1 <= length <= t.MAX_LENGTH, f"{name} length {length} must be between 1 and {t.MAX_LENGTH}", span)
+    _require(length <= t.MAX_LENGTH, f"{name} length {length} must be at most {t.MAX_LENGTH}", span)
     return length
 
 

@@ -14,6 +14,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import AggregateCall
 from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.operators.bitmap_aggregates import bitmap_aggregates
 from flowsql_runtime.operators.percentile import percentiles
 from flowsql_runtime.state.key_index import KeyIndex
 from flowsql_runtime.state.row_list import RowList
@@ -113,6 +114,9 @@ class OrderedValues:
             case "PERCENTILE":
                 fractions = dict(self.call.options)["fractions"]
                 return percentiles(self.values.gather(rows), probes.astype(np.int64), len(slots), fractions, self.type)
+            case function if function.startswith("BITMAP_"):
+                values = self.values.gather(rows)[0]
+                return bitmap_aggregates(function, values, probes.astype(np.int64), len(slots), self.type)
             case _:
                 lists = pa.ListArray.from_arrays(pa.array(offsets), self.values.gather(rows)[0])
                 filled = pa.array(counts > 0)
