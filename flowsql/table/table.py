@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: The name of the input of a query that sorts: its keys are qualified, so that no output column hides them.
 _SORTED = "sorted"
+#: The ROW that map() opens.
+_MAPPED = "mapped"
 
 
 class Table:
@@ -230,13 +232,23 @@ class Table:
 
     # Functions over whole rows
 
-    def map(self, func: Expression) -> Table:
-        """The fields of the ROW that a scalar function makes of each row."""
-        step, items = self._resolved("map", (_whole_row(func, "map"),))
-        (item,) = items
-        flat = Expression(item.expression).flatten
-        projection = self._projection(step)
-        return self._projected(step, projection.items((flat,)))
+    def map(self, func: object) -> Table:
+        """The fields of the ROW that a scalar function makes of each row: a call, or a ``udf`` that takes the row."""
+        made = _row_call(func, self._schema)
+        step, items = self._resolved("map", (made,))
+        if isinstance(items[0].expression, ast.RowConstructor):
+            return self._projected(step, self._projection(step).items((made.flatten,)))
+        rows = self._projected(step, [ast.SelectItem(items[0].expression, ast.Name(_MAPPED))])
+        outer = Step(step.source, "map", (Expression(column(_MAPPED)),))
+        flat = Projection(self._environment, rows._schema, outer).items((Expression(column(_MAPPED)).flatten,))
+        prefix = f"{_MAPPED}$"
+        names = [(item_name(item) or "").removeprefix(prefix) for item in flat]
+        if names == [_MAPPED]:
+            return self._projected(step, items)
+        fields = [
+            ast.SelectItem(item.expression, ast.Name(name, quoted=True)) for item, name in zip(flat, names, strict=True)
+        ]
+        return rows._projected(outer, fields)
 
     def flat_map(self, func: Expression) -> Table:
         """The rows that a table function makes of each row."""
@@ -552,3 +564,21 @@ def _whole_row(func: object, method: str) -> Expression:
         f"{method}() of a function that takes the whole row",
         hint=f"call it with columns: {method}(f(col('a'), col('b')))",
     )
+
+
+def _row_call(func: object, schema: Schema) -> Expression:
+    """The call of a function that takes the whole row as one ``Row`` with names."""
+    from flowsql.table.expressions import call
+    from flowsql.table.literals import written_type
+    from flowsql_core.types.logical import Field, RowType
+    from flowsql_core.udf import FunctionKind, ScalarUdf
+
+    if isinstance(func, Expression):
+        return func
+    if not isinstance(func, ScalarUdf) or func.kind is not FunctionKind.GENERAL:
+        raise NotSupportedYetError(
+            "map() of anything but a call or a row-wise udf", hint="call it with columns: map(f(col('a'), col('b')))"
+        )
+    values = ast.RowConstructor(tuple(column(item.name) for item in schema))
+    named_row = RowType(fields=tuple(Field(item.name, item.type) for item in schema))
+    return call(func, Expression(ast.Cast(values, written_type(named_row))))

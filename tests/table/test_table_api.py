@@ -249,6 +249,32 @@ def test_a_function_object_needs_no_name(environment: TableEnvironment, people: 
     assert rows(environment.from_elements([(7,)], ["x"]).select(twice(col("x")))) == [(14,)]
 
 
+def test_a_function_maps_whole_rows(people: Table) -> None:
+    from flowsql.table import Row
+    from flowsql.table.udf import udf
+
+    fields = [DataTypes.FIELD("who", DataTypes.STRING()), DataTypes.FIELD("next_age", DataTypes.BIGINT())]
+
+    @udf(result_type=DataTypes.ROW(fields))
+    def older(person: Row) -> Row:
+        return Row(person.name.upper(), None if person["age"] is None else person.age + 1)
+
+    mapped = people.map(older)
+    assert mapped.get_resolved_schema().get_column_names() == ["who", "next_age"]
+    assert rows(mapped) == [("ANN", 31), ("BOB", None), ("CID", 31)]
+    assert rows(people.map(col("id") + 1)) == [(2,), (3,), (4,)]
+
+
+def test_settings_of_a_configuration() -> None:
+    from flowsql.common import Configuration
+
+    options = Configuration().set_string("parallelism.default", "3")
+    settings = EnvironmentSettings.new_instance().in_batch_mode().with_configuration(options).build()
+    assert not settings.is_streaming_mode()
+    for made in (TableEnvironment.create(settings), TableEnvironment.create(options)):
+        assert made.get_config().get("parallelism.default", "1") == "3"
+
+
 def refusal(program: Callable[[], object]) -> str:
     with pytest.raises(FlowSqlError) as caught:
         program()
@@ -296,7 +322,8 @@ def test_a_query_behind_a_sql_text_is_shown_below_it(environment: TableEnvironme
         (lambda t: t.over_window(Over.order_by(col("id")).preceding(UNBOUNDED_ROW).alias("w"))
          .select(col("id").sum.over(col("v"))), "Window 'v' not found"),
         (lambda t: t.aggregate(None), "not supported yet: Table.aggregate"),
-        (lambda t: t.map(len), "not supported yet: map() of a function that takes the whole row"),
+        (lambda t: t.map(len), "not supported yet: map() of anything but a call or a row-wise udf"),
+        (lambda t: t.flat_map(len), "not supported yet: flat_map() of a function that takes the whole row"),
         (lambda t: t.select(call(5)), "call() takes a function's name or object, got 5."),
         (lambda t: t.select(col("id").extract("DAY")), "DAY is no single unit of time."),
         (lambda t: t.execute_insert("a.b.c.d"), "Invalid path 'a.b.c.d'."),
