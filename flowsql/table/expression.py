@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from flowsql.table.expression_enums import JsonExistsOnError as JsonExistsOnError
 from flowsql.table.expression_enums import JsonOnNull as JsonOnNull
@@ -22,10 +22,7 @@ from flowsql.table.expression_functions import Functions
 from flowsql.table.literals import literal, written_type
 from flowsql.table.syntax import ast, call, called, nodes, path, shown
 from flowsql.table.types import DataType, DataTypes, logical_type
-from flowsql_core.errors import BindError, NotSupportedYetError
-
-if TYPE_CHECKING:
-    pass
+from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 
 #: ``x.distinct`` and ``x.over(w)`` change a call that is there.
 _NO_CALL = "'{method}' stands behind an aggregate: col('a').sum.{method}; this is {shown}"
@@ -74,6 +71,15 @@ class Expression(Functions):
 
     def __contains__(self, value: object) -> NoReturn:
         raise TypeError(f"'in' asks the expression {self} before it runs. Write col('a').in_(1, 2)")
+
+    def __call__(self, *args: object, **named: object) -> NoReturn:
+        """Tell what was meant: a misspelt method, or a property with brackets."""
+        node = self._node
+        if isinstance(node, ast.FieldAccess) and not isinstance(node.field, nodes.WindowProperty):
+            # A name that is no method was taken for a field of a ROW.
+            hint = did_you_mean(node.field.text, [name for name in dir(Expression) if not name.startswith("_")])
+            raise TypeError(f"'{node.field.text}' is no method of expressions" + ("" if hint is None else f": {hint}"))
+        raise TypeError(f"The expression {self} cannot be called: properties such as .is_null stand without brackets.")
 
     def __getattr__(self, name: str) -> Expression:
         if name.startswith(("_j_", "get_j_")):

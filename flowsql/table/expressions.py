@@ -425,7 +425,7 @@ def call(f: object, *args: object) -> Expression:
     if isinstance(f, str):
         parts = tuple(ast.Name(part) for part in f.split("."))
         return Expression(ast.FunctionCall(ast.Identifier(parts), given))
-    if isinstance(f, type) or not callable(f):
+    if isinstance(f, type | Expression) or not callable(f):
         raise BindError("not-a-function", f"call() takes a function's name or object, got {f!r}.")
     name = nodes.InlineFunction(inline_name(f), function=f, quoted=True)
     return Expression(ast.FunctionCall(ast.Identifier((name,)), given))

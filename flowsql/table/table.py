@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from flowsql.table.chain import Step, placed, rewritten
+from flowsql.table.chain import Step, placed
 from flowsql.table.explain_detail import ExplainDetail as ExplainDetail
 from flowsql.table.expression import Expression
 from flowsql.table.grouped_table import GroupedTable as GroupedTable
@@ -20,6 +20,7 @@ from flowsql.table.grouped_table import WindowGroupedTable as WindowGroupedTable
 from flowsql.table.projection import Projection, has_aggregates, item_name, named, with_properties
 from flowsql.table.result import ResolvedSchema, TableResult
 from flowsql.table.syntax import ast, column, nodes, select
+from flowsql.table.trees import SORTED, bare, body_of, inside, qualified, without_condition
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from flowsql_core.span import Source
     from flowsql_core.types.logical import Schema
 
-#: The name of the input of a query that sorts: its keys are qualified, so that no output column hides them.
-_SORTED = "sorted"
 #: The ROW that map() opens.
 _MAPPED = "mapped"
 
@@ -206,8 +205,8 @@ class Table:
         projection = self._projection(step)
         with self._environment.located(step.source):
             items = [projection.order_item(field, place) for place, field in enumerate(fields)]
-        keys = tuple(_qualified(item, self._names()) for item in items)
-        from_ = ast.DerivedTable(self._query, alias=ast.TableAlias(ast.Name(_SORTED)))
+        keys = tuple(qualified(item, self._names()) for item in items)
+        from_ = ast.DerivedTable(self._query, alias=ast.TableAlias(ast.Name(SORTED)))
         return self._then(step, select(from_), order_by=keys, limits=True)
 
     def offset(self, offset: int) -> Table:
@@ -382,7 +381,7 @@ class Table:
         """The table in FROM: its name where it is just one, else its query in brackets."""
         query = self._query
         match query.body:
-            case ast.Select((ast.SelectItem(ast.Star()),), ast.TableRef() as table) if query == _bare(table):
+            case ast.Select((ast.SelectItem(ast.Star()),), ast.TableRef() as table) if query == bare(table):
                 return table
         return ast.DerivedTable(query)
 
@@ -411,8 +410,9 @@ class Table:
         body = self._sorted_body()
         if body is None or has_aggregates(items):
             return self._then(step, select(self._relation(), items))
-        inside = tuple(replace(item, expression=_inside(item.expression, body)) for item in items)
-        query = step.fill(replace(self._query, body=replace(body, items=inside)), body)
+        with self._environment.located(step.source):
+            chosen = tuple(replace(item, expression=inside(item.expression, body)) for item in items)
+        query = step.fill(replace(self._query, body=replace(body, items=chosen)), body)
         return Table(self._environment, query, step.source, limits=True)
 
     def _renamed(self, step: Step, names: Sequence[str]) -> Table:
@@ -429,7 +429,8 @@ class Table:
         body = self._sorted_body()
         if body is None:
             return self._then(step, select(self._relation(), where=condition))
-        condition = _inside(condition, body)
+        with self._environment.located(step.source):
+            condition = inside(condition, body)
         if body.where is not None:
             condition = ast.BinaryOp(ast.BinaryOperator.AND, body.where, condition)
         query = step.fill(replace(self._query, body=replace(body, where=condition)), body)
@@ -467,7 +468,7 @@ class Table:
             projection = Projection(self._environment, both, step)
             on = None if predicate is None else projection.value(predicate, 1)
         if on is None:
-            kind, on = _without_condition(kind)
+            kind, on = without_condition(kind)
         query = step.at(0, other._query)
         join = ast.Join(ast.DerivedTable(self._query), ast.DerivedTable(query), kind, on=on)
         return self._then(step, select(join), further=(query,))
@@ -482,7 +483,7 @@ class Table:
                 raise BindError("not-a-function", f"{method}() takes a call of a table function.", step.spans[0])
             on = None if predicate is None else projection.value(predicate, 1)
         if on is None:
-            kind, on = _without_condition(kind)
+            kind, on = without_condition(kind)
         names: tuple[ast.Name, ...] = ()
         if isinstance(item, ast.SelectItem) and item.alias is not None:
             names = (item.alias, *(item.further if isinstance(item, nodes.Aliased) else ()))
@@ -493,8 +494,8 @@ class Table:
     def _combined(self, method: str, right: Table, operator: ast.SetOperator, all_rows: bool = False) -> Table:
         step = self._step(method, (_Shown("right"),))
         query = step.at(0, self._other(step, right)._query)
-        body = ast.SetOperation(operator, _body(self._query), _body(query), all_rows)
-        return self._then(step, body, further=(_body(self._query), _body(query)))
+        body = ast.SetOperation(operator, body_of(self._query), body_of(query), all_rows)
+        return self._then(step, body, further=(body_of(self._query), body_of(query)))
 
 
 class _Shown:
@@ -505,48 +506,6 @@ class _Shown:
 
     def __str__(self) -> str:
         return self._word
-
-
-def _without_condition(kind: ast.JoinKind) -> tuple[ast.JoinKind, ast.Expression | None]:
-    """A join of everything with everything."""
-    return (ast.JoinKind.CROSS, None) if kind is ast.JoinKind.INNER else (kind, ast.BooleanLiteral(True))
-
-
-def _bare(table: ast.TableRef) -> ast.Query:
-    return ast.Query(select(table))
-
-
-def _body(query: ast.Query) -> ast.QueryBody:
-    """A query as an operand of UNION: without brackets where it is nothing but a body."""
-    if query.ctes or query.order_by or query.limit is not None or query.offset is not None:
-        return query
-    return query.body
-
-
-def _inside(expression: ast.Expression, body: ast.Select) -> ast.Expression:
-    """An expression over the columns of a SELECT as one over those of its FROM."""
-    meanings = {name: item.expression for item in body.items if (name := item_name(item)) is not None}
-
-    def meant(node: ast.Node) -> ast.Node:
-        if isinstance(node, ast.ColumnRef) and len(node.path.parts) == 1:
-            return meanings.get(node.path.last.text, node)
-        return node
-
-    return cast(ast.Expression, rewritten(expression, meant, lambda part: isinstance(part, ast.Query)))
-
-
-def _qualified(item: ast.OrderItem, names: Sequence[str]) -> ast.OrderItem:
-    """A sort key whose columns say that they are the input's, which has these."""
-
-    def qualify(node: ast.Node) -> ast.Node:
-        if not isinstance(node, ast.ColumnRef) or node.path.parts[0].text not in names:
-            return node
-        parts = (ast.Name(_SORTED, span=node.span), *node.path.parts)
-        return ast.ColumnRef(ast.Identifier(parts, span=node.span), span=node.span)
-
-    made = rewritten(item, qualify, lambda part: isinstance(part, ast.Query))
-    assert isinstance(made, ast.OrderItem)
-    return made
 
 
 def _rows(step: Step, what: str, count: object) -> ast.NumberLiteral:

@@ -29,6 +29,7 @@ from flowsql.table.expressions import (
     if_then_else,
     lit,
     not_,
+    rand,
     row_interval,
     with_columns,
 )
@@ -321,6 +322,10 @@ def test_a_query_behind_a_sql_text_is_shown_below_it(environment: TableEnvironme
          "not supported yet: a group window that counts rows"),
         (lambda t: t.over_window(Over.order_by(col("id")).preceding(UNBOUNDED_ROW).alias("w"))
          .select(col("id").sum.over(col("v"))), "Window 'v' not found"),
+        (
+            lambda t: t.order_by(col("id")).select(rand().alias("r")).where(col("r") > 0.5),
+            "not supported yet: a column over a random one of a sorted table",
+        ),
         (lambda t: t.aggregate(None), "not supported yet: Table.aggregate"),
         (lambda t: t.map(len), "not supported yet: map() of anything but a call or a row-wise udf"),
         (lambda t: t.flat_map(len), "not supported yet: flat_map() of a function that takes the whole row"),
@@ -350,6 +355,10 @@ def test_an_expression_has_no_truth_value() -> None:
         list(col("a"))
     with pytest.raises(TypeError, match="in_"):
         1 in col("a")  # noqa: B015
+    with pytest.raises(TypeError, match="'uppercase' is no method of expressions: did you mean 'upper_case'"):
+        col("a").uppercase()
+    with pytest.raises(TypeError, match="stand without brackets"):
+        col("a").is_null()
 
 
 @pytest.mark.parametrize("name", ["_j_table", "get_j_x"])

@@ -1,0 +1,72 @@
+"""Small changes of queries that methods of Table make: what goes into a sorted SELECT, what stands beside what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from flowsql.table.chain import rewritten
+from flowsql.table.projection import item_name
+from flowsql.table.syntax import ast, nodes, select
+from flowsql_core.errors import NotSupportedYetError
+
+#: The name of the input of a query that sorts: its keys are qualified, so that no output column hides them.
+SORTED = "sorted"
+
+
+def without_condition(kind: ast.JoinKind) -> tuple[ast.JoinKind, ast.Expression | None]:
+    """A join of everything with everything."""
+    return (ast.JoinKind.CROSS, None) if kind is ast.JoinKind.INNER else (kind, ast.BooleanLiteral(True))
+
+
+def bare(table: ast.TableRef) -> ast.Query:
+    """All of a table."""
+    return ast.Query(select(table))
+
+
+def body_of(query: ast.Query) -> ast.QueryBody:
+    """A query as an operand of UNION: without brackets where it is nothing but a body."""
+    if query.ctes or query.order_by or query.limit is not None or query.offset is not None:
+        return query
+    return query.body
+
+
+def inside(expression: ast.Expression, body: ast.Select) -> ast.Expression:
+    """An expression over the columns of a SELECT as one over those of its FROM."""
+    meanings = {name: item.expression for item in body.items if (name := item_name(item)) is not None}
+
+    def meant(node: ast.Node) -> ast.Node:
+        if not isinstance(node, ast.ColumnRef) or len(node.path.parts) != 1:
+            return node
+        found = meanings.get(node.path.last.text, node)
+        if any(_is_random(part) for part in found.walk()):
+            raise NotSupportedYetError(
+                "a column over a random one of a sorted table", node.span, "sort behind it: order_by(...) last"
+            )
+        return found
+
+    return cast(ast.Expression, rewritten(expression, meant, lambda part: isinstance(part, ast.Query)))
+
+
+def _is_random(node: ast.Node) -> bool:
+    """Whether a call gives another value each time, so that it must not be written twice."""
+    if not isinstance(node, ast.FunctionCall):
+        return False
+    name = node.name.last
+    if isinstance(name, nodes.InlineFunction):
+        return not getattr(name.function, "deterministic", True)
+    return name.text.upper() in ("RAND", "RAND_INTEGER", "UUID")
+
+
+def qualified(item: ast.OrderItem, names: Sequence[str]) -> ast.OrderItem:
+    """A sort key whose columns say that they are the input's, which has these."""
+
+    def qualify(node: ast.Node) -> ast.Node:
+        if not isinstance(node, ast.ColumnRef) or node.path.parts[0].text not in names:
+            return node
+        parts = (ast.Name(SORTED, span=node.span), *node.path.parts)
+        return ast.ColumnRef(ast.Identifier(parts, span=node.span), span=node.span)
+
+    made = rewritten(item, qualify, lambda part: isinstance(part, ast.Query))
+    assert isinstance(made, ast.OrderItem)
+    return made
