@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from flowsql_core.stream.time import Span, span_ms
+from flowsql_core.stream.time import Span, Time, span_ms
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -208,7 +208,7 @@ class StateTtlConfig:
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
-            """How expired state is looked for; it is removed when touched and by every snapshot anyway."""
+            """How expired state is looked for: two keys with each write, always."""
             return self
 
         def cleanup_in_rocksdb_compact_filter(
@@ -218,7 +218,7 @@ class StateTtlConfig:
             return self
 
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
-            """Expired state goes when it is touched and by every snapshot."""
+            """Expired state that nobody touches is never seen: when it goes does not matter."""
             return self
 
         def build(self) -> StateTtlConfig:
@@ -247,6 +247,14 @@ class StateTtlConfig:
     def get_state_visibility(self) -> StateTtlConfig.StateVisibility:
         """Whether expired state may be seen."""
         return self._visibility
+
+    def get_ttl(self) -> Time:
+        """How long."""
+        return Time(self.ttl_ms)
+
+    def get_ttl_time_characteristic(self) -> StateTtlConfig.TtlTimeCharacteristic:
+        """The clock."""
+        return StateTtlConfig.TtlTimeCharacteristic.ProcessingTime
 
     def is_enabled(self) -> bool:
         """Whether state expires at all."""

@@ -1,7 +1,7 @@
 """Row-wise state that expires (``StateTtlConfig``), by the clock.
 
 Each value, list element and map entry stands with the moment when it was last touched. What expired is removed when it
-is touched and left out of snapshots.
+is touched, by a sweep that looks at two slots with each write, and it is left out of snapshots.
 
 Source: Flink, ``TtlValueState``, ``TtlListState``, ``TtlMapState``, ``TtlReducingState``, ``TtlAggregatingState``.
 """
@@ -22,9 +22,9 @@ Stamped = tuple[Any, int]
 
 
 class _Lifetime:
-    """When stamped values expire."""
+    """When stamped values expire, and the sweep of what did: slots that nobody touches again must not stay."""
 
-    __slots__ = ("_clock", "_ttl_ms", "shows_expired", "touched_by_reading")
+    __slots__ = ("_cleaned", "_clock", "_entries", "_to_sweep", "_ttl_ms", "shows_expired", "touched_by_reading")
 
     def __init__(self, config: api.StateTtlConfig, clock: Clock) -> None:
         self._clock = clock
@@ -32,6 +32,28 @@ class _Lifetime:
         self.touched_by_reading = config.get_update_type() is api.StateTtlConfig.UpdateType.OnReadAndWrite
         visibility = config.get_state_visibility()
         self.shows_expired = visibility is api.StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
+        self._entries: Entries = {}
+        self._to_sweep: list[Any] = []
+
+    def over(self, entries: Entries, cleaned: Callable[[Any], Any]) -> Entries:
+        """The entries to sweep; ``cleaned`` says what lives of one, None for nothing."""
+        self._entries = entries
+        self._cleaned = cleaned
+        return entries
+
+    def sweep(self) -> None:
+        """Look at two slots, each in its turn."""
+        if not self._to_sweep:
+            self._to_sweep = list(self._entries)
+        for slot in self._to_sweep[-2:]:
+            found = self._entries.get(slot)
+            if found is not None:
+                kept = self._cleaned(found)
+                if kept is None:
+                    del self._entries[slot]
+                else:
+                    self._entries[slot] = kept
+        del self._to_sweep[-2:]
 
     def stamped(self, value: Any) -> Stamped:
         return value, self._clock.now_ms()
@@ -62,6 +84,7 @@ class _Expiring:
         return found[0]
 
     def _write(self, value: Any) -> None:
+        self._life.sweep()
         self._entries[self._cell[0]] = self._life.stamped(value)
 
     def clear(self) -> None:
@@ -150,6 +173,7 @@ class ExpiringListState(api.ListState[Any]):
 
     def add(self, value: Any) -> None:
         """Append."""
+        self._life.sweep()
         self._entries.setdefault(self._cell[0], []).append(self._life.stamped(value))
 
     def add_all(self, values: Iterable[Any]) -> None:
@@ -190,6 +214,7 @@ class ExpiringMapState(api.MapState[Any, Any]):
 
     def put(self, key: Any, value: Any) -> None:
         """Put a value."""
+        self._life.sweep()
         self._entries.setdefault(self._cell[0], {})[key] = self._life.stamped(value)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
@@ -264,13 +289,13 @@ def expiring_state(
     name = descriptor.name
     match descriptor:
         case api.ValueStateDescriptor():
-            return ExpiringValueState(cell, store(name, one), life)
+            return ExpiringValueState(cell, life.over(store(name, one), one), life)
         case api.ListStateDescriptor():
-            return ExpiringListState(cell, store(name, several), life)
+            return ExpiringListState(cell, life.over(store(name, several), several), life)
         case api.MapStateDescriptor():
-            return ExpiringMapState(cell, store(name, named), life)
+            return ExpiringMapState(cell, life.over(store(name, named), named), life)
         case api.ReducingStateDescriptor():
-            return ExpiringReducingState(cell, store(name, one), life, descriptor.get_reduce_function())
+            return ExpiringReducingState(cell, life.over(store(name, one), one), life, descriptor.get_reduce_function())
         case api.AggregatingStateDescriptor():
-            return ExpiringAggregatingState(cell, store(name, one), life, descriptor.get_agg_function())
+            return ExpiringAggregatingState(cell, life.over(store(name, one), one), life, descriptor.get_agg_function())
     raise ExecutionError("state-kind", f"a state of {type(descriptor).__name__} does not exist")

@@ -488,6 +488,29 @@ def test_elements_of_lists_and_maps_expire_one_by_one() -> None:
     ]
 
 
+def test_expired_state_of_keys_that_never_come_again_is_removed() -> None:
+    class Remember(KeyedProcessFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            descriptors = [st.ValueStateDescriptor("v"), st.ListStateDescriptor("l"), st.MapStateDescriptor("m")]
+            for descriptor in descriptors:
+                descriptor.enable_time_to_live(st.StateTtlConfig.new_builder(Time.milliseconds(10)).build())
+            self.value = runtime_context.get_state(descriptors[0])  # type: ignore[arg-type]
+            self.list = runtime_context.get_list_state(descriptors[1])  # type: ignore[arg-type]
+            self.map = runtime_context.get_map_state(descriptors[2])  # type: ignore[arg-type]
+
+        def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+            self.value.update(value)
+            self.list.add(value)
+            self.map.put(value, value)
+
+    harness = operator(PROCESS, f=Remember())
+    harness.batch(objects(range(100), range(100)))
+    before = harness.operators[0].ctx.state.nbytes
+    harness.advance(11)
+    harness.batch(objects([0] * 100, ["a"] * 100))
+    assert harness.operators[0].ctx.state.nbytes < before / 20
+
+
 # -- failures
 
 
