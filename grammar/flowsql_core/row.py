@@ -28,6 +28,9 @@ class RowKind(enum.IntEnum):
         """``+I``, ``-U``, ``+U`` or ``-D``."""
         return SHORT_STRINGS[self]
 
+    def __str__(self) -> str:
+        return SHORT_STRINGS[self]
+
 
 @record
 class ChangelogMode:

@@ -17,6 +17,7 @@ def test_kind_takes_part_in_equality() -> None:
     assert Row(1) == Row(1)
     assert Row(1) != Row.of_kind(RowKind.DELETE, 1)
     assert Row.of_kind(RowKind.UPDATE_AFTER, 1, "a").get_row_kind() is RowKind.UPDATE_AFTER
+    assert [str(kind) for kind in RowKind] == ["+I", "-U", "+U", "-D"]
 
 
 def test_repr_shows_names_where_there_are_some() -> None:
