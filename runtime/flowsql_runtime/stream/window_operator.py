@@ -63,12 +63,23 @@ class WindowOperator(KeyedObjectOperator[StreamWindowSpec]):
         self._window_context = WindowContext(
             self.time, WindowStateStore(None if merging else self._window_states), self.runtime_context
         )
-        self._function = None if spec.function is None else UserFunction(ctx, spec.function)
+        self._function = None if spec.function is None else self._window_function(ctx, spec.function)
         self._contents = self._make_contents(ctx)
         self._merging = MergingWindows(self._assigner, self.states.store(_MERGING)) if merging else None
         if self._function is not None:
             self._function.open(self.runtime_context)
         self.states.refuse_without_key()
+
+    def _window_function(self, ctx: OperatorContext, resource: str) -> UserFunction:
+        """The function, which must be of the kind that the stream needs."""
+        function = UserFunction(ctx, resource)
+        of_key, of_all = (f.WindowFunction, f.ProcessWindowFunction), (f.AllWindowFunction, f.ProcessAllWindowFunction)
+        if not isinstance(function.object, of_all if self.spec.whole_stream else of_key):
+            stream = "a whole stream" if self.spec.whole_stream else "a keyed stream"
+            raise ExecutionError(
+                "window-function", f"{type(function.object).__name__} is no window function of {stream}"
+            )
+        return function
 
     def _make_contents(self, ctx: OperatorContext) -> WindowContents:
         entries = self._window_states.store(_CONTENTS)
@@ -109,14 +120,16 @@ class WindowOperator(KeyedObjectOperator[StreamWindowSpec]):
     def _element(self, value: Any, windows: Any, time: int) -> bool:
         """Put an element into its windows; whether one still took it."""
         token, slot_cell, context, contents = self.cell[0], self._slot, self._trigger_context, self._contents
+        own = self.emitter.own
         taken = False
         for window in windows:
             cleanup_ms = self._cleanup_ms(window)
             if self._event_time and cleanup_ms <= self.time.watermark_ms:
                 continue
-            taken = True
             slot = slot_cell[0] = (token, window)
-            contents.add(slot, value)
+            # Windows must not share an object that folding may change.
+            contents.add(slot, own(value) if taken else value)
+            taken = True
             result = self._trigger.on_element(value, time, window, context)
             if self._acted(result, window, slot, time):
                 self._register_cleanup(cleanup_ms)

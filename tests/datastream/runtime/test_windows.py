@@ -114,6 +114,17 @@ def test_sliding_windows_hold_an_element_each() -> None:
     assert stamped(harness.batches) == [(1, 1), (5, 1), (9, 10), (13, 9), (17, 9)]
 
 
+def test_windows_of_one_element_do_not_share_it() -> None:
+    def grow(one: list[int], two: list[int]) -> list[int]:
+        one.extend(two)
+        return one
+
+    harness = windows(w.SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(5)), aggregation=grow)
+    harness.batch(objects([[7], [12]], ["a", "a"], [7, 12]))
+    harness.end()
+    assert values_of(harness.batches) == [[7], [7, 12], [12]]
+
+
 @pytest.mark.parametrize(
     ("aggregation", "function", "expected"),
     [
@@ -151,7 +162,10 @@ def test_windows_of_a_whole_stream() -> None:
             yield context.window().start, list(elements)
 
     for function in (Apply(), Process()):
-        harness = windows(TUMBLING, function)
+        with pytest.raises(ExecutionError, match="no window function of a keyed stream"):
+            windows(TUMBLING, function)
+        spec = StreamWindowSpec("assigner", function="function", whole_stream=True)
+        harness = operator(spec, assigner=TUMBLING, function=function)
         harness.batch(objects([1, 2], [0, 0], [1, 2]))
         harness.end()
         assert values_of(harness.batches) == [(0, [1, 2])]
