@@ -3,9 +3,10 @@
     python benchmarks/python_udf.py [--rows 1000000] [--parallelism 1] [--repeat 3]
     FLINK_PYTHON=/path/to/venv/bin/python python benchmarks/python_udf.py
 
-Each case is one job that reads a csv file and writes into a blackhole: a row-wise function, a pandas function, and the
-same job without a function. ``rows/s`` is the whole job of a warm process; ``further`` is the rate of the rows beyond a
-tenth of the file, which leaves out what a job costs before its first row. Both sides run one after the other.
+Each case is one job that reads a csv file and writes into a blackhole: row-wise functions, a pandas function, and the
+same job without a function. ``rows/s`` is the whole job in a warm process, ``cpu`` the microseconds of processor time a
+row that the job took in all its processes (JVM and Python workers included), which a busy machine does not change much.
+``further`` is the cost of the rows beyond a tenth of the file: it leaves out what a job costs before its first row.
 """
 
 from __future__ import annotations
@@ -56,8 +57,24 @@ def environment(api: str, parallelism: int) -> Any:
     return made
 
 
-def seconds_of(made: Any, folder: Path, rows: int, query: str) -> float:
-    """One job over the first ``rows`` rows."""
+def cpu_seconds() -> float:
+    """Processor time of this process and of all that it started, ended ones too (Linux)."""
+    fields: dict[int, list[str]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = path.read_text().rpartition(")")
+        except OSError:
+            continue  # it ended meanwhile
+        fields[int(name.split()[0])] = rest.split()
+    own = {os.getpid()}
+    while more := {pid for pid, stat in fields.items() if pid not in own and int(stat[1]) in own}:
+        own |= more
+    ticks = sum(sum(map(int, fields[pid][11:15])) for pid in own)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def run(made: Any, folder: Path, rows: int, query: str) -> tuple[float, float]:
+    """Seconds and processor seconds of one job over the first ``rows`` rows."""
     made.execute_sql("DROP TEMPORARY TABLE IF EXISTS numbers")
     made.execute_sql(
         f"CREATE TEMPORARY TABLE numbers (id BIGINT, name STRING) WITH ('connector' = 'filesystem', "
@@ -66,21 +83,25 @@ def seconds_of(made: Any, folder: Path, rows: int, query: str) -> float:
     made.execute_sql("DROP TEMPORARY TABLE IF EXISTS nothing")
     first = "STRING" if "label" in query else "BIGINT"
     made.execute_sql(f"CREATE TEMPORARY TABLE nothing (a {first}, name STRING) WITH ('connector' = 'blackhole')")
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), cpu_seconds()
     made.execute_sql(f"INSERT INTO nothing {query}").wait()
-    return time.perf_counter() - began
+    return time.perf_counter() - began, cpu_seconds() - cpu
 
 
 def measure(api: str, folder: Path, rows: int, parallelism: int, repeat: int) -> dict[str, dict[str, float]]:
-    """Rates of all cases: the best of ``repeat`` runs."""
+    """Seconds of all cases: the least of ``repeat`` runs."""
     made = environment(api, parallelism)
     found: dict[str, dict[str, float]] = {}
     for name, query in CASES.items():
         few = rows // 10
-        seconds_of(made, folder, few, query)
-        small = min(seconds_of(made, folder, few, query) for _ in range(repeat))
-        whole = min(seconds_of(made, folder, rows, query) for _ in range(repeat))
-        found[name] = {"rows/s": rows / whole, "further": (rows - few) / max(whole - small, 1e-9)}
+        run(made, folder, few, query)
+        small = [run(made, folder, few, query) for _ in range(repeat)]
+        whole = [run(made, folder, rows, query) for _ in range(repeat)]
+        found[name] = {
+            "seconds": min(wall for wall, _ in whole),
+            "cpu": min(cpu for _, cpu in whole),
+            "further": max(min(cpu for _, cpu in whole) - min(cpu for _, cpu in small), 1e-9),
+        }
     return found
 
 
@@ -117,16 +138,32 @@ def main() -> None:
         ours = other_process(sys.executable, "flowsql", folder, arguments)
         flink = os.environ.get("FLINK_PYTHON")
         theirs = other_process(flink, "pyflink", folder, arguments) if flink else {}
-    runs = f"parallelism {arguments.parallelism}, best of {arguments.repeat}"
-    print(f"{arguments.rows:,} rows, {runs}, thousand rows a second")
-    heads = ("FlowSQL", "further", *(("PyFlink", "further", "ratio", "further") if theirs else ()))
-    print(f"{'':30}" + "".join(f"{head:>10}" for head in heads))
-    for case, rates in ours.items():
-        cells = [f"{rates[key] / 1e3:,.0f}" for key in ("rows/s", "further")]
+    report(ours, theirs, arguments.rows)
+
+
+def report(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]], rows: int) -> None:
+    """One line a case; ratios are PyFlink's cost by FlowSQL's."""
+
+    def cells(found: dict[str, float]) -> list[str]:
+        return [
+            f"{rows / found['seconds'] / 1e3:,.0f} k",
+            f"{found['cpu'] / rows * 1e6:.2f}",
+            f"{found['further'] / (0.9 * rows) * 1e6:.2f}",
+        ]
+
+    heads = ["rows/s", "cpu", "further"]
+    line = heads + (heads + heads if theirs else [])
+    title = "FlowSQL" + (f"{'PyFlink':>37}{'ratio':>28}" if theirs else "")
+    print(f"{rows:,} rows; cpu in microseconds a row")
+    print(f"{'':30}{title:>10}")
+    print(f"{'':30}" + "".join(f"{head:>10}" for head in line))
+    for case, own in ours.items():
+        shown = cells(own)
         if theirs:
-            cells += [f"{theirs[case][key] / 1e3:,.0f}" for key in ("rows/s", "further")]
-            cells += [f"{rates[key] / theirs[case][key]:.1f}x" for key in ("rows/s", "further")]
-        print(f"{case:30}" + "".join(f"{cell:>10}" for cell in cells))
+            other = theirs[case]
+            shown += cells(other)
+            shown += [f"{other[key] / own[key]:.1f}x" for key in ("seconds", "cpu", "further")]
+        print(f"{case:30}" + "".join(f"{cell:>10}" for cell in shown))
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
                 raise
             self._emit(batch, made)
             return
-        self._deliver()
+        self._delivered()
         while self._in_order.waiting >= IN_FLIGHT:
             self._wait()
         self._worker.send_batch(columns, batch.num_rows)
@@ -131,13 +131,19 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
         self.ctx.submit(self._deliver)
 
     def _deliver(self) -> None:
-        """Hand on what the worker has answered, in order."""
-        worker = self._worker
+        """A mail: hand on what the worker has answered."""
+        self._delivered()
+
+    def _delivered(self) -> bool:
+        """Hand on what the worker has answered, in order; whether there was anything."""
+        worker, some = self._worker, False
         while worker is not None and not self._ended:
             frame = worker.take_answer()
             if frame is None:
-                return
+                break
             self._take(worker, frame)
+            some = True
+        return some
 
     def _take(self, worker: WorkerProcess, frame: Frame) -> None:
         match frame.kind:
@@ -172,10 +178,8 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
 
     def _wait(self) -> None:
         """Until the worker answered something; a cancelled task leaves here."""
-        self._deliver()
-        if self._in_order.waiting or not self._ended:
+        if not self._delivered():
             self.ctx.pause(_LOOK_UP_S)
-            self._deliver()
 
     def _drain(self) -> None:
         while self._in_order.waiting:
