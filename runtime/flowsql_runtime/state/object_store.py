@@ -109,9 +109,9 @@ def _pickled(name: str, items: list[Any]) -> bytes:
     try:
         return pickle.dumps(items, protocol=5)
     except Exception:  # pickle raises many kinds; functions and local classes need more
-        import cloudpickle
-
         try:
+            import cloudpickle
+
             found: bytes = cloudpickle.dumps(items)
         except Exception as error:
             raise ExecutionError(

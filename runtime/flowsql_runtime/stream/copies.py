@@ -91,8 +91,15 @@ def user_copy(function: Any) -> Any:
     try:
         return copy.deepcopy(function)
     except Exception as error:  # what a class raises in __deepcopy__ or __reduce__ is its own
+        refusal = error
+    try:
+        # Modules and the like are shipped by reference.
+        import cloudpickle
+
+        return cloudpickle.loads(cloudpickle.dumps(function))
+    except Exception as error:
         raise ExecutionError(
             "function-not-copied",
-            f"{shortened(repr(function), 120)} cannot be copied for a subtask: {type(error).__name__}: {error}",
+            f"{shortened(repr(function), 120)} cannot be copied for a subtask: {type(refusal).__name__}: {refusal}",
             hint="make connections, locks and files in open(), not in __init__",
         ) from error

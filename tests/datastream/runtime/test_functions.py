@@ -159,6 +159,23 @@ def test_a_failing_map_shows_its_element() -> None:
     assert "<lambda>" in caught.value.details[0]
 
 
+def test_a_function_may_hold_a_module() -> None:
+    class Holds(f.MapFunction):
+        def __init__(self) -> None:
+            self.tools = itertools
+            self.seen: list[Any] = []
+
+        def map(self, value: Any) -> Any:
+            self.seen.append(value)
+            return list(self.tools.accumulate(self.seen))
+
+    given = Holds()
+    harness = operator(MAP, f=given)
+    harness.batch(objects([1, 2]))
+    assert values_of(harness.batches) == [[1], [1, 3]]
+    assert given.seen == []
+
+
 def test_a_function_that_cannot_be_copied_is_refused_with_a_reason() -> None:
     class Holds(f.MapFunction):
         def __init__(self) -> None:

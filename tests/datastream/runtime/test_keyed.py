@@ -608,3 +608,21 @@ def test_metrics_of_a_function_are_metrics_of_its_operator() -> None:
     names = ("seen", "rate", "twice")
     assert [found[f"mine.kind.x.{name}"] for name in names] == [4, 10, 8]
     assert metrics.histograms()["mine.kind.x.sizes"].statistics()["max"] == 6
+
+
+def test_state_that_cannot_be_saved_says_which() -> None:
+    class Keeps(KeyedProcessFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.state = runtime_context.get_state(st.ValueStateDescriptor("stream"))
+
+        def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+            self.state.update(value)
+
+    for kept, fits in ((lambda: 5, True), ((number for number in range(3)), False)):
+        harness = operator(PROCESS, f=Keeps())
+        harness.batch(objects([kept], ["a"]))
+        if fits:
+            assert harness.snapshot()[0].keyed["key.stream"].num_rows == 1
+        else:
+            with pytest.raises(ExecutionError, match="the state 'stream' cannot be saved"):
+                harness.snapshot()
