@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -383,5 +384,8 @@ def test_a_worker_that_meets_expressions_loads_no_grammar() -> None:
         "bad = [n for n in sys.modules if n.split('.')[0] in ('flowsql_planner', 'flowsql_grammar')]\n"
         "assert not bad, bad"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
     assert found.returncode == 0, found.stderr
