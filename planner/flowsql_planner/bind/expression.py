@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal
 from flowsql_core.functions.registry import function_names, is_aggregate, resolve_call, resolve_case, resolve_cast
+from flowsql_core.functions.signature import family_name
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
@@ -313,8 +314,8 @@ class ExpressionBinder:
     def _named_argument(self, node: ast.FunctionCall, span: Span) -> BindError:
         """Only table functions name their arguments; all others may be overloaded."""
         if self._user_function(node) is None and not _is_system_function(node.name.last.text.upper()):
-            names = ", ".join(item.name.text if isinstance(item, ast.NamedArgument) else "..." for item in node.args)
-            signature = f"{node.name.last}({names})"
+            shown = ", ".join(self._shown_argument(item) for item in node.args)
+            signature = f"{node.name.last}({shown})"
             return BindError("function-not-found", f"No match found for function signature {signature}", node.span)
         return BindError(
             "named-argument",
@@ -322,6 +323,12 @@ class ExpressionBinder:
             span,
             "write the arguments in their order, without names",
         )
+
+    def _shown_argument(self, argument: ast.Argument) -> str:
+        """An argument as messages about signatures show it: ``a => <NUMERIC>``."""
+        if isinstance(argument, ast.NamedArgument):
+            return f"{argument.name.text} => {self._shown_argument(argument.value)}"
+        return f"<{family_name(self.bind(argument).type)}>"
 
     def _aggregate(self, name: str, node: ast.FunctionCall) -> Expr:
         collector = self._collector(name, node.span)
