@@ -8,6 +8,7 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.graph.stream_specs import StreamWindowSpec
 from flowsql_core.stream import functions as f
 from flowsql_core.stream.timer import TimeDomain
+from flowsql_core.stream.triggers import EventTimeTrigger, ProcessingTimeTrigger
 from flowsql_core.stream.window import MAX_LONG, MergingWindowAssigner, TriggerResult
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.state.api import NO_SLOT, Cell, ObjectStates
@@ -46,6 +47,8 @@ class WindowOperator(KeyedObjectOperator[StreamWindowSpec]):
             self._assigner.get_default_trigger(None) if spec.trigger is None else user_copy(ctx.resources[spec.trigger])
         )
         self._event_time: bool = self._assigner.is_event_time()
+        #: The trigger does nothing for an element of an open window but wait for its end.
+        self._waits_for_end = type(self._trigger) is (EventTimeTrigger if self._event_time else ProcessingTimeTrigger)
         merging = isinstance(self._assigner, MergingWindowAssigner)
         if merging and not self._trigger.can_merge():
             raise ExecutionError(
@@ -122,11 +125,17 @@ class WindowOperator(KeyedObjectOperator[StreamWindowSpec]):
         token, slot_cell, context, contents = self.cell[0], self._slot, self._trigger_context, self._contents
         own = self.emitter.own
         taken = False
+        watermark_ms, waits = self.time.watermark_ms, self._waits_for_end
         for window in windows:
             cleanup_ms = self._cleanup_ms(window)
-            if self._event_time and cleanup_ms <= self.time.watermark_ms:
+            if self._event_time and cleanup_ms <= watermark_ms:
                 continue
             slot = slot_cell[0] = (token, window)
+            if waits and slot in contents.entries and not (self._event_time and window.max_timestamp() <= watermark_ms):
+                # The first element of the window registered both timers, and nothing else would happen now.
+                contents.add(slot, own(value) if taken else value)
+                taken = True
+                continue
             # Windows must not share an object that folding may change.
             contents.add(slot, own(value) if taken else value)
             taken = True

@@ -310,6 +310,15 @@ def test_sessions_of_the_clock() -> None:
         assert values_of(harness.batches) == [("a", (0, 16), [1, 2])]
 
 
+def test_windows_of_the_clock_may_fire_by_the_watermark() -> None:
+    assigner = w.TumblingProcessingTimeWindows.of(Time.milliseconds(10))
+    harness = windows(assigner, Lists(), trigger=t.EventTimeTrigger.create(), clock=ManualClock(3))
+    feed(harness, ("a", 1))
+    harness.watermark(9)
+    feed(harness, ("a", 2))
+    assert [elements for _, _, elements in values_of(harness.batches)] == [[1], [1, 2]]
+
+
 # -- counts, global windows, triggers
 
 
