@@ -11,7 +11,7 @@ SOURCES := flowsql grammar planner runtime connectors
 # Processes of the test run.
 WORKERS ?= 2
 
-.PHONY: help demo test check bench fuzz chaos clean
+.PHONY: help demo test check bench fuzz chaos parity clean
 
 help:
 	@echo "make demo   one SQL script over 336,776 real flights"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench  cold start, micro benchmarks, Nexmark"
 	@echo "make fuzz   10,000 mutated statements, 10,000 random expressions, property tests with many more examples"
 	@echo "make chaos  end running jobs at random points, look at what is left"
+	@echo "make parity bounded scripts through FlowSQL's runtime, Spark and DuckDB, tables compared"
 	@echo "make clean  remove what make made"
 
 $(BIN)/python:
@@ -67,6 +68,13 @@ fuzz: $(VENV)/test.installed
 
 chaos: $(VENV)/test.installed
 	$(BIN)/python tests/chaos/chaos.py 40
+
+$(VENV)/spark.installed: pyproject.toml | $(VENV)/test.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
+	@touch $@
+
+parity: $(VENV)/spark.installed
+	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/python tests/spark/parity.py batch_mode select_basics joins group_agg
 
 clean:
 	rm -rf $(VENV) build dist

@@ -10,5 +10,11 @@ settings.register_profile("ci", max_examples=6, deadline=None)
 settings.load_profile("ci")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests of a group run in one process: Spark is started once."""
+    if config.getoption("dist", None) == "load":
+        config.option.dist = "loadgroup"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write the answers of .test files anew; review the diff")

@@ -18,21 +18,25 @@ PERIOD_S = 0.5
 
 @contextlib.contextmanager
 def progress(result: TableResult, stream: TextIO) -> Iterator[None]:
-    """While the block runs, tell how long the job behind an INSERT has been running and how many rows it has read."""
+    """While the block runs, tell how long the job has been running and how far it is.
+
+    Of an INSERT to its end; of a query only while another engine has not begun to answer.
+    """
     from flowsql.table.result import AnswerKind
 
     job = result.get_job_client()
-    if job is None or result.kind is not AnswerKind.CHANGE or not stream.isatty():
+    if job is None or not stream.isatty() or not (result.kind is AnswerKind.CHANGE or job.is_computing()):
         yield
         return
+    whole = result.kind is AnswerKind.CHANGE
     stop = threading.Event()
     started = time.monotonic()
 
     def tell() -> None:
         if stop.wait(PATIENCE_S):
             return
-        while not stop.is_set():
-            stream.write(f"\r\x1b[K[{time.monotonic() - started:.0f} s, {job.records_read():,} rows read]")
+        while not stop.is_set() and (whole or job.is_computing()):
+            stream.write(f"\r\x1b[K[{time.monotonic() - started:.0f} s, {job.progress_text()}]")
             stream.flush()
             stop.wait(PERIOD_S)
         stream.write("\r\x1b[K")

@@ -76,6 +76,14 @@ class JobClient:
         """A metric such as ``numLateRecordsDropped``, summed over all operators and subtasks."""
         return self._job.metrics.total(name)
 
+    def is_computing(self) -> bool:
+        """Whether the whole answer is made before its first row comes, and is not there yet."""
+        return False
+
+    def progress_text(self) -> str:
+        """How far the job is, in a few words."""
+        return f"{self.records_read():,} rows read"
+
     def records_read(self) -> int:
         """Rows that the job's sources have read so far."""
         heads = (task.operators[0] for task in self._job.metrics.tasks if task.operators)

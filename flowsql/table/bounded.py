@@ -47,9 +47,14 @@ class SparkJobClient(JobClient):
                     explain_failure(error, query.then)
             raise
 
+    def is_computing(self) -> bool:
+        """Whether the first row of the answer is still to come."""
+        return self._batch_job.is_computing()
+
     def progress_text(self) -> str:
-        """What the job is doing."""
-        return self._batch_job.progress_text()
+        """How far the job is: rows that tables gave so far, then what Spark has done."""
+        text = self._batch_job.progress_text()
+        return f"{text}, {self.records_read():,} rows read"
 
 
 def plan_query(configuration: Configuration, query: op.Query, collector: CollectBuffer) -> JobGraph | SparkJob:

@@ -59,7 +59,7 @@ def logical_lines(rel: Rel) -> Iterator[str]:
 def _line(rel: Rel) -> str:
     match rel:
         case Scan(table=table):
-            return f"LogicalTableScan(table=[[{', '.join(table.path)}]])"
+            return f"LogicalTableScan(table=[[{', '.join(table.shown_path)}]])"
         case Values(rows=rows):
             shown = ", ".join(
                 "{ "

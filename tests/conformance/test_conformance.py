@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from flowsql.cli.main import main
+from flowsql_runtime.spark.session import missing
 
 SUITE = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 PASSING = Path(__file__).with_name("passing.txt")
@@ -80,14 +82,28 @@ def run(path: Path, folder: Path, capsys: pytest.CaptureFixture[str], judge: Mod
     script = folder / path.name
     script.write_text(text.replace("${DATA}", str(data)), encoding="utf-8")
     mode = ["-D", "execution.runtime-mode=batch"] if judge.is_batch(text) else []
+    if mode:
+        os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     capsys.readouterr()
-    main(["--format", "jsonl", *mode, "-D", "table.local-time-zone=UTC", "-f", str(script), "--timeout", "60"])
+    # The first case on Spark waits for Java.
+    limit = ["--timeout", "300" if mode else "60"]
+    main(["--format", "jsonl", *mode, "-D", "table.local-time-zone=UTC", "-f", str(script), *limit])
     output = capsys.readouterr().out
     expected = path.with_name(path.name[:-4] + ".expected.jsonl").read_text(encoding="utf-8")
     return Verdict(judge.compare(text, expected, output), judge.compare(text, expected, output, changes=True), output)
 
 
-@pytest.mark.parametrize("name", names())
+def parameters() -> list[Any]:
+    """The cases; those in batch mode run on Spark, all in one process, where it can be started."""
+    on_spark = [
+        pytest.mark.xdist_group("spark"),
+        pytest.mark.skipif(missing() is not None, reason=f"no Spark on this machine: {missing()}"),
+    ]
+    texts = {name: (SUITE / "cases" / f"{name}.sql").read_text(encoding="utf-8") for name in names()}
+    return [pytest.param(name, marks=on_spark if text.startswith("-- batch") else []) for name, text in texts.items()]
+
+
+@pytest.mark.parametrize("name", parameters())
 def test_flinks_answer_or_none(
     name: str,
     tmp_path: Path,

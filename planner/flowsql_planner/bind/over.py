@@ -68,6 +68,8 @@ def bind_over(binder: ExpressionBinder, name: str, node: ast.FunctionCall) -> Ex
             f"RANK or DENSE_RANK functions require ORDER BY clause in window specification: {name}",
             node.span,
         )
+    if any(t.is_proctime(expr.type) for expr in order):
+        raise NotSupportedYetError("OVER (... ORDER BY a processing time) in batch mode", node.span)
     frame = None if window.frame is None else _frame(binder, window.frame)
     args, type_ = _typed(name, args, frame, node.span)
     directions = tuple(

@@ -112,6 +112,8 @@ class SparkCompiler:
                 return self._staged(rel)
             case Filter() if is_local(rel):
                 return self._staged(rel)
+            case Project() | Union() if is_local(rel) and _has_no_table(rel):
+                return self._staged(rel)
             case Project():
                 try:
                     return self._project(rel, outer)
@@ -268,6 +270,11 @@ class _Row:
 def is_local(rel: Rel) -> bool:
     """Whether a whole relation needs no state and nothing of a query around it: FlowSQL answers it by itself."""
     return all(_is_local_node(node) for node in walk_plan(rel))
+
+
+def _has_no_table(rel: Rel) -> bool:
+    """Whether all rows stand in the query: Spark need not count them."""
+    return not any(isinstance(node, Scan) for node in walk_plan(rel))
 
 
 def _is_local_node(rel: Rel) -> bool:

@@ -57,10 +57,15 @@ class SparkBatchJob(Job):
         self._child: Job | None = None
         self._session: Any = None
         self._stage_text = "starting Spark"
+        self._answering = False
 
     def start(self) -> None:
         """Start; returns at once."""
         threading.Thread(target=self._run, name=f"spark-{self.id[:8]}", daemon=True).start()
+
+    def is_computing(self) -> bool:
+        """Whether no row of an answer has left the job yet."""
+        return not self._answering and not self.is_over()
 
     def progress_text(self) -> str:
         """What the job is doing, in a few words."""
@@ -122,7 +127,8 @@ class SparkBatchJob(Job):
         self._stage_text = "reading tables"
         path = f"{self._spark.folder}/{staged.view}.parquet"
         writer = ParquetStage(path, staged.columns)
-        self._local(replace(staged.job, resources={STAGE_RESOURCE: writer}))
+        self._local(replace(staged.job, resources={**staged.job.resources, STAGE_RESOURCE: writer}))
+        writer.wait_until_closed()
         session.read.schema(staged.ddl).parquet(path).createOrReplaceTempView(staged.view)
 
     def _answer(self, session: Any, query: SparkQuery, configuration: Configuration) -> None:
@@ -140,9 +146,12 @@ class SparkBatchJob(Job):
             write_answer(table, query.columns, query.file)
             del table
             self._stage_text = "writing"
+            # A query's rows leave through the job behind.
+            self._answering = True
             self._local(query.then)
             return
         assert self._receiver is not None
+        self._answering = True
         enforcer = _enforcer(query, configuration)
         for batch in answer_batches(table, query.columns):
             self._check_cancelled()

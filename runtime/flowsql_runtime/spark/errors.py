@@ -59,7 +59,7 @@ def _text(error: Exception) -> str:
     java: Any = getattr(error, "java_exception", None)
     if java is None:
         return str(error)
-    parts = []
+    parts: list[str] = []
     while java is not None and len(parts) < _MAX_CAUSES:
         parts.append(str(java.toString()))
         java = java.getCause()

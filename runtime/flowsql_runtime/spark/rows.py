@@ -30,6 +30,7 @@ class ParquetStage:
         self._schema = pa.schema(fields)
         self._writer = pq.ParquetWriter(path, self._schema)
         self._lock = threading.Lock()
+        self._closed = threading.Event()
 
     def accept(self, batch: ChangelogBatch) -> None:
         """Write a batch; several subtasks may call at once."""
@@ -44,6 +45,11 @@ class ParquetStage:
         """Close the file."""
         with self._lock:
             self._writer.close()
+        self._closed.set()
+
+    def wait_until_closed(self) -> None:
+        """Block until the file is whole: a job says that it is over before its receivers hear so."""
+        self._closed.wait()
 
 
 def write_answer(table: Any, columns: Schema, path: str) -> None:

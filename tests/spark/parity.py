@@ -1,0 +1,241 @@
+"""The parity runner: bounded scripts through FlowSQL's own runtime, Spark and DuckDB in one process, answers compared.
+
+    python tests/spark/parity.py [FAMILY | FAMILY/CASE | FILE.sql ...]
+
+Scripts are those of the conformance suite beside the checkout, or files. Each statement that returns rows is asked of
+
+- ``local``: FlowSQL in batch mode, or as a stream whose changes are folded to the table that stands at the end (not
+  where windows or limits make a stream's answer another one),
+- ``spark``: the plan that FlowSQL compiles for Spark, run by Spark,
+- ``duckdb``: the same Spark SQL over the same files, translated by sqlglot: a judge of joins, groups, windows and sets.
+
+A home that refuses a statement takes no part in it. Exit status 1: two homes gave different tables.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import os
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowsql.table.environment import TableEnvironment
+from flowsql.table.values import rows_of
+from flowsql_core.config import Configuration
+from flowsql_core.errors import FlowSqlError
+from flowsql_core.graph.spark import STAGE_RESOURCE
+from flowsql_core.row import RowKind
+from flowsql_core.span import Source
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import Schema, without_attribute
+from flowsql_grammar.ast.statement import QueryStatement
+from flowsql_planner.bind import operations as op
+from flowsql_planner.spark.plan import SparkPlanner
+from flowsql_runtime.cluster.local import LocalCluster
+from flowsql_runtime.spark.rows import ParquetStage
+
+SUITE = Path(__file__).resolve().parents[3] / "shared" / "conformance"
+#: Constructs whose answer over a stream is not that over the whole table.
+STREAM_DIFFERS = re.compile(r"(?i)\b(TUMBLE|HOP|CUMULATE|SESSION|LIMIT|FETCH|PROCTIME|MATCH_RECOGNIZE)\b")
+Row = tuple[Any, ...]
+
+
+@dataclass
+class Answers:
+    """What each home said to one statement: rows, or why not."""
+
+    sql: str
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    refusals: dict[str, str] = field(default_factory=dict)
+
+    def differences(self) -> list[str]:
+        """Pairs of homes that disagree."""
+        homes = sorted(self.rows)
+        return [
+            f"{one} and {other}: {difference}"
+            for place, one in enumerate(homes)
+            for other in homes[place + 1 :]
+            if (difference := first_difference(self.rows[one], self.rows[other])) is not None
+        ]
+
+
+class Parity:
+    """One script: a session for each home."""
+
+    def __init__(self) -> None:
+        self.batch = _session({"execution.runtime-mode": "batch", "execution.batch.engine": "spark"})
+        self.local = _session({"execution.runtime-mode": "batch", "execution.batch.engine": "local"})
+        self.stream = _session({"execution.runtime-mode": "streaming"})
+
+    def run(self, text: str) -> Iterator[Answers]:
+        """The answers to the statements that return rows; the script ends where no home goes on."""
+        source = Source(text)
+        for statement in self.batch.statements(source):
+            sql = text[statement.span.start : statement.span.end]
+            if isinstance(statement, QueryStatement):
+                yield self._ask(sql)
+                continue
+            for session in (self.batch, self.local, self.stream):
+                try:
+                    session.execute_sql(sql).wait()
+                except FlowSqlError:
+                    if session is self.batch:
+                        return
+
+    def _ask(self, sql: str) -> Answers:
+        answers = Answers(sql)
+        for home, ask in (("local", self._local), ("spark", self._spark), ("duckdb", self._duckdb)):
+            try:
+                answers.rows[home] = ask(sql)
+            except FlowSqlError as error:
+                answers.refusals[home] = error.message
+        if _is_lone_row_of_nothing(answers):
+            # A global aggregate of nothing: no row over a stream, one in batch mode.
+            del answers.rows["local"]
+        return answers
+
+    def _local(self, sql: str) -> list[Row]:
+        try:
+            return _table(self.local, sql)
+        except FlowSqlError:
+            if STREAM_DIFFERS.search(sql):
+                raise
+            return _table(self.stream, sql)
+
+    def _spark(self, sql: str) -> list[Row]:
+        return _table(self.batch, sql)
+
+    def _duckdb(self, sql: str) -> list[Row]:
+        import duckdb
+        import sqlglot
+
+        source = Source(sql)
+        (statement,) = self.batch.statements(source)
+        operation = self.batch._executor.bind(statement, source)
+        assert isinstance(operation, op.Query)
+        configuration = self.batch.configuration.with_layer({"table.local-time-zone": "UTC"})
+        with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
+            job = SparkPlanner(configuration, folder).plan_query(operation, None)
+            if job.queries[0].then is not None:
+                raise FlowSqlError("behind", "something runs behind Spark")
+            for staged in job.inputs:
+                path = f"{folder}/{staged.view}.parquet"
+                writer = ParquetStage(path, staged.columns)
+                LocalCluster().run(replace(staged.job, resources={**staged.job.resources, STAGE_RESOURCE: writer}))
+                writer.wait_until_closed()
+                connection.execute(f"CREATE VIEW {staged.view} AS SELECT * FROM read_parquet('{path}')")
+            try:
+                translated = sqlglot.transpile(job.queries[0].sql, read="spark", write="duckdb")[0]
+                table = connection.sql(translated).to_arrow_table()
+                return _rows_of_arrow(table, job.queries[0].columns)
+            except (duckdb.Error, sqlglot.errors.SqlglotError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise FlowSqlError("duckdb", str(error).partition("\n")[0]) from error
+
+
+def _session(options: dict[str, str]) -> TableEnvironment:
+    return TableEnvironment.of_configuration(Configuration(values={"table.local-time-zone": "UTC", **options}))
+
+
+def _table(session: TableEnvironment, sql: str) -> list[Row]:
+    """The rows that stand at the end."""
+    result = session.execute_sql(sql)
+    standing: Counter[Row] = Counter()
+    for batch in result.batches():
+        for row in rows_of(batch, result.schema):
+            values = tuple(_value(value) for value in row)
+            gone = row.get_row_kind() in (RowKind.DELETE, RowKind.UPDATE_BEFORE)
+            standing[values] += -1 if gone else 1
+    return [row for row, count in standing.items() for _ in range(count)]
+
+
+def _rows_of_arrow(table: Any, columns: Schema) -> list[Row]:
+    from flowsql_core.batch import ChangelogBatch
+
+    arrays = [
+        pc.cast(table.column(index).combine_chunks(), to_arrow(without_attribute(column.type)), safe=False)
+        for index, column in enumerate(columns)
+    ]
+    batch = ChangelogBatch.of(arrays, num_rows=table.num_rows)
+    return [tuple(_value(value) for value in row) for row in rows_of(batch, columns)]
+
+
+def _value(value: Any) -> Any:
+    """Something that can be counted."""
+    match value:
+        case list() | tuple():
+            return tuple(_value(item) for item in value)
+        case dict():
+            return tuple(sorted(((_value(k), _value(v)) for k, v in value.items()), key=repr))
+        case float() if math.isnan(value):
+            return "NaN"
+    return tuple(value) if type(value).__name__ == "Row" else value
+
+
+def _is_lone_row_of_nothing(answers: Answers) -> bool:
+    return answers.rows.get("local") == [] and len(answers.rows.get("spark", [])) == 1
+
+
+def first_difference(one: Sequence[Row], other: Sequence[Row]) -> str | None:
+    """What two tables differ in, as multisets; numbers may differ in the last digits of a DOUBLE."""
+    if len(one) != len(other):
+        return f"{len(one)} rows and {len(other)} rows"
+    for a, b in zip(sorted(one, key=_order), sorted(other, key=_order), strict=True):
+        if len(a) != len(b) or not all(map(_near, a, b)):
+            return f"{a} and {b}"
+    return None
+
+
+def _order(row: Row) -> tuple[str, ...]:
+    return tuple(f"{value:.6e}" if isinstance(value, float | decimal.Decimal) else repr(value) for value in row)
+
+
+def _near(a: Any, b: Any) -> bool:
+    numbers = (int, float, decimal.Decimal)
+    if isinstance(a, numbers) and isinstance(b, numbers) and not isinstance(a, bool):
+        return math.isclose(float(a), float(b), rel_tol=1e-9, abs_tol=1e-12)
+    return bool(a == b)
+
+
+def scripts(wanted: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Name and text of each script."""
+    cases = SUITE / "cases"
+    paths: list[Path] = []
+    for name in wanted or ["batch_mode"]:
+        found = Path(name) if name.endswith(".sql") else cases / f"{name}.sql"
+        paths += sorted((cases / name).glob("*.sql")) if (cases / name).is_dir() else [found]
+    for path in paths:
+        if not path.name.endswith(".twin.sql"):
+            text = path.read_text(encoding="utf-8")
+            if "${DATA}/tmp_" not in text:
+                yield f"{path.parent.name}/{path.stem}", text.replace("${DATA}", str(SUITE / "data"))
+
+
+def main(wanted: Sequence[str]) -> int:
+    """Compare, and tell."""
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    asked, compared, wrong = 0, Counter[str](), 0
+    for name, text in scripts(wanted):
+        for number, answers in enumerate(Parity().run(text), 1):
+            asked += 1
+            compared.update(answers.rows)
+            differences = answers.differences()
+            wrong += len(differences)
+            for difference in differences:
+                print(f"{name} answer {number}: {difference}\n    {answers.sql}")
+    shown = ", ".join(f"{home} {count}" for home, count in sorted(compared.items()))
+    print(f"{asked} statements; answered by {shown}; {wrong} differences")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

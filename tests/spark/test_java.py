@@ -1,0 +1,57 @@
+"""Finding a Java: versions, the launcher for trimmed ones, the sentence where there is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from flowsql_core.errors import ConnectorError
+from flowsql_runtime.spark import java
+
+
+def home(folder: Path, version: str) -> Path:
+    (folder / "bin").mkdir(parents=True)
+    command = folder / "bin" / "java"
+    command.write_text('#!/bin/sh\nfor word do echo "$word"; done\n')
+    command.chmod(0o755)
+    (folder / "release").write_text(f'JAVA_VERSION="{version}"\n')
+    return folder
+
+
+@pytest.fixture
+def nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Java of this machine is found."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(java.shutil, "which", lambda name: None)
+    monkeypatch.setattr(java, "_PLACES", ())
+    monkeypatch.setattr(java, "_bundled", lambda: None)
+
+
+@pytest.mark.parametrize(("text", "version"), [("17.0.9", 17), ("25", 25), ("1.8.0_402", 8)])
+def test_version_of_a_home(tmp_path: Path, text: str, version: int) -> None:
+    assert java.java_version(home(tmp_path / "jdk", text)) == version
+
+
+def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_else: None) -> None:
+    found = home(tmp_path / "jdk", "21.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(found))
+    assert java.find_java() == str(found)
+
+
+def test_an_old_java_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_else: None) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(home(tmp_path / "jdk", "11.0.2")))
+    with pytest.raises(ConnectorError, match="needs Java 17 or newer") as caught:
+        java.require_java()
+    assert "flowsql[java]" in (caught.value.hint or "")
+
+
+def test_launcher_drops_one_argument(tmp_path: Path) -> None:
+    real = home(tmp_path / "jdk", "21") / "bin" / "java"
+    launcher = java.make_launcher(real, tmp_path / "cache") / "bin" / "java"
+    assert os.access(launcher, os.X_OK)
+    words = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", ""]
+    said = subprocess.run([str(launcher), *words], capture_output=True, text=True, check=True).stdout
+    assert said == "-Xmx1g\na b\n\n"

@@ -1,0 +1,147 @@
+"""Bounded plans as Spark SQL: what is printed, what is refused, and that nobody else loads Spark. Starts no Java."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flowsql.table.environment import TableEnvironment
+from flowsql_core.config import Configuration
+from flowsql_core.errors import FlowSqlError, NotSupportedYetError
+from flowsql_core.graph.spark import SparkJob
+from flowsql_core.span import Source
+from flowsql_grammar import parse_statement
+from flowsql_planner.bind import operations as op
+from flowsql_planner.spark.plan import SparkPlanner
+
+pytest.importorskip("sqlglot")
+
+VIEW = """CREATE TEMPORARY VIEW v AS SELECT * FROM
+(VALUES (1, 'a', 2.50, CAST(1.5 AS DOUBLE), DATE '2020-01-01'),
+(2, 'b', 3.50, CAST(2.5 AS DOUBLE), DATE '2020-01-02')) AS t(i, s, d, f, born)"""
+
+
+def plan(query: str) -> SparkJob:
+    configuration = Configuration(values={"execution.runtime-mode": "batch", "table.local-time-zone": "UTC"})
+    environment = TableEnvironment.of_configuration(configuration)
+    environment.execute_sql(VIEW)
+    source = Source(query)
+    operation = environment._executor.bind(parse_statement(source), source)
+    assert isinstance(operation, op.Query)
+    return SparkPlanner(configuration, "/tmp/flowsql-spark-test").plan_query(operation, None)
+
+
+def printed(query: str) -> str:
+    """The one query, on one line."""
+    (query_plan,) = plan(query).queries
+    return " ".join(query_plan.sql.split())
+
+
+@pytest.mark.parametrize(
+    ("query", "part"),
+    [
+        ("SELECT SUM(i) AS x FROM v", "CAST(SUM(CAST(t1.c0 AS BIGINT)) AS INT)"),
+        ("SELECT AVG(i) AS x FROM v", "CAST(( SUM(CAST(t1.c0 AS BIGINT)) DIV COUNT(t1.c0) ) AS INT)"),
+        ("SELECT SUM(d) AS x FROM v", "SUM(CAST(t1.c0 AS DECIMAL(38, 2)))"),
+        ("SELECT AVG(d) AS x FROM v", "CAST(COUNT(t1.c0) AS DECIMAL(20, 0))"),
+        ("SELECT i / i AS x FROM v ORDER BY i", "RAISE_ERROR('/ by zero')"),
+        ("SELECT i FROM v ORDER BY i NULLS LAST, s DESC", "ASC NULLS LAST"),
+        ("SELECT COUNT(*) FILTER (WHERE i > 1) AS x FROM v", "COUNT(CASE WHEN"),
+        ("SELECT i FROM v INTERSECT ALL SELECT i FROM v", "INTERSECT ALL"),
+        ("SELECT i FROM v EXCEPT SELECT i FROM v", "EXCEPT"),
+        ("SELECT RANK() OVER (PARTITION BY s ORDER BY i DESC) AS x FROM v", "CAST(RANK() OVER (PARTITION BY"),
+        ("SELECT SUM(i) OVER (ORDER BY i ROWS 2 PRECEDING) AS x FROM v", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"),
+        ("SELECT i FROM v WHERE i NOT IN (SELECT i FROM v)", "NOT"),
+        ("SELECT i FROM v a WHERE EXISTS (SELECT 1 FROM v b WHERE b.i = a.i)", "EXISTS("),
+        ("SELECT COUNT(*) AS n, GROUPING_ID(s, i) AS g FROM v GROUP BY CUBE (i, s)", "GROUPING SETS ("),
+        ("SELECT a.i FROM v a FULL JOIN v b ON a.i = b.i", "FULL JOIN"),
+        ("SELECT a.i FROM v a, v b", "CROSS JOIN"),
+        ("SELECT EXTRACT(MONTH FROM MAX(born)) AS m FROM v", "MONTH("),
+    ],
+)
+def test_types_and_orders_are_written_out(query: str, part: str) -> None:
+    assert part in printed(query)
+
+
+def test_texts_beyond_plain_ascii_travel_as_bytes() -> None:
+    text = printed("SELECT COUNT(*) AS n FROM v GROUP BY s HAVING s <> 'it''s \\ ä' AND s <> 'plain'")
+    assert "UNHEX('697427732" in text
+    assert "'plain'" in text
+
+
+def test_equal_inputs_are_handed_over_once() -> None:
+    assert len(plan("SELECT a.i FROM v a JOIN v b ON a.i = b.i").inputs) == 1
+
+
+def test_what_spark_cannot_write_runs_before_it() -> None:
+    job = plan("SELECT UPPER(s) AS u, COUNT(*) AS n FROM v GROUP BY UPPER(s)")
+    assert "UPPER" not in job.queries[0].sql
+    assert job.queries[0].then is None
+
+
+def test_what_spark_cannot_write_runs_behind_it() -> None:
+    job = plan("SELECT UPPER(s) AS u, n FROM (SELECT s, COUNT(*) AS n FROM v GROUP BY s)")
+    assert "UPPER" not in job.queries[0].sql
+    assert job.queries[0].then is not None
+
+
+@pytest.mark.parametrize(
+    ("query", "construct", "column"),
+    [
+        ("SELECT CUME_DIST() OVER (ORDER BY i) AS x FROM v", "the aggregate CUME_DIST", 8),
+        ("SELECT ARRAY_AGG(i) AS x FROM v", "the aggregate ARRAY_AGG", 8),
+        ("SELECT STDDEV_POP(f) AS x FROM v", "the aggregate STDDEV_POP", 8),
+        ("SELECT i FROM v GROUP BY i HAVING UPPER(MAX(s)) = 'A' ORDER BY i", "UPPER over these types", 35),
+        ("SELECT NULLIF(i, 1) IN (SELECT i FROM v) AS x FROM v", "IN (subquery) over NULLs", 8),
+        ("SELECT SUM(i) OVER (ORDER BY f RANGE 1 PRECEDING) AS x FROM v", "RANGE with an offset over DOUBLE", 8),
+        ("SELECT LAG(NULLIF(i, 1), 1, 0) OVER (ORDER BY i) AS x FROM v", "LAG of a nullable INT", 8),
+    ],
+)
+def test_the_rest_is_refused_with_its_place(query: str, construct: str, column: int) -> None:
+    with pytest.raises(NotSupportedYetError) as caught:
+        plan(query)
+    assert construct in caught.value.construct
+    assert caught.value.at is not None
+    assert caught.value.at.start + 1 == column
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT i FROM v WHERE i IN (SELECT i FROM v)",
+        "SELECT i FROM v INTERSECT SELECT i FROM v",
+        "SELECT ROW_NUMBER() OVER (ORDER BY i) AS x FROM v",
+    ],
+)
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_the_local_engine_refuses_what_it_has_no_plan_for(query: str, mode: str) -> None:
+    values = {"execution.runtime-mode": mode, "execution.batch.engine": "local"}
+    environment = TableEnvironment.of_configuration(Configuration(values=values))
+    environment.execute_sql(VIEW)
+    with pytest.raises(NotSupportedYetError) as caught:
+        environment.execute_sql(query)
+    assert caught.value.at is not None
+
+
+def test_an_unbounded_table_is_no_batch() -> None:
+    values = {"execution.runtime-mode": "batch", "execution.batch.engine": "spark"}
+    environment = TableEnvironment.of_configuration(Configuration(values=values))
+    environment.execute_sql("CREATE TABLE endless (i INT) WITH ('connector' = 'datagen')")
+    with pytest.raises(FlowSqlError, match="unbounded table"):
+        environment.execute_sql("SELECT COUNT(*) FROM endless")
+
+
+def test_streaming_loads_no_spark(tmp_path: Path) -> None:
+    code = """
+import sys
+from flowsql.cli.main import main
+main(["-c", "SELECT a, COUNT(*) AS n FROM (VALUES (1), (1), (2)) AS t(a) GROUP BY a"])
+main(["-c", "SET 'execution.runtime-mode' = 'batch'; SELECT a FROM (VALUES (1), (1), (2)) AS t(a)"])
+heavy = {name.partition('.')[0] for name in sys.modules} & {"pyspark", "py4j", "sqlglot"}
+print("loaded:", sorted(heavy))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.endswith("loaded: []\n"), done.stderr
