@@ -366,6 +366,8 @@ def _relation(node: ast.Relation) -> str:
             return f"TABLE({_function(call)}){_alias(node.alias)}"
         case ast.DerivedTable(query):
             return f"({_query(query)}){_alias(node.alias)}"
+        case ast.Unnest(operands, ordinality):
+            return f"UNNEST({_list(operands)}){' WITH ORDINALITY' * ordinality}{_alias(node.alias)}"
         case ast.Join():
             return _join(node)
     return _refuse(node)
