@@ -72,14 +72,16 @@ class TablePart:
         wanted = set(scanned_streams(self.graph))
         return tuple(source.number for key, source in self.sources if key in wanted)
 
-    def embed(self, builder: PlanBuilder, wishes: Wishes) -> int:
+    def embed(self, builder: PlanBuilder, wishes: Wishes, same_mode: bool = True) -> int:
         """Copy all operators into a job; the number of the last one, whose rows are the stream's.
+
+        ``same_mode`` False: the part only hands rows on to another engine, in batch mode.
 
         Raises:
             NotSupportedYetError: the table was planned for another runtime mode than the streams.
         """
         mode = dict(self.graph.configuration).get(RUNTIME_MODE.key, "").strip().lower()
-        if (mode == RuntimeMode.BATCH.value) is not builder.settings.batch:
+        if same_mode and (mode == RuntimeMode.BATCH.value) is not builder.settings.batch:
             raise NotSupportedYetError(
                 "tables and streams of different runtime modes in one job",
                 hint="set_runtime_mode(STREAMING or BATCH) of the stream environment, before its tables",

@@ -17,7 +17,7 @@ from flowsql.table.expression import Expression
 from flowsql.table.table import Table
 from flowsql_connectors.datastream import IDENTIFIER, MODE, PARALLELISM, SOURCE_WATERMARK, STREAM, mode_text
 from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath, TableColumn
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, NotSupportedYetError, PlanError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.row import ALL_CHANGES, INSERT_ONLY, ChangelogMode, RowKind
 from flowsql_core.types.logical import Column, is_rowtime, without_attribute
@@ -65,24 +65,34 @@ class _StreamExecutor(StatementExecutor):
         options = (("connector", IDENTIFIER), (MODE.key, mode_text(mode)))
         table = TableSpec((ANONYMOUS, ANONYMOUS, name), columns, options)
         sink = Sink(query.rel, table, name, span=query.span)
-        graph = self._with_rows(self._planner().plan((sink,), name))
-        return TablePart(graph, tuple(self.streams.items()), schema)
+        try:
+            graph = self._planner().plan((sink,), name)
+        except PlanError as error:
+            if error.code == "unsupported-changelog" and self._is_batch():
+                # In batch mode the rows would be final: that needs an engine which knows the end.
+                raise NotSupportedYetError("this query as a stream in batch mode", error.at) from None
+            raise
+        return TablePart(super()._with_rows(graph), tuple(self.streams.items()), schema)
 
-    def _submit(self, graph: JobGraph) -> JobClient:
+    def _with_rows(self, graph: JobGraph) -> JobGraph:
+        graph = super()._with_rows(graph)
         if not scanned_streams(graph):
-            return super()._submit(graph)
-        from flowsql.common.job_client import JobClient
+            return graph
         from flowsql.datastream.graph import to_job_graph
         from flowsql.datastream.transformations import Wishes
 
-        part = TablePart(self._with_rows(graph), tuple(self.streams.items()))
+        part = TablePart(graph, tuple(self.streams.items()))
         builder = self._environment.new_builder()
         for number in part.streams:
             builder.add(number)
-        part.embed(builder, Wishes())
+        part.embed(builder, Wishes(), same_mode=not (self._is_batch() and builder.settings.batch))
         options = dict(self._environment.configuration.items()) | dict(graph.configuration)
-        whole = to_job_graph(builder.plan, graph.name, builder.settings, tuple(options.items()))
-        return JobClient(self._environment.cluster.submit(whole), whole)
+        return to_job_graph(builder.plan, graph.name, builder.settings, tuple(options.items()))
+
+    def _submit(self, graph: JobGraph) -> JobClient:
+        # One memory budget for the jobs of both environments.
+        self._cluster = self._environment.cluster
+        return super()._submit(graph)
 
 
 class StreamTableEnvironment(TableEnvironment):
