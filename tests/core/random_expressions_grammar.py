@@ -221,6 +221,8 @@ class Grammar:
         return rng.choice(self.columns[kind]) if written is None else rng.choice(written)
 
     def _syntax(self) -> None:
+        # JSON(...) is a value of these alone.
+        self._add(Production("JSON", "JSON_OBJECT(KEY 'j' VALUE JSON({0}))", ("STRING",), "STRING"))
         for kind, (_, type_) in self.samples.items():
             self._add(Production("CASE", "CASE WHEN {0} THEN {1} ELSE {2} END", ("BOOLEAN", kind, kind), kind))
             self._add(Production("CASE", "CASE WHEN {0} THEN {1} END", ("BOOLEAN", kind), kind))

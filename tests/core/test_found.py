@@ -115,3 +115,39 @@ def test_casts_to_nanoseconds_are_done_where_they_are_needed() -> None:
 def test_years_that_python_lacks() -> None:
     text = "DATE_FORMAT(CAST(FROM_UNIXTIME(n) AS STRING), 'w YYYY')"
     assert run(text, (10**14,), n="BIGINT")[0].endswith(" 3170843")
+
+
+def test_units_that_moments_lack_are_refused_when_bound() -> None:
+    for text in ("FLOOR(x TO DOW)", "CEIL(x TO ISOYEAR)"):
+        with pytest.raises(BindError, match="can not be rounded"):
+            bind(text, x="DATE")
+
+
+def test_a_rounding_that_fails_is_done_where_it_is_needed() -> None:
+    rows = [(datetime.datetime(2020, 1, 1), False)]
+    assert run("CASE WHEN b THEN FLOOR(x TO MICROSECOND) END", *rows, x="TIMESTAMP(3)", b="BOOLEAN") == [None]
+
+
+def test_decimal_columns_less_a_constant() -> None:
+    assert run("x - CAST(-128 AS TINYINT)", (Decimal("0.5"),), (None,), x="DECIMAL(38, 18)") == [Decimal("128.5"), None]
+
+
+def test_bitmaps_of_null_rows_that_hide_elements() -> None:
+    # A row whose cast fails is NULL, with the elements that could be cast below it.
+    rows = [(["1", "x"],), (["2"],), (None,)]
+    assert run("BITMAP_TO_STRING(BITMAP_BUILD(TRY_CAST(a AS ARRAY<INT>)))", *rows, a="ARRAY<STRING>") == [
+        None,
+        "{2}",
+        None,
+    ]
+
+
+def test_substrings_far_outside() -> None:
+    rows = [("abc", -(2**63), 2), ("abc", 2**63 - 1, 2), ("abc", 2, 2**63 - 1)]
+    assert run("SUBSTRING(s, a, n)", *rows, s="STRING", a="BIGINT", n="BIGINT") == ["", "", "bc"]
+    assert run("SUBSTRING(s, -9223372036854775808)", ("abc",), s="STRING") == [""]
+
+
+def test_the_smallest_integer_sorts_down_last() -> None:
+    assert run("ARRAY_SORT(a, FALSE)", ([1, -(2**63), 5, None],), a="ARRAY<BIGINT>") == [[5, 1, -(2**63), None]]
+    assert run("ARRAY_MIN(a)", ([1, -(2**63), 5, None],), a="ARRAY<BIGINT>") == [-(2**63)]

@@ -183,6 +183,7 @@ def test_sets_of_elements(element: t.LogicalType, values: list[Any], most: int) 
     if not isinstance(element, t.BooleanType):
         largest = call("ARRAY_MAX", right)
         exprs += [call(name, left, largest) for name in ("ARRAY_CONTAINS", "ARRAY_POSITION", "ARRAY_REMOVE")]
+        exprs += [call("ARRAY_SORT", left), call("ARRAY_SORT", left, Literal(False, t.BOOLEAN))]
     both(exprs, columns)
 
 

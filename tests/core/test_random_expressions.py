@@ -18,12 +18,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 random_expressions = import_module("random_expressions")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_answers_do_not_depend_on_how_rows_come(seed: int) -> None:
-    outcome = random_expressions.run(100, seed)
+    outcome = random_expressions.run(70, seed)
     assert outcome.faults == []
     # Most expressions are well-typed, and most of those have values.
-    assert outcome.refused < 60
+    assert outcome.refused < 40
     assert outcome.evaluated > outcome.failed
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.columns import Bools, make_strings, string_buffers, validity, values_and_validity
+from flowsql_core.eval.nested_lists import packed
 from flowsql_core.kernels.views import for_kernel
 from flowsql_core.record import record
 
@@ -72,13 +73,12 @@ def write_sets(sets: Sets) -> pa.Array:
 
 def sets_of_lists(lists: pa.Array) -> Sets:
     """The sets of INT lists: NULL elements left out, negative numbers above the positive ones."""
-    flat = pc.list_flatten(lists)
-    rows = pc.list_parent_indices(lists)
-    if flat.null_count:
-        rows = pc.filter(rows, pc.is_valid(flat))
-        flat = pc.drop_null(flat)
-    numbers, _ = values_and_validity(flat)
-    owners, _ = values_and_validity(rows)
+    # A NULL row may have elements below it, which do not count.
+    rows, flat = packed(lists)
+    numbers, known = values_and_validity(flat)
+    owners = rows.owners()
+    if known is not None:
+        numbers, owners = numbers[known], owners[known]
     # Row and value in one word: sorted words are sorted sets behind each other.
     words = owners.astype(np.uint64) << np.uint64(32) | numbers.view(np.uint32)
     if np.any(words[1:] <= words[:-1]):

@@ -286,6 +286,17 @@ def are_among(rows: Ranges, codes: Int64s, others: Ranges, other_codes: Int64s) 
     return values_and_validity(known)[0]
 
 
+def sorted_places(rows: Ranges, keys: Int64s, edges: npt.NDArray[np.int8]) -> Int64s:
+    """Places of the values of packed rows, row by row in ascending order of ``edges``, then of ``keys``."""
+    if not _are_short(len(keys), rows):
+        return np.lexsort((keys, edges, rows.owners()))
+    from flowsql_core.kernels import lists
+
+    places = np.empty(len(keys), dtype=np.int64)
+    lists.sorted_places(for_kernel(rows.starts), for_kernel(rows.sizes), for_kernel(keys), edges, places)
+    return places
+
+
 #: Longer rows are not compared one element with another.
 _SHORT = 64
 

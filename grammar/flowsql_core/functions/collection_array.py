@@ -27,6 +27,7 @@ from flowsql_core.eval.nested_lists import (
     make_list,
     packed,
     ranks,
+    sorted_places,
 )
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import CUSTOM, NULLABLE, Invocation, implicit_cast, scalar
@@ -181,7 +182,7 @@ def _extreme(call: Invocation, whole: Any, largest: bool) -> Any:
     picked = np.flatnonzero(present)
     best = np.full(call.n, -1, dtype=np.int64)
     if len(picked):
-        keys = order[picked] if largest else -order[picked]
+        keys = order[picked] if largest else ~order[picked]
         groups = owners[picked]
         starts = np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
         top = np.maximum.reduceat(keys, starts)
@@ -343,14 +344,15 @@ def array_sort(call: Invocation, whole: Any, ascending: Any = None, nulls_first:
     rows, values = packed(column)
     owners = rows.owners()
     order = ranks(values)
-    keys = np.where(up[owners], order, -order)
+    # The complement turns the order around, of the smallest integer too.
+    keys = order if up.all() else np.where(up[owners], order, ~order)
     valid = validity(values)
-    if valid is None:
-        sequence = np.lexsort((keys, owners))
-    else:
+    edges = np.zeros(len(values), dtype=np.int8)
+    if valid is not None:
         # Within a row NULLs stand before or behind all values.
-        edge = np.where(valid, 0, np.where(first[owners], -1, 1))
-        sequence = np.lexsort((np.where(valid, keys, 0), edge, owners))
+        keys = np.where(valid, keys, 0)
+        edges[~valid] = np.where(first[owners[~valid]], -1, 1)
+    sequence = sorted_places(rows, keys, edges)
     made = pc.take(values, pa.array(sequence), boundscheck=False)
     kept = both_valid(rows.valid, up_valid, first_valid)
     type_ = to_arrow(call.type)

@@ -104,7 +104,7 @@ def _decimal_sum(call: Invocation, a: Any, b: Any, sign: int) -> pa.Array:
     scale = max(exact.scale_of(a.type), exact.scale_of(b.type))
     left = exact.rescale(left, exact.scale_of(a.type), scale)
     right = exact.rescale(right, exact.scale_of(b.type), scale)
-    made = exact.rescale(exact.add(left, right if sign > 0 else -right), scale, type_.scale)
+    made = exact.rescale(exact.add(left, right if sign > 0 else np.asarray(-right)), scale, type_.scale)
     return exact.decimal_column(made, exact.merge_validity(left_valid, right_valid), type_, call.n)
 
 

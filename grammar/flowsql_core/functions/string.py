@@ -140,13 +140,16 @@ def substring(call: Invocation, text: Any, start: Any, length: Any = None) -> An
     """Characters from ``start`` (counted from the end when negative); NULL when ``length`` is negative."""
     constant = isinstance(start, pa.Scalar) and (length is None or isinstance(length, pa.Scalar))
     if constant and start.is_valid and (length is None or length.is_valid):
-        return _constant_substring(text, start.as_py(), None if length is None else length.as_py())
+        first = min(max(start.as_py(), -_LONGEST), _LONGEST)
+        return _constant_substring(text, first, None if length is None else min(length.as_py(), _LONGEST))
     column = _column(text, call.n)
     first, valid_first = _numbers(start, call.n)
-    size = np.full(call.n, 2**31, dtype=np.int64)
+    first = np.clip(first, -_LONGEST, _LONGEST)
+    size = np.full(call.n, _LONGEST, dtype=np.int64)
     valid_size: Bools | None = None
     if length is not None:
         size, valid_size = _numbers(length, call.n)
+        size = np.minimum(size, _LONGEST)
     total = values_and_validity(pc.fill_null(pc.utf8_length(column), 0))[0].astype(np.int64)
     begin = np.where(first > 0, first - 1, np.where(first < 0, total + first, 0))
     stop = np.minimum(begin + size, total)
@@ -156,6 +159,10 @@ def substring(call: Invocation, text: Any, start: Any, length: Any = None) -> An
     for other in (valid_first, valid_size):
         valid = valid if other is None else valid & other
     return pc.if_else(pa.array(valid), made, pa.scalar(None, pa.string()))
+
+
+#: More characters than any text has.
+_LONGEST = 2**31
 
 
 def _constant_substring(text: Any, start: int, length: int | None) -> Any:

@@ -271,16 +271,26 @@ for _name, _unit, _doc in (
 
 
 def _unit_rule(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
-    return t.without_attribute(args[0].type) if "unit" in options else None
+    if "unit" not in options:
+        return None
+    fine = isinstance(args[0].type, t.TimestampType | t.TimestampLtzType) and options["unit"] in _TOO_FINE
+    if options["unit"] not in _ROUNDED_TO and not fine:
+        raise BindError("bad-unit", f"a moment can not be rounded to {options['unit']}", args[0].span)
+    return t.without_attribute(args[0].type)
 
 
-@scalar("FLOOR(DATETIME) -> $1", returns=_unit_rule, spark=None)
+_ROUNDED_TO = frozenset({*_FIXED_UNITS_MS, *_MONTH_UNITS})
+#: Flink divides by zero for them.
+_TOO_FINE = ("MICROSECOND", "NANOSECOND")
+
+
+@scalar("FLOOR(DATETIME) -> $1", returns=_unit_rule, raises=True, spark=None)
 def floor_to(call: Invocation, moment: Any) -> Any:
     """The start of the unit that a moment lies in; weeks start on Sunday."""
     return _to_unit(call, moment, up=False)
 
 
-@scalar("CEIL(DATETIME) -> $1", returns=_unit_rule, spark=None)
+@scalar("CEIL(DATETIME) -> $1", returns=_unit_rule, raises=True, spark=None)
 def ceil_to(call: Invocation, moment: Any) -> Any:
     """The next start of a unit that is not before the moment."""
     return _to_unit(call, moment, up=True)
@@ -310,7 +320,7 @@ def _to_unit(call: Invocation, moment: Any, up: bool) -> pa.Array:
     if unit in _CLOCK_UNITS or unit == "DAY":
         step = _FIXED_UNITS_MS[unit]
         wall = -(-wall // step) * step if up else wall // step * step
-    elif unit in ("MICROSECOND", "NANOSECOND"):
+    elif unit in _TOO_FINE:
         raise ExecutionError("division-by-zero", "/ by zero")
     else:
         wall = _round_days(_truncated(wall, DAY_MS), unit, up) * DAY_MS

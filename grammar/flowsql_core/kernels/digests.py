@@ -1,8 +1,8 @@
 """Message digests of the rows of byte columns, written as hexadecimal digits: MD5, SHA-1 and the SHA-2 family.
 
-Row i is ``data[offsets[i]:offsets[i + 1]]``; its digest stands at ``out[i * 2 * bytes:]``. Working memory comes with
-the call: ``tail``, two blocks, takes what follows the last whole block of a message; ``words`` a block and what is made
-of it.
+Row i is ``data[offsets[i]:offsets[i + 1]]``; its digest of ``count`` words stands at ``out[i * count * bytes * 2:]``.
+Some rows are digested at once, see ``digest_lanes``. Working memory comes with the call: ``tail`` (256,) takes a block
+that the message does not fill, ``words`` (128,) a block of each message, ``state`` (64,) and ``mask`` (8,).
 
 Source: RFC 1321, FIPS 180-4.
 """
@@ -11,329 +11,173 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowsql_core.kernels.digest_lanes import LANES, WIDE_LANES, md5_step, sha1_step, sha256_step, sha512_step
 from flowsql_core.kernels.lazy import device, kernel
+from flowsql_core.kernels.memory import load64, store64
 
-_W = np.uint32
 _U = np.uint64
+_WORD = np.uint64(0xFFFFFFFF)
 
 
 @device
-def _left(x, by):
-    return _W((x << _W(by)) | (x >> _W(32 - by)))
+def _swap32(x):
+    """A word of four bytes with its bytes in the other order, uint64 in and out."""
+    return (
+        (x & _U(0xFF)) << _U(24) | (x & _U(0xFF00)) << _U(8) | (x >> _U(8)) & _U(0xFF00) | (x >> _U(24)) & _U(0xFF)
+    )  # fmt: skip
 
 
 @device
-def _right32(x, by):
-    return _W((x >> _W(by)) | (x << _W(32 - by)))
+def _swap64(x):
+    return _swap32(x & _WORD) << _U(32) | _swap32(x >> _U(32))
 
 
 @device
-def _right64(x, by):
-    return (x >> _U(by)) | (x << _U(64 - by))
+def _write_hex(four, out, place):
+    """Four bytes as eight digits, the byte of the lowest bits first."""
+    spread = (four | four << _U(16)) & _U(0x0000FFFF0000FFFF)
+    spread = (spread | spread << _U(8)) & _U(0x00FF00FF00FF00FF)
+    nibbles = (spread >> _U(4)) & _U(0x000F000F000F000F) | (spread & _U(0x000F000F000F000F)) << _U(8)
+    letters = ((nibbles + _U(0x0606060606060606)) >> _U(4)) & _U(0x0101010101010101)
+    store64(out, place, nibbles + _U(0x3030303030303030) + letters * _U(39))
 
 
 @device
-def _fill_tail(data, start, stop, tail, block, first):
-    """The end of a message, a one bit and zeros up to whole blocks; returns where they end.
-
-    ``first``: bytes of the last block that the message must leave for its length.
+def _fill(data, start, length, begin, last, size, big, tail):
+    """The block of a message from ``begin`` on that the message does not fill: a one bit, zeros, in the last one its
+    length.
     """
-    size = stop - start
+    rest = length - begin
     for at in range(size):
-        tail[at] = data[start + at]
-    tail[size] = 0x80
-    end = block if size + 1 + first <= block else 2 * block
-    for at in range(size + 1, end):
         tail[at] = 0
-    return end
-
-
-@device
-def _length_at(tail, end, bits):
-    """The length of the message in its last eight bytes, most significant byte first."""
-    for at in range(8):
-        tail[end - 1 - at] = (bits >> (8 * at)) & 0xFF
-
-
-@device
-def _hex_byte(out, at, byte):
-    high = byte >> 4
-    low = byte & 15
-    out[at] = high + (0x30 if high < 10 else 0x57)
-    out[at + 1] = low + (0x30 if low < 10 else 0x57)
-
-
-@device
-def _big32(data, at):
-    return _W(_W(data[at]) << _W(24) | _W(data[at + 1]) << _W(16) | _W(data[at + 2]) << _W(8) | _W(data[at + 3]))
-
-
-@device
-def _big64(data, at):
-    return _U(_big32(data, at)) << _U(32) | _U(_big32(data, at + 4))
-
-
-@device
-def _md5_block(data, at, state, words, constants, shifts):
-    for i in range(16):
-        word = _W(data[at]) | _W(data[at + 1]) << _W(8) | _W(data[at + 2]) << _W(16) | _W(data[at + 3]) << _W(24)
-        words[i] = word
-        at += 4
-    a = state[0]
-    b = state[1]
-    c = state[2]
-    d = state[3]
-    for i in range(64):
-        if i < 16:
-            mixed = (b & c) | (~b & d)
-            place = i
-        elif i < 32:
-            mixed = (d & b) | (~d & c)
-            place = (5 * i + 1) & 15
-        elif i < 48:
-            mixed = b ^ c ^ d
-            place = (3 * i + 5) & 15
-        else:
-            mixed = c ^ (b | ~d)
-            place = (7 * i) & 15
-        turned = _W(a + _W(mixed) + constants[i] + words[place])
-        a = d
-        d = c
-        c = b
-        by = shifts[i]
-        b = _W(b + _W((turned << by) | (turned >> (_W(32) - by))))
-    state[0] += a
-    state[1] += b
-    state[2] += c
-    state[3] += d
-
-
-@kernel("void(int32[::1], uint8[::1], uint32[::1], uint32[::1], uint8[::1], uint32[::1], uint32[::1], uint8[::1])")
-def md5_rows(offsets, data, constants, shifts, tail, words, state, out):
-    """MD5: ``constants`` and ``shifts`` (64,), ``tail`` (128,), ``words`` (16,), ``state`` (4,)."""
-    for row in range(offsets.size - 1):
-        at = np.int64(offsets[row])
-        stop = np.int64(offsets[row + 1])
-        length = stop - at
-        state[0] = 0x67452301
-        state[1] = 0xEFCDAB89
-        state[2] = 0x98BADCFE
-        state[3] = 0x10325476
-        while at + 64 <= stop:
-            _md5_block(data, at, state, words, constants, shifts)
-            at += 64
-        end = _fill_tail(data, at, stop, tail, 64, 8)
+    for at in range(min(max(rest, 0), size)):
+        tail[at] = data[start + begin + at]
+    if 0 <= rest < size:
+        tail[rest] = 0x80
+    if last:
         for byte in range(8):
-            tail[end - 8 + byte] = (length << 3 >> (8 * byte)) & 0xFF
-        for begin in range(0, end, 64):
-            _md5_block(tail, begin, state, words, constants, shifts)
-        place = np.int64(row) * 32
-        for i in range(4):
-            for byte in range(4):
-                _hex_byte(out, place, (np.int64(state[i]) >> (8 * byte)) & 0xFF)
-                place += 2
+            tail[(size - 1 - byte) if big else (size - 8 + byte)] = ((length << 3) >> (8 * byte)) & 0xFF
 
 
 @device
-def _sha1_block(data, at, state, words):
-    for i in range(16):
-        words[i] = _big32(data, at + 4 * i)
-    for i in range(16, 80):
-        words[i] = _left(words[i - 3] ^ words[i - 8] ^ words[i - 14] ^ words[i - 16], 1)
-    a = state[0]
-    b = state[1]
-    c = state[2]
-    d = state[3]
-    e = state[4]
-    for i in range(80):
-        if i < 20:
-            mixed = (b & c) | (~b & d)
-            constant = _W(0x5A827999)
-        elif i < 40:
-            mixed = b ^ c ^ d
-            constant = _W(0x6ED9EBA1)
-        elif i < 60:
-            mixed = (b & c) | (b & d) | (c & d)
-            constant = _W(0x8F1BBCDC)
+def _put_words(block, at, lane, big, words):
+    """Sixteen words of four bytes into a lane."""
+    for pair in range(8):
+        both = load64(block, at + 8 * pair)
+        one = both & _WORD
+        other = both >> _U(32)
+        words[2 * pair * LANES + lane] = _swap32(one) if big else one
+        words[(2 * pair + 1) * LANES + lane] = _swap32(other) if big else other
+
+
+@device
+def _blocks(offsets, row, size, first):
+    """How many blocks the message of a row makes; ``first`` bytes are for its length."""
+    if row >= offsets.size - 1:
+        return np.int64(0)
+    return (np.int64(offsets[row + 1]) - np.int64(offsets[row]) + first + size) // size
+
+
+@device
+def _put_blocks(offsets, data, group, number, big, tail, words, mask):
+    """A block of each message of a group of rows into its lane."""
+    for lane in range(LANES):
+        row = group + lane
+        count = _blocks(offsets, row, 64, 8)
+        mask[lane] = 0xFFFFFFFF if number < count else 0
+        if number >= count:
+            continue
+        start = np.int64(offsets[row])
+        length = np.int64(offsets[row + 1]) - start
+        if (number + 1) * 64 <= length:
+            _put_words(data, start + number * 64, lane, big, words)
         else:
-            mixed = b ^ c ^ d
-            constant = _W(0xCA62C1D6)
-        made = _W(_left(a, 5) + _W(mixed) + e + constant + words[i])
-        e = d
-        d = c
-        c = _left(b, 30)
-        b = a
-        a = made
-    state[0] += a
-    state[1] += b
-    state[2] += c
-    state[3] += d
-    state[4] += e
+            _fill(data, start, length, number * 64, number + 1 == count, 64, big, tail)
+            _put_words(tail, 0, lane, big, words)
 
 
 @device
-def _write32(state, count, out, place):
-    """The first ``count`` words as digits, most significant byte first."""
-    for i in range(count):
-        for byte in range(4):
-            _hex_byte(out, place, (np.int64(state[i]) >> (24 - 8 * byte)) & 0xFF)
-            place += 2
-
-
-@kernel("void(int32[::1], uint8[::1], uint8[::1], uint32[::1], uint32[::1], uint8[::1])")
-def sha1_rows(offsets, data, tail, words, state, out):
-    """SHA-1: ``tail`` (128,), ``words`` (80,), ``state`` (5,)."""
-    for row in range(offsets.size - 1):
-        at = np.int64(offsets[row])
-        stop = np.int64(offsets[row + 1])
-        length = stop - at
-        state[0] = 0x67452301
-        state[1] = 0xEFCDAB89
-        state[2] = 0x98BADCFE
-        state[3] = 0x10325476
-        state[4] = 0xC3D2E1F0
-        while at + 64 <= stop:
-            _sha1_block(data, at, state, words)
-            at += 64
-        end = _fill_tail(data, at, stop, tail, 64, 8)
-        _length_at(tail, end, length << 3)
-        for begin in range(0, end, 64):
-            _sha1_block(tail, begin, state, words)
-        _write32(state, 5, out, np.int64(row) * 40)
+def _begin(offsets, group, start, state):
+    """Every lane's first state; returns how many blocks the longest message of a group makes."""
+    most = np.int64(0)
+    for lane in range(LANES):
+        most = max(most, _blocks(offsets, group + lane, 64, 8))
+        for word in range(start.size):
+            state[word * LANES + lane] = start[word]
+    return most
 
 
 @device
-def _sha256_block(data, at, state, words, constants):
-    for i in range(16):
-        words[i] = _big32(data, at + 4 * i)
-    for i in range(16, 64):
-        near = words[i - 15]
-        far = words[i - 2]
-        low = _right32(near, 7) ^ _right32(near, 18) ^ (near >> _W(3))
-        high = _right32(far, 17) ^ _right32(far, 19) ^ (far >> _W(10))
-        words[i] = _W(words[i - 16] + _W(low) + words[i - 7] + _W(high))
-    a = state[0]
-    b = state[1]
-    c = state[2]
-    d = state[3]
-    e = state[4]
-    f = state[5]
-    g = state[6]
-    h = state[7]
-    for i in range(64):
-        one = _W(_right32(e, 6) ^ _right32(e, 11) ^ _right32(e, 25))
-        chosen = _W((e & f) ^ (~e & g))
-        added = _W(h + one + chosen + constants[i] + words[i])
-        other = _W(_right32(a, 2) ^ _right32(a, 13) ^ _right32(a, 22))
-        most = _W((a & b) ^ (a & c) ^ (b & c))
-        h = g
-        g = f
-        f = e
-        e = _W(d + added)
-        d = c
-        c = b
-        b = a
-        a = _W(added + other + most)
-    state[0] += a
-    state[1] += b
-    state[2] += c
-    state[3] += d
-    state[4] += e
-    state[5] += f
-    state[6] += g
-    state[7] += h
+def _finish(offsets, group, count, big, state, out):
+    for lane in range(min(LANES, offsets.size - 1 - group)):
+        for word in range(count):
+            value = _U(state[word * LANES + lane])
+            _write_hex(_swap32(value) if big else value, out, ((group + lane) * count + word) * 8)
+
+
+@kernel("void(int32[::1], uint8[::1], uint32[::1], uint8[::1], uint32[::1], uint32[::1], uint32[::1], uint8[::1])")
+def md5_rows(offsets, data, start, tail, words, state, mask, out):
+    """MD5, whose state begins as ``start`` (4,)."""
+    for group in range(0, offsets.size - 1, LANES):
+        for number in range(_begin(offsets, group, start, state)):
+            _put_blocks(offsets, data, group, number, False, tail, words, mask)
+            md5_step(words, state, mask)
+        _finish(offsets, group, 4, False, state, out)
+
+
+@kernel("void(int32[::1], uint8[::1], uint32[::1], uint8[::1], uint32[::1], uint32[::1], uint32[::1], uint8[::1])")
+def sha1_rows(offsets, data, start, tail, words, state, mask, out):
+    """SHA-1, whose state begins as ``start`` (5,)."""
+    for group in range(0, offsets.size - 1, LANES):
+        for number in range(_begin(offsets, group, start, state)):
+            _put_blocks(offsets, data, group, number, True, tail, words, mask)
+            sha1_step(words, state, mask)
+        _finish(offsets, group, 5, True, state, out)
 
 
 @kernel(
-    "void(int32[::1], uint8[::1], uint32[::1], uint32[::1], int64, uint8[::1], uint32[::1], uint32[::1], uint8[::1])"
+    "void(int32[::1], uint8[::1], uint32[::1], int64, uint8[::1], uint32[::1], uint32[::1], uint32[::1], uint8[::1])"
 )
-def sha256_rows(offsets, data, constants, start, count, tail, words, state, out):
-    """SHA-224 and SHA-256, whose digests have ``count`` words.
-
-    ``constants`` (64,), ``start`` (8,), ``tail`` (128,), ``words`` (64,), ``state`` (8,).
-    """
-    for row in range(offsets.size - 1):
-        at = np.int64(offsets[row])
-        stop = np.int64(offsets[row + 1])
-        length = stop - at
-        for i in range(8):
-            state[i] = start[i]
-        while at + 64 <= stop:
-            _sha256_block(data, at, state, words, constants)
-            at += 64
-        end = _fill_tail(data, at, stop, tail, 64, 8)
-        _length_at(tail, end, length << 3)
-        for begin in range(0, end, 64):
-            _sha256_block(tail, begin, state, words, constants)
-        _write32(state, count, out, np.int64(row) * 8 * count)
-
-
-@device
-def _sha512_block(data, at, state, words, constants):
-    for i in range(16):
-        words[i] = _big64(data, at + 8 * i)
-    for i in range(16, 80):
-        near = words[i - 15]
-        far = words[i - 2]
-        low = _right64(near, 1) ^ _right64(near, 8) ^ (near >> _U(7))
-        high = _right64(far, 19) ^ _right64(far, 61) ^ (far >> _U(6))
-        words[i] = words[i - 16] + low + words[i - 7] + high
-    a = state[0]
-    b = state[1]
-    c = state[2]
-    d = state[3]
-    e = state[4]
-    f = state[5]
-    g = state[6]
-    h = state[7]
-    for i in range(80):
-        one = _right64(e, 14) ^ _right64(e, 18) ^ _right64(e, 41)
-        chosen = (e & f) ^ (~e & g)
-        added = h + one + chosen + constants[i] + words[i]
-        other = _right64(a, 28) ^ _right64(a, 34) ^ _right64(a, 39)
-        most = (a & b) ^ (a & c) ^ (b & c)
-        h = g
-        g = f
-        f = e
-        e = d + added
-        d = c
-        c = b
-        b = a
-        a = added + other + most
-    state[0] += a
-    state[1] += b
-    state[2] += c
-    state[3] += d
-    state[4] += e
-    state[5] += f
-    state[6] += g
-    state[7] += h
+def sha256_rows(offsets, data, start, count, tail, words, state, mask, out):
+    """SHA-224 and SHA-256, whose state begins as ``start`` (8,) and whose digests have ``count`` words."""
+    for group in range(0, offsets.size - 1, LANES):
+        for number in range(_begin(offsets, group, start, state)):
+            _put_blocks(offsets, data, group, number, True, tail, words, mask)
+            sha256_step(words, state, mask)
+        _finish(offsets, group, count, True, state, out)
 
 
 @kernel(
-    "void(int32[::1], uint8[::1], uint64[::1], uint64[::1], int64, uint8[::1], uint64[::1], uint64[::1], uint8[::1])"
+    "void(int32[::1], uint8[::1], uint64[::1], int64, uint8[::1], uint64[::1], uint64[::1], uint64[::1], uint8[::1])"
 )
-def sha512_rows(offsets, data, constants, start, count, tail, words, state, out):
-    """SHA-384 and SHA-512, whose digests have ``count`` words.
-
-    ``constants`` (80,), ``start`` (8,), ``tail`` (256,), ``words`` (80,), ``state`` (8,).
-    """
-    for row in range(offsets.size - 1):
-        at = np.int64(offsets[row])
-        stop = np.int64(offsets[row + 1])
-        length = stop - at
-        for i in range(8):
-            state[i] = start[i]
-        while at + 128 <= stop:
-            _sha512_block(data, at, state, words, constants)
-            at += 128
-        end = _fill_tail(data, at, stop, tail, 128, 16)
-        # Rows are shorter than 2 to the 61 bytes: the upper half of the length stays 0.
-        _length_at(tail, end, length << 3)
-        for begin in range(0, end, 128):
-            _sha512_block(tail, begin, state, words, constants)
-        place = np.int64(row) * 16 * count
-        for i in range(count):
-            for byte in range(8):
-                _hex_byte(out, place, np.int64((state[i] >> _U(56 - 8 * byte)) & _U(0xFF)))
-                place += 2
+def sha512_rows(offsets, data, start, count, tail, words, state, mask, out):
+    """SHA-384 and SHA-512, whose state begins as ``start`` (8,) and whose digests have ``count`` words of 8 bytes."""
+    for group in range(0, offsets.size - 1, WIDE_LANES):
+        most = np.int64(0)
+        for lane in range(WIDE_LANES):
+            most = max(most, _blocks(offsets, group + lane, 128, 16))
+            for word in range(8):
+                state[word * WIDE_LANES + lane] = start[word]
+        for number in range(most):
+            for lane in range(WIDE_LANES):
+                row = group + lane
+                blocks = _blocks(offsets, row, 128, 16)
+                mask[lane] = _U(0) - _U(1) if number < blocks else _U(0)
+                if number >= blocks:
+                    continue
+                begin = np.int64(offsets[row])
+                length = np.int64(offsets[row + 1]) - begin
+                if (number + 1) * 128 <= length:
+                    for word in range(16):
+                        words[word * WIDE_LANES + lane] = _swap64(load64(data, begin + number * 128 + 8 * word))
+                else:
+                    _fill(data, begin, length, number * 128, number + 1 == blocks, 128, True, tail)
+                    for word in range(16):
+                        words[word * WIDE_LANES + lane] = _swap64(load64(tail, 8 * word))
+            sha512_step(words, state, mask)
+        for lane in range(min(WIDE_LANES, offsets.size - 1 - group)):
+            for word in range(count):
+                value = _swap64(state[word * WIDE_LANES + lane])
+                place = ((group + lane) * count + word) * 16
+                _write_hex(value & _WORD, out, place)
+                _write_hex(value >> _U(32), out, place + 8)

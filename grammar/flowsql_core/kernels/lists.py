@@ -44,6 +44,24 @@ def first_equal_texts(starts, sizes, offsets, data, firsts):
             firsts[place] = found
 
 
+@kernel("void(int64[::1], int64[::1], int64[::1], int8[::1], int64[::1])")
+def sorted_places(starts, sizes, keys, edges, places):
+    """The places of each row's values in ascending order of ``edges`` and, where those are equal, of ``keys``."""
+    for row in range(starts.size):
+        start = starts[row]
+        for place in range(start, start + sizes[row]):
+            key = keys[place]
+            edge = edges[place]
+            at = place
+            while at > start:
+                before = places[at - 1]
+                if edges[before] < edge or (edges[before] == edge and keys[before] <= key):
+                    break
+                places[at] = before
+                at -= 1
+            places[at] = place
+
+
 @kernel("void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], boolean[::1])")
 def among(starts, sizes, codes, other_starts, other_sizes, other_codes, found):
     """Whether each value of a row is among those of the same row of another column."""
