@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable
 
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.udf import FunctionContext, MetricGroup
+from flowsql_core.udf import FunctionContext, FunctionKind, MetricGroup
 from flowsql_core.udf_source import remember_lines
+from flowsql_core.without_pandas import keep_pandas_out
 from flowsql_runtime.python.evaluate import Evaluator, as_failure, make_evaluator
 from flowsql_runtime.python.failure import UserFailureError
 from flowsql_runtime.python.frames import (
@@ -94,6 +95,9 @@ class Worker:
     def _open(self, start: WorkerStart) -> None:
         functions = pickle.loads(start.functions)
         program = start.program
+        if program.kind is not FunctionKind.PANDAS:
+            # Unless the functions' modules brought it along: it takes as long to load as all the rest of a worker.
+            keep_pandas_out()
         for function in program.functions:
             if function.source is not None:
                 remember_lines(function.source, function.name)
