@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -27,6 +27,7 @@ from flowsql.datastream import (
     StreamExecutionEnvironment,
     WindowFunction,
 )
+from flowsql.datastream.field_fold import FieldCall, FieldFold
 from flowsql.datastream.functions import AllWindowFunction, ProcessAllWindowFunction
 from flowsql.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from flowsql.datastream.window import (
@@ -77,6 +78,15 @@ def test_extremes_keep_the_first_value_that_has_them(env: Env) -> None:
         collected(whole.sum(1))
     with pytest.raises(TypeError, match="field"):
         whole.sum(1.5)  # type: ignore[arg-type]
+
+
+def test_folds_change_no_value_that_came_in(env: Env) -> None:
+    fold = FieldFold(1, FieldCall.SUM)
+    for first, second in ((["a", 1], ["a", 2]), (Row("a", 1), Row("a", 2)), (Named("a", 1), Named("a", 2))):
+        made = fold.reduce(first, second)
+        assert list(made) == ["a", 3]
+        assert list(first) == ["a", 1]
+    assert collected(env.from_collection([["a", 1], ["a", 2]]).key_by(lambda value: value[0]).max(1))[-1] == ["a", 2]
 
 
 def test_reduce_takes_functions_and_converts(env: Env) -> None:
@@ -158,6 +168,11 @@ def test_a_keyed_stream_is_no_operator(env: Env) -> None:
     assert collected(keyed.values()) == DATA
     assert collected(keyed.key_by(lambda value: value[1]).sum(1))[-1] == ("a", 6)
     assert sorted(collected(keyed.union(keyed))) == sorted(DATA * 2)
+
+
+class Named(NamedTuple):
+    key: str
+    n: int
 
 
 class Second(TimestampAssigner):
