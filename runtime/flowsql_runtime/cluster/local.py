@@ -54,6 +54,18 @@ class JobStatus(enum.Enum):
         """Whether the job is over."""
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
+    def is_terminal_state(self) -> bool:
+        """:attr:`terminal`, under PyFlink's name."""
+        return self.terminal
+
+    def is_globally_terminal_state(self) -> bool:
+        """:attr:`terminal`: nothing restarts a job."""
+        return self.terminal
+
+    def result(self) -> JobStatus:
+        """The status itself: PyFlink asks for it through a future."""
+        return self
+
 
 class Job:
     """A submitted job. All methods may be called from any thread."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flowsql.common import Configuration
+from flowsql.common import Configuration, JobStatus
 from flowsql.datastream import RuntimeExecutionMode, SlotSharingGroup, StreamExecutionEnvironment
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
 from flowsql_core.graph.job import JobGraph, ShipStrategy
@@ -162,6 +162,10 @@ def test_execute_begins_anew(env: Env, capsys: pytest.CaptureFixture[str]) -> No
     stream.map(lambda n: n + 10).print()
     client = env.execute_async()
     assert client.get_job_execution_result().result().get_all_accumulator_results() == {}
+    status = client.get_job_status().result()
+    assert status is JobStatus.FINISHED
+    assert status.is_terminal_state()
+    assert status.is_globally_terminal_state()
     assert capsys.readouterr().out.split() == ["1", "2", "11", "12"]
     with pytest.raises(PlanError, match="No operators defined"):
         env.execute()
