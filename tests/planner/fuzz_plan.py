@@ -101,7 +101,7 @@ def _plan(env: TableEnvironment, text: str, outcome: Outcome) -> None:
     source = Source(text)
     executor = env._executor
     try:
-        operation = executor._bind(parse_statement(source), source)
+        operation = executor.bind(parse_statement(source), source)
         match operation:
             case op.Query():
                 executor._planner().plan_query(operation, object())
