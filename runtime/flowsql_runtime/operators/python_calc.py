@@ -228,14 +228,8 @@ def _start(
     program: PythonProgram, functions: Sequence[Any], parameters: dict[str, str], ctx: OperatorContext
 ) -> WorkerStart:
     """What the worker begins with; functions of the program's own file travel by value."""
-    try:
-        import cloudpickle
-    except ImportError as error:
-        raise ExecutionError(
-            "cloudpickle-missing",
-            "Python functions of parallel tasks run in processes of their own, which takes the package cloudpickle.",
-            hint="pip install 'flowsql[functions]', or SET 'python.execution-mode' = 'thread'",
-        ) from error
+    import cloudpickle
+
     try:
         pickled = cloudpickle.dumps(list(functions))
     except Exception as error:  # a user's object
