@@ -44,7 +44,8 @@ def remember_lines(source: str, name: str) -> tuple[str, str]:
 
 
 def load_source(source: str, name: str) -> ScalarUdf:
-    """The function that a text defines: the one called ``name`` (in any case), or the only one.
+    """The function that a text defines: the one called ``name`` (in any case), the only one that ``udf`` made, or the
+    only one.
 
     Raises:
         BindError: the text fails when it is run, or which function is meant is not clear.
@@ -58,9 +59,7 @@ def load_source(source: str, name: str) -> ScalarUdf:
             "function-not-loadable", f"The text of the function '{name}' fails: {type(error).__name__}: {error}"
         ) from error
     own = {key: value for key, value in vars(module).items() if not key.startswith("_") and _is_own(value, module)}
-    found = next((value for key, value in own.items() if key.lower() == name.lower()), None)
-    if found is None and len(own) == 1:
-        found = next(iter(own.values()))
+    found = _meant(own, name)
     if found is None:
         raise BindError(
             "function-not-loadable",
@@ -68,6 +67,18 @@ def load_source(source: str, name: str) -> ScalarUdf:
             hint=f"define one function, or one called {name}",
         )
     return _declared(found, f"the text of '{name}'", name)
+
+
+def _meant(own: dict[str, Any], name: str) -> Any:
+    """What a text is about: what has the name of the function, before a class of that name; else the only thing."""
+    named = [value for key, value in own.items() if key.lower() == name.lower()]
+    declared = [value for value in own.values() if isinstance(value, ScalarUdf)]
+    for found in (named, declared, list(own.values())):
+        if found is named and len(found) > 1:
+            found = [value for value in found if not isinstance(value, type)]
+        if len(found) == 1:
+            return found[0]
+    return None
 
 
 def _is_own(value: Any, module: types.ModuleType) -> bool:

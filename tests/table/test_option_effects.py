@@ -152,6 +152,37 @@ def overwrites(options: Options) -> Any:
     return outcome(lambda: may_write(__file__, False, Configuration(values=options), None))
 
 
+FUNCTION = """CREATE TEMPORARY FUNCTION told AS $$
+import os
+from flowsql.table.udf import ScalarFunction, udf
+
+class Told(ScalarFunction):
+    def open(self, context):
+        self.mine = context.get_job_parameter('mine', 'none')
+
+    def eval(self, x):
+        return f'{self.mine} {os.getpid()}'
+
+told = udf(Told(), result_type='STRING')
+$$ LANGUAGE PYTHON"""
+PANDAS_FUNCTION = """CREATE TEMPORARY FUNCTION told AS $$
+from flowsql.table.udf import udf
+told = udf(lambda x: x * 0 + len(x), result_type='INT', func_type='pandas')
+$$ LANGUAGE PYTHON"""
+
+
+def functions(definition: str) -> Callable[[Options], Any]:
+    """What a Python function is told."""
+
+    def observe(options: Options) -> Any:
+        environment = session(options)
+        environment.execute_sql(definition)
+        with environment.execute_sql("SELECT told(id) FROM clicks").collect() as rows:
+            return [row[0] for row in rows]
+
+    return observe
+
+
 def outputs(run: _Run) -> list[str]:
     nodes = [node for task in run.tasks for node in task._chain.operators]
     return [type(node.output).__name__ for node in nodes]
@@ -211,10 +242,13 @@ EFFECTS: dict[str, Effect] = {
     "metrics.latency.interval": Effect("1 s", latency),
     "parallelism.default": Effect("3", job_of(GROUPED)),
     "pipeline.auto-watermark-interval": Effect("5 s", job_of("SELECT ts FROM clicks")),
+    "pipeline.global-job-parameters": Effect("mine:yours", functions(FUNCTION)),
     "pipeline.max-parallelism": Effect("64", job_of(GROUPED)),
     "pipeline.name": Effect("mine", job_of(GROUPED)),
     "pipeline.object-reuse": Effect("true", tasks_of(targets)),
     "pipeline.operator-chaining.enabled": Effect("false", job_of(GROUPED)),
+    "python.execution-mode": Effect("process", functions(FUNCTION)),
+    "python.fn-execution.arrow.batch.size": Effect("3", functions(PANDAS_FUNCTION)),
     "sql-client.display.print-time-cost": Effect("true", command("SELECT 1")),
     "sql-client.verbose": Effect("true", command("SELECT nowhere")),
     "table.catalog-store.file.path": Effect("/nowhere", catalog_store, {"table.catalog-store.kind": "file"}),

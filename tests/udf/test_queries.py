@@ -263,6 +263,16 @@ def test_functions_whose_text_stands_in_sql(mode: str) -> None:
         answers(made, "SELECT declared(id) FROM people")
 
 
+@pytest.mark.parametrize("last", ["f = udf(F(), result_type='INT')", "other = udf(F(), result_type='INT')", ""])
+def test_a_text_may_hold_a_class_beside_its_function(last: str) -> None:
+    made = environment()
+    made.execute_sql(
+        "CREATE TEMPORARY FUNCTION f AS $$\nfrom flowsql.table.udf import ScalarFunction, udf\n"
+        f"class F(ScalarFunction):\n    def eval(self, x: int) -> int: return x + 1\n{last}\n$$ LANGUAGE PYTHON"
+    )
+    assert answers(made, "SELECT F(id), f(id) FROM people WHERE id = 1") == [(2, 2)]
+
+
 def test_a_text_with_two_functions_needs_one_of_the_name() -> None:
     made = environment()
     made.execute_sql("CREATE TEMPORARY FUNCTION f AS $$\ndef a(): ...\ndef b(): ...\n$$ LANGUAGE PYTHON")
