@@ -48,6 +48,18 @@ class BadRowPolicy:
     folder: str | None
     header: bool
 
+    def prepare(self) -> None:
+        """Make the folder: a table over it can be read before there is a bad row.
+
+        Raises:
+            ConnectorError: it cannot be made.
+        """
+        if self.folder is not None:
+            try:
+                Path(self.folder).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise _unwritable(self.table, self.folder, error) from error
+
 
 def bad_row_policy(table: str, values: OptionValues, format_name: str, header: bool) -> BadRowPolicy | None:
     """The policy of a table's options; None for ``fail``.
@@ -189,6 +201,8 @@ def _write_letters(policy: BadRowPolicy, folder: str, path: str, part: Range, le
         scratch.write_text("\n".join(lines) + "\n", encoding="utf-8")
         os.replace(scratch, target)
     except OSError as error:
-        raise ConnectorError(
-            "dead-letter", f"Cannot write bad rows of table '{policy.table}' to '{folder}': {error.strerror}"
-        ) from error
+        raise _unwritable(policy.table, folder, error) from error
+
+
+def _unwritable(table: str, folder: str, error: OSError) -> ConnectorError:
+    return ConnectorError("dead-letter", f"Cannot write bad rows of table '{table}' to '{folder}': {error.strerror}")

@@ -141,6 +141,14 @@ def letters_session(
 @pytest.mark.parametrize("name", ["letters", "default_database.letters", "default_catalog.default_database.`letters`"])
 def test_a_table_takes_the_letters(tmp_path: Path, name: str) -> None:
     environment = letters_session(tmp_path, name)
+    # Before a bad row was met the table is there, and empty.
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / "a.csv").write_bytes(b"5,e\n")
+    good = f"SELECT k FROM t /*+ OPTIONS('path' = '{tmp_path / 'good'}') */"
+    with environment.execute_sql(good).collect() as found:
+        assert [row[0] for row in found] == [5]
+    with environment.execute_sql("SELECT error FROM letters").collect() as found:
+        assert list(found) == []
     with environment.execute_sql("SELECT k FROM t").collect() as found:
         assert sorted(row[0] for row in found) == [1, 3]
     with environment.execute_sql(

@@ -121,6 +121,7 @@ class FileSource(TableSource):
         )
         decoder = self._decoder_for(context.batch_rows)
         if self._bad_rows is not None:
+            self._bad_rows.prepare()
             decoder = TolerantDecoder(decoder, decoder, self._bad_rows, context.count)
         return FileReader(decoder, self._complete, empty, self._scan.limit, context)
 
