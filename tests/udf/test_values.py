@@ -203,7 +203,7 @@ def test_none_is_passed_to_the_function() -> None:
         assert [row[0] for row in rows] == [True, False]
 
 
-@pytest.mark.parametrize("function", [lambda x: x, lambda x: [x], lambda x: {"k": x}, lambda x: Row(x)], ids=str)
+@pytest.mark.parametrize("function", [lambda x: x, lambda x: [x], lambda x: {"k": x}, lambda x: Row(x)], ids=range(4))
 def test_results_of_one_function_go_to_the_next_as_they_are(function: Callable[[Any], Any]) -> None:
     made = TableEnvironment.create()
     made.create_temporary_system_function("pack", udf(function, result_type="STRING"))
