@@ -74,9 +74,13 @@ def test_readme_begins_with_the_two_commands() -> None:
     assert any("make test" in line for line in first_screen)
 
 
-def test_readme_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (program,) = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "README.md").read_text())
-    exec(compile(program, "README.md", "exec"), {})
-    output = capsys.readouterr().out
-    assert "2 rows in set" in output
-    assert "+U ann 7" in output
+def test_readme_programs_run(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = []
+    for program in re.findall(r"(?s)```python\n(.*?)```", (ROOT / "README.md").read_text()):
+        exec(compile(program, "README.md", "exec"), {})
+        printed.append(capsys.readouterr().out)
+    session, streams = printed
+    assert "2 rows in set" in session
+    assert "+U ann 7" in session
+    assert "4 rows in set" in streams
+    assert sorted(streams.splitlines()[-2:]) == ["ANN", "BOB"]
