@@ -85,6 +85,13 @@ _BY_FAMILY: dict[str, t.LogicalType] = {
 }  # fmt: skip
 
 
+#: Functions whose signature takes anything but that want collections.
+COLLECTIONS: dict[str, t.LogicalType] = {
+    **dict.fromkeys(("ARRAY_CONCAT", "ARRAY_UNION", "ARRAY_INTERSECT", "ARRAY_EXCEPT"), t.ArrayType(element=t.INT)),
+    "MAP_UNION": t.MapType(key=t.STRING, value=t.INT),
+}
+
+
 def _text(value: str) -> Literal:
     return Literal(value, t.CharType(length=len(value), nullable=False))
 
@@ -100,7 +107,8 @@ WRITTEN: dict[str, tuple[Expr, ...]] = {
     "LIKE": (_text("%shop 9%"),), "SIMILAR TO": (_text("user (1|2)%"),), "REGEXP": (_text("shop [0-9]+"),),
     "REGEXP_EXTRACT": (_text("shop ([0-9]+)"), _int(1)), "REGEXP_REPLACE": (_text("[0-9]+"), _text("#")),
     "REGEXP_COUNT": (_text("[0-9]"),), "REGEXP_INSTR": (_text("[0-9]"),), "REGEXP_SUBSTR": (_text("[0-9]+"),),
-    "REGEXP_EXTRACT_ALL": (_text("([0-9]+)"),), "REPLACE": (_text("user"), _text("guest")), "TRIM": (), "BTRIM": (),
+    "REGEXP_EXTRACT_ALL": (_text("([0-9]+)"),), "REPLACE": (_text("user"), _text("guest")), "TRIM": (),
+    "BTRIM": (_text("u "),), "LTRIM": (_text("u "),), "RTRIM": (_text("0 "),),
     "TRANSLATE": (_text("abc"), _text("xyz")), "INSTR": (_text("of"),), "STARTSWITH": (_text("user 1"),),
     "ENDSWITH": (_text("9"),), "OVERLAY": (_text("XX"), _int(3)), "ENCODE": (_text("UTF-16"),), "CHR": (),
     "DECODE": (_text("UTF-8"),), "SHA2": (_int(256),), "PARSE_URL": (_text("HOST"),), "ROUND": (_int(1),),
@@ -145,7 +153,7 @@ def _call(definition: FunctionDef, index: dict[str, int]) -> Expr | None:
     for place, family in enumerate(families):
         if place and written is not None:
             break
-        type_ = _BY_FAMILY.get(family)
+        type_ = COLLECTIONS.get(name, _BY_FAMILY.get(family))
         if type_ is None:
             return None
         args.append(InputRef(index[str(type_)], type_))

@@ -75,8 +75,8 @@ def test_places_beyond_any_text() -> None:
     assert run("OVERLAY(s PLACING 'x' FROM 9223372036854775807 FOR 9223372036854775807)", ("ab",), s="STRING") == ["ab"]
 
 
-def test_an_empty_date_pattern() -> None:
-    assert run("TO_DATE(s, '')", ("abc",), (None,), s="STRING") == [datetime.date(1970, 1, 1), None]
+def test_an_empty_date_pattern_reads_nothing() -> None:
+    assert run("UNIX_TIMESTAMP(s, '')", ("abc",), (None,), s="STRING") == [-(2**63), None]
 
 
 def test_units_that_intervals_lack_are_refused_when_bound() -> None:
@@ -151,3 +151,20 @@ def test_substrings_far_outside() -> None:
 def test_the_smallest_integer_sorts_down_last() -> None:
     assert run("ARRAY_SORT(a, FALSE)", ([1, -(2**63), 5, None],), a="ARRAY<BIGINT>") == [[5, 1, -(2**63), None]]
     assert run("ARRAY_MIN(a)", ([1, -(2**63), 5, None],), a="ARRAY<BIGINT>") == [-(2**63)]
+
+
+def test_pieces_far_behind_the_last() -> None:
+    rows = [("a-b", "-", 2**63 - 1), ("a-b", "-", 1), ("", "-", 0), ("a-b", "", 0), ("a-b", "-", -1), (None, "-", 0)]
+    wanted = [None, "b", None, "a-b", None, None]
+    assert run("SPLIT_INDEX(s, m, i)", *rows, s="STRING", m="STRING", i="BIGINT") == wanted
+    many = [(f"{place}-x", "-", place) for place in range(40)]
+    assert run("SPLIT_INDEX(s, m, i)", *many, s="STRING", m="STRING", i="INT") == ["0", "x", *[None] * 38]
+
+
+def test_json_with_unknown_leave_for_duplicates() -> None:
+    assert run("TRY_PARSE_JSON('1', b)", (None,), (True,), b="BOOLEAN") == [None, "1"]
+    assert run("TRY_PARSE_JSON('1', CAST(NULL AS BOOLEAN))") == [None]
+
+
+def test_maps_are_made_where_they_are_needed() -> None:
+    assert run("CASE WHEN b THEN MAP[k, 1] END", (None, False), k="STRING", b="BOOLEAN") == [None]

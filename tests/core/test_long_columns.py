@@ -207,3 +207,24 @@ def test_zones() -> None:
     zones = ("UTC", "America/Los_Angeles", "Australia/Lord_Howe", "GMT+05:30")
     exprs = [call("CONVERT_TZ", TEXT, char(one), char(other)) for one in zones for other in zones]
     both(exprs, [pa.array(words)])
+
+
+def test_addresses() -> None:
+    column = random_texts(["1", "25", "255", "256", ".", "0", "a", "-", "127.0.0.1", "000"], 8)
+    both([call("INET_ATON", TEXT)], [column])
+
+
+def test_maps_of_pairs() -> None:
+    column = random_texts(["a", "b", "=", ",", "é", "==", ",,", "&", "ab=c"], 9)
+    exprs = [call("STR_TO_MAP", TEXT)]
+    exprs += [
+        call("STR_TO_MAP", TEXT, char(one), char(other)) for one in (",", "&", ",,", "[,]") for other in ("=", "ab")
+    ]
+    both(exprs, [column])
+
+
+def test_trimming_by_many_choices() -> None:
+    columns = [random_texts(["a", "b", "é", "中", " "], 6, seed) for seed in (1, 2)]
+    both([call(name, TEXT, InputRef(1, t.STRING)) for name in ("LTRIM", "RTRIM", "BTRIM")], columns)
+    few = pa.array([None if row % 7 == 0 else ("a", "é ", "")[row % 3] for row in range(ROWS)])
+    both([call(name, TEXT, InputRef(1, t.STRING)) for name in ("LTRIM", "RTRIM", "BTRIM")], [columns[0], few])

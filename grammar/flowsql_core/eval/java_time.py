@@ -326,7 +326,8 @@ def parse_strictly(text: str, pattern: str) -> int | None:
 def parse_leniently(text: str, pattern: str) -> int | None:
     """Nanoseconds of a text by ``SimpleDateFormat``'s rules: fields may overflow, text behind is ignored."""
     found = _lenient_regex(pattern).match(text)
-    return None if found is None else _resolve(pattern_tokens(pattern), found, lenient=True)
+    # What reads nothing fails.
+    return None if found is None or not found.end() else _resolve(pattern_tokens(pattern), found, lenient=True)
 
 
 _NAMES = {"M": _MONTHS, "L": _MONTHS, "E": _DAYS}

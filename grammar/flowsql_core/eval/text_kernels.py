@@ -135,6 +135,16 @@ def url_parts(text: pa.Array, part: int) -> tuple[pa.Array, Bools]:
     return _ranges(text, data, low, high), left if valid is None else left & valid
 
 
+def inet_numbers_of(text: pa.Array) -> Int64s:
+    """The number of each IPv4 address, (n,); -1 for other texts, anything for NULL."""
+    from flowsql_core.kernels.codecs import inet_numbers
+
+    offsets, data = string_buffers(text)
+    out = np.empty(len(text), dtype=np.int64)
+    inet_numbers(for_kernel(offsets), for_kernel(data), out)
+    return out
+
+
 def java_hash_codes(text: pa.Array) -> pa.Array:
     """Java's hash code of each text, int32."""
     from flowsql_core.kernels.codecs import java_hashes

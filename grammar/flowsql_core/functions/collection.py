@@ -213,7 +213,7 @@ def _to_entry(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
     return tuple(implicit_cast(arg, type_.value if place % 2 else type_.key) for place, arg in enumerate(args))
 
 
-@scalar("MAP(ANY, ANY, ANY...) -> BOOLEAN", nulls=CUSTOM, returns=_map_type, coerce=_to_entry, spark=None)
+@scalar("MAP(ANY, ANY, ANY...) -> BOOLEAN", nulls=CUSTOM, raises=True, returns=_map_type, coerce=_to_entry, spark=None)
 def map_(call: Invocation, *entries: Any) -> Any:
     """A map of keys and values in turn; of equal keys the last one counts."""
     type_ = to_arrow(call.type)

@@ -8,15 +8,20 @@ import numpy as np
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
-from flowsql_core.eval.columns import make_array, values_and_validity
+from flowsql_core.eval.columns import make_array, validity, values_and_validity
 from flowsql_core.eval.distinct import map_distinct
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, inet_numbers_of
 from flowsql_core.functions.registry import NULLABLE, scalar
 
 
 @scalar("INET_ATON(STRING) -> BIGINT", nulls=NULLABLE, spark=None)
 def inet_aton(text: Any) -> Any:
     """The number of an IPv4 address; short forms fill up before the last part (``127.1``); NULL for other text."""
-    return map_distinct(text, _aton, pa.int64())
+    if len(text) < KERNEL_ROWS:
+        return map_distinct(text, _aton, pa.int64())
+    numbers, valid = inet_numbers_of(text), validity(text)
+    known = numbers >= 0
+    return make_array(numbers, known if valid is None else known & valid, pa.int64())
 
 
 def _aton(word: str) -> int | None:

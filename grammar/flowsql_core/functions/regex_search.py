@@ -13,6 +13,7 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.java_regex import translate_pattern
 from flowsql_core.eval.text_kernels import KERNEL_ROWS, byte_class, count_class
+from flowsql_core.eval.text_maps import maps_of_pairs
 from flowsql_core.functions.regex import extract_group
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 
@@ -120,9 +121,21 @@ def _extract_all(word: str, java: str, group: int) -> list[str | None] | None:
 def str_to_map(call: Invocation, text: Any, pairs: Any = None, between: Any = None) -> Any:
     """Pairs between ``pairs`` (``,``), key and value between ``between`` (``=``), both Java patterns; the last wins."""
     type_ = pa.map_(pa.string(), pa.string())
+    marks = ("," if pairs is None else _plain_mark(pairs), "=" if between is None else _plain_mark(between))
+    if marks[0] is not None and marks[1] is not None and isinstance(text, pa.Array) and len(text) >= KERNEL_ROWS:
+        return maps_of_pairs(text, marks[0], marks[1], type_)
     if pairs is None:
         return map_distinct(text, lambda word: _to_map(word, ",", "="), type_)
     return map_rows([_column(text, call.n), pairs, between], _to_map, type_)
+
+
+def _plain_mark(pattern: Any) -> str | None:
+    """The text that a constant pattern stands for, if it stands for nothing else."""
+    plain = isinstance(pattern, pa.Scalar) and pattern.is_valid and _PLAIN_MARK.fullmatch(pattern.as_py()) is not None
+    return pattern.as_py() if plain else None
+
+
+_PLAIN_MARK = re.compile(r"[A-Za-z0-9 ,;:=/_&#@!%~'\"<>-]+")
 
 
 def _to_map(word: str, pairs: str, between: str) -> list[tuple[str, str | None]]:

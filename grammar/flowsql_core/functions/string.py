@@ -18,7 +18,7 @@ from flowsql_core.eval.columns import (
     validity,
     values_and_validity,
 )
-from flowsql_core.eval.distinct import map_distinct
+from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.text_kernels import KERNEL_ROWS, gather, pieces
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
@@ -240,12 +240,26 @@ def split_index(call: Invocation, text: Any, separator: Any, index: Any) -> Any:
     rows = _column(index, call.n)
     made = pa.nulls(call.n, pa.string())
     column, separators = _column(text, call.n), _column(separator, call.n)
-    for mark in pc.unique(separators):
-        for place in pc.unique(rows):
+    marks, places = pc.unique(separators), pc.unique(rows)
+    if len(marks) * len(places) > _MOST_PASSES:
+        return map_rows([column, separators, rows], _piece_of, pa.string())
+    for mark in marks:
+        for place in places:
             if mark.is_valid and place.is_valid:
                 chosen = pc.fill_null(pc.and_(pc.equal(separators, mark), pc.equal(rows, place)), False)
                 made = pc.if_else(chosen, split_piece(column, mark.as_py(), place.as_py()), made)
     return made
+
+
+#: Passes over a column before one distinct row after another is faster.
+_MOST_PASSES = 16
+
+
+def _piece_of(word: str, mark: str, index: int) -> str | None:
+    if not word or index < 0:
+        return None
+    parts = word.split(mark) if mark else [word]
+    return parts[index] if index < len(parts) else None
 
 
 @scalar("SPLIT_INDEX(STRING, INTEGER, INTEGER) -> STRING", nulls=NULLABLE, spark=None)
@@ -260,7 +274,7 @@ def split_index_code(call: Invocation, text: Any, code: Any, index: Any) -> Any:
 def split_piece(text: pa.Array, separator: str, index: int) -> pa.Array:
     """One piece of each row, NULL where there are not so many. Whole-column byte search, no row loop."""
     n, mark = len(text), separator.encode()
-    if index < 0 or not n:
+    if not n or not 0 <= index <= len(text.buffers()[2] or b""):
         return pa.nulls(n, pa.string())
     if mark and n >= KERNEL_ROWS:
         return pieces(text, separator, index)

@@ -153,6 +153,11 @@ _TRIMS: dict[str, Callable[..., Any]] = {
 }
 
 
+_STRIPS: dict[str, Callable[[str, str], str]] = {"BOTH": str.strip, "LEADING": str.lstrip, "TRAILING": str.rstrip}
+#: Passes over a column before one distinct row after another is faster.
+_MOST_PASSES = 16
+
+
 def _trimmed(call: Invocation, text: Any, characters: Any, side: str) -> Any:
     if characters is None:
         return _TRIMS[side](text, characters=" ")
@@ -162,7 +167,10 @@ def _trimmed(call: Invocation, text: Any, characters: Any, side: str) -> Any:
         return _TRIMS[side](text, characters=characters.as_py())
     made = pa.nulls(call.n, pa.string())
     column = _column(text, call.n)
-    for chosen in pc.unique(characters):
+    choices = pc.unique(characters)
+    if len(choices) > _MOST_PASSES:
+        return map_rows([column, characters], _STRIPS[side], pa.string())
+    for chosen in choices:
         if chosen.is_valid:
             here = pc.fill_null(pc.equal(characters, chosen), False)
             made = pc.if_else(here, _TRIMS[side](column, characters=chosen.as_py()), made)

@@ -23,6 +23,8 @@ def _variant(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | N
 
 def _parsed(call: Invocation, text: Any, duplicates: Any, parse: Callable[[str, bool], str | None]) -> Any:
     column = column_of(text, call.n)
+    if isinstance(duplicates, pa.Scalar) and not duplicates.is_valid:
+        return pa.nulls(call.n, pa.string())
     if duplicates is None or isinstance(duplicates, pa.Scalar):
         allowed = duplicates is not None and bool(duplicates.as_py())
 

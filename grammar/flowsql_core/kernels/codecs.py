@@ -146,3 +146,24 @@ def java_hashes(offsets, data, out):
                 code = 0xDC00 + (code & 0x3FF)
             made = (made * 31 + code) & 0xFFFFFFFF
         out[row] = np.int32(made)
+
+
+@kernel("void(int32[::1], uint8[::1], int64[::1])")
+def inet_numbers(offsets, data, out):
+    """The number of each IPv4 address of one to four parts; -1 for other texts."""
+    for row in range(out.size):
+        number = np.int64(0)
+        part = np.int64(-1)
+        places = np.int64(0)
+        for at in range(offsets[row], offsets[row + 1]):
+            digit = np.int64(data[at]) - 0x30
+            if 0 <= digit <= 9 and part * 10 + digit <= 255:
+                part = max(part, np.int64(0)) * 10 + digit
+            elif digit == -2 and part >= 0 and places < 3:
+                number |= part << (24 - 8 * places)
+                places += 1
+                part = np.int64(-1)
+            else:
+                places = np.int64(4)
+                break
+        out[row] = number | part if part >= 0 and places < 4 else -1
