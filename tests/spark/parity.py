@@ -47,6 +47,7 @@ from flowsql_runtime.spark.rows import ParquetStage
 SUITE = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 #: Constructs whose answer over a stream is not that over the whole table.
 STREAM_DIFFERS = re.compile(r"(?i)\b(TUMBLE|HOP|CUMULATE|SESSION|LIMIT|FETCH|PROCTIME|MATCH_RECOGNIZE)\b")
+GROUPING = re.compile(r"(?i)\b(GROUPING\s+SETS|ROLLUP|CUBE)\b")
 Row = tuple[Any, ...]
 
 
@@ -102,6 +103,9 @@ class Parity:
         if _is_lone_row_of_nothing(answers):
             # A global aggregate of nothing: no row over a stream, one in batch mode.
             del answers.rows["local"]
+        if answers.rows.get("spark") == [] and GROUPING.search(sql):
+            # Grouping sets of nothing have no grand total in Flink and Spark; in DuckDB they have.
+            answers.rows.pop("duckdb", None)
         return answers
 
     def _local(self, sql: str) -> list[Row]:
@@ -223,11 +227,12 @@ def scripts(wanted: Sequence[str]) -> Iterator[tuple[str, str]]:
 def main(wanted: Sequence[str]) -> int:
     """Compare, and tell."""
     os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    asked, compared, wrong = 0, Counter[str](), 0
+    asked, wrong = 0, 0
+    compared: Counter[str] = Counter()
     for name, text in scripts(wanted):
         for number, answers in enumerate(Parity().run(text), 1):
             asked += 1
-            compared.update(answers.rows)
+            compared.update(answers.rows.keys())
             differences = answers.differences()
             wrong += len(differences)
             for difference in differences:
