@@ -17,6 +17,8 @@ _BEYOND = r"[\x{10000}-\x{10FFFF}]"
 
 
 def _only(text: pa.Array, fits: pa.Array) -> pa.Array:
+    if pc.all(pc.string_is_ascii(text)).as_py() is not False:
+        return pc.fill_null(fits, False)
     return pc.fill_null(pc.and_(fits, pc.invert(pc.match_substring_regex(text, _BEYOND))), False)
 
 
