@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -11,7 +14,12 @@ settings.load_profile("ci")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests of a group run in one process: Spark is started once."""
+    """Tests of a group run in one process: Spark is started once. What tests start can be interrupted.
+
+    A shell without job control lets what it runs in the background ignore SIGINT, and children would inherit that.
+    """
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("dist", None) == "load":
         config.option.dist = "loadgroup"
 
