@@ -168,3 +168,8 @@ def test_json_with_unknown_leave_for_duplicates() -> None:
 
 def test_maps_are_made_where_they_are_needed() -> None:
     assert run("CASE WHEN b THEN MAP[k, 1] END", (None, False), k="STRING", b="BOOLEAN") == [None]
+
+
+def test_dates_that_python_lacks_in_lists() -> None:
+    rows = [(datetime.date(2020, 1, 1), "x"), (datetime.date(2021, 1, 1), "2021")]
+    assert run("d IN (DATE '2020-01-01', TO_DATE('x', 'yyyy'))", *rows, d="DATE", s="STRING") == [True, False]

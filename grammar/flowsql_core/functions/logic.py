@@ -27,7 +27,6 @@ from flowsql_core.functions.registry import (
 from flowsql_core.functions.signature import summary
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.coerce import common_type
 
 
@@ -277,7 +276,7 @@ def in_(call: Invocation, operand: Any, *values: Any) -> Any:
     """Whether the operand equals one of the values; NULL when none does and a NULL takes part."""
     if all(isinstance(value, pa.Scalar) for value in values) and not _nested(call):
         known = [value for value in values if value.is_valid]
-        listed = pa.array([value.as_py() for value in known], values[0].type) if known else None
+        listed = pa.concat_arrays([pa.repeat(value, 1) for value in known]) if known else None
         if listed is None:
             return pa.nulls(call.n, pa.bool_())
         found = pc.is_in(operand, value_set=listed)
@@ -396,7 +395,7 @@ def _extreme(call: Invocation, values: tuple[Any, ...], better: Any) -> Any:
     for value in values[1:]:
         # A comparison with NULL is NULL, and if_else hands that on.
         best = pc.if_else(better(*_ordered(value, best)), value, best)
-    return best if isinstance(best, pa.Array) else pa.array([best.as_py()], to_arrow(call.type))
+    return best if isinstance(best, pa.Array) else pa.repeat(best, 1)
 
 
 @scalar("TYPEOF(ANY, [BOOLEAN]) -> STRING", nulls=NULLABLE, spark=None)
