@@ -27,6 +27,7 @@ from flowsql_planner.bind.statement import bind_statement
 from flowsql_planner.planner import Planner
 from flowsql_runtime.cluster.deploy import blocking_edges, make_spill_space
 from flowsql_runtime.cluster.local import LocalCluster, _Run
+from flowsql_runtime.spark.session import _options as spark_options
 
 #: Values under which an option is set beside those that it is looked at with.
 Options = dict[str, str]
@@ -217,6 +218,7 @@ TWICE = f"SELECT a.who FROM ({GROUPED}) AS a JOIN ({GROUPED}) AS b ON a.who = b.
 PROJECTIONS = "SELECT a FROM plain UNION ALL SELECT b FROM plain"
 
 EFFECTS: dict[str, Effect] = {
+    "execution.batch.engine": Effect("spark", plan_of("SELECT who FROM clicks"), {"execution.runtime-mode": "batch"}),
     "execution.batch-shuffle-mode": Effect("ALL_EXCHANGES_BLOCKING", blocking, {"execution.runtime-mode": "batch"}),
     "execution.buffer-timeout.enabled": Effect(
         "false", tasks_of(lambda r: [w.timeout_ms for t in r.tasks for w in t.writers])
@@ -249,6 +251,7 @@ EFFECTS: dict[str, Effect] = {
     "pipeline.operator-chaining.enabled": Effect("false", job_of(GROUPED)),
     "python.execution-mode": Effect("process", functions(FUNCTION)),
     "python.fn-execution.arrow.batch.size": Effect("3", functions(PANDAS_FUNCTION)),
+    "spark.master": Effect("local[7]", lambda options: spark_options(Configuration(values=options))["spark.master"]),
     "sql-client.display.print-time-cost": Effect("true", command("SELECT 1")),
     "sql-client.verbose": Effect("true", command("SELECT nowhere")),
     "table.catalog-store.file.path": Effect("/nowhere", catalog_store, {"table.catalog-store.kind": "file"}),
