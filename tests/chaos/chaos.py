@@ -145,9 +145,12 @@ def play(
     at = f"{lasted_s:.2f} s"
     if process.returncode == 0:
         lasts_s[spills] = min(lasts_s[spills], lasted_s)
-    # A signal before the engine has loaded finds Python itself.
-    expected = {0, EXIT_CODES[ending], -ending}
-    if process.returncode not in expected or (b"Traceback" in stderr and process.returncode != -ending):
+    # Before the engine has loaded, and after it has ended, a signal finds Python itself: that ends by the signal, or tells
+    # of an interrupt in modules of its own.
+    by_python = process.returncode == -ending or (
+        process.returncode in (0, 1) and b"KeyboardInterrupt" in stderr and b"flowsql/cli/" not in stderr
+    )
+    if not by_python and (process.returncode not in (0, EXIT_CODES[ending]) or b"Traceback" in stderr):
         raise BrokenPromiseError(f"{ending.name} at {at}: exit code {process.returncode}\n{stderr.decode()}")
     visible = check_visible(folder / "out", rows)
     if process.returncode == 0 and visible != rows:
