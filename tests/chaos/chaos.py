@@ -145,8 +145,8 @@ def play(
     at = f"{lasted_s:.2f} s"
     if process.returncode == 0:
         lasts_s[spills] = min(lasts_s[spills], lasted_s)
-    # Before the engine has loaded, and after it has ended, a signal finds Python itself: that ends by the signal, or tells
-    # of an interrupt in modules of its own.
+    # Before the engine has loaded, and after it has ended, a signal finds Python itself: that ends by the signal, or
+    # tells of an interrupt in modules of its own.
     by_python = process.returncode == -ending or (
         process.returncode in (0, 1) and b"KeyboardInterrupt" in stderr and b"flowsql/cli/" not in stderr
     )
