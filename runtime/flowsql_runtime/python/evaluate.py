@@ -167,8 +167,8 @@ class RowEvaluator(Evaluator):
             raise UserFailureError(UserFailure(WRONG_RESULT, f"{text}\nin {call}", error.row, position)) from None
 
 
-class ArrowEvaluator(Evaluator):
-    """Batch by batch: Arrow arrays in, an Arrow array of as many rows out."""
+class BatchEvaluator(Evaluator):
+    """Batch by batch. Constants are handed over as they are; a result is handed on to other functions as it is."""
 
     def __init__(self, program: PythonProgram, functions: Sequence[Any]) -> None:
         super().__init__(program, functions)
@@ -183,18 +183,28 @@ class ArrowEvaluator(Evaluator):
         ]
         return joined(parts, self.program)
 
+    @abstractmethod
+    def _part(self, columns: list[pa.Array], n: int) -> list[pa.Array]:
+        """The output columns of one batch."""
+
+    def _arguments(self, step: Step, columns: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+        return [
+            columns[arg.position]
+            if isinstance(arg, ColumnArgument)
+            else results[arg.step]
+            if isinstance(arg, StepArgument)
+            else self._constants[arg]
+            for arg in step.args
+        ]
+
+
+class ArrowEvaluator(BatchEvaluator):
+    """Arrow arrays in, an Arrow array of as many rows out."""
+
     def _part(self, columns: list[pa.Array], n: int) -> list[pa.Array]:
         results: list[pa.Array] = []
         for position, step in enumerate(self.program.steps):
-            args = [
-                columns[arg.position]
-                if isinstance(arg, ColumnArgument)
-                else results[arg.step]
-                if isinstance(arg, StepArgument)
-                else self._constants[arg]
-                for arg in step.args
-            ]
-            made = call_batch(self, position, step, args, n)
+            made = call_batch(self, position, step, self._arguments(step, columns, results), n)
             results.append(self._column(position, step, made, n))
         return [results[position] for position in self.program.outputs]
 

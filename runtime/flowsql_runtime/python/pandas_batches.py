@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,33 +12,18 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.python.evaluate import (
-    Evaluator,
+    BatchEvaluator,
     call_batch,
     cast_column,
     check_length,
-    constants,
-    joined,
     wrong_batch,
 )
-from flowsql_runtime.python.program import ColumnArgument, PythonProgram, Step, StepArgument
+from flowsql_runtime.python.program import Step
 from flowsql_runtime.python.values_in import tzinfo_of
 
 
-class PandasEvaluator(Evaluator):
-    """Batch by batch. Constants are handed over as they are; a result is handed on to other functions as it is."""
-
-    def __init__(self, program: PythonProgram, functions: Sequence[Any]) -> None:
-        super().__init__(program, functions)
-        self._constants = constants(program)
-
-    def run(self, columns: Sequence[pa.Array], n: int) -> list[pa.Array]:
-        """The output columns of ``n`` rows, computed in batches of the configured size."""
-        size = self.program.batch_rows
-        parts = [
-            self._part([column.slice(start, size) for column in columns], min(size, n - start))
-            for start in range(0, n, size)
-        ]
-        return joined(parts, self.program)
+class PandasEvaluator(BatchEvaluator):
+    """pandas Series in, a Series or DataFrame of as many rows out."""
 
     def _part(self, columns: list[pa.Array], n: int) -> list[pa.Array]:
         series = [
@@ -48,15 +32,7 @@ class PandasEvaluator(Evaluator):
         ]
         results: list[Any] = []
         for position, step in enumerate(self.program.steps):
-            args = [
-                series[arg.position]
-                if isinstance(arg, ColumnArgument)
-                else results[arg.step]
-                if isinstance(arg, StepArgument)
-                else self._constants[arg]
-                for arg in step.args
-            ]
-            made = call_batch(self, position, step, args, n)
+            made = call_batch(self, position, step, self._arguments(step, series, results), n)
             if not isinstance(made, pd.Series | pd.DataFrame):
                 reason = f"The result type must be pandas.Series or pandas.DataFrame, got {type(made).__name__}"
                 raise wrong_batch(self, position, step, reason)
