@@ -17,7 +17,7 @@ help:
 	@echo "make demo   one SQL script over 336,776 real flights"
 	@echo "make test   the whole test suite"
 	@echo "make check  formatting, lint, types, layers, tests"
-	@echo "make bench  cold start, micro benchmarks, Nexmark"
+	@echo "make bench  cold start, micro benchmarks, Python functions, streams, Nexmark"
 	@echo "make fuzz   10,000 mutated statements, 10,000 random expressions, property tests with many more examples"
 	@echo "make chaos  end running jobs at random points, look at what is left"
 	@echo "make parity bounded scripts through FlowSQL's runtime, Spark and DuckDB, tables compared"
@@ -58,6 +58,8 @@ check: $(VENV)/test.installed $(DEMO_DATA)/flights.csv
 bench: $(VENV)/test.installed
 	$(BIN)/python benchmarks/cold_start.py
 	for script in benchmarks/micro/*.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/python_udf.py
+	$(BIN)/python benchmarks/datastream.py
 	$(BIN)/python benchmarks/nexmark.py
 
 fuzz: $(VENV)/test.installed
