@@ -1,6 +1,6 @@
 """What a hop costs: per-batch overhead of a chained call, of an exchange between threads, and of a hash split.
 
-``python benchmarks/runtime_hops.py`` prints CPU microseconds per batch and hop; rows are few, so that only overhead
+``python benchmarks/micro/hops.py`` prints CPU microseconds per batch and hop; rows are few, so that only overhead
 shows. CPU time, because a busy machine would otherwise be measured with it.
 """
 
