@@ -71,11 +71,7 @@ fuzz: $(VENV)/test.installed
 chaos: $(VENV)/test.installed
 	$(BIN)/python tests/chaos/chaos.py 40
 
-$(VENV)/spark.installed: pyproject.toml | $(VENV)/test.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
-	@touch $@
-
-parity: $(VENV)/spark.installed
+parity: $(VENV)/test.installed
 	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/python tests/spark/parity.py batch_mode select_basics joins group_agg
 
 clean:
