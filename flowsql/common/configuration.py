@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Self
 
 
@@ -15,7 +15,7 @@ class Configuration:
     """
 
     def __init__(self, other: Configuration | None = None) -> None:
-        self._values: dict[str, str] = {} if other is None else dict(other._values)
+        self._values: MutableMapping[str, str] = {} if other is None else dict(other._values)
 
     @classmethod
     def from_dict(cls, map: Mapping[str, str]) -> Configuration:

@@ -18,15 +18,19 @@ class Row:
     >>> row = Row(name="ann", age=11)
     >>> row.name, row["age"], row[0]
     ('ann', 11, 'ann')
+
+    A row of a result prints as one without names, as PyFlink's does; its values are found by the columns' names too.
     """
 
-    __slots__ = ("_kind", "_names", "_values")
+    __slots__ = ("_kind", "_labels", "_names", "_values")
 
     def __init__(self, *values: Any, **named: Any) -> None:
         if values and named:
             raise ValueError("a Row has positional values or named ones, not both")
         self._values: list[Any] = list(values) if values else list(named.values())
         self._names: tuple[str, ...] | None = tuple(named) if named else None
+        #: Names that values are found by, and nothing else.
+        self._labels: tuple[str, ...] | None = self._names
         self._kind = RowKind.INSERT
 
     @staticmethod
@@ -41,13 +45,25 @@ class Row:
         """A row whose names need not be Python identifiers, nor distinct."""
         row = _new(Row)
         row._values = list(values)
-        row._names = None if names is None else tuple(names)
+        row._names = row._labels = None if names is None else tuple(names)
+        row._kind = kind
+        return row
+
+    @staticmethod
+    def of_labels(labels: tuple[str, ...], values: Sequence[Any], kind: RowKind = RowKind.INSERT) -> Row:
+        """A row without names whose values are found by those of their columns."""
+        row = _new(Row)
+        row._values = list(values)
+        row._names = None
+        row._labels = labels
         row._kind = kind
         return row
 
     def copy(self) -> Row:
         """Another row of the same names, values and kind."""
-        return Row.of_names(self._names, self._values, self._kind)
+        made = Row.of_names(self._names, self._values, self._kind)
+        made._labels = self._labels
+        return made
 
     def get_row_kind(self) -> RowKind:
         """What the row does to the table."""
@@ -59,7 +75,7 @@ class Row:
 
     def set_field_names(self, names: Sequence[str]) -> None:
         """Name the values."""
-        self._names = tuple(names)
+        self._names = self._labels = tuple(names)
 
     def has_names(self, names: Sequence[str]) -> bool:
         """Whether every one of these names is a field's."""
@@ -71,16 +87,16 @@ class Row:
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
         """Values by name; with ``recursive`` nested rows too. TypeError when the row has no names."""
-        if self._names is None:
+        if self._labels is None:
             raise TypeError("this Row has no field names")
-        values = [v.as_dict(True) if recursive and isinstance(v, Row) else v for v in self._values]
-        return dict(zip(self._names, values, strict=True))
+        values = map(_as_dict, self._values) if recursive else self._values
+        return dict(zip(self._labels, values, strict=True))
 
     def _index(self, key: int | str) -> int:
         if isinstance(key, str):
-            if self._names is None or key not in self._names:
+            if self._labels is None or key not in self._labels:
                 raise KeyError(key)
-            return self._names.index(key)
+            return self._labels.index(key)
         return key
 
     def __call__(self, *values: Any) -> Row:
@@ -104,6 +120,8 @@ class Row:
             raise AttributeError(f"this Row has no field '{name}'") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._names is None and self._labels is not None:
+            return Row.of_labels, (self._labels, tuple(self._values), self._kind)
         return Row.of_names, (self._names, tuple(self._values), self._kind)
 
     def __len__(self) -> int:
@@ -128,3 +146,15 @@ class Row:
         if self._names is None:
             return f"<Row({', '.join(map(repr, self._values))})>"
         return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self._names, self._values, strict=True))})"
+
+
+def _as_dict(value: Any) -> Any:
+    """A value with the rows in it as dicts."""
+    match value:
+        case Row():
+            return value.as_dict(True)
+        case list():
+            return [_as_dict(item) for item in value]
+        case dict():
+            return {key: _as_dict(item) for key, item in value.items()}
+    return value

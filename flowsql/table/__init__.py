@@ -9,6 +9,10 @@ from flowsql.lazy import lazy_names
 if TYPE_CHECKING:
     from flowsql.common.row import Row as Row
     from flowsql.table.compiled_plan import CompiledPlan as CompiledPlan
+    from flowsql.table.data_type import UserDefinedType as UserDefinedType
+    from flowsql.table.data_view import DataView as DataView
+    from flowsql.table.data_view import ListView as ListView
+    from flowsql.table.data_view import MapView as MapView
     from flowsql.table.environment import TableEnvironment as TableEnvironment
     from flowsql.table.explain_detail import ExplainDetail as ExplainDetail
     from flowsql.table.expression import Expression as Expression
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     from flowsql.table.module import Module as Module
     from flowsql.table.module import ModuleEntry as ModuleEntry
     from flowsql.table.plan_reference import PlanReference as PlanReference
-    from flowsql.table.result import ResolvedSchema as ResolvedSchema
+    from flowsql.table.resolved_schema import ResolvedSchema as ResolvedSchema
     from flowsql.table.result import ResultKind as ResultKind
     from flowsql.table.result import TableResult as TableResult
     from flowsql.table.schema import Schema as Schema
@@ -49,6 +53,7 @@ _HOMES = {
     "ChangelogMode": "flowsql_core.row",
     "CompiledPlan": "flowsql.table.compiled_plan",
     "DataTypes": "flowsql.table.types",
+    "DataView": "flowsql.table.data_view",
     "EnvironmentSettings": "flowsql.table.settings",
     "ExplainDetail": "flowsql.table.explain_detail",
     "Expression": "flowsql.table.expression",
@@ -56,11 +61,13 @@ _HOMES = {
     "FunctionContext": "flowsql_core.udf",
     "GroupWindowedTable": "flowsql.table.grouped_table",
     "GroupedTable": "flowsql.table.grouped_table",
+    "ListView": "flowsql.table.data_view",
+    "MapView": "flowsql.table.data_view",
     "Module": "flowsql.table.module",
     "ModuleEntry": "flowsql.table.module",
     "OverWindowedTable": "flowsql.table.grouped_table",
     "PlanReference": "flowsql.table.plan_reference",
-    "ResolvedSchema": "flowsql.table.result",
+    "ResolvedSchema": "flowsql.table.resolved_schema",
     "ResultKind": "flowsql.table.result",
     "Row": "flowsql.common.row",
     "RowKind": "flowsql_core.row",
@@ -78,6 +85,7 @@ _HOMES = {
     "TablePipeline": "flowsql.table.table_pipeline",
     "TableResult": "flowsql.table.result",
     "TableSchema": "flowsql.table.table_schema",
+    "UserDefinedType": "flowsql.table.data_type",
     "WindowGroupedTable": "flowsql.table.grouped_table",
 }
 

@@ -1,11 +1,23 @@
-"""Names of catalog objects under PyFlink's names: paths, descriptors, and the columns of a resolved schema."""
+"""Catalog objects under PyFlink's names: paths, descriptors, the parts of a resolved schema.
+
+Objects of a catalog (databases, tables, partitions, statistics) are made and read by SQL and the TableEnvironment;
+their classes can be imported and are refused when used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from flowsql.table.result import ResolvedSchema as ResolvedSchema
+from flowsql.common.refused import Refused
+from flowsql.table.resolved_schema import Column as Column
+from flowsql.table.resolved_schema import ComputedColumn as ComputedColumn
+from flowsql.table.resolved_schema import Constraint as Constraint
+from flowsql.table.resolved_schema import MetadataColumn as MetadataColumn
+from flowsql.table.resolved_schema import PhysicalColumn as PhysicalColumn
+from flowsql.table.resolved_schema import ResolvedSchema as ResolvedSchema
+from flowsql.table.resolved_schema import UniqueConstraint as UniqueConstraint
+from flowsql.table.resolved_schema import WatermarkSpec as WatermarkSpec
 from flowsql_core.catalog import Catalog as Catalog
 from flowsql_core.types.logical import quote_identifier
 
@@ -115,3 +127,51 @@ class CatalogDescriptor:
         """A descriptor of a ``Configuration``, or of a dict of options."""
         options = configuration.to_dict() if hasattr(configuration, "to_dict") else dict(configuration)
         return CatalogDescriptor(catalog_name, {str(key): str(value) for key, value in options.items()}, comment)
+
+
+_OBJECTS = "objects of catalogs in Python"
+_SQL = "SQL makes and shows them: execute_sql('CREATE TABLE ...'), list_tables(), execute_sql('SHOW CREATE TABLE t')"
+
+
+class CatalogDatabase(metaclass=Refused, construct=_OBJECTS, hint=_SQL):
+    """A database of a catalog."""
+
+
+class CatalogBaseTable(metaclass=Refused, construct=_OBJECTS, hint=_SQL):
+    """A table or view of a catalog."""
+
+
+class CatalogPartition(metaclass=Refused, construct=_OBJECTS, hint=_SQL):
+    """A partition of a table."""
+
+
+class CatalogPartitionSpec(metaclass=Refused, construct=_OBJECTS, hint=_SQL):
+    """The values that name a partition."""
+
+
+class CatalogFunction(metaclass=Refused, construct=_OBJECTS, hint="create_function() and CREATE FUNCTION make them"):
+    """A function of a catalog."""
+
+
+class CatalogModel(metaclass=Refused, construct="models", hint=None):
+    """A model of a catalog."""
+
+
+class Procedure(metaclass=Refused, construct="procedures of catalogs", hint=None):
+    """A procedure of a catalog."""
+
+
+class CatalogTableStatistics(metaclass=Refused, construct=_OBJECTS, hint="ANALYZE TABLE gathers statistics"):
+    """What is known of the rows of a table."""
+
+
+class CatalogColumnStatistics(metaclass=Refused, construct=_OBJECTS, hint="ANALYZE TABLE gathers statistics"):
+    """What is known of the values of columns."""
+
+
+class HiveCatalog(metaclass=Refused, construct="it runs in a JVM", hint="CREATE CATALOG ... WITH ('type' = ...)"):
+    """Tables of a Hive metastore."""
+
+
+class JdbcCatalog(metaclass=Refused, construct="it runs in a JVM", hint="CREATE CATALOG ... WITH ('type' = ...)"):
+    """Tables of a database."""

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from flowsql.table.result import TableResult
     from flowsql.table.settings import EnvironmentSettings
     from flowsql.table.statement_set import StatementSet
-    from flowsql.table.table import Table
+    from flowsql.table.table import Known, Table
     from flowsql.table.table_descriptor import TableDescriptor
     from flowsql_core.types.logical import LogicalType, Schema
     from flowsql_grammar import ast
     from flowsql_grammar.ast.statement import Statement
     from flowsql_planner.bind import operations as op
     from flowsql_planner.catalog.store import CatalogStore
+    from flowsql_planner.logical.nodes import Rel
 
 #: Numbers behind ``UnnamedTable$``, of all environments of a process, as in Flink.
 _UNNAMED = itertools.count()
@@ -224,12 +225,13 @@ class TableEnvironment(CatalogObjects):
         """``with environment.located(source): ...``: errors that pass belong to this text."""
         return located(source)
 
-    def schema_of(self, query: ast.Query, source: Source) -> Schema:
-        """Names and types of a query's answer; this is where a Table's names are checked."""
-        from flowsql_grammar import ast
+    def plan_of(self, query: ast.Query, source: Source, known: Known) -> Rel:
+        """The logical plan of a query, whose schema is the answer's; this is where a Table's names are checked.
 
+        ``known``: plans of parts of it, which are not bound again.
+        """
         with located(source):
-            return self._executor.bind_query(ast.QueryStatement(query, span=query.span), source).schema
+            return self._executor.bind_query(query, source, known)
 
     def bind_tree(self, statement: Statement, source: Source) -> op.Operation:
         """What a statement asks for, without doing it."""
@@ -289,7 +291,9 @@ class TableEnvironment(CatalogObjects):
 
         source = Source(text, "<table>")
         query = ast.Query(syntax.select(ast.TableRef(syntax.path(*path))))
-        return Table(self, placed(query, Span(0, len(text))), source)
+        table = Table(self, placed(query, Span(0, len(text))), source)
+        table.path = self.catalogs.qualify(path)
+        return table
 
     def _from_columns(self, connector: str, schema: Schema, rows: Any, splits: int = 1) -> Table:
         path = self._executor.register_rows(f"*anonymous_{connector}${self._next_anonymous()}*", connector,

@@ -21,6 +21,7 @@ from flowsql_planner.bind import operations as op
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
+    from flowsql.table.table import Known
     from flowsql_connectors.inline import InlineRows
     from flowsql_core.graph.job import JobGraph
     from flowsql_core.graph.spark import SparkJob
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from flowsql_grammar.ast.statement import Statement
     from flowsql_planner.catalog.manager import CatalogManager
     from flowsql_planner.compiled import CompiledPlan
+    from flowsql_planner.logical.nodes import Rel
     from flowsql_planner.planner import Explainable, Planner
     from flowsql_runtime.cluster.local import LocalCluster
 
@@ -50,12 +52,16 @@ class StatementExecutor:
         """Run a statement."""
         return self._run(self.bind(statement, source))
 
-    def bind_query(self, statement: Statement, source: Source) -> op.Query:
-        """Names and types of a query; BindError when the statement is something else."""
-        operation = self.bind(statement, source)
-        if not isinstance(operation, op.Query):
-            raise BindError("not-a-query", "Unsupported SQL query! sql_query() takes a query.", statement.span)
-        return operation
+    def bind_query(self, query: ast.Query, source: Source, known: Known) -> Rel:
+        """The logical plan of a query; ``known``: plans of parts of it."""
+        from flowsql_grammar import ast
+        from flowsql_planner.bind.context import BindContext
+        from flowsql_planner.bind.statement import bind_statement
+
+        context = BindContext(self._catalogs, self._with_zone(), source, known=known)
+        operation = bind_statement(ast.QueryStatement(query, span=query.span), context)
+        assert isinstance(operation, op.Query)
+        return operation.rel
 
     def check_initial(self, statement: Statement) -> None:
         """Refuse queries and changes of data, as the initialization file of Flink's client does."""

@@ -32,4 +32,4 @@ class ModuleEntry:
         return (self._name, self._used) < (other._name, other._used)
 
     def __repr__(self) -> str:
-        return f"ModuleEntry(name='{self._name}', used={self._used})"
+        return f"ModuleEntry{{name='{self._name}', used={'true' if self._used else 'false'}}}"

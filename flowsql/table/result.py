@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
     from flowsql.common.row import Row
     from flowsql.table.collect import CollectBuffer
+    from flowsql.table.resolved_schema import ResolvedSchema
     from flowsql.table.table_schema import TableSchema
-    from flowsql.table.types import DataType
 
 
-class ResultKind(enum.Enum):
-    """Whether a statement answered with rows or only succeeded."""
+class ResultKind(enum.IntEnum):
+    """Whether a statement answered with rows or only succeeded; a number, as in PyFlink."""
 
     SUCCESS = 0
     SUCCESS_WITH_CONTENT = 1
@@ -41,37 +41,6 @@ class AnswerKind(enum.Enum):
     CHANGE = "change"
 
 
-class ResolvedSchema:
-    """Names and types of a result's columns."""
-
-    def __init__(self, columns: Schema) -> None:
-        self.columns = columns
-
-    def get_column_count(self) -> int:
-        """How many columns there are."""
-        return len(self.columns)
-
-    def get_column_names(self) -> list[str]:
-        """Names in order."""
-        return [column.name for column in self.columns]
-
-    def get_column_data_types(self) -> list[DataType]:
-        """Types in order; ``str()`` of one is its SQL text."""
-        from flowsql.table.types import data_type
-
-        return [data_type(column.type) for column in self.columns]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ResolvedSchema) and self.columns == other.columns
-
-    def __hash__(self) -> int:
-        return hash(self.columns)
-
-    def __str__(self) -> str:
-        inner = ",\n".join(f"  `{column.name}` {column.type}" for column in self.columns)
-        return f"(\n{inner}\n)"
-
-
 class RowIterator:
     """Rows of a result, once. A context manager: leaving it ends the job behind an unfinished result."""
 
@@ -89,6 +58,10 @@ class RowIterator:
         return self
 
     def __next__(self) -> Row:
+        return next(self._rows)
+
+    def next(self) -> Row:
+        """The next row; StopIteration behind the last one."""
         return next(self._rows)
 
     def close(self) -> None:
@@ -136,7 +109,9 @@ class TableResult:
 
     def get_resolved_schema(self) -> ResolvedSchema:
         """Names and types of the columns."""
-        return ResolvedSchema(self.schema)
+        from flowsql.table.resolved_schema import ResolvedSchema
+
+        return ResolvedSchema.of_result(self.schema)
 
     def get_table_schema(self) -> TableSchema:
         """Names and types of the columns, in PyFlink's old form."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from flowsql.table.expression import Expression
@@ -12,7 +12,7 @@ from flowsql.table.types import DataType, RowType, logical_type
 from flowsql_core.errors import BindError
 
 if TYPE_CHECKING:
-    from flowsql.table.result import ResolvedSchema
+    from flowsql.table.resolved_schema import ResolvedSchema
 
 
 class Schema:
@@ -23,10 +23,13 @@ class Schema:
         columns: Sequence[ast.Column] = (),
         watermarks: Sequence[ast.Watermark] = (),
         key: ast.Constraint | None = None,
+        texts: Mapping[int, str] | None = None,
     ) -> None:
         self.columns = tuple(columns)
         self.watermarks = tuple(watermarks)
         self.key = key
+        #: Types and expressions that were given as SQL text, by the id of their trees: ``str`` shows them in brackets.
+        self._texts = dict(texts or {})
 
     @staticmethod
     def new_builder() -> Schema.Builder:
@@ -35,8 +38,12 @@ class Schema:
 
     def elements(self) -> list[str]:
         """What stands between the brackets of CREATE TABLE, a piece each."""
-        made = [_column_text(column) for column in self.columns]
-        made += [f"WATERMARK FOR {shown_path(mark.column)} AS {shown(mark.expression)}" for mark in self.watermarks]
+        return self._elements(shown)
+
+    def _elements(self, text: Callable[[ast.Node], str]) -> list[str]:
+        """The pieces, types and expressions as ``text`` shows them."""
+        made = [_column_text(column, text) for column in self.columns]
+        made += [f"WATERMARK FOR {shown_path(mark.column)} AS {text(mark.expression)}" for mark in self.watermarks]
         if self.key is not None:
             names = ", ".join(shown_path(path(name.text)) for name in self.key.columns)
             named = f"CONSTRAINT {shown_path(path(self.key.name.text))} " if self.key.name is not None else ""
@@ -44,7 +51,11 @@ class Schema:
         return made
 
     def __str__(self) -> str:
-        return "(\n" + ",\n".join(f"  {element}" for element in self.elements()) + "\n)"
+        return "(\n" + ",\n".join(f"  {element}" for element in self._elements(self._as_given)) + "\n)"
+
+    def _as_given(self, node: ast.Node) -> str:
+        text = self._texts.get(id(node))
+        return shown(node) if text is None else f"[{text}]"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and (self.columns, self.watermarks, self.key) == (
@@ -63,12 +74,14 @@ class Schema:
             self._columns: list[ast.Column] = []
             self._watermarks: list[ast.Watermark] = []
             self._key: ast.Constraint | None = None
+            self._texts: dict[int, str] = {}
 
         def from_schema(self, unresolved_schema: Schema) -> Self:
             """Add everything of another schema."""
             self._columns += unresolved_schema.columns
             self._watermarks += unresolved_schema.watermarks
             self._key = unresolved_schema.key or self._key
+            self._texts |= unresolved_schema._texts
             return self
 
         def from_resolved_schema(self, resolved_schema: ResolvedSchema) -> Self:
@@ -97,12 +110,12 @@ class Schema:
 
         def column(self, column_name: str, data_type: str | DataType) -> Self:
             """A column that is stored; the type may be its SQL text."""
-            self._columns.append(ast.PhysicalColumn(path(column_name), _type(data_type)))
+            self._columns.append(ast.PhysicalColumn(path(column_name), self._type(data_type)))
             return self
 
         def column_by_expression(self, column_name: str, expr: str | Expression) -> Self:
             """A column that is computed from others."""
-            self._columns.append(ast.ComputedColumn(path(column_name), _expression(expr)))
+            self._columns.append(ast.ComputedColumn(path(column_name), self._expression(expr)))
             return self
 
         def column_by_metadata(
@@ -113,48 +126,50 @@ class Schema:
             is_virtual: bool = False,
         ) -> Self:
             """A column that the connector knows beside the row."""
-            self._columns.append(ast.MetadataColumn(path(column_name), _type(data_type), metadata_key, is_virtual))
+            self._columns.append(ast.MetadataColumn(path(column_name), self._type(data_type), metadata_key, is_virtual))
             return self
 
         def watermark(self, column_name: str, watermark_expr: str | Expression) -> Self:
             """The event-time attribute and how late its rows may be: ``"ts - INTERVAL '5' SECOND"``."""
-            self._watermarks.append(ast.Watermark(path(column_name), _expression(watermark_expr)))
+            self._watermarks.append(ast.Watermark(path(column_name), self._expression(watermark_expr)))
             return self
 
         def primary_key(self, *column_names: str) -> Self:
-            """The key, not enforced."""
-            return self._keyed(None, column_names)
+            """The key, not enforced; its name is ``PK_`` and the columns."""
+            return self._keyed(ast.Name(f"PK_{'_'.join(column_names)}", quoted=True), column_names)
 
         def primary_key_named(self, constraint_name: str, *column_names: str) -> Self:
             """The key with a name."""
             return self._keyed(ast.Name(constraint_name, quoted=True), column_names)
 
-        def _keyed(self, name: ast.Name | None, columns: Sequence[str]) -> Self:
+        def _keyed(self, name: ast.Name, columns: Sequence[str]) -> Self:
             if self._key is not None:
                 raise BindError("two-keys", "Multiple primary keys are not supported.")
             names = tuple(ast.Name(column, quoted=True) for column in columns)
             self._key = ast.Constraint(ast.ConstraintKind.PRIMARY_KEY, names, name, enforced=False)
             return self
 
+        def _type(self, given: Any) -> ast.TypeSpec:
+            if not isinstance(given, str):
+                return written_type(logical_type(given))
+            from flowsql_grammar import parse_type
+
+            made = parse_type(given)
+            self._texts[id(made)] = given
+            return made
+
+        def _expression(self, given: str | Expression) -> ast.Expression:
+            if isinstance(given, Expression):
+                return given._value()
+            from flowsql_grammar import parse_expression
+
+            made = parse_expression(given)
+            self._texts[id(made)] = given
+            return made
+
         def build(self) -> Schema:
             """The schema."""
-            return Schema(self._columns, self._watermarks, self._key)
-
-
-def _type(given: Any) -> ast.TypeSpec:
-    if isinstance(given, str):
-        from flowsql_grammar import parse_type
-
-        return parse_type(given)
-    return written_type(logical_type(given))
-
-
-def _expression(given: str | Expression) -> ast.Expression:
-    if isinstance(given, Expression):
-        return given._value()
-    from flowsql_grammar import parse_expression
-
-    return parse_expression(given)
+            return Schema(self._columns, self._watermarks, self._key, self._texts)
 
 
 def shown_path(identifier: ast.Identifier) -> str:
@@ -164,17 +179,13 @@ def shown_path(identifier: ast.Identifier) -> str:
     return ".".join(quote_identifier(part) for part in identifier.texts)
 
 
-def _column_text(column: ast.Column) -> str:
+def _column_text(column: ast.Column, text: Callable[[ast.Node], str]) -> str:
     name = shown_path(column.name)
     match column:
         case ast.PhysicalColumn():
-            return f"{name} {_type_text(column.type)}"
+            return f"{name} {text(column.type)}"
         case ast.ComputedColumn():
-            return f"{name} AS {shown(column.expression)}"
+            return f"{name} AS {text(column.expression)}"
         case ast.MetadataColumn(_, type_, key, virtual):
             origin = "" if key is None else " FROM '" + key.replace("'", "''") + "'"
-            return f"{name} {_type_text(type_)} METADATA{origin}{' VIRTUAL' if virtual else ''}"
-
-
-def _type_text(type_: ast.TypeSpec) -> str:
-    return f"{shown(type_)}"
+            return f"{name} {text(type_)} METADATA{origin}{' VIRTUAL' if virtual else ''}"

@@ -143,7 +143,8 @@ class StreamTableEnvironment(TableEnvironment):
         """
         if fields_or_schema and all(isinstance(field, Expression) for field in fields_or_schema):
             return self._named(
-                self._table(data_stream, None, INSERT_ONLY), cast("Sequence[Expression]", fields_or_schema)
+                self._table(data_stream, None, INSERT_ONLY, nullable=True),
+                cast("Sequence[Expression]", fields_or_schema),
             )
         if len(fields_or_schema) > 1:
             raise ValueError(f"Invalid arguments for 'fields': {fields_or_schema!r}")
@@ -176,7 +177,7 @@ class StreamTableEnvironment(TableEnvironment):
             table_or_data_stream = self.from_data_stream(table_or_data_stream, *fields_or_schema)
         super().create_temporary_view(view_path, table_or_data_stream)
 
-    def _table(self, stream: DataStream, schema: Schema | None, mode: ChangelogMode) -> Table:
+    def _table(self, stream: DataStream, schema: Schema | None, mode: ChangelogMode, nullable: bool = False) -> Table:
         if stream.environment is not self._environment:
             raise BindError("other-environment", "The stream belongs to a different StreamExecutionEnvironment.")
         stream = stream.values()
@@ -192,7 +193,8 @@ class StreamTableEnvironment(TableEnvironment):
         name = f"*anonymous_{IDENTIFIER}_source${self._next_anonymous()}*"
         names = None
         if schema is None:
-            columns = tuple(TableColumn(column.name, column.type) for column in columns_of(stream.get_type()))
+            fields = columns_of(stream.get_type(), nullable)
+            columns = tuple(TableColumn(column.name, column.type) for column in fields)
             path = ObjectPath(ANONYMOUS, ANONYMOUS, name)
             self.catalogs.create(path, CatalogTable(columns, tuple(options.items())), temporary=True, replace=True)
         else:
@@ -264,7 +266,8 @@ class StreamTableEnvironment(TableEnvironment):
         """The changes of a table as pairs: True adds the row behind it, False takes it back."""
         if not isinstance(type_info, RowTypeInfo | TupleTypeInfo):
             raise TypeError(f"the type of the rows is a row or tuple type, not {type_info!r}")
-        return self._typed(self._stream(table, ALL_CHANGES), Types.TUPLE([Types.BOOLEAN(), type_info]), _change_as)
+        change = _changed_row if isinstance(type_info, RowTypeInfo) else _changed_tuple
+        return self._typed(self._stream(table, ALL_CHANGES), Types.TUPLE([Types.BOOLEAN(), type_info]), change)
 
     @staticmethod
     def _typed(stream: DataStream, type_: TypeInformation, function: Any) -> DataStream:
@@ -291,6 +294,13 @@ def _only_field(row: Row) -> Any:
     return row[0]
 
 
-def _change_as(row: Row) -> Any:
-    added = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
-    return added, tuple(row)
+def _adds(row: Row) -> bool:
+    return row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+
+
+def _changed_row(row: Row) -> Any:
+    return _adds(row), row
+
+
+def _changed_tuple(row: Row) -> Any:
+    return _adds(row), tuple(row)

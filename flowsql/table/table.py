@@ -6,7 +6,7 @@ checked where the method is called.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,8 @@ from flowsql.table.grouped_table import GroupWindowedTable as GroupWindowedTable
 from flowsql.table.grouped_table import OverWindowedTable as OverWindowedTable
 from flowsql.table.grouped_table import WindowGroupedTable as WindowGroupedTable
 from flowsql.table.projection import Projection, has_aggregates, item_name, named, with_properties
-from flowsql.table.result import ResolvedSchema, TableResult
+from flowsql.table.resolved_schema import ResolvedSchema
+from flowsql.table.result import TableResult
 from flowsql.table.syntax import ast, column, nodes, select
 from flowsql.table.trees import SORTED, bare, body_of, inside, qualified, without_condition
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
@@ -29,23 +30,40 @@ if TYPE_CHECKING:
     from flowsql.table.table_pipeline import TablePipeline
     from flowsql.table.table_schema import TableSchema
     from flowsql.table.window import GroupWindow, OverWindow
+    from flowsql_core.catalog import ObjectPath
     from flowsql_core.span import Source
     from flowsql_core.types.logical import Schema
+    from flowsql_planner.logical.nodes import Rel
 
 #: The ROW that map() opens.
 _MAPPED = "mapped"
+
+#: Queries and bodies of queries with their plans, by the id of the node.
+Known = Mapping[int, "tuple[ast.Node, Rel]"]
 
 
 class Table:
     """The rows of a query, not run yet. Made by a :class:`TableEnvironment` and by the methods of other tables."""
 
-    def __init__(self, environment: TableEnvironment, query: ast.Query, source: Source, limits: bool = False) -> None:
+    def __init__(
+        self,
+        environment: TableEnvironment,
+        query: ast.Query,
+        source: Source,
+        limits: bool = False,
+        known: Known | None = None,
+    ) -> None:
         self._environment = environment
         self._query = query
         self.source = source
         #: Whether order_by(), offset() or fetch() made the query: what follows of them goes into it.
         self._limits = limits
-        self._schema: Schema = environment.schema_of(query, source)
+        #: The table of the catalog that this is, all of it.
+        self.path: ObjectPath | None = None
+        #: What was bound before the query was: only the last method of a chain is bound anew.
+        self._known: Known = known or {}
+        self._rel: Rel = environment.plan_of(query, source, self._known)
+        self._schema: Schema = self._rel.schema
 
     def __getattr__(self, name: str) -> Expression:
         if name.startswith(("_j_", "get_j_")):
@@ -273,8 +291,13 @@ class Table:
     # What it is
 
     def get_resolved_schema(self) -> ResolvedSchema:
-        """Names and types of the columns."""
-        return ResolvedSchema(self._schema)
+        """Names and types of the columns; of a table of the catalog also how they come about, watermark and key."""
+        from flowsql_core.catalog import CatalogTable
+
+        found = None if self.path is None else self._environment.catalogs.lookup(self.path)
+        if found is not None and isinstance(found.value, CatalogTable):
+            return ResolvedSchema.of_table(found.value, self._schema)
+        return ResolvedSchema.of_result(self._schema)
 
     def get_schema(self) -> TableSchema:
         """Names and types of the columns, in PyFlink's old form."""
@@ -392,10 +415,24 @@ class Table:
         order_by: tuple[ast.OrderItem, ...] = (),
         limits: bool = False,
         further: Sequence[ast.Node] = (),
+        known: Known | None = None,
     ) -> Table:
-        """The table of a query over this one; ``further`` trees of other tables keep their places."""
+        """The table of a query over this one; ``further`` trees of others, bound as ``known``, keep their places."""
         query = step.fill(ast.Query(body, order_by=order_by), self._query, *further)
-        return Table(self._environment, query, step.source, limits)
+        return Table(self._environment, query, step.source, limits, {**self._plans(self._query), **(known or {})})
+
+    def _plans(self, query: ast.Query) -> Known:
+        """What binding need not look into again where ``query``, this table's own or a copy of it, is an operand."""
+        if query.order_by and query.limit is None and query.offset is None:
+            # An operand is not sorted: it is bound without its order, over the same input.
+            return self._known if query is self._query else {}
+        known: dict[int, tuple[ast.Node, Rel]] = {id(query): (query, self._rel)}
+        if body_of(query) is query.body:
+            known[id(query.body)] = (query.body, self._rel)
+        if isinstance(query.body, ast.SetOperation) and query is self._query:
+            # A chain of UNION is bound as one: it asks for each of its operands.
+            known |= self._known
+        return known
 
     def _sorted_body(self) -> ast.Select | None:
         """The SELECT under an order without a limit. What follows goes into it: sorting comes last, as in Flink."""
@@ -412,8 +449,8 @@ class Table:
             return self._then(step, select(self._relation(), items))
         with self._environment.located(step.source):
             chosen = tuple(replace(item, expression=inside(item.expression, body)) for item in items)
-        query = step.fill(replace(self._query, body=replace(body, items=chosen)), body)
-        return Table(self._environment, query, step.source, limits=True)
+        query = step.fill(replace(self._query, body=replace(body, items=chosen)), *_from(body))
+        return Table(self._environment, query, step.source, True, self._known)
 
     def _renamed(self, step: Step, names: Sequence[str]) -> Table:
         items = [
@@ -433,8 +470,8 @@ class Table:
             condition = inside(condition, body)
         if body.where is not None:
             condition = ast.BinaryOp(ast.BinaryOperator.AND, body.where, condition)
-        query = step.fill(replace(self._query, body=replace(body, where=condition)), body)
-        return Table(self._environment, query, step.source, limits=True)
+        query = step.fill(replace(self._query, body=replace(body, where=condition)), *_from(body))
+        return Table(self._environment, query, step.source, True, self._known)
 
     def _limited(
         self, step: Step, offset: ast.NumberLiteral | None = None, limit: ast.NumberLiteral | None = None
@@ -442,8 +479,10 @@ class Table:
         """The same rows cut: into the query that sorts or was cut before, else around this one."""
         inner = self._query if self._limits else ast.Query(select(self._relation()))
         made = replace(inner, offset=offset or inner.offset, limit=limit or inner.limit)
-        query = step.fill(made, self._query.body if self._limits else self._query)
-        return Table(self._environment, query, step.source, limits=True)
+        if not self._limits:
+            return Table(self._environment, step.fill(made, self._query), step.source, True, self._plans(self._query))
+        query = step.fill(made, self._query.body)
+        return Table(self._environment, query, step.source, True, self._known)
 
     def _other(self, step: Step, right: object) -> Table:
         if not isinstance(right, Table):
@@ -471,7 +510,7 @@ class Table:
             kind, on = without_condition(kind)
         query = step.at(0, other._query)
         join = ast.Join(ast.DerivedTable(self._query), ast.DerivedTable(query), kind, on=on)
-        return self._then(step, select(join), further=(query,))
+        return self._then(step, select(join), further=(query,), known=other._plans(query))
 
     def _lateral(self, method: str, kind: ast.JoinKind, function: object, predicate: object) -> Table:
         step = self._step(method, (function,) if predicate is None else (function, predicate))
@@ -495,7 +534,13 @@ class Table:
         step = self._step(method, (_Shown("right"),))
         query = step.at(0, self._other(step, right)._query)
         body = ast.SetOperation(operator, body_of(self._query), body_of(query), all_rows)
-        return self._then(step, body, further=(body_of(self._query), body_of(query)))
+        further = (body_of(self._query), body_of(query))
+        return self._then(step, body, further=further, known=right._plans(query))
+
+
+def _from(body: ast.Select) -> tuple[ast.Relation, ...]:
+    """What a SELECT reads."""
+    return () if body.from_ is None else (body.from_,)
 
 
 class _Shown:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import datetime
 import sys
 import warnings
+from collections.abc import Iterator, MutableMapping
 from typing import Any, Self
 
+from flowsql.common.configuration import Configuration
 from flowsql.configuration import set_option
 from flowsql.table.sql_dialect import SqlDialect
-from flowsql_core.config import LOCAL_TIME_ZONE, Configuration, parse_duration_ms
+from flowsql_core.config import LOCAL_TIME_ZONE, parse_duration_ms
+from flowsql_core.config import Configuration as Layers
 from flowsql_core.errors import NotSupportedYetError
 
 _STATE_TTL = "table.exec.state.ttl"
@@ -18,8 +21,8 @@ _STATE_TTL = "table.exec.state.ttl"
 class TableConfig:
     """A view of a TableEnvironment's configuration. What is set here counts like ``SET``."""
 
-    def __init__(self, configuration: Configuration | None = None) -> None:
-        self._configuration = Configuration() if configuration is None else configuration
+    def __init__(self, configuration: Layers | None = None) -> None:
+        self._configuration = Layers() if configuration is None else configuration
 
     @staticmethod
     def get_default() -> TableConfig:
@@ -55,8 +58,8 @@ class TableConfig:
         return datetime.timedelta(milliseconds=parse_duration_ms(self.get(_STATE_TTL, "0 ms")))
 
     def get_configuration(self) -> Configuration:
-        """The layered configuration itself."""
-        return self._configuration
+        """The session's options as a ``Configuration``: what is set there counts like ``SET``."""
+        return SessionConfiguration(self._configuration)
 
     def add_configuration(self, configuration: Any) -> None:
         """Set all options of a ``Configuration``, or of a dict."""
@@ -92,3 +95,41 @@ class TableConfig:
     def set_python_executable(self, python_exec: str) -> None:
         """The Python that runs functions: ``python.executable``."""
         self.set("python.executable", python_exec)
+
+
+class SessionConfiguration(Configuration):
+    """The options of a session, as a program reads and sets them."""
+
+    def __init__(self, layers: Layers) -> None:
+        super().__init__()
+        self._values = _SessionOptions(layers)
+
+    def __deepcopy__(self, memo: object = None) -> Configuration:
+        return Configuration.from_dict(self.to_dict())
+
+
+class _SessionOptions(MutableMapping[str, str]):
+    """The texts of a session's options by key."""
+
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+
+    def __getitem__(self, key: str) -> str:
+        text = self._layers.text(key)
+        if text is None:
+            raise KeyError(key)
+        return text
+
+    def __setitem__(self, key: str, value: str) -> None:
+        TableConfig(self._layers).set(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        if key not in self:
+            raise KeyError(key)
+        self._layers.reset(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key, _ in self._layers.items())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._layers.items())

@@ -78,11 +78,13 @@ class TableDescriptor:
         )
 
     def __str__(self) -> str:
-        columns = "" if self._schema is None else f"{self._schema} "
-        comment = "" if self._comment is None else f"COMMENT '{self._comment}' "
-        keys = ", ".join(f"`{key}`" for key in self._partition_keys)
+        parts = [] if self._schema is None else [str(self._schema)]
+        if self._comment is not None:
+            parts.append(f"COMMENT '{self._comment}'")
+        if self._partition_keys:
+            parts.append(f"PARTITIONED BY ({', '.join(f'`{key}`' for key in self._partition_keys)})")
         options = ",\n".join(f"  '{key}' = '{value}'" for key, value in self._options.items())
-        return f"{columns}{comment}{f'PARTITIONED BY ({keys}) ' if keys else ''}WITH (\n{options}\n)"
+        return "\n".join([*parts, f"WITH (\n{options}\n)"])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TableDescriptor) and str(self) == str(other)

@@ -23,7 +23,7 @@ Convert = Callable[[Any], Any]
 
 
 def rows_of(batch: ChangelogBatch, schema: Schema) -> Iterator[Row]:
-    """One :class:`Row` per row, named after the columns.
+    """One :class:`Row` per row, its values to be found by the columns' names.
 
     INT to ``int``, DECIMAL to ``Decimal``, DATE/TIME/TIMESTAMP to ``datetime`` values (TIMESTAMP_LTZ with UTC),
     a day-time interval to ``timedelta``, a year-month one to months, MAP and MULTISET to ``dict``, ROW to ``Row``.
@@ -33,10 +33,10 @@ def rows_of(batch: ChangelogBatch, schema: Schema) -> Iterator[Row]:
     rows = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
     if batch.kinds is None:
         for values in rows:
-            yield Row.of_names(names, values)
+            yield Row.of_labels(names, values)
     else:
         for values, kind in zip(rows, batch.kinds.tolist(), strict=True):
-            yield Row.of_names(names, values, RowKind(kind))
+            yield Row.of_labels(names, values, RowKind(kind))
 
 
 def _values(data: Any, type_: LogicalType) -> list[Any]:
@@ -62,7 +62,7 @@ def _converter(type_: LogicalType) -> Convert | None:
         case RowType(fields=fields):
             names = tuple(field.name for field in fields)
             inners = [_converter(field.type) for field in fields]
-            return lambda value: Row.of_names(
+            return lambda value: Row.of_labels(
                 names, [_optional(inner, value[name]) for inner, name in zip(inners, names, strict=True)]
             )
     return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from flowsql_core.catalog import ObjectPath
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
@@ -12,6 +14,9 @@ from flowsql_grammar import ast
 from flowsql_planner.bind.expand import Expansions
 from flowsql_planner.catalog.manager import CatalogManager
 
+if TYPE_CHECKING:
+    from flowsql_planner.logical.nodes import Rel
+
 
 @dataclass(slots=True)
 class BindContext:
@@ -19,6 +24,8 @@ class BindContext:
 
     ``source``: the statement's text, which spans point into; None when a program built the tree. ``expanding``: views
     being expanded, outermost first. ``expansions``: while a view is created, what each name of its query stands for.
+    ``known``: queries, and bodies of queries, that were bound before, each with its plan, by the ``id`` of the node: a
+    chain of methods is bound link by link.
     """
 
     catalogs: CatalogManager
@@ -26,11 +33,17 @@ class BindContext:
     source: Source | None = None
     expanding: tuple[ObjectPath, ...] = field(default=())
     expansions: Expansions | None = None
+    known: Mapping[int, tuple[ast.Node, Rel]] = field(default_factory=dict)
 
     @property
     def streaming(self) -> bool:
         """Whether ``execution.runtime-mode`` is not batch."""
         return self.config.get(RUNTIME_MODE) is not RuntimeMode.BATCH
+
+    def plan_of(self, node: ast.Node) -> Rel | None:
+        """The plan of a query, or of its body, that was bound before."""
+        found = self.known.get(id(node))
+        return None if found is None else found[1]
 
     def qualify(self, name: ast.Identifier) -> ObjectPath:
         """The full path of a name of one to three parts."""
@@ -47,7 +60,9 @@ class BindContext:
                 return self.catalogs.current_catalog, database
             case (catalog, database):
                 return catalog, database
-        raise BindError("bad-identifier", f"'{name}' is no database", name.span)
+        raise BindError(
+            "bad-identifier", "database identifier format error", name.span, "write database, or catalog.database"
+        )
 
     def text_of(self, span: Span | None) -> str | None:
         """The SQL between two positions, white space collapsed; None when there is no text."""

@@ -35,6 +35,9 @@ def bind_query(context: BindContext, query: ast.Query) -> Rel:
 
 def _bind_nested(env: Environment, query: ast.Query, is_view: bool = False) -> Rel:
     """A query inside another one: an order without a limit means nothing there, and goes; a view's stays."""
+    known = env.context.plan_of(query)
+    if known is not None:
+        return known
     if not is_view and query.order_by and query.limit is None and query.offset is None:
         query = replace(query, order_by=())
     return _bind_query(env, query)
@@ -72,6 +75,9 @@ def _with_common_tables(env: Environment, query: ast.Query) -> Environment:
 
 
 def _bind_body(env: Environment, body: ast.QueryBody) -> Rel:
+    known = env.context.plan_of(body)
+    if known is not None:
+        return known
     match body:
         case ast.Select():
             return _bind_select(env, body, (), 0, None)

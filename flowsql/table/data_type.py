@@ -1,0 +1,490 @@
+"""``DataType`` and its kinds, each a logical type of the engine under PyFlink's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.types import logical as t
+from flowsql_core.types.text import parse_type
+
+
+class DataType:
+    """A SQL type with its nullability, immutable. ``str()`` is its SQL text, ``repr()`` PyFlink's.
+
+    >>> from flowsql.table import DataTypes
+    >>> DataTypes.DECIMAL(10, 2).not_null()
+    DecimalType(10, 2, false)
+    >>> str(DataTypes.DECIMAL(10, 2).not_null())
+    'DECIMAL(10, 2) NOT NULL'
+    """
+
+    __slots__ = ("logical",)
+
+    def __init__(self, logical: t.LogicalType) -> None:
+        self.logical = logical
+
+    @classmethod
+    def type_name(cls) -> str:
+        """The kind: ``BIGINT``, ``ROW``."""
+        return cls.__name__.removesuffix("Type").upper()
+
+    def not_null(self) -> DataType:
+        """The same type without NULL."""
+        return data_type(self.logical.as_nullable(False))
+
+    def nullable(self) -> DataType:
+        """The same type with NULL."""
+        return data_type(self.logical.as_nullable())
+
+    def _details(self) -> tuple[object, ...]:
+        """What ``repr`` shows before the nullability."""
+        return ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DataType) and self.logical == other.logical
+
+    def __hash__(self) -> int:
+        return hash(self.logical)
+
+    def __str__(self) -> str:
+        return str(self.logical)
+
+    def __repr__(self) -> str:
+        shown = [*map(repr, self._details()), "true" if self.logical.nullable else "false"]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class NullType(DataType):
+    """The type of a bare NULL."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(t.NULL)
+
+
+class CharType(DataType):
+    """Text of exactly ``length`` characters."""
+
+    __slots__ = ()
+    logical: t.CharType
+
+    def __init__(self, length: int = 1, nullable: bool = True) -> None:
+        super().__init__(t.CharType(length=length, nullable=nullable))
+
+    @property
+    def length(self) -> int:
+        """Characters."""
+        return self.logical.length
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.length,)
+
+
+class VarCharType(DataType):
+    """Text of at most ``length`` characters."""
+
+    __slots__ = ()
+    logical: t.VarCharType
+
+    def __init__(self, length: int = 1, nullable: bool = True) -> None:
+        super().__init__(t.VarCharType(length=length, nullable=nullable))
+
+    @property
+    def length(self) -> int:
+        """Characters."""
+        return self.logical.length
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.length,)
+
+
+class BinaryType(DataType):
+    """Exactly ``length`` bytes."""
+
+    __slots__ = ()
+    logical: t.BinaryType
+
+    def __init__(self, length: int = 1, nullable: bool = True) -> None:
+        super().__init__(t.BinaryType(length=length, nullable=nullable))
+
+    @property
+    def length(self) -> int:
+        """Bytes."""
+        return self.logical.length
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.length,)
+
+
+class VarBinaryType(DataType):
+    """At most ``length`` bytes."""
+
+    __slots__ = ()
+    logical: t.VarBinaryType
+
+    def __init__(self, length: int = 1, nullable: bool = True) -> None:
+        super().__init__(t.VarBinaryType(length=length, nullable=nullable))
+
+    @property
+    def length(self) -> int:
+        """Bytes."""
+        return self.logical.length
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.length,)
+
+
+class BooleanType(DataType):
+    """TRUE, FALSE, NULL."""
+
+    __slots__ = ()
+
+    def __init__(self, nullable: bool = True) -> None:
+        super().__init__(t.BooleanType(nullable=nullable))
+
+
+class TinyIntType(DataType):
+    """An integer of 8 bits."""
+
+    __slots__ = ()
+
+    def __init__(self, nullable: bool = True) -> None:
+        super().__init__(t.TinyIntType(nullable=nullable))
+
+
+class SmallIntType(DataType):
+    """An integer of 16 bits."""
+
+    __slots__ = ()
+
+    def __init__(self, nullable: bool = True) -> None:
+        super().__init__(t.SmallIntType(nullable=nullable))
+
+
+class IntType(DataType):
+    """An integer of 32 bits."""
+
+    __slots__ = ()
+
+    def __init__(self, nullable: bool = True) -> None:
+        super().__init__(t.IntType(nullable=nullable))
+
+
+class BigIntType(DataType):
+    """An integer of 64 bits."""
+
+    __slots__ = ()
+
+    def __init__(self, nullable: bool = True) -> None:
+        super().__init__(t.BigIntType(nullable=nullable))
+
+
+class FloatType(DataType):
+    """A floating-point number of 4 bytes."""
+
+    __slots__ = ()
+
+    def __init__(self, nullable: bool = True) -> None:
+        super().__init__(t.FloatType(nullable=nullable))
+
+
+class DoubleType(DataType):
+    """A floating-point number of 8 bytes."""
+
+    __slots__ = ()
+
+    def __init__(self, nullable: bool = True) -> None:
+        super().__init__(t.DoubleType(nullable=nullable))
+
+
+class DecimalType(DataType):
+    """A decimal number of ``precision`` digits, ``scale`` of them behind the point."""
+
+    __slots__ = ()
+    logical: t.DecimalType
+
+    def __init__(self, precision: int = 10, scale: int = 0, nullable: bool = True) -> None:
+        super().__init__(t.DecimalType(precision=precision, scale=scale, nullable=nullable))
+
+    @property
+    def precision(self) -> int:
+        """Digits in all."""
+        return self.logical.precision
+
+    @property
+    def scale(self) -> int:
+        """Digits behind the point."""
+        return self.logical.scale
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.precision, self.scale)
+
+
+class DateType(DataType):
+    """A day."""
+
+    __slots__ = ()
+
+    def __init__(self, nullable: bool = True) -> None:
+        super().__init__(t.DateType(nullable=nullable))
+
+
+class TimeType(DataType):
+    """A time of day."""
+
+    __slots__ = ()
+    logical: t.TimeType
+
+    def __init__(self, precision: int = 0, nullable: bool = True) -> None:
+        super().__init__(t.TimeType(precision=precision, nullable=nullable))
+
+    @property
+    def precision(self) -> int:
+        """Digits of the second's fraction."""
+        return self.logical.precision
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.precision,)
+
+
+class TimestampType(DataType):
+    """Date and time as a clock on the wall shows them."""
+
+    __slots__ = ()
+    logical: t.TimestampType
+
+    def __init__(self, precision: int = 6, nullable: bool = True) -> None:
+        super().__init__(t.TimestampType(precision=precision, nullable=nullable))
+
+    @property
+    def precision(self) -> int:
+        """Digits of the second's fraction."""
+        return self.logical.precision
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.precision,)
+
+
+class LocalZonedTimestampType(DataType):
+    """A point in time, shown in the session's time zone."""
+
+    __slots__ = ()
+    logical: t.TimestampLtzType
+
+    def __init__(self, precision: int = 6, nullable: bool = True) -> None:
+        super().__init__(t.TimestampLtzType(precision=precision, nullable=nullable))
+
+    @property
+    def precision(self) -> int:
+        """Digits of the second's fraction."""
+        return self.logical.precision
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.precision,)
+
+
+class YearMonthIntervalType(DataType):
+    """An amount of months. Made by ``DataTypes.INTERVAL``."""
+
+    __slots__ = ()
+
+
+class DayTimeIntervalType(DataType):
+    """An amount of milliseconds. Made by ``DataTypes.INTERVAL``."""
+
+    __slots__ = ()
+
+
+class ArrayType(DataType):
+    """Values of one type in order."""
+
+    __slots__ = ()
+    logical: t.ArrayType
+
+    def __init__(self, element_type: DataType, nullable: bool = True) -> None:
+        super().__init__(t.ArrayType(element=logical_type(element_type), nullable=nullable))
+
+    @property
+    def element_type(self) -> DataType:
+        """The type of the values."""
+        return data_type(self.logical.element)
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.element_type,)
+
+
+class MapType(DataType):
+    """Values by key."""
+
+    __slots__ = ()
+    logical: t.MapType
+
+    def __init__(self, key_type: DataType, value_type: DataType, nullable: bool = True) -> None:
+        super().__init__(t.MapType(key=logical_type(key_type), value=logical_type(value_type), nullable=nullable))
+
+    @property
+    def key_type(self) -> DataType:
+        """The type of the keys."""
+        return data_type(self.logical.key)
+
+    @property
+    def value_type(self) -> DataType:
+        """The type of the values."""
+        return data_type(self.logical.value)
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.key_type, self.value_type)
+
+
+class MultisetType(DataType):
+    """Values that may stand several times."""
+
+    __slots__ = ()
+    logical: t.MultisetType
+
+    def __init__(self, element_type: DataType, nullable: bool = True) -> None:
+        super().__init__(t.MultisetType(element=logical_type(element_type), nullable=nullable))
+
+    @property
+    def element_type(self) -> DataType:
+        """The type of the values."""
+        return data_type(self.logical.element)
+
+    def _details(self) -> tuple[object, ...]:
+        return (self.element_type,)
+
+
+class RowField:
+    """A named field of a ROW."""
+
+    __slots__ = ("data_type", "description", "name")
+
+    def __init__(self, name: str, data_type: DataType, description: str | None = None) -> None:
+        self.name = name
+        self.data_type = data_type
+        self.description = description
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowField) and (self.name, self.data_type, self.description) == (
+            other.name,
+            other.data_type,
+            other.description,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.data_type, self.description))
+
+    def __str__(self) -> str:
+        return f"RowField({self.name}, {self.data_type})"
+
+    def __repr__(self) -> str:
+        return f"RowField({self.name}, {self.data_type!r}, {'...' if self.description is None else self.description})"
+
+
+class RowType(DataType):
+    """A ROW: fields by name, in order."""
+
+    __slots__ = ()
+    logical: t.RowType
+
+    def __init__(self, fields: Sequence[RowField] = (), nullable: bool = True) -> None:
+        made = tuple(t.Field(field.name, logical_type(field.data_type), field.description) for field in fields)
+        super().__init__(t.RowType(fields=made, nullable=nullable))
+
+    @property
+    def fields(self) -> list[RowField]:
+        """The fields in order."""
+        return [RowField(field.name, data_type(field.type), field.description) for field in self.logical.fields]
+
+    @property
+    def names(self) -> list[str]:
+        """Names in order."""
+        return self.field_names()
+
+    def field_names(self) -> list[str]:
+        """Names in order."""
+        return [field.name for field in self.logical.fields]
+
+    def field_types(self) -> list[DataType]:
+        """Types in order."""
+        return [data_type(field.type) for field in self.logical.fields]
+
+    def __iter__(self) -> Iterator[RowField]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.logical.fields)
+
+    def __getitem__(self, key: str | int | slice) -> RowField | RowType:
+        """A field by name or place, a ROW of several by a slice."""
+        if isinstance(key, str):
+            if key not in self.names:
+                raise KeyError(f"No RowField named {key}")
+            return self.fields[self.names.index(key)]
+        return RowType(self.fields[key]) if isinstance(key, slice) else self.fields[key]
+
+    def __repr__(self) -> str:
+        return f"RowType({','.join(map(repr, self.fields))})"
+
+
+class UserDefinedType(DataType):
+    """A type of values that a program defines. Declared so that programs import: no column is of one."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(t.NULL)
+
+
+_KINDS: dict[type[t.LogicalType], type[DataType]] = {
+    t.NullType: NullType,
+    t.CharType: CharType,
+    t.VarCharType: VarCharType,
+    t.BinaryType: BinaryType,
+    t.VarBinaryType: VarBinaryType,
+    t.BooleanType: BooleanType,
+    t.TinyIntType: TinyIntType,
+    t.SmallIntType: SmallIntType,
+    t.IntType: IntType,
+    t.BigIntType: BigIntType,
+    t.FloatType: FloatType,
+    t.DoubleType: DoubleType,
+    t.DecimalType: DecimalType,
+    t.DateType: DateType,
+    t.TimeType: TimeType,
+    t.TimestampType: TimestampType,
+    t.TimestampLtzType: LocalZonedTimestampType,
+    t.YearMonthIntervalType: YearMonthIntervalType,
+    t.DayTimeIntervalType: DayTimeIntervalType,
+    t.ArrayType: ArrayType,
+    t.MapType: MapType,
+    t.MultisetType: MultisetType,
+    t.RowType: RowType,
+}
+
+
+def data_type(logical: t.LogicalType) -> DataType:
+    """The DataType of a logical type."""
+    made: DataType = object.__new__(_KINDS.get(type(logical), DataType))
+    made.logical = logical
+    return made
+
+
+def logical_type(given: DataType | t.LogicalType | str) -> t.LogicalType:
+    """The logical type of whatever a program may give for a type: a DataType, or its SQL text.
+
+    Raises:
+        BindError: something else, or a text that names no type.
+    """
+    match given:
+        case UserDefinedType():
+            raise NotSupportedYetError(f"the user-defined type {type(given).__name__}")
+        case DataType():
+            return given.logical
+        case t.LogicalType():
+            return given
+        case str():
+            return parse_type(given)
+    raise BindError("not-a-type", f"Expected a data type such as DataTypes.INT(), got {given!r}.")

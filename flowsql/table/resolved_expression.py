@@ -1,0 +1,5 @@
+"""An expression with the type of its result."""
+
+from __future__ import annotations
+
+from flowsql.table.resolved_schema import ResolvedExpression as ResolvedExpression
