@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from typing import Any
 
@@ -9,10 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.compile import compile_projections
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.digests import digests
+from flowsql_core.eval.distinct import map_rows
 from flowsql_core.eval.text_kernels import KERNEL_ROWS, byte_class
+from flowsql_core.eval.time import civil_from_days, days_from_civil
 from flowsql_core.expr import Expr, InputRef, Literal
 from flowsql_core.functions.registry import resolve_call
 from flowsql_core.types import logical as t
@@ -228,3 +232,126 @@ def test_trimming_by_many_choices() -> None:
     both([call(name, TEXT, InputRef(1, t.STRING)) for name in ("LTRIM", "RTRIM", "BTRIM")], columns)
     few = pa.array([None if row % 7 == 0 else ("a", "é ", "")[row % 3] for row in range(ROWS)])
     both([call(name, TEXT, InputRef(1, t.STRING)) for name in ("LTRIM", "RTRIM", "BTRIM")], [columns[0], few])
+
+
+# Two text columns, other spellings, calendars
+
+OTHER = InputRef(1, t.STRING)
+NUMBER, NTH = InputRef(2, t.BIGINT), InputRef(3, t.INT)
+
+
+def numbers(low: int, high: int, type_: pa.DataType, seed: int = 1) -> pa.Array:
+    rng = np.random.default_rng(seed)
+    values = rng.integers(low, high, ROWS)
+    return pa.array(values, type_, mask=rng.random(ROWS) < 0.05)
+
+
+def test_places_of_texts_in_texts() -> None:
+    text, mark = random_texts(["a", "b", "é", "中", "𝄞"], 12), random_texts(["a", "é", "𝄞", "b"], 4, seed=2)
+    columns = [text, mark, numbers(-2, 8, pa.int64()), numbers(1, 4, pa.int32(), 2)]
+    both([call("POSITION", OTHER, TEXT), call("POSITION", OTHER, TEXT, NUMBER), call("INSTR", TEXT, OTHER)], columns)
+    both([call("INSTR", TEXT, OTHER, NUMBER), call("INSTR", TEXT, OTHER, NUMBER, NTH)], columns)
+    both([call("POSITION", char("a"), TEXT, NUMBER), call("INSTR", TEXT, char("b"), NUMBER)], columns)
+    columns[2] = numbers(0, 8, pa.int64())
+    both([call("INSTR", TEXT, OTHER, NUMBER), call("INSTR", TEXT, OTHER, NUMBER, NTH)], columns)
+
+
+def test_instr_refuses_an_occurrence_before_the_first() -> None:
+    columns = [pa.array(["aa"] * ROWS), pa.array(["a"] * ROWS), numbers(1, 2, pa.int64()), numbers(0, 1, pa.int32())]
+    with pytest.raises(ExecutionError, match="nthAppearance must be positive"):
+        compile_projections([call("INSTR", TEXT, OTHER, NUMBER, NTH)], EvalContext())(columns, ROWS)
+
+
+def test_texts_at_the_edges_of_texts() -> None:
+    text, mark = random_texts(["a", "b", "é", "中"], 5), random_texts(["a", "é", "b"], 3, seed=2)
+    names = ("STARTSWITH", "ENDSWITH")
+    both([call(name, TEXT, OTHER) for name in names], [text, mark])
+    one, other = (InputRef(place, t.BYTES) for place in (0, 1))
+    both([call(name, one, other) for name in names], [text.cast(pa.binary()), mark.cast(pa.binary())])
+
+
+def test_base_64() -> None:
+    both([call("TO_BASE64", TEXT)], [random_texts(["a", "é", "𝄞", "xyz"], 6)])
+    words = random_texts(["a", "é", "𝄞", "xyz"], 6).to_pylist()
+    cut = [None if w is None else base64.b64encode(w.encode()).decode()[: None if i % 3 else 2 * (i % 5)].rstrip("=")
+           + "=" * (i % 7 == 0) for i, w in enumerate(words)]  # fmt: skip
+    rows = pa.array([w if w is None or (len(w.rstrip("=")) % 4 != 1 and "=" not in w) else "YWI=" for w in cut])
+    both([call("FROM_BASE64", TEXT)], [rows])
+    not_text = pa.array([base64.b64encode(bytes([i % 256, i // 7 % 256, 65])).decode() for i in range(ROWS)])
+    both([call("FROM_BASE64", TEXT)], [not_text])
+
+
+@pytest.mark.parametrize("wrong", ["a", "ab=d", "abc*", "abcde", "abé=", "=", "====", "abc=="])
+def test_what_is_no_base_64_fails(wrong: str) -> None:
+    column = pa.array(["YWI="] * (ROWS - 1) + [wrong])
+    with pytest.raises(ExecutionError):
+        compile_projections([call("FROM_BASE64", TEXT)], EvalContext())([column], ROWS)
+    with pytest.raises(ExecutionError):
+        compile_projections([call("FROM_BASE64", TEXT)], EvalContext())([column.slice(ROWS - 1)], 1)
+
+
+def test_hexadecimal_digits() -> None:
+    both([call("UNHEX", TEXT)], [random_texts(["0", "a1", "F", "e9", "g", "é", "7f"], 5)])
+
+
+@pytest.mark.parametrize(
+    "charset", ["UTF-8", "US-ASCII", "ISO-8859-1", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32", "UTF-32LE", "GBK"]
+)
+def test_character_sets(charset: str) -> None:
+    encoded = call("ENCODE", TEXT, char(charset))
+    both([encoded, call("DECODE", encoded, char(charset))], [random_texts(["a", "é", "ÿ", "中", "𝄞", "\U0010ffff"], 6)])
+
+
+def test_malformed_bytes_become_marks() -> None:
+    rows = pa.array([bytes([65, i % 256]) for i in range(ROWS)], pa.binary())
+    both([call("DECODE", InputRef(0, t.BYTES), char("UTF-8"))], [rows])
+
+
+def test_dates_of_all_eras() -> None:
+    days = np.concatenate([np.arange(-3000, 3000), np.array([-719_528, -719_469, 2_932_896, -(10**8), 10**8])])
+    whole = civil_from_days(days)
+    parts = [civil_from_days(days[at : at + 500]) for at in range(0, len(days), 500)]
+    for place in range(3):
+        assert np.array_equal(whole[place], np.concatenate([part[place] for part in parts]))
+    assert np.array_equal(days_from_civil(*whole), days)
+    moments = pa.array(days * 86_400_000 + 12_345, pa.int64())
+    for unit in ("YEAR", "QUARTER", "MONTH", "WEEK", "DECADE"):
+        for name in ("FLOOR", "CEIL"):
+            both_units(name, unit, moments)
+
+
+def both_units(name: str, unit: str, moments: pa.Array) -> None:
+    rounded = resolve_call(name, (InputRef(0, t.TimestampType(precision=3)),), (("unit", unit),))
+    run = compile_projections([rounded], EvalContext())
+    column = moments.cast(pa.timestamp("ms"))
+    n = len(column)
+    parts = [run([column.slice(at, 500)], min(500, n - at))[0] for at in range(0, n, 500)]
+    assert run([column], n)[0].equals(pa.concat_arrays(parts))
+
+
+def test_bitmaps_as_text() -> None:
+    rng = np.random.default_rng(3)
+    limit = 10 ** rng.integers(1, 10, ROWS)
+    rows = [None if i % 50 == 7 else rng.integers(-5, high, i % 6).tolist() for i, high in enumerate(limit)]
+    lists = pa.array(rows, pa.list_(pa.int64()))
+    column = lists.cast(pa.list_(pa.int32()))
+    built = call("BITMAP_BUILD", InputRef(0, t.ArrayType(element=t.INT)))
+    (made,) = compile_projections([call("BITMAP_TO_STRING", built)], EvalContext())([column], ROWS)
+    for row in range(0, ROWS, 7):
+        values = column[row].as_py()
+        wanted = None if values is None else sorted({value % 2**32 for value in values})
+        assert made[row].as_py() == (None if wanted is None else "{" + ",".join(map(str, wanted)) + "}")
+
+
+def test_combinations_of_more_values_than_numbers_have() -> None:
+    n = 60_000
+    columns = [pa.array(np.roll(np.arange(n), shift)) for shift in range(5)]
+    made = map_rows([*columns, pa.scalar(1)], lambda *values: sum(values), pa.int64())
+    assert made.to_pylist() == [sum(column[row].as_py() for column in columns) + 1 for row in range(n)]
+
+
+def test_literals_beside_columns() -> None:
+    columns = [pa.array([f"{i}" for i in range(ROWS)])]
+    seven = Literal(7, t.INT)
+    (made,) = compile_projections([call("POSITION", TEXT, char("12345"), seven)], EvalContext())(columns, ROWS)
+    assert not any(made.to_pylist())

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.columns import Bools, make_strings, string_buffers, validity, values_and_validity
 from flowsql_core.eval.nested_lists import packed
@@ -17,6 +16,8 @@ from flowsql_core.kernels.views import for_kernel
 from flowsql_core.record import record
 
 Int64s = npt.NDArray[np.int64]
+#: Offsets of text columns have 32 bits.
+_MOST_BYTES = 2**31 - 1
 
 
 @record
@@ -102,11 +103,17 @@ def combined(left: Sets, right: Sets, kept: int) -> Sets:
 
 def bitmap_text(column: pa.Array) -> pa.Array:
     """``{1,2,3}`` for each bitmap, numbers unsigned and ascending."""
+    from flowsql_core.kernels.roaring import write_texts
+
     sets = read_sets(column)
-    numbers = pc.cast(pa.array(sets.values, pa.uint32()), pa.string())
-    lists = pa.ListArray.from_arrays(pa.array(sets.starts, pa.int32()), numbers)
-    text = pc.binary_join_element_wise("{", pc.binary_join(lists, ","), "}", "")
-    return text if sets.valid is None else pc.if_else(pa.array(sets.valid), text, pa.scalar(None, pa.string()))
+    room = 11 * len(sets.values) + 2 * len(column)
+    if room > _MOST_BYTES:
+        raise ExecutionError(
+            "bitmap-too-large", f"{len(sets.values)} values of bitmaps are too many for one text column"
+        )
+    offsets, out = np.empty(len(column) + 1, dtype=np.int32), np.empty(room, dtype=np.uint8)
+    written = write_texts(sets.starts, sets.values, offsets, out)
+    return make_strings(offsets, out[:written], sets.valid, pa.string())
 
 
 def _starts(sizes: npt.NDArray[np.signedinteger]) -> Int64s:

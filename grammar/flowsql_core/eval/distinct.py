@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
@@ -40,30 +42,36 @@ def map_rows(columns: Sequence[Any], function: Callable[..., Any], type_: pa.Dat
             return function(*args)
 
         return map_distinct(columns[varying[0]], of_one, type_)
-    choices: list[list[Any]] = []
-    code = np.zeros(n, dtype=np.int64)
+    choices: dict[int, tuple[list[Any], npt.NDArray[Any]]] = {}
+    code, width = np.zeros(n, dtype=np.int64), 1
     missing = np.zeros(n, dtype=np.bool_)
-    for column in columns:
-        if isinstance(column, pa.Scalar):
-            choices.append([column.as_py()])
-            continue
-        encoded = pc.dictionary_encode(column)
+    for place in varying:
+        encoded = pc.dictionary_encode(columns[place])
         indices, valid = values_and_validity(encoded.indices)
         if valid is not None:
             missing |= ~valid
             indices = np.where(valid, indices, 0)
         # An empty dictionary means that all rows are NULL.
-        choices.append(encoded.dictionary.to_pylist() or [None])
-        code = code * len(choices[-1]) + indices
+        known = encoded.dictionary.to_pylist() or [None]
+        choices[place] = (known, indices)
+        if width * len(known) > _MOST_CODES:
+            # There are no more combinations than rows.
+            code, width = values_and_validity(pc.dictionary_encode(pa.array(code)).indices)[0].astype(np.int64), n
+        code, width = code * len(known) + indices, width * len(known)
     encoded = pc.dictionary_encode(pa.array(code, mask=missing))
-    made = [function(*_decoded(value, choices)) for value in encoded.dictionary.to_pylist()]
-    return pc.take(pa.array(made, type_), encoded.indices)
+    present = np.flatnonzero(~missing)[::-1]
+    # A row of each combination: the first one is written last.
+    rows = np.empty(len(encoded.dictionary), dtype=np.int64)
+    rows[values_and_validity(encoded.indices)[0][present]] = present
+    args: list[Iterable[Any]] = []
+    for place, column in enumerate(columns):
+        if isinstance(column, pa.Scalar):
+            args.append(repeat(column.as_py()))
+        else:
+            known, indices = choices[place]
+            args.append([known[index] for index in indices[rows].tolist()])
+    return pc.take(pa.array(list(map(function, *args)), type_), encoded.indices)
 
 
-def _decoded(code: int, choices: list[list[Any]]) -> list[Any]:
-    """The combination behind a code: the last column varies fastest."""
-    picked = []
-    for known in reversed(choices):
-        code, place = divmod(code, len(known))
-        picked.append(known[place])
-    return picked[::-1]
+#: Combinations of values that have a number of 64 bits each.
+_MOST_CODES = 2**62

@@ -109,13 +109,8 @@ def _kept_sizes(rows: Ranges, kept: Bools) -> Int64s:
 
 def concatenated(parts: list[tuple[Ranges, pa.Array]]) -> tuple[Ranges, pa.Array]:
     """Rows of several packed lists, row by row one behind another; a row is NULL where one of them is."""
-    valid: Bools | None = None
-    for rows, _ in parts:
-        if rows.valid is not None:
-            valid = rows.valid if valid is None else valid & rows.valid
-    all_sizes = np.stack([rows.sizes if valid is None else np.where(valid, rows.sizes, 0) for rows, _ in parts])
-    bases = np.cumsum([0, *(len(values) for _, values in parts[:-1])])
-    starts = np.stack([rows.starts + base for (rows, _), base in zip(parts, bases, strict=True)])
+    valid = both_valid(*(rows.valid for rows, _ in parts))
+    starts, all_sizes = _stacked(parts, valid)
     pieces = Ranges(starts.T.reshape(-1), all_sizes.T.reshape(-1), None)
     values = pc.take(pa.concat_arrays([values for _, values in parts]), pa.array(pieces.positions()), boundscheck=False)
     sizes = all_sizes.sum(axis=0)
@@ -239,6 +234,37 @@ def first_of_equals(owners: Int64s, codes: Int64s) -> Bools:
     return first
 
 
+def united(parts: list[tuple[Ranges, pa.Array]]) -> tuple[Ranges, Int64s, Int64s] | None:
+    """The different values of each row over several packed lists; a row is NULL where one of them is.
+
+    Returns:
+        The rows, and the places of each value among the flat values of all lists, one list behind another: where it
+        stands first in its row and where it stands last. None for short columns and those of long rows.
+    """
+    n = len(parts[0][0].sizes)
+    if n < KERNEL_ROWS or not all(_are_short(KERNEL_ROWS, rows) for rows, _ in parts):
+        return None
+    from flowsql_core.kernels import lists
+
+    valid = both_valid(*(rows.valid for rows, _ in parts))
+    starts, sizes = _stacked(parts, valid)
+    values = pa.concat_arrays([values for _, values in parts])
+    firsts, lasts, counts = (np.empty(size, dtype=np.int64) for size in (len(values), len(values), n))
+    if values.null_count or not _is_text(values.type):
+        written = lists.unite_codes(starts, sizes, for_kernel(element_codes(values)), firsts, lasts, counts)
+    else:
+        offsets, data = string_buffers(values)
+        written = lists.unite_texts(starts, sizes, for_kernel(offsets), for_kernel(data), firsts, lasts, counts)
+    return Ranges(np.cumsum(counts) - counts, counts, valid), firsts[:written], lasts[:written]
+
+
+def _stacked(parts: list[tuple[Ranges, pa.Array]], valid: Bools | None) -> tuple[Int64s, Int64s]:
+    """Starts among the flat values of all lists, one list behind another, and sizes; (lists, n) each."""
+    sizes = np.stack([rows.sizes if valid is None else np.where(valid, rows.sizes, 0) for rows, _ in parts])
+    bases = np.cumsum([0, *(len(values) for _, values in parts[:-1])])
+    return np.stack([rows.starts + base for (rows, _), base in zip(parts, bases, strict=True)]), sizes
+
+
 def first_places(rows: Ranges, values: pa.Array) -> Int64s:
     """For each value of packed rows, the place of the first one in its row that equals it; NULL equals NULL."""
     if not _are_short(len(values), rows) or values.null_count or not _is_text(values.type):
@@ -346,10 +372,15 @@ def make_map(keys: pa.Array, values: pa.Array, rows: Ranges, type_: pa.DataType)
         keys = pc.take(keys, pa.array(first), boundscheck=False)
         values = pc.take(values, pa.array(last[first]), boundscheck=False)
         sizes = _kept_sizes(rows, stay)
-    offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
-    np.cumsum(sizes, out=offsets[1:])
+    return list_of_entries(keys, values, Ranges(rows.starts, sizes, rows.valid), type_)
+
+
+def list_of_entries(keys: pa.Array, values: pa.Array, rows: Ranges, type_: pa.DataType) -> pa.Array:
+    """The map column of packed rows of entries whose keys differ and are not NULL."""
+    offsets = np.zeros(len(rows.sizes) + 1, dtype=np.int32)
+    np.cumsum(rows.sizes, out=offsets[1:])
     entry = pa.struct([type_.key_field, type_.item_field])
     child = pa.StructArray.from_arrays([keys, values], fields=list(entry))
     return pa.Array.from_buffers(
-        type_, len(sizes), [pack_validity(rows.valid), pa.py_buffer(offsets)], children=[child]
+        type_, len(rows.sizes), [pack_validity(rows.valid), pa.py_buffer(offsets)], children=[child]
     )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
-from flowsql_core.eval.columns import Bools, make_array, make_strings, string_buffers, validity
+from flowsql_core.eval.columns import Bools, make_array, make_strings, string_buffers, validity, values_and_validity
 from flowsql_core.kernels.views import for_kernel
 from flowsql_core.record import record
 
@@ -58,6 +58,47 @@ def first_byte(text: pa.Array, needle: str) -> npt.NDArray[np.int32]:
     found = np.empty(len(text), dtype=np.int32)
     find_first(for_kernel(offsets), for_kernel(data), _bytes(needle), found)
     return found
+
+
+def nth_place(
+    text: pa.Array, mark: pa.Array, start: pa.Array, nth: pa.Array, zero_finds_nothing: bool = False
+) -> pa.Array:
+    """Where the ``nth`` mark of each row begins, in characters from 1, searched from ``start`` on; 0 when nowhere.
+
+    Places before the first are the first, or, ``zero_finds_nothing``, behind the last. NULL where one is NULL.
+    """
+    from flowsql_core.kernels.search import find_nth
+
+    (offsets, data), (mark_offsets, marks) = string_buffers(text), string_buffers(mark)
+    first = values_and_validity(start)[0].astype(np.int64)
+    first = np.where(first == 0, np.iinfo(np.int64).max, first - 1) if zero_finds_nothing else first - (first > 0)
+    found = np.empty(len(text), dtype=np.int32)
+    find_nth(
+        for_kernel(offsets), for_kernel(data), for_kernel(mark_offsets), for_kernel(marks), first,
+        for_kernel(values_and_validity(nth)[0].astype(np.int64)), found,
+    )  # fmt: skip
+    return make_array(found, _all_valid(text, mark, start, nth), pa.int32())
+
+
+def at_edge(text: pa.Array, mark: pa.Array, behind: bool) -> pa.Array:
+    """Whether each row begins, or with ``behind`` ends, with its mark."""
+    from flowsql_core.kernels.search import stands_at_edge
+
+    (offsets, data), (mark_offsets, marks) = string_buffers(text), string_buffers(mark)
+    found = np.empty(len(text), dtype=np.bool_)
+    stands_at_edge(
+        for_kernel(offsets), for_kernel(data), for_kernel(mark_offsets), for_kernel(marks), behind, found
+    )  # fmt: skip
+    return make_array(found, _all_valid(text, mark), pa.bool_())
+
+
+def _all_valid(*columns: pa.Array) -> Bools | None:
+    """Where no column is NULL; None for everywhere."""
+    made: Bools | None = None
+    for mask in map(validity, columns):
+        if mask is not None:
+            made = mask if made is None else made & mask
+    return made
 
 
 def gather(data: npt.NDArray[np.uint8], low: Int64s, high: Int64s, valid: Bools | None) -> pa.Array:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from flowsql_core.arrow import compute as pc
-from flowsql_core.eval.columns import string_buffers
-from flowsql_core.eval.nested_lists import Ranges, make_map, packed
+from flowsql_core.eval.columns import string_buffers, validity
+from flowsql_core.eval.nested_lists import Ranges, make_map
 from flowsql_core.eval.text_kernels import gather
+from flowsql_core.kernels.views import for_kernel
 
 
 def maps_of_pairs(text: pa.Array, pairs: str, between: str, type_: pa.DataType) -> pa.Array:
@@ -16,20 +16,20 @@ def maps_of_pairs(text: pa.Array, pairs: str, between: str, type_: pa.DataType) 
 
     Both marks are plain texts. Empty entries at the end do not count; an entry without the mark has a NULL value.
     """
-    rows, flat = packed(pc.split_pattern(text, pairs))
-    owners, within = rows.owners(), rows.within()
-    offsets, _ = string_buffers(flat)
-    filled = np.flatnonzero(np.diff(offsets))
-    last = np.full(len(text), -1, dtype=np.int64)
-    # Later places are written later.
-    last[owners[filled]] = within[filled]
-    sizes = last + 1
-    pieces = pc.filter(flat, pa.array(within <= last[owners]))
-    offsets, data = string_buffers(pieces)
-    low, high = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
-    place = np.frombuffer(pc.find_substring(pieces, between).buffers()[1], dtype=np.int32)[: len(pieces)]
-    found = place >= 0
-    middle = np.where(found, low + place, high)
-    keys = gather(data, low, middle, None)
-    values = gather(data, np.where(found, middle + len(between.encode()), high), high, found)
-    return make_map(keys, values, Ranges(np.cumsum(sizes) - sizes, sizes, rows.valid), type_)
+    from flowsql_core.kernels.pairs import pair_bounds
+
+    offsets, data = string_buffers(text)
+    valid = validity(text)
+    known = np.ones(len(text), dtype=np.bool_) if valid is None else valid
+    marks = [np.frombuffer(mark.encode(), dtype=np.uint8) for mark in (pairs, between)]
+    most = len(text) + int(np.count_nonzero(data[offsets[0] : offsets[-1]] == marks[0][0]))
+    key_low, key_high, value_low, value_high = (np.empty(most, dtype=np.int64) for _ in range(4))
+    sizes = np.empty(len(text), dtype=np.int64)
+    count = pair_bounds(
+        for_kernel(offsets), for_kernel(data), known, *map(for_kernel, marks),
+        key_low, key_high, value_low, value_high, sizes,
+    )  # fmt: skip
+    keys = gather(data, key_low[:count], key_high[:count], None)
+    found = value_low[:count] >= 0
+    values = gather(data, np.where(found, value_low[:count], 0), np.where(found, value_high[:count], 0), found)
+    return make_map(keys, values, Ranges(np.cumsum(sizes) - sizes, sizes, valid), type_)

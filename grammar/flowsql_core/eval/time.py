@@ -21,12 +21,20 @@ from flowsql_core.eval.distinct import map_distinct
 
 Int64s = npt.NDArray[np.int64]
 DAY_MS = 86_400_000
+#: Columns of so many rows are worth the load time of a kernel.
+_LONG = 4096
 UNITS_PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _FIXED_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 
 def civil_from_days(days: npt.NDArray[Any]) -> tuple[Int64s, Int64s, Int64s]:
     """Year, month (1-12) and day (1-31) of epoch days, shape (n,) each."""
+    if days.ndim == 1 and len(days) >= _LONG:
+        from flowsql_core.kernels.calendar import dates_of_days
+
+        parts = np.empty((3, len(days)), dtype=np.int64)
+        dates_of_days(np.ascontiguousarray(days, dtype=np.int64), *parts)
+        return parts[0], parts[1], parts[2]
     z = days.astype(np.int64) + 719_468
     era = z // 146_097
     day_of_era = z - era * 146_097
@@ -41,6 +49,12 @@ def civil_from_days(days: npt.NDArray[Any]) -> tuple[Int64s, Int64s, Int64s]:
 
 def days_from_civil(year: npt.NDArray[Any], month: npt.NDArray[Any], day: npt.NDArray[Any]) -> Int64s:
     """Epoch days of a date; ``month`` 1-12, ``day`` may run over."""
+    if year.ndim == 1 and len(year) >= _LONG:
+        from flowsql_core.kernels.calendar import days_of_dates
+
+        made = np.empty(len(year), dtype=np.int64)
+        days_of_dates(*(np.ascontiguousarray(part, dtype=np.int64) for part in (year, month, day)), made)
+        return made
     y = year - (month <= 2)
     era = y // 400
     year_of_era = y - era * 400

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
+from flowsql_core.eval import spellings
 from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.text_kernels import KERNEL_ROWS, url_decoded, url_encoded, with_left
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
@@ -28,13 +29,19 @@ def _column(datum: Any, n: int) -> pa.Array:
 @scalar("TO_BASE64(STRING) -> STRING", "TO_BASE64(BINARY) -> STRING", spark=None)
 def to_base64(text: Any) -> Any:
     """The bytes (of text: in UTF-8) in base 64."""
+    made = spellings.to_base64(text) if len(text) >= KERNEL_ROWS else None
+    if made is not None:
+        return made
     return map_distinct(pc.cast(text, pa.binary()), lambda word: base64.b64encode(word).decode(), pa.string())
 
 
 @scalar("FROM_BASE64(STRING) -> STRING", raises=True, spark=None)
 def from_base64(text: Any) -> Any:
     """The text whose UTF-8 bytes are given in base 64, with or without ``=`` at the end. Fails on other letters."""
-    return map_distinct(text, _from_base64, pa.string())
+    if len(text) < KERNEL_ROWS:
+        return map_distinct(text, _from_base64, pa.string())
+    made, left = spellings.from_base64(text)
+    return with_left(text, made, left, lambda rows: map_distinct(rows, _from_base64, pa.string()))
 
 
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]")
@@ -52,7 +59,7 @@ def _from_base64(word: str) -> str:
         raise ExecutionError("bad-base64", f"Illegal base64 character {ord(wrong[0]):x}")
     if len(plain) % 4 == 1:
         raise ExecutionError("bad-base64", "Last unit does not have enough valid bits")
-    if len(plain) < len(word) and len(word) % 4:
+    if len(plain) < len(word) and (len(word) % 4 or len(word) - len(plain) > 2):
         raise ExecutionError("bad-base64", "Input byte array has wrong 4-byte ending unit")
     return binascii.a2b_base64(plain + "=" * (-len(plain) % 4)).decode("utf-8", "replace")
 
@@ -60,7 +67,7 @@ def _from_base64(word: str) -> str:
 @scalar("UNHEX(STRING) -> BYTES", nulls=NULLABLE, spark=None)
 def unhex(text: Any) -> Any:
     """The bytes of hexadecimal digits; a first digit without partner counts as a zero byte; NULL for other letters."""
-    return map_distinct(text, _unhex, pa.binary())
+    return spellings.from_hex(text) if len(text) >= KERNEL_ROWS else map_distinct(text, _unhex, pa.binary())
 
 
 def _unhex(word: str) -> bytes | None:
@@ -94,11 +101,12 @@ def _charset(name: str) -> str:
 @scalar("ENCODE(STRING, STRING) -> BYTES", raises=True, spark=None)
 def encode(call: Invocation, text: Any, charset: Any) -> Any:
     """The text in a character set; letters that it lacks become ``?``. Fails on unknown sets."""
-    if isinstance(charset, pa.Scalar) and charset.is_valid and _charset(charset.as_py()) == "utf-8":
-        return pc.cast(_column(text, call.n), pa.binary())
     if isinstance(charset, pa.Scalar) and charset.is_valid:
         name = charset.as_py()
-        return map_distinct(_column(text, call.n), lambda word: _encode(word, name), pa.binary())
+        if _charset(name) == "utf-8":
+            return pc.cast(_column(text, call.n), pa.binary())
+        made = spellings.encoded(text, _charset(name)) if len(text) >= KERNEL_ROWS else None
+        return map_distinct(text, lambda word: _encode(word, name), pa.binary()) if made is None else made
     return map_rows([_column(text, call.n), charset], _encode, pa.binary())
 
 
@@ -115,7 +123,14 @@ def decode(call: Invocation, data: Any, charset: Any) -> Any:
     """The text that bytes are in a character set; malformed ones become U+FFFD. Fails on unknown sets."""
     if isinstance(charset, pa.Scalar) and charset.is_valid:
         name = charset.as_py()
-        return map_distinct(_column(data, call.n), lambda word: _decode(word, name), pa.string())
+        column = _column(data, call.n)
+        if _charset(name) == "utf-8":
+            try:
+                return pc.cast(column, pa.string())
+            except pa.ArrowInvalid:
+                # Some bytes are malformed.
+                pass
+        return map_distinct(column, lambda word: _decode(word, name), pa.string())
     return map_rows([_column(data, call.n), charset], _decode, pa.string())
 
 

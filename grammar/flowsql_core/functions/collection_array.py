@@ -28,6 +28,7 @@ from flowsql_core.eval.nested_lists import (
     packed,
     ranks,
     sorted_places,
+    united,
 )
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import CUSTOM, NULLABLE, Invocation, implicit_cast, scalar
@@ -296,8 +297,15 @@ def array_distinct(call: Invocation, whole: Any) -> Any:
 )  # fmt: skip
 def array_union(call: Invocation, left: Any, right: Any) -> Any:
     """The elements of both arrays, each once."""
-    rows, values = concatenated([packed(column_of(whole, call.n)) for whole in (left, right)])
-    return keep(values, rows, first_places(rows, values) == np.arange(len(values)), to_arrow(call.type))
+    parts = [packed(column_of(whole, call.n)) for whole in (left, right)]
+    type_ = to_arrow(call.type)
+    made = united(parts)
+    if made is not None:
+        rows, firsts, _ = made
+        values = pc.take(pa.concat_arrays([values for _, values in parts]), pa.array(firsts), boundscheck=False)
+        return make_list(values, rows.sizes, rows.valid, type_)
+    rows, values = concatenated(parts)
+    return keep(values, rows, first_places(rows, values) == np.arange(len(values)), type_)
 
 
 def _common_part(call: Invocation, left: Any, right: Any, wanted: bool) -> Any:

@@ -15,9 +15,11 @@ from flowsql_core.eval.nested_lists import (
     both_valid,
     column_of,
     concatenated,
+    list_of_entries,
     make_list,
     make_map,
     packed,
+    united,
 )
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import Invocation, implicit_cast, scalar
@@ -135,5 +137,13 @@ def map_from_arrays(call: Invocation, keys: Any, values: Any) -> Any:
 def map_union(call: Invocation, *holders: Any) -> Any:
     """The entries of all maps; NULL if one is NULL."""
     columns = [column_of(holder, call.n) for holder in holders]
-    rows, entries = concatenated([packed(_as_entries(column)) for column in columns])
-    return make_map(entries.field(0), entries.field(1), rows, to_arrow(call.type))
+    parts = [_parts(column) for column in columns]
+    made = united([(rows, keys) for rows, keys, _ in parts])
+    if made is None:
+        rows, entries = concatenated([packed(_as_entries(column)) for column in columns])
+        return make_map(entries.field(0), entries.field(1), rows, to_arrow(call.type))
+    rows, firsts, lasts = made
+    keys, items = (pa.concat_arrays([part[place] for part in parts]) for place in (1, 2))
+    # The place of the first of equal keys, the value of the last one.
+    keys = pc.take(keys, pa.array(firsts), boundscheck=False)
+    return list_of_entries(keys, pc.take(items, pa.array(lasts), boundscheck=False), rows, to_arrow(call.type))

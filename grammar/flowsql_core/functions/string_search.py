@@ -12,7 +12,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError
 from flowsql_core.eval.columns import make_array, validity, values_and_validity
 from flowsql_core.eval.distinct import map_distinct, map_rows
-from flowsql_core.eval.text_kernels import KERNEL_ROWS, first_byte
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, at_edge, first_byte, nth_place
 from flowsql_core.eval.utf16 import joined, units
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
@@ -25,6 +25,10 @@ def _column(datum: Any, n: int) -> pa.Array:
     return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
+#: Where texts are searched from, and which occurrence is looked for, if that is not given.
+_ONE = pa.scalar(1, pa.int32())
+
+
 @scalar("POSITION(STRING, STRING, [INTEGER]) -> INT", aliases=("LOCATE",), spark=None)
 def position(call: Invocation, needle: Any, text: Any, start: Any = None) -> Any:
     """Where the first argument stands in the second, from ``start`` on; 0 when nowhere."""
@@ -34,6 +38,8 @@ def position(call: Invocation, needle: Any, text: Any, start: Any = None) -> Any
         if not needle.is_valid:
             return pa.nulls(call.n, pa.int32())
         return _first_position(text, needle.as_py())
+    if call.n >= KERNEL_ROWS:
+        return nth_place(*(_column(datum, call.n) for datum in (text, needle, _ONE if start is None else start, _ONE)))
     columns = [datum for datum in (_column(text, call.n), needle, start) if datum is not None]
     return map_rows(columns, _find, pa.int32())
 
@@ -64,7 +70,17 @@ def instr(call: Invocation, text: Any, needle: Any, start: Any = None, nth: Any 
     if start is None and isinstance(needle, pa.Scalar) and needle.is_valid:
         return _first_position(text, needle.as_py())
     given = [datum for datum in (text, needle, start, nth) if datum is not None]
+    if call.n >= KERNEL_ROWS:
+        first, count = (_column(_ONE if datum is None else datum, call.n) for datum in (start, nth))
+        # What is counted from the end and what fails is left to the slow way.
+        if _at_least(first, 0) and _at_least(count, 1):
+            return nth_place(_column(text, call.n), _column(needle, call.n), first, count, zero_finds_nothing=True)
     return map_rows([_column(given[0], call.n), *given[1:]], _instr_one, pa.int32())
+
+
+def _at_least(numbers: pa.Array, low: int) -> bool:
+    least = pc.min(numbers).as_py()
+    return least is None or least >= low
 
 
 def _instr_one(word: str, needle: str, start: int = 1, nth: int = 1) -> int:
@@ -95,8 +111,7 @@ def startswith(call: Invocation, text: Any, start: Any) -> Any:
     """Whether the first argument begins with the second."""
     if isinstance(start, pa.Scalar) and start.is_valid:
         return pc.starts_with(text, start.as_py())
-    columns = [_column(text, call.n), start]
-    return map_rows(columns, lambda word, part: word.startswith(part), pa.bool_())
+    return _at_edge(_column(text, call.n), _column(start, call.n), behind=False)
 
 
 @scalar("ENDSWITH(STRING, STRING) -> BOOLEAN", "ENDSWITH(BINARY, BINARY) -> BOOLEAN", spark=None)
@@ -104,8 +119,14 @@ def endswith(call: Invocation, text: Any, end: Any) -> Any:
     """Whether the first argument ends with the second."""
     if isinstance(end, pa.Scalar) and end.is_valid:
         return pc.ends_with(text, end.as_py())
-    columns = [_column(text, call.n), end]
-    return map_rows(columns, lambda word, part: word.endswith(part), pa.bool_())
+    return _at_edge(_column(text, call.n), _column(end, call.n), behind=True)
+
+
+def _at_edge(text: pa.Array, part: pa.Array, behind: bool) -> pa.Array:
+    if len(text) >= KERNEL_ROWS:
+        return at_edge(text, part, behind)
+    fits = (lambda word, piece: word.endswith(piece)) if behind else (lambda word, piece: word.startswith(piece))
+    return map_rows([text, part], fits, pa.bool_())
 
 
 @scalar("SPLIT(STRING, STRING) -> ARRAY<STRING>", spark=None)

@@ -74,3 +74,57 @@ def among(starts, sizes, codes, other_starts, other_sizes, other_codes, found):
             while other < stop and other_codes[other] != code:
                 other += 1
             found[place] = other < stop
+
+
+@kernel("int64(int64[:, ::1], int64[:, ::1], int32[::1], uint8[::1], int64[::1], int64[::1], int64[::1])")
+def unite_texts(starts, sizes, offsets, data, firsts, lasts, counts):
+    """The different texts of each row over several lists, none of them NULL; returns the number of all.
+
+    List k of row i holds the flat texts from ``starts[k, i]`` on, ``sizes[k, i]`` of them. ``firsts`` and ``lasts`` get
+    the places where each text stands first and last, ``counts`` (n,) how many texts a row has.
+    """
+    written = np.int64(0)
+    for row in range(counts.size):
+        begin = written
+        for part in range(starts.shape[0]):
+            start = starts[part, row]
+            for place in range(start, start + sizes[part, row]):
+                low = np.int64(offsets[place])
+                size = np.int64(offsets[place + 1]) - low
+                found = begin
+                while found < written:
+                    other = np.int64(offsets[firsts[found]])
+                    if np.int64(offsets[firsts[found] + 1]) - other == size:
+                        step = np.int64(0)
+                        while step < size and data[other + step] == data[low + step]:
+                            step += 1
+                        if step == size:
+                            break
+                    found += 1
+                if found == written:
+                    firsts[written] = place
+                    written += 1
+                lasts[found] = place
+        counts[row] = written - begin
+    return written
+
+
+@kernel("int64(int64[:, ::1], int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+def unite_codes(starts, sizes, codes, firsts, lasts, counts):
+    """The same for values that are equal where their ``codes`` are."""
+    written = np.int64(0)
+    for row in range(counts.size):
+        begin = written
+        for part in range(starts.shape[0]):
+            start = starts[part, row]
+            for place in range(start, start + sizes[part, row]):
+                code = codes[place]
+                found = begin
+                while found < written and codes[firsts[found]] != code:
+                    found += 1
+                if found == written:
+                    firsts[written] = place
+                    written += 1
+                lasts[found] = place
+        counts[row] = written - begin
+    return written
