@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from flowsql.common.config_options import ConfigOptions as ConfigOptions
     from flowsql.common.configuration import Configuration as Configuration
     from flowsql.common.execution_config import ExecutionConfig as ExecutionConfig
+    from flowsql.common.input_dependency_constraint import InputDependencyConstraint as InputDependencyConstraint
     from flowsql.common.job_client import JobClient as JobClient
     from flowsql.common.job_execution_result import JobExecutionResult as JobExecutionResult
     from flowsql.common.job_id import JobID as JobID
@@ -24,15 +25,20 @@ if TYPE_CHECKING:
     from flowsql.common.serialization import Encoder as Encoder
     from flowsql.common.serialization import SerializationSchema as SerializationSchema
     from flowsql.common.serialization import SimpleStringSchema as SimpleStringSchema
+    from flowsql.common.serializer import TypeSerializer as TypeSerializer
     from flowsql.common.time import Duration as Duration
     from flowsql.common.time import Instant as Instant
     from flowsql.common.time import Time as Time
     from flowsql.common.typeinfo import TypeInformation as TypeInformation
     from flowsql.common.typeinfo import Types as Types
+    from flowsql.common.watermark_strategy import (
+        AssignerWithPeriodicWatermarksWrapper as AssignerWithPeriodicWatermarksWrapper,
+    )
     from flowsql.common.watermark_strategy import WatermarkStrategy as WatermarkStrategy
     from flowsql_core.row import RowKind as RowKind
 
 _HOMES = {
+    "AssignerWithPeriodicWatermarksWrapper": "flowsql.common.watermark_strategy",
     "ByteArraySchema": "flowsql.common.serialization",
     "CompletableFuture": "flowsql.common.completable_future",
     "ConfigOption": "flowsql.common.config_options",
@@ -43,6 +49,7 @@ _HOMES = {
     "Encoder": "flowsql.common.serialization",
     "ExecutionConfig": "flowsql.common.execution_config",
     "Instant": "flowsql.common.time",
+    "InputDependencyConstraint": "flowsql.common.input_dependency_constraint",
     "JobClient": "flowsql.common.job_client",
     "JobExecutionResult": "flowsql.common.job_execution_result",
     "JobID": "flowsql.common.job_id",
@@ -54,6 +61,7 @@ _HOMES = {
     "SerializationSchema": "flowsql.common.serialization",
     "SimpleStringSchema": "flowsql.common.serialization",
     "Time": "flowsql_core.stream.time",
+    "TypeSerializer": "flowsql.common.serializer",
     "TypeInformation": "flowsql.common.typeinfo",
     "Types": "flowsql.common.typeinfo",
     "WatermarkStrategy": "flowsql.common.watermark_strategy",

@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Final, NoReturn, Self
 
 from flowsql.configuration import set_option
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, OBJECT_REUSE, PARALLELISM, Configuration
+from flowsql_core.errors import BindError
 
 #: Prefix of job parameters in the configuration, as in Flink's ``pipeline.global-job-parameters``.
 JOB_PARAMETERS = "pipeline.global-job-parameters"
+
+
+#: What PyFlink's class has beside: settings of Java's serializers, tasks and snapshots.
+_WITHOUT_EFFECT: Final = frozenset(
+    {
+        "disable_auto_generated_uids",
+        "disable_closure_cleaner",
+        "disable_force_avro",
+        "disable_force_kryo",
+        "disable_generic_types",
+        "enable_auto_generated_uids",
+        "enable_closure_cleaner",
+        "enable_force_avro",
+        "enable_force_kryo",
+        "enable_generic_types",
+        "get_default_kryo_serializer_classes",
+        "get_registered_kryo_types",
+        "get_registered_pojo_types",
+        "get_registered_types_with_kryo_serializer_classes",
+        "get_task_cancellation_interval",
+        "get_task_cancellation_timeout",
+        "has_auto_generated_uids_enabled",
+        "has_generic_types_disabled",
+        "is_closure_cleaner_enabled",
+        "is_force_avro_enabled",
+        "is_force_kryo_enabled",
+        "is_use_snapshot_compression",
+        "set_task_cancellation_interval",
+        "set_task_cancellation_timeout",
+        "set_use_snapshot_compression",
+    }
+)
 
 
 class ExecutionConfig:
@@ -80,6 +113,15 @@ class ExecutionConfig:
         text = self._configuration.text(JOB_PARAMETERS) or ""
         pairs = (item.partition(":") for item in text.split(",") if item)
         return {key: value for key, _, value in pairs}
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in _WITHOUT_EFFECT:
+            raise BindError(
+                "no-effect",
+                f"{name} has no effect: FlowSQL has no Java serializers, tasks or snapshots.",
+                hint="leave it out",
+            )
+        raise AttributeError(f"'ExecutionConfig' object has no attribute '{name}'")
 
     def _set(self, key: str, value: str) -> Self:
         set_option(self._configuration, key, value)

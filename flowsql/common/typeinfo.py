@@ -27,10 +27,11 @@ from flowsql.common.type_conversion import (
     list_of,
     refused,
 )
+from flowsql.common.without_java import WithoutJava
 from flowsql_core.row import RowKind
 
 
-class TypeInformation:
+class TypeInformation(WithoutJava):
     """The type of a stream's values, of a key or of a state."""
 
     def converter(self) -> Converter | None:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from flowsql.common.refused import Refused
 from flowsql_core.stream.watermark import TimestampAssigner, WatermarkStrategy
 
-__all__ = ["TimestampAssigner", "WatermarkStrategy"]
+__all__ = ["AssignerWithPeriodicWatermarksWrapper", "TimestampAssigner", "WatermarkStrategy"]
+
+
+class AssignerWithPeriodicWatermarksWrapper(
+    metaclass=Refused, construct="timestamp assigners of Java", hint="use a WatermarkStrategy with a TimestampAssigner"
+):
+    """A timestamp assigner written in Java."""

@@ -82,22 +82,52 @@ _PLAIN: Final[dict[type[t.LogicalType], Callable[[], TypeInformation]]] = {
 # Types
 
 
-def columns_of(type_: TypeInformation) -> t.Schema:
+#: What is never null outside of rows: Java's tuples and single values hold no null there.
+_NEVER_NULL: Final = frozenset(
+    {
+        BasicType.BOOLEAN,
+        BasicType.BYTE,
+        BasicType.SHORT,
+        BasicType.INT,
+        BasicType.LONG,
+        BasicType.FLOAT,
+        BasicType.DOUBLE,
+        BasicType.CHAR,
+    }
+)
+
+
+def columns_of(type_: TypeInformation, nullable: bool = False) -> t.Schema:
     """The columns of a table of a stream: the fields of rows and tuples, else one column ``f0``.
+
+    Args:
+        type_: of the stream's values.
+        nullable: numbers in tuples and single numbers may be NULL, too; fields of rows always may.
 
     Raises:
         NotSupportedYetError: the type has no SQL type, as that of streams that declare none.
     """
     inner = type_.type_info if isinstance(type_, ExternalTypeInfo) else type_
+    if isinstance(type_, TableRowsTypeInfo):
+        columns_of(inner)  # refuses what has no way back into a column
+        return type_.columns
     match inner:
         case RowTypeInfo():
-            names, fields = inner.get_field_names(), inner.get_field_types()
+            nullable, names, fields = True, inner.get_field_names(), inner.get_field_types()
         case TupleTypeInfo():
             fields = inner.get_field_types()
             names = [f"f{index}" for index in range(len(fields))]
         case _:
             names, fields = ["f0"], [inner]
-    return tuple(t.Column(name, logical_type(field)) for name, field in zip(names, fields, strict=True))
+    return tuple(
+        t.Column(name, logical_type(field) if nullable else _outside_of_rows(field))
+        for name, field in zip(names, fields, strict=True)
+    )
+
+
+def _outside_of_rows(field: TypeInformation) -> t.LogicalType:
+    never = isinstance(field, BasicTypeInfo) and field.basic_type in _NEVER_NULL
+    return logical_type(field).as_nullable(not never)
 
 
 def logical_type(type_: TypeInformation) -> t.LogicalType:
@@ -129,11 +159,19 @@ def logical_type(type_: TypeInformation) -> t.LogicalType:
     )
 
 
+class TableRowsTypeInfo(ExternalTypeInfo):
+    """The type of a stream of a table's rows: where the stream becomes a table again, its columns are the same."""
+
+    def __init__(self, columns: t.Schema) -> None:
+        super().__init__(
+            Types.ROW_NAMED([column.name for column in columns], [type_of(column.type) for column in columns])
+        )
+        self.columns = columns
+
+
 def type_of_columns(schema: t.Schema) -> ExternalTypeInfo:
     """The type of a stream of a table's rows."""
-    return ExternalTypeInfo(
-        Types.ROW_NAMED([column.name for column in schema], [type_of(column.type) for column in schema])
-    )
+    return TableRowsTypeInfo(tuple(t.Column(column.name, t.without_attribute(column.type)) for column in schema))
 
 
 def type_of(type_: t.LogicalType) -> TypeInformation:

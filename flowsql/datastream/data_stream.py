@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from flowsql.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from flowsql.common.without_java import WithoutJava
 from flowsql.datastream import operators
-from flowsql.datastream.absent import WithoutJava
-from flowsql.datastream.connected_streams import BroadcastStream, ConnectedStreams
+from flowsql.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from flowsql.datastream.custom_partition import custom_assigner
 from flowsql.datastream.data_stream_sink import DataStreamSink
 from flowsql.datastream.field_fold import FieldCall, FieldFold
 from flowsql.datastream.iterator import CloseableIterator
+from flowsql.datastream.result_type import OutputType, result_type
 from flowsql.datastream.slot_sharing_group import SlotSharingGroup
 from flowsql.datastream.transformations import (
     OperatorTransformation,
@@ -222,14 +223,12 @@ class DataStream(WithoutJava):
 
     # Functions
 
-    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: OutputType = None) -> DataStream:
         """One value for each."""
         check_function(func, MapFunction)
         return self._row("Map", func, RowCall.MAP, output_type)
 
-    def flat_map(
-        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+    def flat_map(self, func: Callable[[Any], Any] | FlatMapFunction, output_type: OutputType = None) -> DataStream:
         """Any number of values for each."""
         check_function(func, FlatMapFunction)
         return self._row("FlatMap", func, RowCall.FLAT_MAP, output_type)
@@ -239,13 +238,13 @@ class DataStream(WithoutJava):
         check_function(func, FilterFunction)
         return self._row("Filter", func, RowCall.FILTER, self.get_type())
 
-    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def process(self, func: ProcessFunction, output_type: OutputType = None) -> DataStream:
         """What a :class:`ProcessFunction` makes of each value; it sees timestamps and may emit to side outputs."""
         check_function(func, ProcessFunction, plain_allowed=False)
         return self._row("PROCESS", func, RowCall.PROCESS, output_type)
 
-    def _row(self, name: str, func: Any, call: RowCall, output_type: TypeInformation | None) -> DataStream:
-        type_ = output_type or Types.PICKLED_BYTE_ARRAY()
+    def _row(self, name: str, func: Any, call: RowCall, output_type: OutputType) -> DataStream:
+        type_ = result_type(output_type)
         return self.transform(name, operators.row_function(func, call, type_), type_)
 
     def project(self, *field_indexes: int) -> DataStream:
@@ -290,10 +289,14 @@ class DataStream(WithoutJava):
         made = UnionTransformation(recorder.next_id(), self.values().get_type(), inputs)
         return DataStream(self._environment, recorder.add(made))
 
-    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams:
-        """Two streams of different types for one function."""
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """Two streams of different types for one function; one of them may be broadcast, with its state."""
         if isinstance(ds, BroadcastStream):
-            raise NotSupportedYetError("broadcast state")
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
 
     def values(self) -> DataStream:
@@ -350,11 +353,27 @@ class DataStream(WithoutJava):
         """Values to the first subtask of what follows."""
         return self._partition(Partitioning(ShipStrategy.GLOBAL))
 
-    def broadcast(self, *broadcast_state_descriptors: MapStateDescriptor) -> DataStream:
-        """Values to every subtask of what follows."""
-        if broadcast_state_descriptors:
-            raise NotSupportedYetError("broadcast state")
-        return self._partition(Partitioning(ShipStrategy.BROADCAST))
+    @overload
+    def broadcast(self) -> DataStream: ...
+    @overload
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> BroadcastStream: ...
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | BroadcastStream:
+        """Values to every subtask of what follows; with descriptors a stream to connect, for broadcast state."""
+        everywhere = self._partition(Partitioning(ShipStrategy.BROADCAST))
+        if broadcast_state_descriptor is None:
+            return everywhere
+        descriptors = [broadcast_state_descriptor, *other_broadcast_state_descriptors]
+        if not all(isinstance(descriptor, MapStateDescriptor) for descriptor in descriptors):
+            raise TypeError("broadcast_state_descriptor must be MapStateDescriptor")
+        return BroadcastStream(everywhere, descriptors)
 
     def partition_custom(
         self,
@@ -445,14 +464,12 @@ class KeyedStream(DataStream):
         """The same values by another key."""
         return self._origin.key_by(key_selector, key_type)
 
-    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: OutputType = None) -> DataStream:
         """One value for each; a MapFunction may keep state."""
         check_function(func, MapFunction)
         return self._keyed("Map", func, KeyedCall.MAP, output_type)
 
-    def flat_map(
-        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+    def flat_map(self, func: Callable[[Any], Any] | FlatMapFunction, output_type: OutputType = None) -> DataStream:
         """Any number of values for each; a FlatMapFunction may keep state."""
         check_function(func, FlatMapFunction)
         return self._keyed("FlatMap", func, KeyedCall.FLAT_MAP, output_type)
@@ -464,7 +481,7 @@ class KeyedStream(DataStream):
 
     # As in PyFlink, a keyed stream takes the keyed kind.
     def process(  # type: ignore[override]
-        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
+        self, func: KeyedProcessFunction, output_type: OutputType = None
     ) -> DataStream:
         """What a :class:`KeyedProcessFunction` makes of each value and of its timers."""
         if not isinstance(func, KeyedProcessFunction):
@@ -503,11 +520,11 @@ class KeyedStream(DataStream):
         name: str,
         func: Any,
         call: KeyedCall,
-        output_type: TypeInformation | None,
+        output_type: OutputType,
         known_type: TypeInformation | None = None,
         refused_in_batch: str | None = None,
     ) -> DataStream:
-        type_ = output_type or Types.PICKLED_BYTE_ARRAY()
+        type_ = result_type(output_type)
         make = operators.keyed_function(func, call, type_)
         return self.transform(name, make, known_type or type_, refused_in_batch=refused_in_batch)
 

@@ -13,9 +13,11 @@ from flowsql.datastream.value_text import line_text
 from flowsql_core.graph.specs import CollectSinkSpec, OperatorSpec
 from flowsql_core.graph.stream_specs import (
     AssignTimestampsSpec,
+    BroadcastFunctionSpec,
     CoCall,
     CoFunctionSpec,
     CollectionSourceSpec,
+    KeyedBroadcastFunctionSpec,
     KeyedCall,
     KeyedCoFunctionSpec,
     KeyedFunctionSpec,
@@ -26,6 +28,7 @@ from flowsql_core.graph.stream_specs import (
     StreamWindowSpec,
 )
 from flowsql_core.row import INSERT_ONLY
+from flowsql_core.stream.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flowsql_core.stream.functions import (
     CoFlatMapFunction,
     CoMapFunction,
@@ -91,10 +94,17 @@ def co_function(function: Any, call: CoCall, keyed: bool, output_type: TypeInfor
         case CoCall.FLAT_MAP:
             kind = CoFlatMapFunction
         case CoCall.PROCESS:
-            kind = KeyedCoProcessFunction if keyed else CoProcessFunction
+            kind = KeyedCoProcessFunction if isinstance(function, KeyedCoProcessFunction) else CoProcessFunction
     made = typed(function, kind, output_type)
     spec = KeyedCoFunctionSpec if keyed else CoFunctionSpec
     return lambda settings: _one(settings, made, lambda key: spec(key, call))
+
+
+def broadcast_function(function: Any, states: tuple[str, ...], keyed: bool, output_type: TypeInformation) -> SpecMaker:
+    """A function of a stream and a broadcast one."""
+    made = typed(function, KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction, output_type)
+    spec = KeyedBroadcastFunctionSpec if keyed else BroadcastFunctionSpec
+    return lambda settings: _one(settings, made, lambda key: spec(key, states))
 
 
 def key_select(selector: Any, key_type: TypeInformation | None) -> SpecMaker:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from flowsql.common.configuration import Configuration as UserConfiguration
 from flowsql.common.execution_config import ExecutionConfig
 from flowsql.common.typeinfo import TypeInformation, Types
+from flowsql.common.without_java import WithoutJava
 from flowsql.configuration import file_configuration, set_option
 from flowsql.datastream import operators
-from flowsql.datastream.absent import WithoutJava
+from flowsql.datastream.checkpointing_mode import CheckpointingMode
 from flowsql.datastream.data_stream import DataStream
 from flowsql.datastream.execution_mode import RuntimeExecutionMode
+from flowsql.datastream.slot_sharing_group import SlotSharingGroup
+from flowsql.datastream.state_backend import HashMapStateBackend, StateBackend
 from flowsql.datastream.transformations import OperatorTransformation, Recorder, Wishes
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
@@ -156,9 +159,76 @@ class StreamExecutionEnvironment(WithoutJava):
         """Refused until there are checkpoints."""
         raise NotSupportedYetError("checkpoints")
 
-    def set_state_backend(self, state_backend: object) -> NoReturn:
-        """Refused: state is in memory."""
-        raise NotSupportedYetError("state backends")
+    def get_checkpoint_interval(self) -> int:
+        """-1: no checkpoints are taken."""
+        return -1
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """What checkpoints would promise."""
+        return CheckpointingMode.EXACTLY_ONCE
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """What checkpoints would promise."""
+        return CheckpointingMode.EXACTLY_ONCE
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """No: no checkpoints are taken."""
+        return False
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """No: no checkpoints are taken."""
+        return False
+
+    def set_state_backend(self, state_backend: StateBackend) -> Self:
+        """Where state is kept: in memory.
+
+        Raises:
+            NotSupportedYetError: for anything but a ``HashMapStateBackend``.
+        """
+        if not isinstance(state_backend, HashMapStateBackend):
+            raise NotSupportedYetError(
+                f"the state backend {type(state_backend).__name__}", hint="state is kept in memory: HashMapStateBackend"
+            )
+        return self
+
+    def get_state_backend(self) -> StateBackend:
+        """Where state is kept: in memory."""
+        return HashMapStateBackend()
+
+    def enable_changelog_state_backend(self, enabled: bool) -> Self:
+        """Refused but for False."""
+        if enabled:
+            raise NotSupportedYetError("the changelog state backend")
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool:
+        """No."""
+        return False
+
+    def set_default_savepoint_directory(self, directory: str) -> NoReturn:
+        """Refused until there are savepoints."""
+        raise NotSupportedYetError("savepoints")
+
+    def get_default_savepoint_directory(self) -> None:
+        """None: there are no savepoints."""
+
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
+        """Make a group known: operators name it. Groups bear no resources, so that nothing more is kept."""
+        if not isinstance(slot_sharing_group, SlotSharingGroup):
+            raise TypeError(f"{slot_sharing_group!r} is not a SlotSharingGroup")
+        return self
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """No: they never share a task."""
+        return False
+
+    def get_default_local_parallelism(self) -> int:
+        """Subtasks of operators where nothing says otherwise: ``parallelism.default``."""
+        return file_configuration().get(PARALLELISM)
+
+    def set_default_local_parallelism(self, parallelism: int) -> NoReturn:
+        """Refused: each environment has its own."""
+        raise _no_effect("set_default_local_parallelism", "use set_parallelism, or parallelism.default in config.yaml")
 
     def create_input(self, input_format: object, type_info: object = None) -> NoReturn:
         """Refused: input formats are Java."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from flowsql.common.type_conversion import Converter
 from flowsql.common.typeinfo import TypeInformation
+from flowsql_core.stream.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flowsql_core.stream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -158,6 +159,25 @@ class _KeyedCoProcess(_Wrapper, KeyedCoProcessFunction):
         return self._each(self._inner.on_timer(timestamp, ctx))
 
 
+class _BroadcastProcess(_Wrapper, BroadcastProcessFunction[Any, Any, Any]):
+    def process_element(self, value: Any, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Any:
+        return self._each(self._inner.process_element(value, ctx))
+
+    def process_broadcast_element(self, value: Any, ctx: BroadcastProcessFunction.Context) -> Any:
+        return self._each(self._inner.process_broadcast_element(value, ctx))
+
+
+class _KeyedBroadcastProcess(_Wrapper, KeyedBroadcastProcessFunction[Any, Any, Any, Any]):
+    def process_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Any:
+        return self._each(self._inner.process_element(value, ctx))
+
+    def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.Context) -> Any:
+        return self._each(self._inner.process_broadcast_element(value, ctx))
+
+    def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Any:
+        return self._each(self._inner.on_timer(timestamp, ctx))
+
+
 class _Window(_Wrapper, WindowFunction[Any, Any, Any, Any]):
     def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:
         return self._each(self._inner.apply(key, window, inputs))
@@ -209,6 +229,8 @@ _WRAPPERS: dict[type[Function], type[_Wrapper]] = {
     CoFlatMapFunction: _CoFlatMap,
     CoProcessFunction: _CoProcess,
     KeyedCoProcessFunction: _KeyedCoProcess,
+    BroadcastProcessFunction: _BroadcastProcess,
+    KeyedBroadcastProcessFunction: _KeyedBroadcastProcess,
     WindowFunction: _Window,
     AllWindowFunction: _AllWindow,
     ProcessWindowFunction: _ProcessWindow,

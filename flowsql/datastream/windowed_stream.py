@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from flowsql.common.typeinfo import TypeInformation, Types
+from flowsql.common.typeinfo import TypeInformation
 from flowsql.datastream import operators
 from flowsql.datastream.operators import WindowParts
+from flowsql.datastream.result_type import OutputType, result_type
 from flowsql.datastream.transformations import Wishes
 from flowsql.datastream.typed_functions import typed
 from flowsql_core.stream.functions import (
@@ -77,13 +78,13 @@ class _Windowed:
         self,
         reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
         window_function: Any = None,
-        output_type: TypeInformation | None = None,
+        output_type: OutputType = None,
     ) -> DataStream:
         """One value of a window's values, folded as they come; ``window_function`` sees that one value."""
         if not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
             raise TypeError("The input must be a ReduceFunction or a callable function")
         if window_function is None:
-            type_ = output_type or self.get_input_type()
+            type_ = self.get_input_type() if output_type is None else result_type(output_type)
             return self._result(typed(reduce_function, ReduceFunction, type_), None, type_, reduce_function)
         return self._evaluated(reduce_function, window_function, output_type)
 
@@ -92,7 +93,7 @@ class _Windowed:
         aggregate_function: AggregateFunction,
         window_function: Any = None,
         accumulator_type: TypeInformation | None = None,
-        output_type: TypeInformation | None = None,
+        output_type: OutputType = None,
     ) -> DataStream:
         """What an AggregateFunction makes of a window's values as they come; ``window_function`` sees its result.
 
@@ -101,26 +102,26 @@ class _Windowed:
         if not isinstance(aggregate_function, AggregateFunction):
             raise TypeError("The input must be an AggregateFunction")
         if window_function is None:
-            type_ = output_type or Types.PICKLED_BYTE_ARRAY()
+            type_ = result_type(output_type)
             return self._result(typed(aggregate_function, AggregateFunction, type_), None, type_, aggregate_function)
         return self._evaluated(aggregate_function, window_function, output_type)
 
-    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def apply(self, window_function: Any, output_type: OutputType = None) -> DataStream:
         """What a window function makes of all values of a window."""
         if not isinstance(window_function, self._plain):
             raise TypeError(f"The input must be a {self._plain.__name__}")
         return self._evaluated(None, window_function, output_type)
 
-    def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def process(self, process_window_function: Any, output_type: OutputType = None) -> DataStream:
         """What a process window function makes of all values of a window; it sees time and state."""
         if not isinstance(process_window_function, self._process):
             raise TypeError(f"The input must be a {self._process.__name__}")
         return self._evaluated(None, process_window_function, output_type)
 
-    def _evaluated(self, aggregation: Any, function: Any, output_type: TypeInformation | None) -> DataStream:
+    def _evaluated(self, aggregation: Any, function: Any, output_type: OutputType) -> DataStream:
         for kind in (self._plain, self._process):
             if isinstance(function, kind):
-                type_ = output_type or Types.PICKLED_BYTE_ARRAY()
+                type_ = result_type(output_type)
                 return self._result(aggregation, typed(function, kind, type_), type_, aggregation, function)
         names = f"{self._plain.__name__} or {self._process.__name__}"
         raise TypeError(f"window_function should be a {names}")

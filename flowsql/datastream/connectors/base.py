@@ -18,6 +18,22 @@ class Source(ABC):
         """The elements in order, and their type."""
 
 
+class StreamTransformer(ABC):
+    """Applies further operators to a stream."""
+
+    @abstractmethod
+    def apply(self, ds: Any) -> Any:
+        """The stream behind them."""
+
+
+class SupportsPreprocessing(ABC):
+    """Of sinks that want a stream prepared."""
+
+    @abstractmethod
+    def get_transformer(self) -> StreamTransformer | None:
+        """What prepares it; None for nothing."""
+
+
 class Sink:
     """Base of sinks. Streams are written through tables: ``sink_to`` refuses them."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
+from flowsql.common.refused import Refused
 from flowsql.common.serialization import Encoder
 from flowsql.common.typeinfo import TypeInformation, Types
 from flowsql.datastream.connectors.base import Sink, Source
@@ -70,6 +71,14 @@ class FileSourceBuilder:
     def process_static_file_set(self) -> FileSourceBuilder:
         """Read what is there and end (the default)."""
         return self
+
+    def set_file_enumerator(self, file_enumerator: object) -> NoReturn:
+        """Refused."""
+        raise NotSupportedYetError(_NO_SPLITS, hint=_ONE_READER)
+
+    def set_split_assigner(self, split_assigner: object) -> NoReturn:
+        """Refused."""
+        raise NotSupportedYetError(_NO_SPLITS, hint=_ONE_READER)
 
     def monitor_continuously(self, discovery_interval: object) -> NoReturn:
         """Refused."""
@@ -158,6 +167,42 @@ class RollingPolicy:
         raise _no_file_sink()
 
 
+_NO_SINK: Final = "file sinks of DataStreams"
+_TABLES_INSTEAD: Final = "make the stream a table with from_data_stream and insert that into a filesystem table"
+
+
+class BucketAssigner(metaclass=Refused, construct=_NO_SINK, hint=_TABLES_INSTEAD):
+    """Into which folder a sink writes an element."""
+
+
+class FileCompactStrategy(metaclass=Refused, construct=_NO_SINK, hint=_TABLES_INSTEAD):
+    """When a sink merges small files."""
+
+
+class FileCompactor(metaclass=Refused, construct=_NO_SINK, hint=_TABLES_INSTEAD):
+    """How a sink merges small files."""
+
+
+class StreamingFileSink(metaclass=Refused, construct=_NO_SINK, hint=_TABLES_INSTEAD):
+    """The older sink of files."""
+
+
+_NO_SPLITS: Final = "settings of how file sources find and deal out files"
+_ONE_READER: Final = "leave it out: one subtask reads all files in the order of their paths"
+
+
+class BulkFormat(metaclass=Refused, construct="bulk formats of DataStream file sources"):
+    """Formats of column files."""
+
+
+class FileEnumeratorProvider(metaclass=Refused, construct=_NO_SPLITS, hint=_ONE_READER):
+    """How files are found."""
+
+
+class FileSplitAssignerProvider(metaclass=Refused, construct=_NO_SPLITS, hint=_ONE_READER):
+    """How files are dealt out."""
+
+
 class FileSink(Sink):
     """A sink of files: refused, streams are written through tables."""
 
@@ -173,7 +218,4 @@ class FileSink(Sink):
 
 
 def _no_file_sink() -> NotSupportedYetError:
-    return NotSupportedYetError(
-        "file sinks of DataStreams",
-        hint="make the stream a table with from_data_stream and insert that into a filesystem table",
-    )
+    return NotSupportedYetError(_NO_SINK, hint=_TABLES_INSTEAD)

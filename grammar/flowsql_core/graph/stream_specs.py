@@ -102,6 +102,26 @@ class KeyedCoFunctionSpec(OperatorSpec):
 
 
 @record
+class BroadcastFunctionSpec(OperatorSpec):
+    """A stream and a broadcast one (``number_of_inputs=2``, the second on a BROADCAST edge).
+
+    ``function``: a BroadcastProcessFunction.
+    ``states``: names of the broadcast state that there is.
+    """
+
+    function: str
+    states: tuple[str, ...]
+
+
+@record
+class KeyedBroadcastFunctionSpec(OperatorSpec):
+    """A keyed stream and a broadcast one: as :class:`BroadcastFunctionSpec`, with a KeyedBroadcastProcessFunction."""
+
+    function: str
+    states: tuple[str, ...]
+
+
+@record
 class KeySelectSpec(OperatorSpec):
     """Adds the key column. ``selector``: a KeySelector or a callable. Goes before the HASH edge."""
 

@@ -87,8 +87,8 @@ class MapState(State, Generic[K, V]):
         """Put a value."""
 
     @abstractmethod
-    def put_all(self, dict_value: dict[K, V]) -> None:
-        """Put several."""
+    def put_all(self, dict_value: dict[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Put several: a dict, or pairs of keys and values."""
 
     @abstractmethod
     def remove(self, key: K) -> None:
@@ -128,6 +128,73 @@ class MapState(State, Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         return iter(self.keys())
+
+
+class ReadOnlyBroadcastState(State, Generic[K, V]):
+    """A map that every subtask has the same of, to read."""
+
+    @abstractmethod
+    def get(self, key: K) -> V:
+        """The value under ``key``, or None."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Whether there is a value under ``key``."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """Keys with values."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """Keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """Values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether it holds nothing."""
+
+    def __getitem__(self, key: K) -> V:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V]):
+    """A map that every subtask has the same of: elements of the broadcast stream write it."""
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Put a value."""
+
+    @abstractmethod
+    def put_all(self, dict_value: dict[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Put several: a dict, or pairs of keys and values."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove a value; an unknown key is ignored."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+
+class OperatorStateStore(ABC):
+    """Hands out state that belongs to no key."""
+
+    @abstractmethod
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """The broadcast state of a name."""
 
 
 class StateTtlConfig:

@@ -15,8 +15,25 @@ from flowsql_core.stream import state as api
 from flowsql_runtime.state.backend import KeyedStateBackend
 from flowsql_runtime.state.object_store import ObjectStore, register_objects
 
+#: What ``put_all`` takes: PyFlink says a dict and walks through pairs.
+Pairs = dict[Any, Any] | Iterable[tuple[Any, Any]]
+
 #: Stands in the cell where there is no key: in ``open`` and ``close``.
 NO_SLOT: Final = object()
+
+
+class _NoKey:
+    """Stands in the cell where elements have no key: every look into keyed state says so."""
+
+    def __hash__(self) -> int:
+        raise ExecutionError(
+            "no-key",
+            "keyed state is asked for where there is no key: an element of the broadcast stream",
+            hint="use the broadcast state there, and keyed state in process_element or on_timer",
+        )
+
+
+NO_KEY: Final = _NoKey()
 
 #: The current slot, in a list that operator and handles share.
 Cell = list[Any]
@@ -116,10 +133,11 @@ class StoredMapState(api.MapState[Any, Any]):
         else:
             found[key] = value
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
-        """Put several."""
-        if dict_value:
-            self._entries.setdefault(self._cell[0], {}).update(dict_value)
+    def put_all(self, dict_value: Pairs) -> None:
+        """Put several: a dict, or pairs of keys and values."""
+        found = dict(dict_value)
+        if found:
+            self._entries.setdefault(self._cell[0], {}).update(found)
 
     def remove(self, key: Any) -> None:
         """Remove a value."""

@@ -14,6 +14,7 @@ from typing import Any
 from flowsql_core.clock import Clock
 from flowsql_core.errors import ExecutionError
 from flowsql_core.stream import state as api
+from flowsql_runtime.state.api import Pairs
 
 Cell = list[Any]
 Entries = dict[Any, Any]
@@ -217,9 +218,9 @@ class ExpiringMapState(api.MapState[Any, Any]):
         self._life.sweep()
         self._entries.setdefault(self._cell[0], {})[key] = self._life.stamped(value)
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
-        """Put several."""
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Pairs) -> None:
+        """Put several: a dict, or pairs of keys and values."""
+        for key, value in dict(dict_value).items():
             self.put(key, value)
 
     def remove(self, key: Any) -> None:

@@ -72,6 +72,8 @@ class ObjectOperator(Operator[S], Generic[S]):
 
     #: Whether rows come with keys.
     keyed = False
+    #: Inputs whose rows have keys, where ``keyed``.
+    keyed_inputs = frozenset({0, 1})
     #: Whether slots are pairs of key and window.
     namespaced = False
 
@@ -86,7 +88,7 @@ class ObjectOperator(Operator[S], Generic[S]):
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Rows and watermarks in their order."""
         track = self.advance_track(input_index, batch.track)
-        rows = self._rows(batch)
+        rows = self._rows(input_index, batch)
         start = 0
         if track is not None:
             for offset, level_ms in zip(track.offsets.tolist(), track.wm_ms.tolist(), strict=True):
@@ -106,9 +108,9 @@ class ObjectOperator(Operator[S], Generic[S]):
         self.advance_time(watermark_ms)
         self.emitter.flush()
 
-    def _rows(self, batch: ChangelogBatch) -> Rows:
+    def _rows(self, input_index: int, batch: ChangelogBatch) -> Rows:
         values = batch.columns[VALUE].values.tolist()
-        if not self.keyed:
+        if not self.keyed or input_index not in self.keyed_inputs:
             return values, (), (), times_of(batch)
         keys = batch.columns[KEY].values.tolist()
         return values, keys, key_tokens(keys), times_of(batch)

@@ -16,6 +16,10 @@ CLASSES: Final[dict[type[OperatorSpec], OperatorClass]] = {
     specs.KeyedFunctionSpec: OperatorClass("keyed_function:KeyedFunctionOperator", _PACKAGE, stateful=True),
     specs.CoFunctionSpec: OperatorClass("co_function:CoFunctionOperator", _PACKAGE),
     specs.KeyedCoFunctionSpec: OperatorClass("co_function:KeyedCoFunctionOperator", _PACKAGE, stateful=True),
+    specs.BroadcastFunctionSpec: OperatorClass("broadcast_function:BroadcastFunctionOperator", _PACKAGE, stateful=True),
+    specs.KeyedBroadcastFunctionSpec: OperatorClass(
+        "broadcast_function:KeyedBroadcastFunctionOperator", _PACKAGE, stateful=True
+    ),
     specs.KeySelectSpec: OperatorClass("key_select:KeySelectOperator", _PACKAGE),
     specs.AssignTimestampsSpec: OperatorClass("timestamps:AssignTimestampsOperator", _PACKAGE),
     specs.StreamWindowSpec: OperatorClass("window_operator:WindowOperator", _PACKAGE, stateful=True),

@@ -318,5 +318,7 @@ def test_connected_streams(env: Env) -> None:
     assert (2, ["z"]) in found
     with pytest.raises(TypeError, match="Both streams"):
         one.key_by(len).connect(two).map(Both())
-    with pytest.raises(TypeError, match="KeyedCoProcessFunction"):
-        one.key_by(len).connect(two.key_by(str)).process(Sides())
+    with pytest.raises(TypeError, match="KeyedCoProcessFunction needs keyed streams"):
+        one.connect(two).process(Join())
+    keyed = one.key_by(len).connect(two.key_by(str)).process(Sides())
+    assert sorted(collected(keyed), key=str) == [(1, "a"), [2, 2], [2, 3]]

@@ -92,6 +92,8 @@ def inputs_of(spec: s.OperatorSpec) -> int:
             return 0
         case ss.CoFunctionSpec() | ss.KeyedCoFunctionSpec():
             return 2
+        case ss.BroadcastFunctionSpec() | ss.KeyedBroadcastFunctionSpec():
+            return 2
     return 1
 
 

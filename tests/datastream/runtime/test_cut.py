@@ -10,6 +10,7 @@ import pytest
 
 from flowsql_core.graph import job as g
 from flowsql_core.graph import stream_specs as ss
+from flowsql_core.stream import broadcast_functions as b
 from flowsql_core.stream import functions as f
 from flowsql_core.stream import state as st
 from flowsql_core.stream.output_tag import OutputTag
@@ -68,6 +69,48 @@ class Pairs(f.KeyedCoProcessFunction):
         yield ctx.get_current_key(), tuple(sorted(self.counts.items()))
 
 
+RULES: Final = st.MapStateDescriptor("rules")
+
+
+class Rules(b.BroadcastProcessFunction[Any, Any, Any]):
+    """Tells at each rule how many there are by now, and passes elements on."""
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield "element", value
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Any:
+        rules = ctx.get_broadcast_state(RULES)
+        rules.put(value, len(rules.keys()))
+        yield "rules", len(rules.keys())
+
+
+class Once(f.FilterFunction):
+    """What the first subtask tells of the rules, and every element."""
+
+    def open(self, runtime_context: f.RuntimeContext) -> None:
+        self.first = runtime_context.get_index_of_this_subtask() == 0
+
+    def filter(self, value: Any) -> bool:
+        return self.first or value[0] == "element"
+
+
+class KeyedRules(b.KeyedBroadcastProcessFunction[Any, Any, Any, Any]):
+    """Counts the elements of a key; tells at the end how many there were, and all rules."""
+
+    def open(self, runtime_context: f.RuntimeContext) -> None:
+        self.count = runtime_context.get_state(st.ValueStateDescriptor("count"))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        self.count.update((self.count.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(10_000)
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Any:
+        ctx.get_broadcast_state(RULES)[value] = len(value)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield ctx.get_current_key(), self.count.value(), sorted(ctx.get_broadcast_state(RULES).items())
+
+
 class Both(f.CoMapFunction):
     def map1(self, value: Any) -> Any:
         return "one", value
@@ -95,6 +138,8 @@ RESOURCES: dict[str, Any] = {
     "assigner": EventTimeSessionWindows.with_gap(Time.milliseconds(12)),
     "pairs": Pairs(),
     "both": Both(),
+    "rules": Rules(),
+    "keyed rules": KeyedRules(),
     "same": lambda batch: batch,
 }
 
@@ -140,11 +185,29 @@ def connected_job(parallelism: int) -> g.JobGraph:
     return graph([left, right, main], shuffled, RESOURCES)
 
 
+def broadcast_job(parallelism: int) -> g.JobGraph:
+    left, right = vertex(1, ss.CollectionSourceSpec("in")), vertex(3, ss.CollectionSourceSpec("other"))
+    spec = ss.BroadcastFunctionSpec("rules", ("rules",))
+    main = vertex(2, spec, ss.RowFunctionSpec("once", ss.RowCall.FILTER), collect(), parallelism=parallelism)
+    edges = [edge(left, main, 0, g.ShipStrategy.REBALANCE), edge(right, main, 1, g.ShipStrategy.BROADCAST)]
+    return graph([left, right, main], edges, {**RESOURCES, "once": Once()})
+
+
+def keyed_broadcast_job(parallelism: int) -> g.JobGraph:
+    left, right = keyed(1), vertex(3, ss.CollectionSourceSpec("other"), STAMPS)
+    spec = ss.KeyedBroadcastFunctionSpec("keyed rules", ("rules",))
+    main = vertex(2, spec, collect(), parallelism=parallelism)
+    edges = [edge(left, main, 0), edge(right, main, 1, g.ShipStrategy.BROADCAST)]
+    return graph([left, right, main], edges, RESOURCES)
+
+
 JOBS: Final[dict[str, Callable[[int], g.JobGraph]]] = {
     "process": process_job,
     "windows": window_job,
     "pairs": pairs_job,
     "connected": connected_job,
+    "broadcast": broadcast_job,
+    "keyed broadcast": keyed_broadcast_job,
 }
 #: Operators of no job here: they keep nothing, emit nothing.
 WITHOUT_STATE: Final = {ss.PrintObjectsSpec}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
@@ -27,6 +28,8 @@ from flowsql_core.stream.timer import TimeDomain
 from .streams import NO_TIME, objects, operator, side_values, stamped, values_of
 
 PROCESS = KeyedFunctionSpec("f", KeyedCall.PROCESS)
+#: Parallelism before and after a cut.
+PAIRS = list(itertools.product((1, 2, 3), repeat=2))
 
 
 class Mean(AggregateFunction):
@@ -93,7 +96,7 @@ def test_every_kind_of_state_belongs_to_its_key() -> None:
     ]
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 2), (2, 3), (3, 1), (3, 2)])
+@pytest.mark.parametrize(("before", "after"), PAIRS)
 def test_state_of_every_kind_moves_to_another_parallelism(before: int, after: int) -> None:
     keys = [f"key {number % 9}" for number in range(60)]
     numbers = [number % 5 for number in range(60)]
@@ -333,7 +336,7 @@ def test_a_processing_timer_for_the_past_fires_at_the_next_look() -> None:
     assert values_of(harness.batches) == [5, 100, 100]
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 3), (2, 1), (3, 2)])
+@pytest.mark.parametrize(("before", "after"), PAIRS)
 def test_timers_of_both_domains_move_to_another_parallelism(before: int, after: int) -> None:
     keys = [f"key {number}" for number in range(20)]
     wishes = [[("event", 10 + n), ("processing", 100 + n), ("event", 50), ("no event", 50)] for n in range(20)]

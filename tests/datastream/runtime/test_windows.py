@@ -457,6 +457,11 @@ def test_a_window_function_has_state_of_window_and_key() -> None:
 # -- the cut
 
 
+class OwnGap(SessionWindowTimeGapExtractor):
+    def extract(self, element: Any) -> int:
+        return int(element) % 5 + 1
+
+
 CASES: dict[str, dict[str, Any]] = {
     "tumbling": {"assigner": TUMBLING, "function": Lists(), "lateness_ms": 7, "late_tag": "late"},
     "sliding sums": {
@@ -477,6 +482,15 @@ CASES: dict[str, dict[str, Any]] = {
         "trigger": t.ContinuousEventTimeTrigger.of(Time.milliseconds(3)),
     },
     "window state": {"assigner": TUMBLING, "function": Remembers(), "lateness_ms": 7},
+    "sliding counts": {"assigner": w.CountSlidingWindowAssigner.of(5, 2), "function": Lists()},
+    "reduced": {"assigner": TUMBLING, "aggregation": max, "function": Lists()},
+    "own gaps": {"assigner": w.EventTimeSessionWindows.with_dynamic_gap(OwnGap()), "function": Lists()},
+    "counted sessions": {
+        "assigner": w.EventTimeSessionWindows.with_gap(Time.milliseconds(4)),
+        "function": Lists(),
+        "trigger": t.CountTrigger.of(3),
+    },
+    "purged": {"assigner": TUMBLING, "function": Lists(), "trigger": t.PurgingTrigger.of(t.CountTrigger.of(2))},
 }
 
 
@@ -508,12 +522,35 @@ def test_windows_survive_the_cut_at_any_parallelism(name: str) -> None:
         assert found(moved) == found(whole), (before, after)
 
 
-def test_windows_of_the_clock_survive_the_cut() -> None:
-    harness = windows(w.TumblingProcessingTimeWindows.of(Time.milliseconds(10)), Lists(), 2)
-    feed(harness, *((f"k{number}", number) for number in range(6)))
-    moved = harness.restored(3)
-    moved.advance(9)
-    assert sorted(values_of(moved.batches)) == [(f"k{number}", (0, 10), [number]) for number in range(6)]
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        w.TumblingProcessingTimeWindows.of(Time.milliseconds(10)),
+        w.SlidingProcessingTimeWindows.of(Time.milliseconds(20), Time.milliseconds(10)),
+        w.ProcessingTimeSessionWindows.with_gap(Time.milliseconds(6)),
+    ],
+    ids=["tumbling", "sliding", "sessions"],
+)
+def test_windows_of_the_clock_survive_the_cut(assigner: Any) -> None:
+    rows = [(f"k{number % 7}", number) for number in range(40)]
+
+    def run(harness: OperatorHarness[Any], part: list[tuple[str, int]]) -> None:
+        for start in range(0, len(part), 5):
+            feed(harness, *part[start : start + 5])
+            harness.advance(3)
+
+    whole = windows(assigner, Lists())
+    run(whole, rows)
+    whole.advance(100)
+    wanted = sorted(map(repr, values_of(whole.batches)))
+    assert len(wanted) > 10
+    for before, after in itertools.product((1, 2, 3), repeat=2):
+        cut = windows(assigner, Lists(), before)
+        run(cut, rows[:20])
+        moved = cut.restored(after)
+        run(moved, rows[20:])
+        moved.advance(100)
+        assert sorted(map(repr, values_of(moved.batches))) == wanted, (before, after)
 
 
 def test_a_window_needs_timestamps() -> None:

@@ -1,0 +1,56 @@
+"""``HybridSource``: several bounded sources, one behind the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from flowsql.common.typeinfo import TypeInformation
+from flowsql.datastream.connectors.base import Source
+
+
+class HybridSource(Source):
+    """The elements of sources of one type, in the order of the sources. Made by :meth:`builder`."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = tuple(sources)
+
+    @staticmethod
+    def builder(first_source: Source) -> HybridSourceBuilder:
+        """Begin with a source."""
+        return HybridSourceBuilder(first_source)
+
+    def elements(self) -> tuple[Sequence[Any], TypeInformation]:
+        """All elements.
+
+        Raises:
+            TypeError: the sources are of different types.
+        """
+        found = [source.elements() for source in self._sources]
+        types = [type_ for _, type_ in found]
+        if any(type_ != types[0] for type_ in types):
+            raise TypeError(f"the sources of a hybrid source have different types: {', '.join(map(repr, types))}")
+        return list(chain.from_iterable(elements for elements, _ in found)), types[0]
+
+
+class HybridSourceBuilder:
+    """Makes a :class:`HybridSource`."""
+
+    def __init__(self, first_source: Source) -> None:
+        self._sources = [_checked(first_source)]
+
+    def add_source(self, next_source: Source) -> HybridSourceBuilder:
+        """Go on with another source when those before it have ended."""
+        self._sources.append(_checked(next_source))
+        return self
+
+    def build(self) -> HybridSource:
+        """The source."""
+        return HybridSource(self._sources)
+
+
+def _checked(source: Source) -> Source:
+    if not isinstance(source, Source):
+        raise TypeError(f"{source!r} is not a Source")
+    return source

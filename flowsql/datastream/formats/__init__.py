@@ -1,0 +1,1 @@
+"""Formats of DataStream connectors under PyFlink's names."""

@@ -1,0 +1,146 @@
+"""Every name of PyFlink's packages can be imported; what cannot run yet is refused in one sentence where it is used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from flowsql.common import Types
+from flowsql.datastream import HashMapStateBackend, SlotSharingGroup, StreamExecutionEnvironment
+from flowsql_core.errors import BindError, NotSupportedYetError
+
+#: Names that programs import, as the documentation of PyFlink lists them.
+NAMES = {
+    "common": "CompletableFuture ConfigOption ConfigOptions Configuration ExecutionConfig InputDependencyConstraint "
+    "JobClient JobExecutionResult JobID JobStatus RestartStrategies RestartStrategyConfiguration SerializationSchema "
+    "DeserializationSchema SimpleStringSchema ByteArraySchema Encoder TypeSerializer Duration Instant Time Types "
+    "TypeInformation Row RowKind WatermarkStrategy AssignerWithPeriodicWatermarksWrapper",
+    "common.watermark_strategy": "TimestampAssigner WatermarkStrategy",
+    "common.io": "InputFormat",
+    "datastream": "StreamExecutionEnvironment DataStream KeyedStream WindowedStream ConnectedStreams BroadcastStream "
+    "BroadcastConnectedStream AsyncDataStream DataStreamSink MapFunction CoMapFunction FlatMapFunction "
+    "CoFlatMapFunction ReduceFunction FilterFunction ProcessFunction KeyedProcessFunction CoProcessFunction "
+    "KeyedCoProcessFunction WindowFunction ProcessWindowFunction AggregateFunction BroadcastProcessFunction "
+    "KeyedBroadcastProcessFunction AsyncFunction RuntimeContext TimerService CheckpointingMode CheckpointConfig "
+    "ExternalizedCheckpointRetention StateBackend HashMapStateBackend EmbeddedRocksDBStateBackend CustomStateBackend "
+    "PredefinedOptions CheckpointStorage JobManagerCheckpointStorage FileSystemCheckpointStorage "
+    "CustomCheckpointStorage RuntimeExecutionMode Window TimeWindow CountWindow GlobalWindow WindowAssigner "
+    "MergingWindowAssigner TriggerResult Trigger TimeDomain KeySelector Partitioner SourceFunction SinkFunction "
+    "SlotSharingGroup MemorySize OutputTag AsyncRetryPredicate AsyncRetryStrategy",
+    "datastream.functions": "RuntimeContext MapFunction CoMapFunction FlatMapFunction CoFlatMapFunction ReduceFunction "
+    "AggregateFunction KeySelector FilterFunction Partitioner SourceFunction SinkFunction ProcessFunction "
+    "CoProcessFunction KeyedProcessFunction KeyedCoProcessFunction TimerService WindowFunction AllWindowFunction "
+    "ProcessWindowFunction ProcessAllWindowFunction BaseBroadcastProcessFunction BroadcastProcessFunction "
+    "KeyedBroadcastProcessFunction AsyncFunction AsyncFunctionDescriptor AsyncRetryPredicate AsyncRetryStrategy",
+    "datastream.state": "ValueStateDescriptor ValueState ListStateDescriptor ListState MapStateDescriptor MapState "
+    "ReducingStateDescriptor ReducingState AggregatingStateDescriptor AggregatingState ReadOnlyBroadcastState "
+    "BroadcastState StateTtlConfig OperatorStateStore",
+    "datastream.window": "Window TimeWindow CountWindow GlobalWindow WindowAssigner TumblingProcessingTimeWindows "
+    "TumblingEventTimeWindows SlidingProcessingTimeWindows SlidingEventTimeWindows ProcessingTimeSessionWindows "
+    "EventTimeSessionWindows DynamicProcessingTimeSessionWindows DynamicEventTimeSessionWindows GlobalWindows "
+    "MergingWindowAssigner CountTumblingWindowAssigner CountSlidingWindowAssigner TriggerResult Trigger "
+    "EventTimeTrigger ProcessingTimeTrigger ContinuousEventTimeTrigger ContinuousProcessingTimeTrigger NeverTrigger "
+    "PurgingTrigger CountTrigger TimeWindowSerializer CountWindowSerializer GlobalWindowSerializer "
+    "SessionWindowTimeGapExtractor",
+    "datastream.checkpoint_config": "CheckpointConfig",
+    "datastream.checkpoint_storage": "CheckpointStorage JobManagerCheckpointStorage FileSystemCheckpointStorage",
+    "datastream.state_backend": "StateBackend HashMapStateBackend EmbeddedRocksDBStateBackend PredefinedOptions",
+    "datastream.connectors": "Sink Source DeliveryGuarantee NumberSequenceSource JdbcSink JdbcConnectionOptions "
+    "JdbcExecutionOptions KafkaSource FlinkKafkaConsumer FileSink FileSource StreamFormat RollingPolicy PulsarSource "
+    "RMQSource OutputFileConfig",
+    "datastream.connectors.file_system": "FileCompactor FileCompactStrategy OutputFileConfig FileSource FileSink "
+    "FileSourceBuilder StreamingFileSink StreamFormat BulkFormat FileEnumeratorProvider FileSplitAssignerProvider "
+    "RollingPolicy BucketAssigner",
+    "datastream.connectors.kafka": "FlinkKafkaConsumer FlinkKafkaProducer KafkaSource KafkaSourceBuilder KafkaSink "
+    "KafkaSinkBuilder KafkaTopicPartition KafkaOffsetsInitializer KafkaOffsetResetStrategy "
+    "KafkaRecordSerializationSchema",
+    "datastream.connectors.jdbc": "JdbcSink JdbcConnectionOptions JdbcExecutionOptions",
+    "datastream.connectors.number_seq": "NumberSequenceSource",
+    "datastream.connectors.hybrid_source": "HybridSource HybridSourceBuilder",
+    "datastream.connectors.elasticsearch": "Elasticsearch7SinkBuilder ElasticsearchEmitter ElasticsearchSink",
+    "datastream.connectors.pulsar": "PulsarSource PulsarSink StartCursor",
+    "datastream.connectors.rabbitmq": "RMQConnectionConfig RMQSource RMQSink",
+    "datastream.connectors.kinesis": "FlinkKinesisConsumer KinesisStreamsSink",
+    "datastream.connectors.cassandra": "CassandraSink",
+    "datastream.connectors.dynamic_kafka": "DynamicKafkaSource",
+    "datastream.formats.csv": "CsvSchema CsvReaderFormat CsvBulkWriters CsvRowDeserializationSchema",
+    "datastream.formats.json": "JsonRowDeserializationSchema JsonRowSerializationSchema",
+    "datastream.formats.avro": "AvroSchema AvroInputFormat AvroBulkWriters AvroRowDeserializationSchema",
+    "datastream.formats.parquet": "AvroParquetReaders ParquetColumnarRowInputFormat ParquetBulkWriters",
+    "datastream.formats.orc": "OrcBulkWriters",
+}
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_every_name_can_be_imported(module: str) -> None:
+    found = importlib.import_module(f"flowsql.{module}")
+    for name in NAMES[module].split():
+        assert isinstance(getattr(found, name), type), name
+    with pytest.raises(AttributeError):
+        found.nosuch  # noqa: B018
+
+
+def imported(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(f"flowsql.datastream.{module}"), name)
+
+
+def environment() -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment()
+
+
+@pytest.mark.parametrize(
+    ("use", "named"),
+    [
+        (lambda: imported("checkpoint_config", "CheckpointConfig")(), "checkpoints"),
+        (lambda: imported("checkpoint_storage", "FileSystemCheckpointStorage")("file:///tmp"), "checkpoints"),
+        (lambda: imported("state_backend", "EmbeddedRocksDBStateBackend")(), "state backends"),
+        (lambda: imported("connectors.kafka", "KafkaSource").builder(), "Kafka connector"),
+        (lambda: imported("connectors.kafka", "KafkaOffsetsInitializer").earliest(), "Kafka connector"),
+        (lambda: imported("connectors.jdbc", "JdbcConnectionOptions").JdbcConnectionOptionsBuilder(), "JDBC"),
+        (lambda: imported("connectors.elasticsearch", "Elasticsearch7SinkBuilder")(), "Elasticsearch"),
+        (lambda: imported("connectors.file_system", "FileSink").for_row_format("/tmp/x", None), "file sinks"),
+        (lambda: imported("connectors.file_system", "RollingPolicy").default_rolling_policy(), "file sinks"),
+        (lambda: imported("connectors.file_system", "FileCompactor").create_concat_file_compactor(), "file sinks"),
+        (lambda: imported("formats.csv", "CsvReaderFormat").for_schema(None), "csv format"),
+        (lambda: imported("formats.json", "JsonRowDeserializationSchema").builder(), "json format"),
+        (lambda: imported("async_data_stream", "AsyncDataStream").unordered_wait(None, None, None), "async I/O"),
+        (lambda: imported("async_data_stream", "AsyncDataStream").ordered_wait(None, None, None), "async I/O"),
+        (lambda: imported("functions", "SourceFunction")("org.x.Source"), "source functions of Java"),
+        (lambda: environment().enable_changelog_state_backend(True), "changelog state backend"),
+        (lambda: environment().set_default_savepoint_directory("/tmp"), "savepoints"),
+        (lambda: SlotSharingGroup.builder("g").set_cpu_cores(1.0), "resources of a slot sharing group"),
+        (lambda: SlotSharingGroup.builder("g").set_managed_memory_mb(64), "resources of a slot sharing group"),
+    ],
+)
+def test_what_cannot_run_is_refused_by_name(use: Callable[[], Any], named: str) -> None:
+    with pytest.raises(NotSupportedYetError, match=named) as refused:
+        use()
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_program_may_define_what_is_refused_where_it_is_used() -> None:
+    from flowsql.datastream import AsyncDataStream, AsyncFunction
+
+    class Lookup(AsyncFunction[int, int]):
+        async def async_invoke(self, value: int) -> list[int]:
+            return [value]
+
+    with pytest.raises(NotSupportedYetError, match="async I/O on DataStreams"):
+        AsyncDataStream.unordered_wait(environment().from_collection([1]), Lookup(), None, 1, Types.INT())
+
+
+def test_the_state_backend_that_there_is_can_be_named() -> None:
+    env = environment()
+    assert env.set_state_backend(HashMapStateBackend()) is env
+    assert isinstance(env.get_state_backend(), HashMapStateBackend)
+    assert env.get_checkpoint_interval() == -1
+
+
+def test_settings_without_effect_say_so() -> None:
+    with pytest.raises(BindError, match="enable_force_kryo has no effect"):
+        environment().get_config().enable_force_kryo()
+    with pytest.raises(AttributeError, match="no JVM"):
+        Types.INT().get_java_type_info()
