@@ -21,6 +21,7 @@ from flowsql_core.errors import ExecutionError, FlowSqlError
 from flowsql_core.eval.cast import cast_array, cast_raises
 from flowsql_core.eval.columns import Bools, validity, values_and_validity
 from flowsql_core.eval.context import EvalContext
+from flowsql_core.eval.decide import decided
 from flowsql_core.eval.literal import is_literal_type, literal_scalar, scalar_to_literal
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform
 from flowsql_core.functions.registry import FunctionDef, Invocation, find_definition
@@ -244,6 +245,9 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
                 # The planner knows x = x without asking IEEE about NaN.
                 return Literal(True, node.type, node.span)
             case Call():
+                known = decided(node)
+                if known is not None:
+                    return known
                 definition = find_definition(node)
                 if not definition.deterministic:
                     return node
@@ -357,7 +361,7 @@ def _call_runner(
     def run(frame: _Frame) -> Datum:
         args = [step(frame) for step in inputs]
         n = frame.n
-        constant = bool(args) and all(isinstance(arg, pa.Scalar) for arg in args)
+        constant = definition.deterministic and bool(args) and all(isinstance(arg, pa.Scalar) for arg in args)
         if constant:
             # Kernels count on one column among their arguments; one row is enough.
             args[0] = pa.repeat(args[0], 1)

@@ -61,3 +61,36 @@ class JavaRandom:
             self._state = int(states[min(count, len(wide) - 1)])
             start += count
         return made
+
+
+def _states(seeds: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+    """The states of new generators, one a seed."""
+    return (seeds.astype(np.int64).astype(np.uint64) ^ np.uint64(_FACTOR)) & np.uint64(_MASK)
+
+
+def _following(states: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    return (states * np.uint64(_FACTOR) + np.uint64(_STEP)) & np.uint64(_MASK)
+
+
+def first_doubles(seeds: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+    """What ``new Random(seed).nextDouble()`` gives for each seed, (n,)."""
+    high = _following(_states(seeds))
+    low = _following(high)
+    return ((high >> np.uint64(22) << np.uint64(27)) + (low >> np.uint64(21))).astype(np.float64) * 2.0**-53
+
+
+def first_below(seeds: npt.NDArray[np.int32], limits: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """What ``new Random(seed).nextInt(limit)`` gives for each seed and limit (> 0), (n,)."""
+    made = np.zeros(len(seeds), dtype=np.int32)
+    states, left = _states(seeds), np.arange(len(seeds))
+    while len(left):
+        states = _following(states)
+        wide = limits[left].astype(np.int64)
+        bits = (states >> np.uint64(17)).astype(np.int64)
+        rest = bits % wide
+        power = (wide & (wide - 1)) == 0
+        # What lies in the last, incomplete stretch of 31 bits is drawn again.
+        again = ~power & (bits - rest + wide - 1 >= 1 << 31)
+        made[left] = np.where(power, wide * bits >> 31, rest).astype(np.int32)
+        states, left = states[again], left[again]
+    return made

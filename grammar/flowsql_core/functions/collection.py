@@ -113,6 +113,9 @@ def _row_field(type_: t.RowType, key: Any) -> int | None:
 
 def _check_index(args: Sequence[Expr], span: Span | None) -> None:
     value = args[1].value if isinstance(args[1], Literal) else None
+    if isinstance(args[0].type, t.ArrayType) and not isinstance(args[1].type, t.IntType):
+        where = args[1].span or span
+        raise BindError("bad-index", "Integer expression type expected.", where, "write CAST(... AS INT)")
     if isinstance(args[0].type, t.ArrayType) and isinstance(value, int) and value < 1:
         raise BindError("bad-index", f"Array element access needs an index starting at 1 but was {value}.", span)
 

@@ -42,7 +42,7 @@ for _name, _length in (("MD5", 32), ("SHA1", 40), ("SHA224", 56), ("SHA256", 64)
     _hash_function(_name, _length)
 
 
-@scalar("SHA2(STRING, INTEGER) -> VARCHAR(128)", raises=True, spark=None)
+@scalar("SHA2(STRING, INTEGER) -> VARCHAR(128)", "SHA2(BINARY, INTEGER) -> VARCHAR(128)", raises=True, spark=None)
 def sha2(call: Invocation, text: Any, bits: Any) -> Any:
     """The SHA-2 hash of 224, 256, 384 or 512 bits in lower-case hexadecimal digits. Fails on other lengths."""
     column = pa.repeat(text, call.n) if isinstance(text, pa.Scalar) else text
@@ -68,15 +68,18 @@ def sha2(call: Invocation, text: Any, bits: Any) -> Any:
     "HASH_CODE(BOOLEAN) -> INT",
     "HASH_CODE(DATE) -> INT",
     "HASH_CODE(TIME) -> INT",
+    "HASH_CODE(TIMESTAMP_NTZ) -> INT",
     spark=None,
 )
 def hash_code(call: Invocation, value: Any) -> Any:
-    """Java's hash code of the value."""
+    """Java's hash code of the value; of a text its absolute value."""
     match call.arg_types[0]:
         case t.CharacterType():
             if len(value) >= KERNEL_ROWS:
-                return java_hash_codes(value)
-            return map_distinct(value, java_string_hash, pa.int32())
+                return pc.abs(java_hash_codes(value))
+            return pc.abs(map_distinct(value, java_string_hash, pa.int32()))
+        case t.TimestampType():
+            return _moment_hashes(value)
         case t.DecimalType():
             return _decimal_hashes(value)
         case t.BooleanType():
@@ -110,6 +113,18 @@ def _decimal_hashes(column: pa.Array) -> pa.Array:
 
 
 _WORD = np.uint64(0xFFFFFFFF)
+_PER_MILLISECOND = {"s": 0, "ms": 1, "us": 1_000, "ns": 1_000_000}
+
+
+def _moment_hashes(column: pa.Array) -> pa.Array:
+    """``TimestampData.hashCode``: 31 times the hash of the milliseconds, plus the nanoseconds of the last one."""
+    values, valid = values_and_validity(column)
+    ticks = values.view(np.int64)
+    per = _PER_MILLISECOND[column.type.unit]
+    milliseconds, rest = (ticks * 1_000, np.zeros_like(ticks)) if per == 0 else np.divmod(ticks, per)
+    nanoseconds = rest * (1_000_000 // max(per, 1))
+    hashed = ((milliseconds ^ (milliseconds >> 32)) & 0xFFFFFFFF) * 31 + nanoseconds
+    return make_array(hashed.astype(np.uint64).astype(np.uint32).view(np.int32), valid, pa.int32())
 
 
 def java_string_hash(word: str) -> int:

@@ -128,9 +128,9 @@ def _meeting_type(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
 
 
 def _check_ordered(args: Sequence[Expr], span: Span | None) -> None:
-    """What ``<`` and its like refuse: Flink orders no nested values and no VARIANT."""
+    """What ``<`` and its like refuse: Flink orders neither nested values nor VARIANT nor BITMAP."""
     for arg in args:
-        if t.is_nested(arg.type) or isinstance(arg.type, t.VariantType):
+        if t.is_nested(arg.type) or isinstance(arg.type, t.VariantType | t.BitmapType):
             raise BindError("not-comparable", f"Comparable type expected, but was '{arg.type}'.", arg.span or span)
 
 
@@ -181,7 +181,7 @@ def equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both are equal; NULL when one is NULL."""
     if _nested(call):
         return nested_equal(call, a, b)
-    return pc.equal(a, b)
+    return pc.equal(*_typed(a, b))
 
 
 @scalar("<>(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
@@ -190,7 +190,12 @@ def not_equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both differ; NULL when one is NULL."""
     if _nested(call):
         return pc.invert(nested_equal(call, a, b))
-    return pc.not_equal(a, b)
+    return pc.not_equal(*_typed(a, b))
+
+
+def _typed(a: Any, b: Any) -> tuple[Any, Any]:
+    """Arrow compares no untyped NULLs: they are NULLs of any type."""
+    return (pc.cast(a, pa.uint8()), pc.cast(b, pa.uint8())) if pa.types.is_null(a.type) else (a, b)
 
 
 def _nested(call: Invocation) -> bool:
@@ -226,8 +231,8 @@ def greater_equal(a: Any, b: Any) -> Any:
 
 
 def _ordered(a: Any, b: Any) -> tuple[Any, Any]:
-    """Arrow orders no booleans: compare them as bytes."""
-    if pa.types.is_boolean(a.type):
+    """Arrow orders no booleans and no untyped NULLs: compare them as bytes."""
+    if pa.types.is_boolean(a.type) or pa.types.is_null(a.type):
         return pc.cast(a, pa.uint8()), pc.cast(b, pa.uint8())
     return a, b
 
@@ -243,13 +248,13 @@ def is_distinct_from(call: Invocation, a: Any, b: Any) -> Any:
         coerce=_to_meeting_type, check=_check_equality, spark="({0} <=> {1})")  # fmt: skip
 def is_not_distinct_from(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both are equal, where NULL is equal to NULL."""
-    same = nested_equal(call, a, b) if _nested(call) else pc.equal(a, b)
+    same = equal(call, a, b)
     return pc.coalesce(same, pc.and_(pc.is_null(a), pc.is_null(b)))
 
 
 def _in_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
     meet = _in_meeting_type(args)
-    return None if meet is None else t.BooleanType(nullable=any(arg.type.nullable for arg in args))
+    return None if meet is None else t.BooleanType(nullable=any(_may_be_unknown(arg.type) for arg in args))
 
 
 def _in_meeting_type(args: Sequence[Expr]) -> t.LogicalType | None:

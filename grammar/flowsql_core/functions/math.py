@@ -14,7 +14,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval import decimal as exact
 from flowsql_core.eval.columns import make_array, make_strings, string_buffers, validity, values_and_validity
-from flowsql_core.eval.java_random import JavaRandom
+from flowsql_core.eval.java_random import JavaRandom, first_below, first_doubles
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import CUSTOM, NOT_NULL, Invocation, implicit_cast, scalar
 from flowsql_core.functions.temporal_arithmetic import add_interval, interval_sum_type, negate_interval
@@ -481,10 +481,15 @@ def e() -> Any:
 
 @scalar("RAND([INT]) -> DOUBLE", deterministic=False, spark=None)
 def rand(call: Invocation, seed: Any = None) -> Any:
-    """A random number in [0, 1); of a constant seed, the same sequence in every run."""
+    """A random number in [0, 1); of a constant seed a sequence, the same in every run, of others the first number."""
     if seed is None:
         return pa.array(np.random.default_rng(call.context.rng.getrandbits(63)).random(call.n))
-    return pa.array(_seeded(call, seed).doubles(call.n))
+    if isinstance(seed, pa.Scalar):
+        if not seed.is_valid:
+            return pa.nulls(call.n, pa.float64())
+        return pa.array(_seeded(call, seed).doubles(call.n))
+    seeds, valid = values_and_validity(seed)
+    return make_array(first_doubles(seeds), valid, pa.float64())
 
 
 @scalar("RAND_INTEGER(INT) -> INT", deterministic=False, spark=None)
@@ -501,13 +506,22 @@ def rand_integer_seeded(call: Invocation, seed: Any, limit: Any) -> Any:
 
 def _random_below(call: Invocation, seed: Any, limit: Any) -> pa.Array:
     bounds, valid = _broadcast(limit, call.n)
+    if isinstance(seed, pa.Scalar) and not seed.is_valid:
+        return pa.nulls(call.n, pa.int32())
+    seeds: Any = None
+    if isinstance(seed, pa.Array):
+        seeds, known = values_and_validity(seed)
+        valid = known if valid is None else valid if known is None else valid & known
     if np.any(bounds[slice(None) if valid is None else valid] <= 0):
         raise ExecutionError("bad-argument", "bound must be positive")
-    if seed is not None:
-        made = _seeded(call, seed).below(np.maximum(bounds, 1))
+    limits = np.maximum(bounds, 1)
+    if seeds is not None:
+        made = first_below(seeds, limits)
+    elif seed is not None:
+        made = _seeded(call, seed).below(limits)
     else:
         fraction = np.random.default_rng(call.context.rng.getrandbits(63)).random(call.n)
-        made = (fraction * np.maximum(bounds, 1)).astype(np.int32)
+        made = (fraction * limits).astype(np.int32)
     return make_array(made, valid, pa.int32())
 
 
@@ -515,11 +529,10 @@ def _broadcast(datum: Any, n: int) -> tuple[Any, Any]:
     return values_and_validity(pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum)
 
 
-def _seeded(call: Invocation, seed: Any) -> JavaRandom:
-    """The generator of a call, which goes on from batch to batch."""
+def _seeded(call: Invocation, seed: pa.Scalar) -> JavaRandom:
+    """The generator of a constant seed, which goes on from batch to batch."""
     if "generator" not in call.memory:
-        first = seed if isinstance(seed, pa.Scalar) else seed[0] if len(seed) else pa.scalar(0)
-        call.memory["generator"] = JavaRandom(first.as_py() or 0)
+        call.memory["generator"] = JavaRandom(seed.as_py())
     made: JavaRandom = call.memory["generator"]
     return made
 

@@ -182,7 +182,7 @@ def _where_valid(column: pa.Array, text: str) -> pa.Array:
 
 def _rows(one: Conversion, column: pa.Array, render: Callable[[Any], str | None]) -> pa.Array:
     texts = map_distinct(column, render, pa.string())
-    missing = _aligned(_cut("null", one), one.width, one.flags.replace("0", ""))
+    missing = _aligned("null"[: one.precision], one.width, one.flags.replace("0", ""))
     # A value that the conversion does not take makes the whole text NULL; a NULL is written.
     made = pc.if_else(pc.is_null(column), pa.scalar(missing), texts)
     return upper(made) if one.kind.isupper() else made
@@ -196,10 +196,6 @@ def _shown(texts: pa.Array, one: Conversion, missing: str) -> pa.Array:
     if one.width is not None:
         made = (pc.utf8_rpad if "-" in one.flags else pc.utf8_lpad)(made, one.width, padding=" ")
     return upper(made) if one.kind.isupper() else made
-
-
-def _cut(text: str, one: Conversion) -> str:
-    return text[: one.precision] if one.precision is not None and one.kind.lower() in "bhs" else text
 
 
 def _aligned(text: str, width: int | None, flags: str) -> str:

@@ -353,7 +353,7 @@ def may_fail(source: t.LogicalType, target: t.LogicalType) -> bool:
         return not isinstance(target, t.CharacterType | t.BinaryStringType)
     match source, target:
         case _, t.CharacterType():
-            return False
+            return isinstance(source, t.BitmapType)
         case t.ArrayType(), t.ArrayType():
             return may_fail(source.element, target.element)
         case t.MultisetType(), t.MultisetType():

@@ -112,9 +112,7 @@ def _updated_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalTyp
     return t.StructuredType(class_name=whole.class_name, fields=fields)
 
 
-@scalar(
-    "OBJECT_UPDATE(ROW, ANY, ANY, ANY...) -> ROW", nulls=CUSTOM, check=_check_update, returns=_updated_type, spark=None
-)
+@scalar("OBJECT_UPDATE(ROW, ANY...) -> ROW", nulls=CUSTOM, check=_check_update, returns=_updated_type, spark=None)
 def object_update(call: Invocation, whole: Any, *parts: Any) -> Any:
     """The object with other values in the named fields; NULL stays NULL."""
     if not isinstance(call.type, t.StructuredType):

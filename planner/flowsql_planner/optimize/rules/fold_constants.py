@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flowsql_core.eval.context import EvalContext
+from flowsql_core.eval.decide import decided
 from flowsql_core.expr import (
     Call,
     Case,
@@ -118,12 +119,14 @@ def _condition(condition: Expr, context: EvalContext) -> Expr:
 
 def _fold(expr: Expr, context: EvalContext) -> Expr:
     """Foldable parts of an expression replaced, bottom-up."""
+    if any(decided(node) is not None for node in walk(expr)):
+        expr = transform(expr, lambda node: decided(node) or node)
     if not any(_constant(node) for node in walk(expr)):
         return expr
     # Imported on use: a plan without constant expressions does not load the kernels.
     from flowsql_core.eval.compile import fold
 
-    return transform(expr, lambda node: fold(node, context) if _constant(node) else node)
+    return transform(expr, lambda node: decided(node) or (fold(node, context) if _constant(node) else node))
 
 
 def _constant(node: Expr) -> bool:
