@@ -10,6 +10,7 @@ against Arrow's ``utf8_upper`` over the same text column.
 from __future__ import annotations
 
 import argparse
+import base64
 import time
 import zlib
 from collections.abc import Callable, Sequence
@@ -48,7 +49,7 @@ TEXTS: dict[str, Callable[[int], str]] = {
     "url": lambda i: f"https://shop{i % 97}.example/item/{i}?q={i % 7}#top",
     "address": lambda i: f"10.{i % 256}.{i // 256 % 256}.{i // 65_536 % 256}",
     "hex": lambda i: f"{i:08x}",
-    "base64": lambda i: f"{i:08d}",
+    "base64": lambda i: base64.b64encode(f"user {i} of shop {i % 97}".encode()).decode(),
     "escaped": lambda i: f"a+b%20c{i}",
     "pairs": lambda i: f"a={i},b=2",
     "moment": lambda i: f"{i % 30 + 2010}-{i % 12 + 1:02}-{i % 28 + 1:02} {i % 24:02}:{i // 24 % 60:02}:{i % 59:02}",

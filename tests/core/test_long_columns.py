@@ -355,3 +355,66 @@ def test_literals_beside_columns() -> None:
     seven = Literal(7, t.INT)
     (made,) = compile_projections([call("POSITION", TEXT, char("12345"), seven)], EvalContext())(columns, ROWS)
     assert not any(made.to_pylist())
+
+
+def test_parts_of_texts_by_columns() -> None:
+    text, new = random_texts(["a", "b", "é", "中", "𝄞"], 7), random_texts(["X", "yz", "é"], 3, seed=2)
+    columns = [text, new, numbers(-4, 9, pa.int64()), numbers(-2, 5, pa.int32(), 2)]
+    exprs = [call("SUBSTRING", TEXT, NUMBER), call("SUBSTRING", TEXT, NUMBER, NTH), call("LEFT", TEXT, NTH)]
+    exprs += [call("RIGHT", TEXT, NTH), call("OVERLAY", TEXT, OTHER, NUMBER), call("OVERLAY", TEXT, OTHER, NUMBER, NTH)]
+    both(exprs, columns)
+    plain = [random_texts(["a", "bc", ""], 7), random_texts(["X", "yz", ""], 3, seed=2), *columns[2:]]
+    both(exprs, plain)
+    far = [*plain[:2], pa.array([[-(2**63), 2**63 - 1, 1, 3][i % 4] for i in range(ROWS)]), columns[3]]
+    both(exprs, far)
+    both([call("OVERLAY", TEXT, OTHER, NTH, NUMBER), call("SUBSTRING", TEXT, NTH, NUMBER)], far)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a", "[ab]+", "(a)(b)?", "a*", "(a|b)", "(a|(b))", "ab|b", "b$", "(?i)A.", "(", "\\bb"]
+)
+def test_all_matches(pattern: str) -> None:
+    column = random_texts(["a", "b", "ab", "é", "\n", "A", " "], 8)
+    both([call("REGEXP_REPLACE", TEXT, char(pattern), char(new)) for new in ("x", "", "$1", "\\", "\\1")], [column])
+    groups = [Literal(number, t.IntType(nullable=False)) for number in (0, 1, 2)]
+    both([call("REGEXP_EXTRACT_ALL", TEXT, char(pattern), group) for group in groups], [column])
+
+
+def test_parts_of_variants() -> None:
+    rng = np.random.default_rng(6)
+    values = [
+        "1",
+        "-0",
+        "1.50",
+        "1e3",
+        '"x"',
+        '"\\u0041\\n"',
+        "null",
+        "true",
+        '{"b": [1, 2]}',
+        "[]",
+        '{"é": 1, "a": 2}',
+    ]
+    picked = rng.choice(values, (ROWS, 3))
+    rows = [
+        None if i % 90 == 1 else f'{{"a": {p[0]}, "b": {p[1]}, "a b": {p[2]}}}' for i, p in enumerate(picked.tolist())
+    ]
+    objects = call("PARSE_JSON", TEXT)
+    both([call("ITEM", objects, char(key)) for key in ("a", "b", "a b", "c", "é", '"')], [pa.array(rows)])
+    plain = [None if row is None else row.replace("1.50", "1.5").replace(" ", "").replace("é", "e") for row in rows]
+    both([call("ITEM", objects, char(key)) for key in ("a", "b", "c")], [pa.array(plain)])
+    lists = [f"[{p[0]},{p[2]}]" for p in picked.tolist()]
+    places = [Literal(place, t.IntType(nullable=False)) for place in (1, 2, 3, 0, -1)]
+    both([call("ITEM", objects, place) for place in places], [pa.array(lists)])
+    with pytest.raises(ExecutionError, match="requires an array variant"):
+        compile_projections([call("ITEM", objects, places[0])], EvalContext())([pa.array(plain)], ROWS)
+
+
+def test_greatest_and_smallest_elements() -> None:
+    for element, values in ((t.DOUBLE, [0.0, -1.5, float("nan"), None, 7.0]), (t.STRING, ["", "b", None, "ab"])):
+        column = lists(to_arrow(element), values, 5, 3)
+        array = InputRef(0, t.ArrayType(element=element))
+        exprs = [call("ARRAY_MAX", array), call("ARRAY_MIN", array)]
+        whole = compile_projections(exprs, EvalContext())([column], ROWS)
+        single = compile_projections(exprs, EvalContext())([column.slice(0, 900)], 900)
+        assert [repr(made.slice(0, 900).to_pylist()) for made in whole] == [repr(made.to_pylist()) for made in single]

@@ -63,14 +63,14 @@ def map_rows(columns: Sequence[Any], function: Callable[..., Any], type_: pa.Dat
     # A row of each combination: the first one is written last.
     rows = np.empty(len(encoded.dictionary), dtype=np.int64)
     rows[values_and_validity(encoded.indices)[0][present]] = present
-    args: list[Iterable[Any]] = []
+    picked: list[Iterable[Any]] = []
     for place, column in enumerate(columns):
         if isinstance(column, pa.Scalar):
-            args.append(repeat(column.as_py()))
+            picked.append(repeat(column.as_py()))
         else:
             known, indices = choices[place]
-            args.append([known[index] for index in indices[rows].tolist()])
-    return pc.take(pa.array(list(map(function, *args)), type_), encoded.indices)
+            picked.append([known[index] for index in indices[rows].tolist()])
+    return pc.take(pa.array(list(map(function, *picked)), type_), encoded.indices)
 
 
 #: Combinations of values that have a number of 64 bits each.

@@ -38,18 +38,34 @@ class Ranges:
     def positions(self) -> Int64s:
         """Places of all elements among the flat values, row by row, (sum of sizes,)."""
         total = int(self.sizes.sum())
+        if total >= KERNEL_ROWS:
+            return _places(self.starts, self.sizes, total)
         ends = np.cumsum(self.sizes)
         places: Int64s = np.arange(total) + np.repeat(self.starts - (ends - self.sizes), self.sizes)
         return places
 
     def owners(self) -> Int64s:
         """The row of each element, (sum of sizes,)."""
-        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+        total = int(self.sizes.sum())
+        if total < KERNEL_ROWS:
+            return np.repeat(np.arange(len(self.sizes)), self.sizes)
+        from flowsql_core.kernels.lists import owners_of
+
+        owners = np.empty(total, dtype=np.int64)
+        owners_of(for_kernel(self.sizes), owners)
+        return owners
 
     def within(self) -> Int64s:
         """The place of each element in its row, from 0, (sum of sizes,)."""
-        ends = np.cumsum(self.sizes)
-        return np.arange(int(self.sizes.sum())) - np.repeat(ends - self.sizes, self.sizes)
+        return Ranges(np.zeros(len(self.sizes), dtype=np.int64), self.sizes, None).positions()
+
+
+def _places(starts: Int64s, sizes: Int64s, total: int) -> Int64s:
+    from flowsql_core.kernels.lists import places_of
+
+    places = np.empty(total, dtype=np.int64)
+    places_of(for_kernel(starts), for_kernel(sizes), places)
+    return places
 
 
 def column_of(datum: Any, n: int) -> pa.Array:
@@ -310,6 +326,26 @@ def are_among(rows: Ranges, codes: Int64s, others: Ranges, other_codes: Int64s) 
         value_set=pa.array(row_keys(others.owners(), other_codes, width)),
     )
     return values_and_validity(known)[0]
+
+
+def greatest_places(rows: Ranges, keys: Int64s, counted: Bools) -> Int64s:
+    """The place of the first value of each packed row with the greatest key among the counted ones; -1 without one."""
+    n = len(rows.sizes)
+    best = np.full(n, -1, dtype=np.int64)
+    if n >= KERNEL_ROWS:
+        from flowsql_core.kernels import lists
+
+        lists.greatest_places(for_kernel(rows.starts), for_kernel(rows.sizes), for_kernel(keys), counted, best)
+        return best
+    picked = np.flatnonzero(counted)
+    if len(picked):
+        keys, groups = keys[picked], rows.owners()[picked]
+        starts = np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
+        top = np.maximum.reduceat(keys, starts)
+        hits = picked[keys == np.repeat(top, np.diff(np.append(starts, len(keys))))]
+        # The first one is written last.
+        best[rows.owners()[hits[::-1]]] = hits[::-1]
+    return best
 
 
 def sorted_places(rows: Ranges, keys: Int64s, edges: npt.NDArray[np.int8]) -> Int64s:

@@ -80,6 +80,33 @@ def nth_place(
     return make_array(found, _all_valid(text, mark, start, nth), pa.int32())
 
 
+def cut(text: pa.Array, begin: Int64s, stop: Int64s) -> pa.Array:
+    """Characters [begin, stop) of each row."""
+    from flowsql_core.kernels.cuts import character_bounds
+
+    offsets, data = string_buffers(text)
+    low, high = np.empty(len(text), dtype=np.int64), np.empty(len(text), dtype=np.int64)
+    character_bounds(for_kernel(offsets), for_kernel(data), for_kernel(begin), for_kernel(stop), low, high)
+    return gather(data, low, high, validity(text))
+
+
+def overlaid(text: pa.Array, new: pa.Array, start: pa.Array, size: pa.Array) -> pa.Array | None:
+    """Each text with ``size`` bytes from ``start`` on replaced, see ``kernels.cuts``; None: the column is too long."""
+    from flowsql_core.kernels.cuts import overlay_bytes
+
+    (offsets, data), (new_offsets, new_data) = string_buffers(text), string_buffers(new)
+    room = int(offsets[-1]) - int(offsets[0]) + int(new_offsets[-1]) - int(new_offsets[0])
+    if room > _MOST_BYTES:
+        return None
+    # Larger numbers than any text is long would not fit when they are added.
+    bounds = [np.clip(values_and_validity(n)[0].astype(np.int64), -_MOST_BYTES, _MOST_BYTES) for n in (start, size)]
+    out_offsets, out = np.empty(len(text) + 1, dtype=np.int32), np.empty(room, dtype=np.uint8)
+    written = overlay_bytes(
+        for_kernel(offsets), for_kernel(data), for_kernel(new_offsets), for_kernel(new_data), *bounds, out_offsets, out
+    )
+    return make_strings(out_offsets, out[:written], _all_valid(text, new, start, size), pa.string())
+
+
 def at_edge(text: pa.Array, mark: pa.Array, behind: bool) -> pa.Array:
     """Whether each row begins, or with ``behind`` ends, with its mark."""
     from flowsql_core.kernels.search import stands_at_edge

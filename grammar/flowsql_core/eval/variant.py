@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.eval import json_kernels
-from flowsql_core.eval.columns import Bools, make_array
+from flowsql_core.eval.columns import Bools, make_array, string_buffers
 from flowsql_core.eval.json_document import json_string, read_json
 from flowsql_core.eval.render import contains_bytes, java_double
+from flowsql_core.eval.text_kernels import gather
 
 _MARK: Final = "\0"
 _MOST_DIGITS: Final = 38
@@ -78,6 +79,38 @@ def plain_variants(column: pa.Array) -> tuple[pa.Array, Bools]:
     written = json_kernels.compact(data, np.where(differ, low, -1), high, ordered=False, trimmed=False)
     both = pc.binary_join_element_wise(shown.text, written.text, _MARK)
     return pc.if_else(make_array(differ, None, pa.bool_()), both, shown.text), left
+
+
+def plain_parts(column: pa.Array, step: str | int) -> tuple[pa.Array, Bools]:
+    """The member of each object, or the element (from 1) of each array, by kernels, NULL where there is none.
+
+    Also which rows are left to the slow way: documents that were written otherwise than they are printed, and those
+    that are no object or no array.
+    """
+    n = len(column)
+    if contains_bytes(column, _MARK) or (isinstance(step, str) and _PLAIN_KEY.fullmatch(step) is None):
+        return pa.nulls(n, pa.string()), np.ones(n, dtype=np.bool_)
+    offsets, data = string_buffers(column)
+    opening = np.zeros(n, dtype=np.uint8)
+    filled = np.diff(offsets) > 0
+    opening[filled] = data[offsets[:-1][filled]]
+    holds = opening == ord("{" if isinstance(step, str) else "[")
+    # No array has as many elements as that.
+    place = step if isinstance(step, str) else step - 1 if 1 <= step < 2**31 else 2**31
+    found = json_kernels.find(column, (place,))
+    texts, others = found.kind == json_kernels.STRING, np.isin(found.kind, _READ)
+    there = holds & (texts | others)
+    # A string's range lies between its quotes.
+    made = gather(data, np.where(there, found.low - texts, 0), np.where(there, found.high + texts, 0), there)
+    return made, found.left(~holds | ~(texts | others | (found.kind == json_kernels.MISSING)))
+
+
+#: What the kernel finds as it is stored.
+_READ: Final = (
+    json_kernels.NULL, json_kernels.TRUTH, json_kernels.INTEGER, json_kernels.DECIMAL, json_kernels.OBJECT,
+    json_kernels.ARRAY,
+)  # fmt: skip
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_ ]+")
 
 
 def stored(value: Any) -> str:

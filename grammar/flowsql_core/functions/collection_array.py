@@ -23,6 +23,7 @@ from flowsql_core.eval.nested_lists import (
     element_codes,
     first_places,
     first_places_of_codes,
+    greatest_places,
     keep,
     make_list,
     packed,
@@ -175,24 +176,15 @@ def array_position(call: Invocation, whole: Any, needle: Any) -> Any:
 def _extreme(call: Invocation, whole: Any, largest: bool) -> Any:
     rows, values = packed(column_of(whole, call.n))
     valid = validity(values)
-    owners = rows.owners()
     order = ranks(values)
     present = np.ones(len(values), dtype=np.bool_) if valid is None else valid.copy()
     if pa.types.is_floating(values.type):
-        present &= _counted_numbers(values, present, owners, call.n, order)
-    picked = np.flatnonzero(present)
-    best = np.full(call.n, -1, dtype=np.int64)
-    if len(picked):
-        keys = order[picked] if largest else ~order[picked]
-        groups = owners[picked]
-        starts = np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
-        top = np.maximum.reduceat(keys, starts)
-        hits = picked[keys == np.repeat(top, np.diff(np.append(starts, len(keys))))]
-        best[owners[hits[::-1]]] = hits[::-1]
+        present &= _counted_numbers(values, present, rows.owners(), call.n)
+    best = greatest_places(rows, order if largest else ~order, present)
     return pc.take(values, pa.array(np.maximum(best, 0), mask=best < 0), boundscheck=False)
 
 
-def _counted_numbers(values: Any, present: Any, owners: Any, n: int, order: Any) -> Any:
+def _counted_numbers(values: Any, present: Any, owners: Any, n: int) -> Any:
     """Nothing is more or less than NaN: standing first it stays, standing later it never wins."""
     numbers, _ = values_and_validity(values)
     strange = np.isnan(numbers) & present

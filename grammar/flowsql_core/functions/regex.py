@@ -33,6 +33,8 @@ def _column(datum: Any, n: int) -> pa.Array:
 def _check_like(args: Sequence[Expr], span: Span | None) -> None:
     """A constant pattern with a bad escape fails when it is bound, as in Flink."""
     literals = [arg.value for arg in args[1:] if isinstance(arg, Literal)]
+    if len(args) == 3 and isinstance(args[2], Literal) and isinstance(args[2].value, str) and len(args[2].value) > 1:
+        raise BindError("bad-escape", f"Invalid escape character '{args[2].value}'", span)
     if len(literals) == len(args) - 1 and all(isinstance(value, str) for value in literals):
         try:
             like_tokens(literals[0], literals[1] if len(literals) > 1 else None)
@@ -170,7 +172,7 @@ def similar_to_java(pattern: str, escape: str | None) -> str:
             inside = True
             made.append("[")
         else:
-            made.append({"%": ".*", "_": "."}.get(character, "\\" + character if character in "^$\\" else character))
+            made.append({"%": ".*", "_": "."}.get(character, "\\" + character if character in "$\\" else character))
         place += 1
     if inside:
         raise ExecutionError("bad-pattern", f"Invalid regular expression '{pattern}'")
@@ -178,6 +180,21 @@ def similar_to_java(pattern: str, escape: str | None) -> str:
 
 
 # Java regular expressions
+
+
+#: Patterns without anchors, so that what follows a match can be searched on its own.
+_FREE = re.compile(r"(?:[^\\^$]|\\[dwsDWS.])+")
+
+
+def re2_of_all(java: str) -> str | None:
+    """The RE2 pattern that has Java's matches all over a text, one behind another; None if there may be none such.
+
+    Both go on alike behind a match that is not empty.
+    """
+    translated = translate_pattern(java)
+    if translated is None or translated.re2 is None or _FREE.fullmatch(java) is None:
+        return None
+    return translated.re2 if translated.python.match("") is None else None
 
 
 def _matches(text: pa.Array, java: str) -> pa.Array:
@@ -245,6 +262,9 @@ def regexp_replace(call: Invocation, text: Any, pattern: Any, replacement: Any) 
         if not pattern.is_valid or not replacement.is_valid:
             return pa.nulls(call.n, pa.string())
         java, new = pattern.as_py(), replacement.as_py()
+        re2 = re2_of_all(java)
+        if re2 is not None:
+            return pc.replace_substring_regex(columns[0], re2, new.replace("\\", "\\\\"))
         return map_distinct(columns[0], lambda word: _replace_one(word, java, new), pa.string())
     return map_rows(columns, _replace_one, pa.string())
 

@@ -14,7 +14,7 @@ from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.java_regex import translate_pattern
 from flowsql_core.eval.text_kernels import KERNEL_ROWS, byte_class, count_class
 from flowsql_core.eval.text_maps import maps_of_pairs
-from flowsql_core.functions.regex import extract_group
+from flowsql_core.functions.regex import extract_group, re2_of_all
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 
 
@@ -32,10 +32,6 @@ def _mapped(call: Invocation, text: Any, pattern: Any, one: Callable[[str, str],
     return map_rows([column, pattern], one, type_)
 
 
-#: Patterns without anchors, so that what follows a match can be searched on its own.
-_FREE = re.compile(r"(?:[^\\^$]|\\[dwsDWS.])+")
-
-
 @scalar("REGEXP_COUNT(STRING, STRING) -> INT", nulls=NULLABLE, costly=True, spark=None)
 def regexp_count(call: Invocation, text: Any, pattern: Any) -> Any:
     """The number of matches, empty ones too; NULL for a malformed pattern."""
@@ -44,10 +40,9 @@ def regexp_count(call: Invocation, text: Any, pattern: Any) -> Any:
         members = byte_class(java) if len(text) >= KERNEL_ROWS else None
         if members is not None:
             return count_class(text, *members)
-        translated = translate_pattern(java)
-        counted = translated is not None and translated.re2 is not None and _FREE.fullmatch(java) is not None
-        if counted and translated is not None and translated.python.match("") is None:
-            return pc.count_substring_regex(text, translated.re2)
+        re2 = re2_of_all(java)
+        if re2 is not None:
+            return pc.count_substring_regex(text, re2)
     return _mapped(call, text, pattern, _count, pa.int32())
 
 
@@ -97,8 +92,27 @@ def regexp_extract_all(call: Invocation, text: Any, pattern: Any, group: Any = N
         if not number.is_valid:
             return pa.nulls(call.n, type_)
         index = number.as_py()
+        if isinstance(pattern, pa.Scalar) and pattern.is_valid and isinstance(text, pa.Array):
+            made = _all_of_constant(text, pattern.as_py(), index)
+            if made is not None:
+                return made
         return _mapped(call, text, pattern, lambda word, java: _extract_all(word, java, index), type_)
     return map_rows([_column(text, call.n), pattern, number], _extract_all, type_)
+
+
+def _all_of_constant(text: pa.Array, java: str, group: int) -> pa.Array | None:
+    """The matches of a pattern whose every match has the group, and which has no other one; None for other patterns."""
+    translated = translate_pattern(java)
+    if translated is None or group != translated.python.groups or group > 1 or group in translated.optional_groups:
+        return None
+    encoded = pc.dictionary_encode(text)
+    found: list[str] = []
+    sizes = [0]
+    # Of one distinct text after another, all into one list.
+    for word in encoded.dictionary.to_pylist():
+        found += translated.python.findall(word)
+        sizes.append(len(found))
+    return pc.take(pa.ListArray.from_arrays(pa.array(sizes, pa.int32()), pa.array(found, pa.string())), encoded.indices)
 
 
 def _extract_all(word: str, java: str, group: int) -> list[str | None] | None:

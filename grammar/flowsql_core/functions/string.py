@@ -19,7 +19,7 @@ from flowsql_core.eval.columns import (
     values_and_validity,
 )
 from flowsql_core.eval.distinct import map_distinct, map_rows
-from flowsql_core.eval.text_kernels import KERNEL_ROWS, gather, pieces
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, cut, gather, pieces
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 from flowsql_core.types import logical as t
@@ -150,7 +150,7 @@ def substring(call: Invocation, text: Any, start: Any, length: Any = None) -> An
     if length is not None:
         size, valid_size = _numbers(length, call.n)
         size = np.minimum(size, _LONGEST)
-    total = values_and_validity(pc.fill_null(pc.utf8_length(column), 0))[0].astype(np.int64)
+    total = _lengths(column)
     begin = np.where(first > 0, first - 1, np.where(first < 0, total + first, 0))
     stop = np.minimum(begin + size, total)
     keep = (begin >= 0) & (begin < stop)
@@ -159,6 +159,11 @@ def substring(call: Invocation, text: Any, start: Any, length: Any = None) -> An
     for other in (valid_first, valid_size):
         valid = valid if other is None else valid & other
     return pc.if_else(pa.array(valid), made, pa.scalar(None, pa.string()))
+
+
+def _lengths(column: pa.Array) -> Int64s:
+    """Characters of each row, 0 of NULL."""
+    return values_and_validity(pc.fill_null(char_length(column), 0))[0].astype(np.int64)
 
 
 #: More characters than any text has.
@@ -179,6 +184,8 @@ def _constant_substring(text: Any, start: int, length: int | None) -> Any:
 
 def _slice_characters(text: pa.Array, begin: Int64s, stop: Int64s) -> pa.Array:
     """Characters [begin, stop) of each row, bounds within the row."""
+    if len(text) >= KERNEL_ROWS:
+        return cut(text, begin, stop)
     offsets, data = string_buffers(text)
     # Where each character starts; rows are contiguous, so character k of row i is the (first[i] + k)-th of all.
     base, end = int(offsets[0]), int(offsets[-1])
@@ -209,7 +216,7 @@ def left(call: Invocation, text: Any, length: Any) -> Any:
     if isinstance(length, pa.Scalar) and length.is_valid:
         return pc.utf8_slice_codeunits(column, 0, max(length.as_py(), 0))
     size, valid = _numbers(length, call.n)
-    total = values_and_validity(pc.fill_null(pc.utf8_length(column), 0))[0].astype(np.int64)
+    total = _lengths(column)
     made = _slice_characters(column, np.zeros_like(size), np.clip(size, 0, total))
     return _where(valid, made)
 
@@ -221,7 +228,7 @@ def right(call: Invocation, text: Any, length: Any) -> Any:
     if isinstance(length, pa.Scalar) and length.is_valid and length.as_py() > 0:
         return pc.utf8_slice_codeunits(column, -length.as_py(), None)
     size, valid = _numbers(length, call.n)
-    total = values_and_validity(pc.fill_null(pc.utf8_length(column), 0))[0].astype(np.int64)
+    total = _lengths(column)
     made = _slice_characters(column, total - np.clip(size, 0, total), total)
     return _where(valid, made)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from flowsql_core.arrow import compute as pc
 from flowsql_core.eval.columns import make_strings, string_buffers, validity
 from flowsql_core.eval.distinct import map_distinct, map_rows
-from flowsql_core.eval.text_kernels import KERNEL_ROWS, without_byte
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, overlaid, without_byte
 from flowsql_core.eval.utf16 import joined, units
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import CUSTOM, Invocation, scalar
@@ -231,6 +231,12 @@ def overlay(call: Invocation, text: Any, replacement: Any, start: Any, length: A
         size = len(units(new)) if length is None else length.as_py()
         made = pc.utf8_replace_slice(column, place, min(place + size, _MOST) if size > 0 else _MOST, new)
         return pc.if_else(pc.greater(pc.binary_length(column), place), made, column)
+    new = _column(replacement, call.n)
+    if call.n >= KERNEL_ROWS and all(pc.all(pc.string_is_ascii(datum)).as_py() is not False for datum in (column, new)):
+        size = pc.binary_length(new) if length is None else _column(length, call.n)
+        made = overlaid(column, new, _column(start, call.n), size)
+        if made is not None:
+            return made
     return map_rows([column, *given], _overlay_one, pa.string())
 
 

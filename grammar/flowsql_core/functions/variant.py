@@ -11,7 +11,7 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.eval import json_kernels
 from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.nested_lists import column_of
-from flowsql_core.eval.variant import parse_variant, plain_variants, stored, value_of
+from flowsql_core.eval.variant import parse_variant, plain_parts, plain_variants, stored, value_of
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 from flowsql_core.types import logical as t
@@ -76,6 +76,9 @@ def item(call: Invocation, holder: Any, index: Any) -> Any:
     """
     column = column_of(holder, call.n)
     part = _member if isinstance(call.arg_types[1], t.CharacterType) else _element
+    if isinstance(index, pa.Scalar) and index.is_valid and json_kernels.is_large(column):
+        made, left = plain_parts(column, index.as_py())
+        return json_kernels.with_left(column, made, left, lambda rows: map_rows([rows, index], part, pa.string()))
     return map_rows([column, index], part, pa.string())
 
 

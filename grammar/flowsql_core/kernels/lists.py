@@ -128,3 +128,35 @@ def unite_codes(starts, sizes, codes, firsts, lasts, counts):
                 lasts[found] = place
         counts[row] = written - begin
     return written
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1])")
+def places_of(starts, sizes, places):
+    """The place of each value, row by row."""
+    written = np.int64(0)
+    for row in range(starts.size):
+        start = starts[row]
+        for step in range(sizes[row]):
+            places[written] = start + step
+            written += 1
+
+
+@kernel("void(int64[::1], int64[::1])")
+def owners_of(sizes, owners):
+    """The row of each value, row by row."""
+    written = np.int64(0)
+    for row in range(sizes.size):
+        for _ in range(sizes[row]):
+            owners[written] = row
+            written += 1
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1], boolean[::1], int64[::1])")
+def greatest_places(starts, sizes, keys, counted, places):
+    """The place of the first value of each row with the greatest key among the counted ones; -1 where there is none."""
+    for row in range(places.size):
+        best = np.int64(-1)
+        for place in range(starts[row], starts[row] + sizes[row]):
+            if counted[place] and (best < 0 or keys[place] > keys[best]):
+                best = place
+        places[row] = best

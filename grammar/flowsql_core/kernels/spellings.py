@@ -146,8 +146,9 @@ def _code(data, at, length):
 
 @device
 def _put16(out, at, unit, little):
-    out[at] = unit & 255 if little else unit >> 8
-    out[at + 1] = unit >> 8 if little else unit & 255
+    place = np.uint64(at)
+    out[place] = unit & 255 if little else unit >> 8
+    out[place + np.uint64(1)] = unit >> 8 if little else unit & 255
 
 
 @kernel("int64(int32[::1], uint8[::1], int64, int32[::1], uint8[::1])")
@@ -168,9 +169,13 @@ def encode_text(offsets, data, charset, out_offsets, out):
             _put16(out, size, 0xFEFF, False)
             size += 2
         while at < end:
-            length = _length(data[at])
-            code = _code(data, at, length)
-            at += length
+            code = np.int64(data[at])
+            if code < 0x80:
+                at += 1
+            else:
+                length = _length(data[at])
+                code = _code(data, at, length)
+                at += length
             if charset <= LATIN_1:
                 out[size] = code if code < limit else 0x3F
                 size += 1
