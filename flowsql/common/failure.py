@@ -95,6 +95,8 @@ def _place(row: FailedRow, parallel: bool) -> str:
         reader = f"subtask {row.subtask + 1} of the source" if parallel else "the source"
         return f"number {row.read_row + 1:,} that {reader} read"
     # Rows of joined pairs and of groups are in no batch that anybody could look at.
+    if row.came_row is not None:
+        return f"number {row.came_row + 1:,} that came to the operator"
     return f"number {row.row + 1:,} of its batch" if row.batch is not None else ""
 
 

@@ -8,6 +8,7 @@ from flowsql.lazy import lazy_names
 
 if TYPE_CHECKING:
     from flowsql.common.row import Row as Row
+    from flowsql.table.changelog_mode import ChangelogMode as ChangelogMode
     from flowsql.table.compiled_plan import CompiledPlan as CompiledPlan
     from flowsql.table.data_type import UserDefinedType as UserDefinedType
     from flowsql.table.data_view import DataView as DataView
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from flowsql.table.table_pipeline import TablePipeline as TablePipeline
     from flowsql.table.table_schema import TableSchema as TableSchema
     from flowsql.table.types import DataTypes as DataTypes
-    from flowsql_core.row import ChangelogMode as ChangelogMode
     from flowsql_core.row import RowKind as RowKind
     from flowsql_core.udf import AggregateFunction as AggregateFunction
     from flowsql_core.udf import AsyncScalarFunction as AsyncScalarFunction
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AggregateFunction": "flowsql_core.udf",
     "AsyncScalarFunction": "flowsql_core.udf",
-    "ChangelogMode": "flowsql_core.row",
+    "ChangelogMode": "flowsql.table.changelog_mode",
     "CompiledPlan": "flowsql.table.compiled_plan",
     "DataTypes": "flowsql.table.types",
     "DataView": "flowsql.table.data_view",

@@ -1,5 +1,24 @@
-"""The kinds of changes that a changelog holds."""
+"""``ChangelogMode``: the kinds of changes that a changelog holds, under the name of PyFlink's module."""
 
 from __future__ import annotations
 
-from flowsql_core.row import ChangelogMode as ChangelogMode
+from flowsql_core import row
+
+
+class ChangelogMode:
+    """Makes what ``from_changelog_stream`` and ``to_changelog_stream`` take."""
+
+    @staticmethod
+    def insert_only() -> row.ChangelogMode:
+        """Rows are added."""
+        return row.INSERT_ONLY
+
+    @staticmethod
+    def upsert() -> row.ChangelogMode:
+        """Rows are put and taken away by their key: no row before an update."""
+        return row.UPSERT
+
+    @staticmethod
+    def all() -> row.ChangelogMode:
+        """Every kind."""
+        return row.ALL_CHANGES

@@ -40,14 +40,13 @@ _INFERRED: dict[type, t.LogicalType] = {
 # Rows of Python values
 
 
-def elements_to_columns(rows: Sequence[Any], schema: Any, verify: bool, zone: str) -> Columns:
+def elements_to_columns(rows: Sequence[Any], schema: Any, verify: bool) -> Columns:
     """Rows as columns.
 
     Args:
         rows: tuples, lists, dicts, Rows, named tuples, objects; plain values where ``schema`` is one type.
         schema: None, names of columns, a ROW type, or the type of plain values.
         verify: whether text longer than its type and the like is refused.
-        zone: the zone of datetimes without one in TIMESTAMP_LTZ columns.
 
     Raises:
         BindError: rows that do not fit, with the position of the first one.
@@ -56,7 +55,7 @@ def elements_to_columns(rows: Sequence[Any], schema: Any, verify: bool, zone: st
 
     fields, columns = _shaped(rows, schema)
     arrays = [
-        _array(values, field, to_arrow(field.type), verify, zone) for field, values in zip(fields, columns, strict=True)
+        _array(values, field, to_arrow(field.type), verify) for field, values in zip(fields, columns, strict=True)
     ]
     return tuple(fields), _inline([arrays], len(rows))
 
@@ -217,10 +216,10 @@ def _has_null(type_: t.LogicalType) -> bool:
 # Values
 
 
-def _array(values: Sequence[Any], field: t.Column, target: Any, verify: bool, zone: str) -> Any:
+def _array(values: Sequence[Any], field: t.Column, target: Any, verify: bool) -> Any:
     import pyarrow as pa
 
-    convert = _converter(field.type, zone)
+    convert = _converter(field.type)
     position = 0
     try:
         check = _checker(field.type) if verify and _needs_a_look(values, field.type) else None
@@ -240,25 +239,23 @@ def _optional(convert: Callable[[Any], Any], value: Any) -> Any:
     return None if value is None else convert(value)
 
 
-def _converter(type_: t.LogicalType, zone: str) -> Callable[[Any], Any] | None:
+def _converter(type_: t.LogicalType) -> Callable[[Any], Any] | None:
     """What makes Arrow's value of a Python one; None where they are the same."""
     match type_:
         case t.TimestampLtzType():
-            from zoneinfo import ZoneInfo
-
-            local = ZoneInfo(zone)
-            return lambda value: value.replace(tzinfo=local) if value.tzinfo is None else value
+            # One without a zone is one of the machine's clock, as in PyFlink.
+            return lambda value: value.astimezone() if value.tzinfo is None else value
         case t.DayTimeIntervalType():
             return lambda value: value // datetime.timedelta(milliseconds=1)
         case t.TimeType():
             return lambda value: value.replace(microsecond=value.microsecond // 1000 * 1000)
         case t.ArrayType(element=element):
-            inner = _converter(element, zone)
+            inner = _converter(element)
             if inner is None:
                 return lambda value: list(value)
             return lambda value: [_optional(inner, item) for item in value]
         case t.MapType(key=key, value=item):
-            keys, items = _converter(key, zone), _converter(item, zone)
+            keys, items = _converter(key), _converter(item)
             return lambda value: [
                 (k if keys is None else keys(k), v if items is None else _optional(items, v)) for k, v in value.items()
             ]
@@ -266,7 +263,7 @@ def _converter(type_: t.LogicalType, zone: str) -> Callable[[Any], Any] | None:
             return lambda value: list(value.items())
         case t.RowType(fields=fields):
             names = [field.name for field in fields]
-            inners = [_converter(field.type, zone) for field in fields]
+            inners = [_converter(field.type) for field in fields]
             return lambda value: {
                 name: cell if inner is None else _optional(inner, cell)
                 for name, inner, cell in zip(names, inners, _cells(value, names, 0), strict=True)

@@ -94,9 +94,11 @@ class TableEnvironment(CatalogObjects):
         source = Source(query)
         statement = parse_statement(source)
         if not isinstance(statement, ast.QueryStatement):
-            raise BindError("not-a-query", "Unsupported SQL query! sql_query() takes a query.", statement.span).within(
-                source
+            message = (
+                "Unsupported SQL query! sqlQuery() only accepts a single SQL query of type SELECT, UNION, INTERSECT, "
+                "EXCEPT, VALUES, and ORDER_BY."
             )
+            raise BindError("not-a-query", message, statement.span).within(source)
         return Table(self, pinned(statement.query, self.catalogs), source)
 
     def explain_sql(self, stmt: str, *extra_details: object) -> str:
@@ -116,7 +118,12 @@ class TableEnvironment(CatalogObjects):
         """A table or view of the catalogs; the path may have up to three dotted parts, in back-ticks where needed."""
         from flowsql.table.paths import split_path
 
-        return self._table_at(self.catalogs.qualify(split_path(path)).parts, f"from_path({path!r})")
+        parts = split_path(path)
+        whole = self.catalogs.qualify(parts)
+        if self.catalogs.lookup(whole) is None:
+            shown = ".".join(f"`{part}`" for part in parts)
+            raise BindError("table-not-found", f"Table {shown} was not found.")
+        return self._table_at(whole.parts, f"from_path({path!r})")
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """The table that a descriptor describes, without a name."""
@@ -143,8 +150,7 @@ class TableEnvironment(CatalogObjects):
 
             source = Source("from_elements(...)", "<table>")
             return Table(self, expressions_to_query(rows, schema, source), source)
-        zone = self._executor.zone()
-        return self._from_columns("python-input-format", *elements_to_columns(rows, schema, verify_schema, zone))
+        return self._from_columns("python-input-format", *elements_to_columns(rows, schema, verify_schema))
 
     def from_arrow(self, table: Any, schema: Any = None) -> Table:
         """The rows of a ``pyarrow`` Table, RecordBatch or reader of batches; nothing is copied where types agree.

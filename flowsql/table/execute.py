@@ -206,7 +206,7 @@ class StatementExecutor:
 
     def _change(self, inserts: tuple[op.Insert, ...]) -> TableResult:
         job = self._submit_inserts(inserts)
-        return answers.change([insert.rel.name for insert in inserts], job)
+        return answers.change(_distinct([insert.rel.name for insert in inserts]), job)
 
     def _compile(self, operation: op.CompilePlan) -> TableResult:
         from flowsql.table.plans import load_plan, may_write, write_plan
@@ -328,3 +328,11 @@ class StatementExecutor:
         names = {spec.table.option("rows") for spec in specs if isinstance(spec, ScanSpec)}
         found = {name: rows for name, rows in self._rows.items() if name in names}
         return replace(graph, resources={**graph.resources, **found}) if found else graph
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names of sinks, with a number behind those that are written several times."""
+    return [
+        name if names.count(name) == 1 else f"{name}_{names[: place + 1].count(name)}"
+        for place, name in enumerate(names)
+    ]

@@ -22,7 +22,7 @@ from flowsql.table.expression_functions import Functions
 from flowsql.table.literals import literal, written_type
 from flowsql.table.syntax import ast, call, called, nodes, path, shown
 from flowsql.table.types import DataType, DataTypes, logical_type
-from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.errors import BindError, did_you_mean
 
 #: ``x.distinct`` and ``x.over(w)`` change a call that is there.
 _NO_CALL = "'{method}' stands behind an aggregate: col('a').sum.{method}; this is {shown}"
@@ -303,6 +303,11 @@ class Expression(Functions):
             raise BindError("bad-over", "over() takes the window's alias: col('a').sum.over(col('w'))")
         return self._changed("over", over=node.path.last)
 
+    @property
+    def sum0(self) -> Expression:
+        """The sum; 0 where there is no value: ``IFNULL(SUM(x), 0)``."""
+        return self.sum.if_null(0)
+
     # Properties of windows
 
     def _window_property(self, name: str) -> Expression:
@@ -437,12 +442,12 @@ class Expression(Functions):
     # Collections and rows
 
     def get(self, name_or_index: str | int) -> Expression:
-        """A field of a ROW by name."""
-        if isinstance(name_or_index, int):
-            raise NotSupportedYetError(
-                f"get({name_or_index}): a field of a ROW by its position", hint="get('name') takes it by name"
-            )
+        """A field of a ROW by name, or by its place from 0."""
         node = self._value()
+        if isinstance(name_or_index, int):
+            if isinstance(node, ast.RowConstructor) and 0 <= name_or_index < len(node.items):
+                return Expression(node.items[name_or_index])
+            return Expression(ast.FieldAccess(node, nodes.FieldPlace(str(name_or_index), place=name_or_index)))
         if isinstance(node, ast.RowConstructor):
             # row(a, b) calls its fields f0, f1, which is not what SQL calls those of ROW(a, b).
             names = [f"f{i}" for i in range(len(node.items))]

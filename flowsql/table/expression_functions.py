@@ -119,7 +119,6 @@ class Functions:
     # Aggregates
 
     sum = FunctionProperty("SUM")
-    sum0 = FunctionProperty("SUM0")
     min = FunctionProperty("MIN")
     max = FunctionProperty("MAX")
     count = FunctionProperty("COUNT")

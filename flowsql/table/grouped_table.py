@@ -15,6 +15,7 @@ from flowsql_core.errors import BindError, NotSupportedYetError
 if TYPE_CHECKING:
     from flowsql.table.table import Table
     from flowsql.table.window import GroupWindow, OverWindow
+    from flowsql_planner.logical.nodes import Rel
 
 
 class GroupedTable:
@@ -133,7 +134,19 @@ class WindowGroupedTable:
         grouping = (*bounds, *(key.expression for key in self._keys))
         from_ = ast.TableFunction(self._call)
         body = replace(select(from_, chosen), group_by=ast.GroupBy(grouping))
-        return table._then(step, body)
+        made = table._then(step, body)
+        self._check_step(made._rel)
+        return made
+
+    def _check_step(self, rel: Rel) -> None:
+        """SQL's HOP wants a length that is a multiple of the step; Flink's Slide takes any."""
+        from flowsql_planner.logical.nodes import WindowTableFunction, inputs
+
+        while not isinstance(rel, WindowTableFunction):
+            (rel,) = inputs(rel)
+        if self._window.function == "HOP" and rel.size_ms % rel.step_ms:
+            construct = f"Slide with a length ({rel.size_ms} ms) that is no multiple of its step ({rel.step_ms} ms)"
+            raise NotSupportedYetError(construct, self._step.whole).within(self._step.source)
 
     def aggregate(self, func: object) -> object:
         """The fields of the ROW that an aggregate function makes of each group."""

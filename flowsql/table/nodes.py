@@ -20,6 +20,12 @@ class WindowProperty(ast.Name):
     """``start``, ``end``, ``rowtime`` or ``proctime`` behind the name of a window: ``col("w").start``."""
 
 
+class FieldPlace(ast.Name):
+    """The field of a ROW at a place from 0: ``col("r").get(0)``."""
+
+    place: int = detail(default=0, kw_only=True)
+
+
 class TableQuery(ast.Query):
     """The query of a table that stands in an expression, and the environment that it is of."""
 

@@ -55,15 +55,26 @@ class Projection:
                 self._environment.register_inline(part.text, part.function)
             elif isinstance(part, nodes.TableQuery):
                 self._environment.require_own(part.environment, self._step.method)
-        return cast(N, rewritten(node, self._joined_texts, lambda part: isinstance(part, ast.Query)))
+        return cast(N, rewritten(node, self._meant, lambda part: isinstance(part, ast.Query)))
 
-    def _joined_texts(self, node: ast.Node) -> ast.Node:
+    def _meant(self, node: ast.Node) -> ast.Node:
+        """What depends on types: ``+`` of texts, and a field of a ROW by its place."""
+        if isinstance(node, ast.FieldAccess) and isinstance(node.field, nodes.FieldPlace):
+            return self._field_at(node, node.field.place)
         if not isinstance(node, ast.BinaryOp) or node.operator is not ast.BinaryOperator.PLUS:
             return node
         if not self._is_text(node.left):
             return node
         right = node.right if self._is_text(node.right) else ast.Cast(node.right, ast.BasicType("STRING"))
         return ast.BinaryOp(ast.BinaryOperator.CONCAT, node.left, right)
+
+    def _field_at(self, node: ast.FieldAccess, place: int) -> ast.Node:
+        type_ = self.type_of(node.operand)
+        if not isinstance(type_, t.RowType):
+            raise BindError("no-fields", f"get({place}) takes a field of a ROW, {shown(node.operand)} is {type_}.")
+        if not 0 <= place < len(type_.fields):
+            raise BindError("no-field", f"There is no field at place {place} of {type_}: it has {len(type_.fields)}.")
+        return ast.FieldAccess(node.operand, ast.Name(type_.fields[place].name, quoted=True))
 
     def _is_text(self, node: ast.Expression) -> bool:
         """Whether an expression is text; those below it have been looked at before. Most tell by themselves."""
@@ -138,7 +149,8 @@ class Projection:
         if isinstance(node, ast.ColumnRef) and node.path.last.text in names:
             return names.index(node.path.last.text)
         text = node.path.last.text if isinstance(node, ast.ColumnRef) else shown(node)
-        raise BindError("column-not-found", f"Column '{text}' not found in any table", None, did_you_mean(text, names))
+        message = f"Cannot resolve field [{text}], input field list:[{', '.join(names)}]."
+        raise BindError("column-not-found", message, None, did_you_mean(text, names))
 
     def _flattened(self, node: ast.Expression) -> list[ast.SelectItem]:
         if isinstance(node, ast.RowConstructor):

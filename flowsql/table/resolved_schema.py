@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
+from flowsql.common.without_java import WithoutJava
 from flowsql_core.errors import BindError
 from flowsql_core.types import logical as t
 
@@ -326,7 +327,7 @@ class UniqueConstraint(Constraint):
         return hash(str(self))
 
 
-class ResolvedSchema:
+class ResolvedSchema(WithoutJava):
     """Columns with their types, watermarks and the key of a table, or of a result."""
 
     def __init__(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
+from flowsql.common.without_java import WithoutJava
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.types.logical import BIGINT, STRING, BooleanType, Column, Schema
 
@@ -78,7 +79,7 @@ class RowIterator:
         self.close()
 
 
-class TableResult:
+class TableResult(WithoutJava):
     """The answer to one statement. Rows can be read once."""
 
     def __init__(
@@ -201,10 +202,9 @@ class TableResult:
         return rows
 
     def text(self) -> str:
-        """The one text of EXPLAIN, or the one value of an INSERT's answer."""
+        """The one text of EXPLAIN, or the values of an INSERT's answer."""
         batch = next(self.batches())
-        value: object = batch.columns[0][0].as_py()
-        return str(value)
+        return ", ".join(str(column[0].as_py()) for column in batch.columns)
 
 
 def limited(batches: Iterator[ChangelogBatch], max_rows: int | None) -> Iterator[ChangelogBatch]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from flowsql.common.without_java import WithoutJava
 from flowsql.table.expression import Expression
 from flowsql.table.literals import written_type
 from flowsql.table.syntax import ast, path, shown
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from flowsql.table.resolved_schema import ResolvedSchema
 
 
-class Schema:
+class Schema(WithoutJava):
     """Columns, watermarks and a key: ``Schema.new_builder().column("a", DataTypes.INT()).build()``."""
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from flowsql.common.without_java import WithoutJava
 from flowsql.table.chain import moved
 from flowsql.table.syntax import ast
 from flowsql_core.errors import BindError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from flowsql.table.table_pipeline import TablePipeline
 
 
-class StatementSet:
+class StatementSet(WithoutJava):
     """Collects INSERTs; ``execute`` runs them together, reading a shared source once."""
 
     def __init__(self, environment: TableEnvironment) -> None:

@@ -159,7 +159,8 @@ class StreamTableEnvironment(TableEnvironment):
         Args:
             data_stream: of rows.
             schema: as for :meth:`from_data_stream`; a primary key too.
-            changelog_mode: the kinds that occur; all unless told.
+            changelog_mode: the kinds that occur; all unless told. In upsert mode, which takes a primary key, the last
+                row of each key is kept, to tell what an update replaces.
         """
         if row_type_of(data_stream.get_type()) is None:
             raise BindError(
@@ -167,7 +168,14 @@ class StreamTableEnvironment(TableEnvironment):
                 "DataStream API expects rows for a changelog: the stream's type is "
                 f"{data_stream.get_type()!r}, not a row type.",
             )
-        return self._table(data_stream, schema, changelog_mode or ALL_CHANGES)
+        mode = changelog_mode or ALL_CHANGES
+        if mode.upsert:
+            from flowsql.datastream.changelog_normalize import normalized
+
+            key = () if schema is None or schema.key is None else tuple(name.text for name in schema.key.columns)
+            names = [column.name for column in columns_of(data_stream.get_type())]
+            data_stream, mode = normalized(data_stream.values(), names, key), ALL_CHANGES
+        return self._table(data_stream, schema, mode)
 
     def create_temporary_view(
         self, view_path: str, table_or_data_stream: Table | DataStream, *fields_or_schema: Expression | Schema

@@ -20,9 +20,11 @@ from flowsql.table.grouped_table import WindowGroupedTable as WindowGroupedTable
 from flowsql.table.projection import Projection, has_aggregates, item_name, named, with_properties
 from flowsql.table.resolved_schema import ResolvedSchema
 from flowsql.table.result import TableResult
-from flowsql.table.syntax import ast, column, nodes, select
-from flowsql.table.trees import SORTED, bare, body_of, inside, qualified, without_condition
+from flowsql.table.syntax import ast, column, nodes, select, shown
+from flowsql.table.trees import SORTED, bare, body_of, check_columns, fields, inside, qualified, without_condition
+from flowsql.table.whole_rows import row_call, whole_row
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.types.logical import BooleanType, NullType
 
 if TYPE_CHECKING:
     from flowsql.table.environment import TableEnvironment
@@ -69,7 +71,8 @@ class Table:
         if name.startswith(("_j_", "get_j_")):
             raise AttributeError(f"'{name}' does not exist: there is no JVM behind a Table; explain() shows its plan")
         if name.startswith("_") or name not in self._names():
-            raise AttributeError(f"The table has no column or method '{name}'; its columns: {', '.join(self._names())}")
+            columns = ", ".join(self._names())
+            raise AttributeError(f"The current table has no column named '{name}', available columns: [{columns}]")
         return Expression(column(name))
 
     def __str__(self) -> str:
@@ -251,7 +254,7 @@ class Table:
 
     def map(self, func: object) -> Table:
         """The fields of the ROW that a scalar function makes of each row: a call, or a ``udf`` that takes the row."""
-        made = _row_call(func, self._schema)
+        made = row_call(func, self._schema)
         step, items = self._resolved("map", (made,))
         if isinstance(items[0].expression, ast.RowConstructor):
             return self._projected(step, self._projection(step).items((made.flatten,)))
@@ -269,7 +272,7 @@ class Table:
 
     def flat_map(self, func: Expression) -> Table:
         """The rows that a table function makes of each row."""
-        joined = self._lateral("flat_map", ast.JoinKind.INNER, _whole_row(func, "flat_map"), None)
+        joined = self._lateral("flat_map", ast.JoinKind.INNER, whole_row(func, "flat_map"), None)
         return joined.drop_columns(*(Expression(column(name)) for name in self._names()))
 
     def aggregate(self, func: object) -> Table:
@@ -336,29 +339,14 @@ class Table:
         return TablePipeline(self._environment, ast.Insert(target, self._query, overwrite=overwrite), self.source)
 
     def to_arrow(self) -> Any:
-        """Run the query and return its rows as a ``pyarrow.Table``.
-
-        Raises:
-            NotSupportedYetError: the answer takes rows back; read the changes with ``execute().collect()``.
-        """
-        import pyarrow as pa
-
-        from flowsql_core.types.arrow import arrow_schema
+        """Run the query and return its rows as a ``pyarrow.Table``; of an updating answer those that are left."""
+        from flowsql.table.final_rows import final_rows
 
         result = self.execute()
-        schema = arrow_schema(self._schema)
-        batches = []
         try:
-            for batch in result.batches():
-                if batch.kinds is not None and batch.kinds.any():
-                    raise NotSupportedYetError(
-                        "an updating result as an Arrow table",
-                        hint="use batch mode, or execute().collect() for the changes",
-                    )
-                batches.append(pa.RecordBatch.from_arrays(list(batch.columns), schema=schema))
+            return final_rows(result.batches(), self._schema)
         finally:
             result.cancel()
-        return pa.Table.from_batches(batches, schema)
 
     def to_pandas(self) -> Any:
         """Run the query and return its rows as a pandas ``DataFrame`` (needs pandas)."""
@@ -397,7 +385,7 @@ class Table:
         names, name = self._names(), node.path.last.text
         if name in names:
             return names.index(name)
-        message = f"Column '{name}' not found in any table"
+        message = f"Cannot resolve field [{name}], input field list:[{', '.join(names)}]."
         raise BindError("column-not-found", message, node.span, did_you_mean(name, names)).within(step.source)
 
     def _relation(self) -> ast.Relation:
@@ -416,10 +404,13 @@ class Table:
         limits: bool = False,
         further: Sequence[ast.Node] = (),
         known: Known | None = None,
+        names: Sequence[str] = (),
     ) -> Table:
         """The table of a query over this one; ``further`` trees of others, bound as ``known``, keep their places."""
         query = step.fill(ast.Query(body, order_by=order_by), self._query, *further)
-        return Table(self._environment, query, step.source, limits, {**self._plans(self._query), **(known or {})})
+        known = {**self._plans(self._query), **(known or {})}
+        with fields(names or self._names()):
+            return Table(self._environment, query, step.source, limits, known)
 
     def _plans(self, query: ast.Query) -> Known:
         """What binding need not look into again where ``query``, this table's own or a copy of it, is an operand."""
@@ -462,7 +453,13 @@ class Table:
     def _filtered(self, method: str, predicate: object) -> Table:
         step = self._step(method, (predicate,))
         with self._environment.located(step.source):
-            condition = self._projection(step).value(predicate, 0)
+            projection = self._projection(step)
+            condition = projection.value(predicate, 0)
+            type_ = projection.type_of(condition)
+        if type_ is not None and not isinstance(type_, BooleanType | NullType):
+            message = "Filter operator requires a boolean expression as input, but "
+            told = BindError("not-a-condition", f"{message}{shown(condition)} is of type {type_}", step.spans[0])
+            raise told.within(step.source)
         body = self._sorted_body()
         if body is None:
             return self._then(step, select(self._relation(), where=condition))
@@ -510,7 +507,7 @@ class Table:
             kind, on = without_condition(kind)
         query = step.at(0, other._query)
         join = ast.Join(ast.DerivedTable(self._query), ast.DerivedTable(query), kind, on=on)
-        return self._then(step, select(join), further=(query,), known=other._plans(query))
+        return self._then(step, select(join), further=(query,), known=other._plans(query), names=[c.name for c in both])
 
     def _lateral(self, method: str, kind: ast.JoinKind, function: object, predicate: object) -> Table:
         step = self._step(method, (function,) if predicate is None else (function, predicate))
@@ -533,6 +530,8 @@ class Table:
     def _combined(self, method: str, right: Table, operator: ast.SetOperator, all_rows: bool = False) -> Table:
         step = self._step(method, (_Shown("right"),))
         query = step.at(0, self._other(step, right)._query)
+        with self._environment.located(step.source):
+            check_columns(self._schema, right._schema, operator, step.whole)
         body = ast.SetOperation(operator, body_of(self._query), body_of(query), all_rows)
         further = (body_of(self._query), body_of(query))
         return self._then(step, body, further=further, known=right._plans(query))
@@ -559,30 +558,3 @@ def _rows(step: Step, what: str, count: object) -> ast.NumberLiteral:
             step.source
         )
     return placed(ast.NumberLiteral(str(count)), step.whole)
-
-
-def _whole_row(func: object, method: str) -> Expression:
-    if isinstance(func, Expression):
-        return func
-    raise NotSupportedYetError(
-        f"{method}() of a function that takes the whole row",
-        hint=f"call it with columns: {method}(f(col('a'), col('b')))",
-    )
-
-
-def _row_call(func: object, schema: Schema) -> Expression:
-    """The call of a function that takes the whole row as one ``Row`` with names."""
-    from flowsql.table.expressions import call
-    from flowsql.table.literals import written_type
-    from flowsql_core.types.logical import Field, RowType
-    from flowsql_core.udf import FunctionKind, ScalarUdf
-
-    if isinstance(func, Expression):
-        return func
-    if not isinstance(func, ScalarUdf) or func.kind is not FunctionKind.GENERAL:
-        raise NotSupportedYetError(
-            "map() of anything but a call or a row-wise udf", hint="call it with columns: map(f(col('a'), col('b')))"
-        )
-    values = ast.RowConstructor(tuple(column(item.name) for item in schema))
-    named_row = RowType(fields=tuple(Field(item.name, item.type) for item in schema))
-    return call(func, Expression(ast.Cast(values, written_type(named_row))))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any, Self
 
 from flowsql.common.configuration import Configuration
+from flowsql.common.without_java import WithoutJava
 from flowsql.configuration import set_option
 from flowsql.table.sql_dialect import SqlDialect
 from flowsql_core.config import LOCAL_TIME_ZONE, parse_duration_ms
@@ -18,7 +19,7 @@ from flowsql_core.errors import NotSupportedYetError
 _STATE_TTL = "table.exec.state.ttl"
 
 
-class TableConfig:
+class TableConfig(WithoutJava):
     """A view of a TableEnvironment's configuration. What is set here counts like ``SET``."""
 
     def __init__(self, configuration: Layers | None = None) -> None:

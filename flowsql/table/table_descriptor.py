@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from flowsql.common.without_java import WithoutJava
 from flowsql.table.paths import identifier
 from flowsql.table.schema import Schema
 from flowsql.table.syntax import ast
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from flowsql.table.table import Table
 
 
-class TableDescriptor:
+class TableDescriptor(WithoutJava):
     """A table before it is made: ``TableDescriptor.for_connector("datagen").schema(...).option(...).build()``."""
 
     def __init__(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from flowsql.table.chain import rewritten
 from flowsql.table.projection import item_name
 from flowsql.table.syntax import ast, nodes, select
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.span import Span
+from flowsql_core.types.coerce import common_type
+from flowsql_core.types.logical import Schema
+
+_NOT_FOUND = re.compile(r"Column '(.*)' not found in any table")
 
 #: The name of the input of a query that sorts: its keys are qualified, so that no output column hides them.
 SORTED = "sorted"
@@ -70,3 +77,33 @@ def qualified(item: ast.OrderItem, names: Sequence[str]) -> ast.OrderItem:
     made = rewritten(item, qualify, lambda part: isinstance(part, ast.Query))
     assert isinstance(made, ast.OrderItem)
     return made
+
+
+def check_columns(left: Schema, right: Schema, operator: ast.SetOperator, at: Span) -> None:
+    """Refuse operands of UNION and its kin whose columns do not go together, in the words of Flink's Table API."""
+    what = "minus" if operator is ast.SetOperator.EXCEPT else operator.name.lower()
+    if len(left) != len(right):
+        sizes = f"{len(left)} and {len(right)}"
+        message = f"The {what} operation on two tables of different column sizes: {sizes} is not supported"
+        raise BindError("set-operation-width", message, at)
+    for place, (ours, theirs) in enumerate(zip(left, right, strict=True)):
+        if common_type([ours.type, theirs.type]) is None:
+            message = (
+                f"Incompatible types for {what} operation. Could not find a common type at position {place} for "
+                f"'{ours.type}' and '{theirs.type}'."
+            )
+            raise BindError("set-operation-types", message, at, "cast one of them")
+
+
+@contextlib.contextmanager
+def fields(names: Sequence[str]) -> Iterator[None]:
+    """Errors about a column that is not there list those that are, as Flink's Table API does."""
+    try:
+        yield
+    except BindError as error:
+        found = _NOT_FOUND.fullmatch(error.message)
+        if error.code != "column-not-found" or found is None:
+            raise
+        message = f"Cannot resolve field [{found[1]}], input field list:[{', '.join(names)}]."
+        told = BindError(error.code, message, error.at, error.hint)
+        raise (told if error.source is None else told.within(error.source)) from None

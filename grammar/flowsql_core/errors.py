@@ -80,6 +80,7 @@ class FailedRow:
     ``expr``: the expression that failed (``flowsql_core.expr.Expr``). ``names``: of the columns, where they are not
     those of the operator's input. ``batch`` and ``position``: the batch upstream that the row was followed to, and
     where it stands there. ``read_row``: from 0, among the rows that subtask ``subtask`` of the source gave out.
+    ``came_row``: from 0, among those that came to the failing operator, where it found out too late to follow the row.
     """
 
     row: int
@@ -90,6 +91,7 @@ class FailedRow:
     position: int = -1
     read_row: int | None = None
     subtask: int = 0
+    came_row: int | None = None
 
     def arrived_in(self, batch: Any, row: int) -> None:
         """The failing operator took the row in this batch, at this position."""

@@ -11,7 +11,7 @@ from flowsql.common.row import Row
 from flowsql.table import DataTypes
 from flowsql.table.expression_functions import FunctionMethod, FunctionProperty, Functions
 from flowsql.table.expressions import call, col, lit, null_of, range_, row_interval, with_columns
-from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.errors import BindError
 from flowsql_core.functions.known import FLINK_FUNCTIONS
 
 
@@ -99,5 +99,3 @@ def test_a_name_replaces_another() -> None:
 def test_arguments_are_checked() -> None:
     with pytest.raises(TypeError, match="missing a required argument: 'places'"):
         col("a").round()
-    with pytest.raises(NotSupportedYetError, match=r"get\(0\)"):
-        col("a").get(0)

@@ -271,6 +271,7 @@ EFFECTS: dict[str, Effect] = {
     "table.exec.sink.not-null-enforcer": Effect(
         "DROP", command(f"{STRICT}; INSERT INTO strict SELECT CAST(NULL AS INT)")
     ),
+    "table.exec.sink.require-on-conflict": Effect("false", plan_of(f"CHANGELOG_MODE INSERT INTO keyed {GROUPED}")),
     "table.exec.sink.upsert-materialize": Effect("NONE", plan_of(f"CHANGELOG_MODE INSERT INTO keyed {GROUPED}")),
     "table.exec.source.idle-timeout": Effect("3 s", job_of("SELECT ts FROM clicks")),
     "table.exec.state.ttl": Effect("1 h", job_of(GROUPED)),

@@ -285,7 +285,8 @@ def refusal(program: Callable[[], object]) -> str:
 
 def test_an_unknown_column_is_shown_in_its_method(people: Table) -> None:
     assert refusal(lambda: people.where(col("id") > 1).select(col("nam").upper_case, col("id"))) == (
-        "Column 'nam' not found in any table\n --> <table>:3:9\n  |\n3 | .select(UPPER(nam), id)\n"
+        "Cannot resolve field [nam], input field list:[id, name, age].\n --> <table>:3:9\n  |\n"
+        "3 | .select(UPPER(nam), id)\n"
         "  |         ^^^^^^^^^^ did you mean 'name'?"
     )
 
@@ -293,7 +294,8 @@ def test_an_unknown_column_is_shown_in_its_method(people: Table) -> None:
 def test_a_query_behind_a_sql_text_is_shown_below_it(environment: TableEnvironment) -> None:
     table = environment.sql_query("SELECT 1 AS x")
     shown = refusal(lambda: table.where(col("x")))
-    assert shown.endswith("2 | .where(x)\n  |        ^ this is INT, not BOOLEAN")
+    assert shown.startswith("Filter operator requires a boolean expression as input, but x is of type INT")
+    assert shown.endswith("2 | .where(x)\n  |        ^")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,11 @@ def test_a_query_behind_a_sql_text_is_shown_below_it(environment: TableEnvironme
         (lambda t: t.join(t), "join relations with ambiguous names: [id, name, age]"),
         (lambda t: t.join("t"), "join() takes a Table, got 't'."),
         (lambda t: t.alias("a", "b", "c", "d"), "Aliasing more fields than we actually have."),
-        (lambda t: t.drop_columns(col("x")), "Column 'x' not found in any table"),
+        (lambda t: t.drop_columns(col("x")), "Cannot resolve field [x], input field list:[id, name, age]."),
+        (lambda t: t.union_all(t.select(col("id"))), "different column sizes: 3 and 1 is not supported"),
+        (lambda t: t.union_all(t.select(col("name"), col("id"), col("age"))),
+         "union operation. Could not find a common type at position 0 for 'BIGINT' and 'STRING'."),
+        (lambda t: t.select(col("id").get(0)), "get(0) takes a field of a ROW"),
         (lambda t: t.drop_columns(with_columns(col("*"))), "drop_columns() would leave no column."),
         (lambda t: t.rename_columns(col("id")), "Unexpected field expression in renameColumns."),
         (lambda t: t.limit(3).fetch(2), "FETCH is already defined."),
@@ -328,7 +334,7 @@ def test_a_query_behind_a_sql_text_is_shown_below_it(environment: TableEnvironme
             "not supported yet: a column over a random one of a sorted table",
         ),
         (lambda t: t.aggregate(None), "not supported yet: Table.aggregate"),
-        (lambda t: t.map(len), "not supported yet: map() of anything but a call or a row-wise udf"),
+        (lambda t: t.map(len), "not supported yet: map() of anything but a call or a udf"),
         (lambda t: t.flat_map(len), "not supported yet: flat_map() of a function that takes the whole row"),
         (lambda t: t.select(call(5)), "call() takes a function's name or object, got 5."),
         (lambda t: t.select(col("id").extract("DAY")), "DAY is no single unit of time."),

@@ -43,7 +43,7 @@ def test_the_report_of_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[st
     report = capsys.readouterr().err.replace(str(tmp_path) + "/", "")
     if mode == "process":
         # The answer comes outside of the call that read the row.
-        report = report.replace("row: number 2 of its batch", "row: number 2 that the source read")
+        report = report.replace("row: number 2 that came to the operator", "row: number 2 that the source read")
     assert REPORT in report
     assert len(REPORT.splitlines()) < 15
 

@@ -142,6 +142,56 @@ def test_a_failed_job_closes_its_functions(tmp_path: Path, mode: str) -> None:
     assert [line.split()[0] for line in (tmp_path / "life").read_text().splitlines()] == ["open", "close"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "place"),
+    [("thread", "number 4,321 that the source read"), ("process", "number 4,321 that came to the operator")],
+)
+def test_the_number_of_a_failed_row_counts_all_batches(mode: str, place: str) -> None:
+    made = environment(20_000, python_execution__mode=mode, parallelism_default="1")
+    made.create_temporary_function("fail", udf(lambda x: 1 // (x - 4321), result_type="BIGINT"))
+    with pytest.raises(ExecutionError) as caught:
+        made.execute_sql("INSERT INTO sink SELECT fail(a) FROM n").wait()
+    assert f"row: {place}" in caught.value.render()
+
+
+#: A program whose function stops in the debugger.
+STOPPED = """
+from flowsql.table import TableEnvironment
+from flowsql.table.expressions import col
+from flowsql.table.udf import udf
+
+
+@udf(result_type="BIGINT")
+def twice(n):
+    made = n * 2
+    breakpoint()
+    return made
+
+
+environment = TableEnvironment.create()
+environment.get_config().set("parallelism.default", "1")
+table = environment.from_elements([(21,)], ["n"])
+print([row[0] for row in table.select(twice(col("n"))).execute().collect()])
+"""
+
+
+def test_a_breakpoint_stops_in_the_function(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(STOPPED)
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        input="where\nprint('n is', n)\nmade = 43\ncontinue\n",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "n is 21" in done.stdout, done.stderr
+    assert "program.py(11)twice()" in done.stdout or "-> return made" in done.stdout
+    assert "[43]" in done.stdout
+
+
 def test_options_are_job_parameters() -> None:
     assert job_parameters({"a": "1", "pipeline.global-job-parameters": "a:2, b : 'x:1,''y''' ,c"}) == {
         "a": "2",

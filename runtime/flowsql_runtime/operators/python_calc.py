@@ -153,6 +153,9 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
                 expected = self._in_order.expected()
                 if expected is not None:
                     trace_row(error, expected)
+                if error.row is not None:
+                    # The operators before this one have gone on: nobody follows the row to its source any more.
+                    error.row.came_row = self._in_order.answered_rows + error.row.row
                 # Mails run outside of any operator: nobody else would say whose failure it is.
                 raise error.in_operator(self.ctx.name)
             case FrameKind.OPENED:
@@ -257,6 +260,8 @@ class _InOrder:
         self._queue: deque[ChangelogBatch | _Held] = deque()
         #: Batches that the worker has not answered yet.
         self.waiting = 0
+        #: Rows of the batches that it has answered.
+        self.answered_rows = 0
 
     def expect(self, batch: ChangelogBatch) -> None:
         """The worker was given the arguments of a batch."""
@@ -273,6 +278,7 @@ class _InOrder:
         first = self._queue.popleft()
         assert isinstance(first, ChangelogBatch)
         self.waiting -= 1
+        self.answered_rows += first.num_rows
         return first
 
     def release(self) -> None:
