@@ -141,6 +141,11 @@ def key_hash64(columns: Sequence[Any], num_rows: int | None = None) -> UInt64s:
     Raises:
         NotSupportedYetError: ARRAY, MAP or MULTISET keys.
     """
+    if len(columns) == 1 and isinstance(columns[0], PyObjectColumn):
+        # Jobs without Python objects do not load what encodes them.
+        from flowsql_core.stream.key_hash import key_hashes
+
+        return key_hashes(columns[0].values)
     # Numba is loaded where a job first hashes, not where a stateless one imports this module.
     from flowsql_core.kernels import hash as kernels
     from flowsql_core.kernels.views import for_kernel

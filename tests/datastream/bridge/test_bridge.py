@@ -12,10 +12,9 @@ import pytest
 from flowsql.common import Configuration, Duration, Instant, Row, RowKind, Types, WatermarkStrategy
 from flowsql.common.watermark_strategy import TimestampAssigner
 from flowsql.datastream import DataStream, ProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment
-from flowsql.table import DataTypes, Schema, StreamTableEnvironment, Table
+from flowsql.table import ChangelogMode, DataTypes, Schema, StreamTableEnvironment, Table
 from flowsql.table.expressions import col
-from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
-from flowsql_core.row import ChangelogMode
+from flowsql_core.errors import BindError, ExecutionError, FlowSqlError, NotSupportedYetError, PlanError
 
 D = decimal.Decimal
 PAIR = Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()])
@@ -117,11 +116,7 @@ def test_updating_tables_are_no_data_streams(env: StreamExecutionEnvironment, ta
     found = collected(tables.to_changelog_stream(counts))
     assert final(found) == [("a", 2), ("b", 1)]
     assert {row.get_row_kind() for row in found} == {RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER}
-    upserts = collected(
-        tables.to_changelog_stream(
-            counts, None, ChangelogMode(frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE}))
-        )
-    )
+    upserts = collected(tables.to_changelog_stream(counts, None, ChangelogMode.upsert()))
     assert RowKind.UPDATE_BEFORE not in {row.get_row_kind() for row in upserts}
     flags = collected(tables.to_retract_stream(counts, Types.ROW([Types.STRING(), Types.LONG()])))
     assert sorted((flag, *row) for flag, row in flags) == [
@@ -334,3 +329,63 @@ def test_runtime_modes_do_not_mix(
         env.recorder.sinks.clear()
         table = tables.from_data_stream(env.from_collection(ROWS, PAIR)).where(col("n") > 1)
         assert sorted(map(tuple, collected(tables.to_data_stream(table)))) == [("a", 3), ("b", 2)]
+
+
+def test_upserts_become_a_full_changelog(env: StreamExecutionEnvironment, tables: StreamTableEnvironment) -> None:
+    kind = RowKind
+    given = [
+        Row.of_kind(kind.INSERT, "a", 1), Row.of_kind(kind.UPDATE_AFTER, "a", 1),
+        Row.of_kind(kind.UPDATE_AFTER, "b", 5),
+        Row.of_kind(kind.UPDATE_AFTER, "a", 7), Row.of_kind(kind.DELETE, "a", None), Row.of_kind(kind.DELETE, "c", 0),
+        Row.of_kind(kind.INSERT, "a", 9),
+    ]  # fmt: skip
+    stream = env.from_collection(given, PAIR)
+    schema = Schema.new_builder().primary_key("name").build()
+    table = tables.from_changelog_stream(stream, schema, ChangelogMode.upsert())
+    found = rows_of(table)
+    assert [row for row in found if row[1] == "a"] == [
+        ("+I", "a", 1), ("-U", "a", 1), ("+U", "a", 7), ("-D", "a", 7), ("+I", "a", 9),
+    ]  # fmt: skip
+    assert [row for row in found if row[1] != "a"] == [("+I", "b", 5)]
+    for bad, message in ((None, "requires defining a primary key"), (Schema.new_builder().build(), "primary key")):
+        with pytest.raises(BindError, match=message):
+            tables.from_changelog_stream(stream, bad, ChangelogMode.upsert())
+    with pytest.raises(BindError, match="no field 'x'"):
+        tables.from_changelog_stream(stream, Schema.new_builder().primary_key("x").build(), ChangelogMode.upsert())
+
+
+def test_a_stream_of_a_table_keeps_the_types_of_its_columns(
+    env: StreamExecutionEnvironment, tables: StreamTableEnvironment
+) -> None:
+    query = (
+        "SELECT CAST('1.50' AS DECIMAL(10, 2)) AS d, TIMESTAMP '2024-01-02 03:04:05.678' AS t, 'text' AS s, "
+        "ARRAY[1, 2] AS a, CAST(NULL AS INT) AS n"
+    )
+    table = tables.sql_query(query)
+    again = tables.from_data_stream(tables.to_data_stream(table))
+    types = [str(type_) for type_ in again.get_resolved_schema().get_column_data_types()]
+    assert types == [str(type_) for type_ in table.get_resolved_schema().get_column_data_types()]
+    assert types[:2] == ["DECIMAL(10, 2) NOT NULL", "TIMESTAMP(3) NOT NULL"]
+    assert rows_of(again) == rows_of(table)
+
+
+def test_numbers_of_tuples_are_never_null(env: StreamExecutionEnvironment, tables: StreamTableEnvironment) -> None:
+    pair = Types.TUPLE([Types.STRING(), Types.INT()])
+    stream = env.from_collection([("a", 1), (None, None)], pair)
+    table = tables.from_data_stream(stream)
+    assert [str(type_) for type_ in table.get_resolved_schema().get_column_data_types()] == ["STRING", "INT NOT NULL"]
+    with pytest.raises(ExecutionError, match="'f1' is NOT NULL"):
+        rows_of(table)
+    named = tables.from_data_stream(stream, col("x"), col("y"))
+    assert [str(type_) for type_ in named.get_resolved_schema().get_column_data_types()] == ["STRING", "INT"]
+    assert sorted(rows_of(named), key=str) == [("+I", "a", 1), ("+I", None, None)]
+
+
+def test_retracted_rows_keep_their_kinds(env: StreamExecutionEnvironment, tables: StreamTableEnvironment) -> None:
+    tables.create_temporary_view("t", env.from_collection([("a", 1), ("a", 2)], PAIR))
+    counted = tables.sql_query("SELECT name, COUNT(*) FROM t GROUP BY name")
+    pair = Types.ROW([Types.STRING(), Types.LONG()])
+    found = collected(tables.to_retract_stream(counted, pair))
+    assert [(added, str(row.get_row_kind()), tuple(row)) for added, row in found] == [
+        (True, "+I", ("a", 1)), (False, "-U", ("a", 1)), (True, "+U", ("a", 2)),
+    ]  # fmt: skip

@@ -9,12 +9,14 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from flowsql.common.row import Row
 from flowsql_core.keys import key_hash64
+from flowsql_core.stream.key_hash import xxh64
 from flowsql_core.stream.keys import encode_key, key_token, key_tokens, token_bytes
 from flowsql_runtime.stream.emitter import object_column
 
@@ -108,3 +110,20 @@ def test_columns_of_objects_are_hashed_by_their_bytes() -> None:
     assert hashes[0] == hashes[3]
     assert hashes[1] == hashes[5]
     assert len(set(hashes)) == 4
+
+
+def test_hashes_are_those_of_the_canonical_bytes() -> None:
+    """By hand, by the kernel, and remembered: one hash for a key, whatever the others of its batch are."""
+    few = [1, "a", "x" * 100, None, True, (1, "b"), 1.5, b"", "", -1]
+    many = [*few, *(f"key {number}" for number in range(5_000)), *few]
+    for keys in (few, many, few):
+        column = object_column(keys)
+        wanted = key_hash64([pa.array([encode_key(key) for key in keys], pa.binary())])
+        assert key_hash64([column]).tolist() == wanted.tolist()
+        # A second column of keys that are known by now.
+        assert key_hash64([column]).tolist() == wanted.tolist()
+
+
+@given(some.binary(max_size=200))
+def test_the_hash_by_hand_is_the_kernels(raw: bytes) -> None:
+    assert xxh64(raw + len(raw).to_bytes(8, "little")) == int(key_hash64([pa.array([raw], pa.binary())])[0])
