@@ -42,6 +42,7 @@ OPTION_HOMES: Final = {
     "table.exec.mini-batch.size": "flowsql_core.config",
     "table.exec.non-temporal-sort.enabled": "flowsql_planner.physical.options",
     "table.exec.sink.not-null-enforcer": "flowsql_core.config",
+    "table.exec.sink.require-on-conflict": "flowsql_planner.physical.options",
     "table.exec.sink.upsert-materialize": "flowsql_planner.physical.options",
     "table.exec.source.idle-timeout": "flowsql_planner.translate.options",
     "table.exec.state.ttl": "flowsql_core.config",

@@ -78,6 +78,10 @@ def _clause(tokens: list[Token], index: int, accepted: set[int]) -> str | None:
     words = [token.text.upper() for token in tokens[max(0, index - _CONTEXT) : index]]
     if words and upper == "NULL" and words[-1] == "NOT" and _fits("BETWEEN", accepted):
         return "write IS NOT NULL"
+    if upper == "COLUMN" and words[-1:] in (["ADD"], ["MODIFY"], ["DROP"]):
+        return f"leave out COLUMN: ALTER TABLE t {words[-1]} name"
+    if upper == "SYSTEM" and words[-1:] == ["CREATE"]:
+        return "write CREATE TEMPORARY SYSTEM FUNCTION"
     if words[:1] == ["LIMIT"] and upper == ",":
         return "write LIMIT count OFFSET start"
     if words == ["SELECT", "TOP"]:

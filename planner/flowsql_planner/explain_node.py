@@ -156,7 +156,8 @@ def _attributes(node: Physical, infix: bool) -> tuple[str, Attributes]:
         case ChangelogNormalize():
             return "ChangelogNormalize", [("key", ", ".join(node.schema[key].name for key in node.keys))]
         case SinkNode():
-            return "Sink", [("table", node.name), ("fields", ", ".join(_names(node.inputs[0])))]
+            conflict = [] if node.on_conflict is None else [("conflictStrategy", node.on_conflict)]
+            return "Sink", [("table", node.name), ("fields", ", ".join(_names(node.inputs[0]))), *conflict]
         case _:
             raise AssertionError(f"no line for {type(node).__name__}")
 

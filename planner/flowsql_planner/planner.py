@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
-from flowsql_core.errors import NotSupportedYetError, PlanError
+from flowsql_core.errors import PlanError
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph
@@ -43,19 +43,14 @@ from flowsql_planner.physical.batch import check_batch
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.minibatch import assign_mini_batches
 from flowsql_planner.physical.nodes import Physical, SinkNode
-from flowsql_planner.physical.options import (
-    REUSE_SOURCE,
-    REUSE_SUB_PLAN,
-    UPSERT_MATERIALIZE,
-    UpsertMaterialize,
-)
+from flowsql_planner.physical.options import REUSE_SOURCE, REUSE_SUB_PLAN
 from flowsql_planner.physical.plan import plan_physical
 from flowsql_planner.physical.python_calc import split_python
 from flowsql_planner.physical.reuse import share_scans, share_sub_plans
 from flowsql_planner.physical.scan import refuse_unreadable
 from flowsql_planner.traits.changelog import ChangelogInference
 from flowsql_planner.traits.every_change import derive_every_change
-from flowsql_planner.traits.keys import derive_upsert_keys
+from flowsql_planner.traits.sink_keys import check_sink_keys
 from flowsql_planner.traits.statistics import cumulative_cost, estimate_rows, scientific
 from flowsql_planner.translate.graph import StreamGraph, build_stream_graph, to_job_graph
 from flowsql_planner.translate.options import PIPELINE_NAME
@@ -165,10 +160,8 @@ class Planner:
         if mini_batch is not None:
             trees = [assign_mini_batches(tree, mini_batch.latency_ms) for tree in trees]
         made = tuple(self._inferred(tree, context) for tree in trees)
-        for tree, root in zip(made, roots, strict=True):
-            if isinstance(root, Sink) and root.on_conflict is not None:
-                _check_on_conflict(tree, root)
-            self._check_upsert_key(tree)
+        for tree in made:
+            check_sink_keys(tree, self._configuration)
         return made
 
     @staticmethod
@@ -177,32 +170,6 @@ class Planner:
             return context.source_mode(scan)
 
         return ChangelogInference(source_mode, context.sink_mode, describe).infer(tree)
-
-    def _check_upsert_key(self, tree: Physical) -> None:
-        """A keyed sink below another key would mix rows of several keys of the query: refused, as in Flink."""
-        if not isinstance(tree, SinkNode) or tree.table is None or not tree.table.primary_key:
-            return
-        mode = tree.inputs[0].mode
-        materialize = self._configuration.get(UPSERT_MATERIALIZE)
-        if materialize is UpsertMaterialize.FORCE:
-            raise NotSupportedYetError("table.exec.sink.upsert-materialize = FORCE", tree.span)
-        if materialize is UpsertMaterialize.NONE or mode is None or mode.insert_only:
-            return
-        names = [column.name for column in tree.table.columns]
-        primary = frozenset(names.index(name) for name in tree.table.primary_key)
-        keys = derive_upsert_keys(tree.inputs[0])
-        if any(key <= primary for key in keys):
-            return
-        columns = [column.name for column in tree.inputs[0].schema]
-        shown = ", ".join("[" + ", ".join(columns[i] for i in sorted(key)) + "]" for key in keys)
-        raise PlanError(
-            "upsert-key-differs",
-            "The query has an upsert key that differs from the primary key of the sink table "
-            f"'{tree.name}'. Primary key: [{', '.join(tree.table.primary_key)}], upsert key: {shown}. This can lead to "
-            "non-deterministic results when multiple records with different upsert keys map to the same primary key.",
-            tree.span,
-            "group by the sink's primary key",
-        )
 
     # EXPLAIN
 
@@ -238,18 +205,6 @@ class Planner:
     @staticmethod
     def _stream_graph(roots: tuple[Physical, ...], context: PlanContext) -> StreamGraph:
         return build_stream_graph(roots, context, {root.name: "" for root in roots if isinstance(root, SinkNode)})
-
-
-def _check_on_conflict(tree: Physical, root: Sink) -> None:
-    """ON CONFLICT needs a sink that takes updates by key. Keys that differ from the query's are refused elsewhere."""
-    mode = tree.inputs[0].mode
-    if mode is None or mode.insert_only or root.table is None or not root.table.primary_key:
-        raise PlanError(
-            "on-conflict",
-            f"ON CONFLICT clause is only allowed for upsert sinks. The sink '{root.name}' is not an upsert sink "
-            "because it only accepts INSERT (append-only) changes.",
-            root.span,
-        )
 
 
 def _named_as(tree: SinkNode, root: Sink) -> SinkNode:

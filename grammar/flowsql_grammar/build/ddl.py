@@ -84,9 +84,10 @@ class DdlBuilder:
         if found.column_names and query is None:
             raise ParseError(
                 "syntax",
-                f"SQL parse failed. Column '{found.column_names[0]}' has no type.",
+                "SQL parse failed. Columns identifiers without types in the schema are supported on CTAS/RTAS "
+                "statements only.",
                 found.column_names[0].span,
-                "names without types need AS SELECT",
+                f"say the type of '{found.column_names[0]}'",
             )
         if like is not None and query is not None:
             raise ParseError("syntax", "SQL parse failed. LIKE and AS do not go together.", like.span)

@@ -243,13 +243,15 @@ class StatementBuilder:
         if path is not None:
             parts = 1 if words == "DATABASES" else 2
             if len(path.parts) > parts:
-                allowed = "catalog" if parts == 1 else "[catalog.]database"
-                raise ParseError(
-                    "syntax",
-                    f"SQL parse failed. Show {words.lower()} from/in identifier [ {path} ] format error: "
-                    f"it has to be {allowed}.",
-                    path.span,
+                # Flink's words, which spell the two cases differently.
+                complaint = (
+                    f"Show databases from/in identifier [ {path} ] format error, catalog must be a single part "
+                    "identifier."
+                    if parts == 1
+                    else f"SHOW {words} from/in identifier [ {path} ] format error, it should be "
+                    "[catalog_name.]database_name."
                 )
+                raise ParseError("syntax", f"SQL parse failed. {complaint}", path.span)
         return ast.Show(ast.ShowKind(words), path, like, None, preposition, span=span)
 
     def show_columns(

@@ -5,7 +5,7 @@ What other parts of the table refer to may not go: each refusal names the part, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath, TableColumn
@@ -13,8 +13,16 @@ from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
-from flowsql_planner.bind.ddl import TableBuilder, check_constraint, make_distribution
+from flowsql_planner.bind.flink_form import as_parsed
 from flowsql_planner.bind.table import parse_stored_expression
+from flowsql_planner.bind.table_builder import TableBuilder
+from flowsql_planner.bind.table_parts import (
+    WrittenKey,
+    key_complaint,
+    make_distribution,
+    missing_rowtime,
+    written_key,
+)
 from flowsql_planner.catalog.manager import quoted
 
 
@@ -94,12 +102,11 @@ def _change(
 ) -> CatalogTable:
     """ADD or MODIFY: the elements pass through the same checks as those of CREATE TABLE."""
     adds = isinstance(action, ast.AddElements)
-    for element in (*action.constraints, *_column_constraints(action)):
-        check_constraint(element)
+    key = written_key(action.constraints, (positioned.column for positioned in action.columns))
     if isinstance(action, ast.AddElements):
-        _refuse_second(table, action)
+        _refuse_second(table, action, key)
     else:
-        _refuse_absent(table, action)
+        _refuse_absent(table, action, key)
     columns = tuple(positioned.column for positioned in action.columns)
     written = ast.CreateTable(node.name, columns, action.constraints, action.watermarks, span=node.span)
     names = [column.name.last.text for column in columns]
@@ -116,37 +123,37 @@ def _change(
         known = [*(column.name for column in table.columns), *names]
         if mark.column.last.text not in known:
             raise _failed(
-                f"Invalid column name '{mark.column}' for rowtime attribute in watermark declaration. Available "
-                f"columns are: [{', '.join(known)}]",
-                mark.column.span,
-                did_you_mean(mark.column.last.text, known),
+                missing_rowtime(str(mark.column), known), mark.column.span, did_you_mean(mark.column.last.text, known)
             )
-    builder = TableBuilder(context, written)
+    builder = TableBuilder(context, written, form=as_parsed)
     builder.columns = [column for column in table.columns if adds or column.name not in names]
     order = [column.name for column in table.columns]
     builder.watermark = None if action.watermarks else table.watermark
-    keeps_key = not action.constraints and not any(_has_key(column) for column in columns)
-    builder.primary_key = table.primary_key if keeps_key else ()
-    builder.primary_key_name = table.primary_key_name if keeps_key else None
+    builder.primary_key = table.primary_key if key is None else ()
+    builder.primary_key_name = table.primary_key_name if key is None else None
     changed = builder.build_over(table)
-    by_name = {column.name: column for column in changed.columns}
+    by_name = {column.name: _with_old_comment(column, table) for column in changed.columns}
     for positioned, name in zip(action.columns, names, strict=True):
         order = _placed(order, name, positioned.position, table)
+    complaint = key_complaint(changed.primary_key_name, changed.primary_key, changed.columns)
+    if complaint is not None:
+        raise _failed(complaint, node.span if key is None else key.constraint.span, _key_hint(key, by_name))
     return replace(changed, columns=tuple(by_name[name] for name in order))
 
 
-def _column_constraints(action: ast.AddElements | ast.ModifyElements) -> Iterator[ast.Constraint]:
-    for positioned in action.columns:
-        column = positioned.column
-        if isinstance(column, ast.PhysicalColumn) and column.constraint is not None:
-            yield column.constraint
+def _with_old_comment(column: TableColumn, table: CatalogTable) -> TableColumn:
+    """A column that is modified without a comment keeps the one that it had."""
+    old = table.column(column.name)
+    return column if old is None or column.comment is not None else replace(column, comment=old.comment)
 
 
-def _has_key(column: ast.Column) -> bool:
-    return isinstance(column, ast.PhysicalColumn) and column.constraint is not None
+def _key_hint(key: WrittenKey | None, columns: Iterable[str]) -> str | None:
+    known = list(columns)
+    missing = [] if key is None else [name for name in key.names if name not in known]
+    return did_you_mean(missing[0], known) if missing else None
 
 
-def _refuse_second(table: CatalogTable, action: ast.AddElements) -> None:
+def _refuse_second(table: CatalogTable, action: ast.AddElements, key: WrittenKey | None) -> None:
     if action.watermarks and table.watermark is not None:
         raise _failed(
             "The current table has already defined the watermark strategy "
@@ -154,24 +161,24 @@ def _refuse_second(table: CatalogTable, action: ast.AddElements) -> None:
             "new one.",
             action.watermarks[0].span,
         )
-    if action.constraints and table.primary_key:
+    if key is not None and table.primary_key:
         raise _failed(
             f"The current table has already defined the primary key constraint [{_quoted(table.primary_key)}]. You "
             "might want to drop it before adding a new one.",
-            action.constraints[0].span,
+            key.constraint.span,
         )
 
 
-def _refuse_absent(table: CatalogTable, action: ast.ModifyElements) -> None:
+def _refuse_absent(table: CatalogTable, action: ast.ModifyElements, key: WrittenKey | None) -> None:
     if action.watermarks and table.watermark is None:
         raise _failed(
             "The current table does not define any watermark. You might want to add a new one.",
             action.watermarks[0].span,
         )
-    if action.constraints and not table.primary_key:
+    if key is not None and not table.primary_key:
         raise _failed(
             "The current table does not define any primary key constraint. You might want to add a new one.",
-            action.constraints[0].span,
+            key.constraint.span,
         )
 
 

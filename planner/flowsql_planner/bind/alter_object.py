@@ -10,7 +10,7 @@ from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.alter import alter_table
 from flowsql_planner.bind.context import BindContext
-from flowsql_planner.bind.ddl import make_view
+from flowsql_planner.bind.view import make_view
 from flowsql_planner.catalog.manager import quoted
 
 

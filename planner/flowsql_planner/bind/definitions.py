@@ -68,6 +68,8 @@ def _function(class_name: str, language: ast.FunctionLanguage | None, span: Span
 def _python_function(text: str, span: Span) -> CatalogFunction:
     """A dotted path ``package.module.name``; anything else is the text of the function itself."""
     stripped = text.strip()
+    if not stripped:
+        raise BindError("function-path", "className cannot be null or empty", span, "AS 'module.function'")
     if all(part.isidentifier() for part in stripped.split(".")):
         if "." not in stripped:
             raise BindError(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath
-from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.expr import Cast, Expr, InputRef, Literal
 from flowsql_core.functions.registry import resolve_cast
 from flowsql_core.span import Span
@@ -60,24 +60,6 @@ def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
     return op.Insert(replace(sink, on_conflict=conflict), node.span)
 
 
-def refuse_row_change(
-    context: BindContext, node: ast.Update | ast.Delete | ast.Truncate, words: str
-) -> BindError | NotSupportedYetError:
-    """UPDATE, DELETE and TRUNCATE: Flink's refusals first."""
-    path = context.qualify(node.target)
-    if context.catalogs.lookup(path) is None:
-        hint = did_you_mean(path.name, context.catalogs.object_names(path.catalog, path.database))
-        if isinstance(node, ast.Truncate):
-            return _no_sink(context, path, node.target.span)
-        return BindError("table-not-found", f"Object '{node.target.last.text}' not found", node.target.span, hint)
-    if context.streaming:
-        text = f"{words} statement is not supported " + (
-            "in streaming mode." if isinstance(node, ast.Truncate) else "for streaming mode now."
-        )
-        return BindError("batch-only", text, node.span, "SET 'execution.runtime-mode' = 'batch'")
-    return NotSupportedYetError(words, node.span)
-
-
 def sink_of(
     rel: Rel,
     path: ObjectPath,
@@ -115,13 +97,15 @@ def _find_sink(context: BindContext, name: ast.Identifier) -> tuple[ObjectPath, 
     path = context.qualify(name)
     found = context.catalogs.lookup(path)
     if found is None:
-        raise _no_sink(context, path, name.span)
+        raise no_sink(context, path, name.span)
     if not isinstance(found.value, CatalogTable):
-        raise BindError("insert-into-view", f"'{path}' is a view: INSERT needs a table", name.span)
+        # Flink's sentence.
+        raise BindError("insert-into-view", f"Sink '{path}' does not exists", name.span, "it is a view, not a table")
     return path, found.value
 
 
-def _no_sink(context: BindContext, path: ObjectPath, at: Span) -> BindError:
+def no_sink(context: BindContext, path: ObjectPath, at: Span) -> BindError:
+    """Flink's words for a table to write to that is not there."""
     return BindError(
         "table-not-found",
         f"Cannot find table '{quoted(path)}' in any of the catalogs "
@@ -267,6 +251,8 @@ def _static_partition(context: BindContext, node: ast.Insert, table: CatalogTabl
 
 def _partition_text(context: BindContext, entry: ast.PartitionEntry) -> str:
     assert entry.value is not None
+    if isinstance(entry.value, ast.NullLiteral):
+        raise BindError("static-partition", "not a literal: NULL", entry.span, "a static partition has a value")
     bound = ExpressionBinder(context, Scope(), "PARTITION").bind(entry.value)
     if not isinstance(bound, Literal):
         raise BindError("static-partition", "A static partition needs a constant", entry.span)

@@ -90,13 +90,12 @@ class CreateTableAs:
 
 @record
 class CreateView:
-    """CREATE [OR REPLACE] [TEMPORARY] VIEW."""
+    """CREATE [TEMPORARY] VIEW. As in Flink, OR REPLACE replaces nothing: a name that is taken is refused."""
 
     path: ObjectPath
     view: CatalogView
     temporary: bool = False
     if_not_exists: bool = False
-    replace: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

@@ -123,9 +123,8 @@ def _partitions(context: BindContext, node: ast.Show) -> Rows:
 
 def _functions(context: BindContext, node: ast.Show) -> Rows:
     catalogs = context.catalogs
+    # As in Flink, a catalog that is not there has the system functions too.
     catalog, database = _place(context, node.place)
-    if node.place is not None:
-        _catalog(context, catalog, node.place)
     names = set(catalogs.functions.names(catalog, database))
     if node.kind is ast.ShowKind.FUNCTIONS and CORE in catalogs.modules.used:
         names.update(CORE_FUNCTIONS)
@@ -154,6 +153,10 @@ def bind_describe(context: BindContext, node: ast.Describe) -> Rows:
             return _describe_database(context, node)
         case ast.DescribeKind.FUNCTION:
             return _describe_function(context, node)
+        case ast.DescribeKind.MODEL:
+            path = context.qualify(node.name)
+            # None can be created, so there is none.
+            raise BindError("model-not-found", f"Model with the identifier '{path}' doesn't exist.", node.name.span)
     raise NotSupportedYetError(f"DESCRIBE {node.kind.value}", node.span)
 
 

@@ -23,7 +23,22 @@ def bind_show_create(context: BindContext, node: ast.ShowCreate) -> Rows:
             return _text(_create_catalog(context, node.name))
         case ast.ShowCreateKind.TABLE | ast.ShowCreateKind.VIEW:
             return _text(_create_object(context, node))
+        case ast.ShowCreateKind.MODEL | ast.ShowCreateKind.MATERIALIZED_TABLE:
+            raise _never_there(context, node)
     raise NotSupportedYetError(f"SHOW CREATE {node.kind.value}", node.span)
+
+
+def _never_there(context: BindContext, node: ast.ShowCreate) -> BindError:
+    """Models and materialized tables cannot be created, so there is none of any name."""
+    path = context.qualify(node.name)
+    kind = node.kind.value
+    named = f" {path}" if node.kind is ast.ShowCreateKind.MATERIALIZED_TABLE else ""
+    return BindError(
+        "object-not-found",
+        f"Could not execute SHOW CREATE {kind}{named}. {kind.capitalize()} with identifier {quoted(path)} does not "
+        "exist.",
+        node.name.span,
+    )
 
 
 def _text(text: str) -> Rows:
@@ -66,7 +81,8 @@ def _create_table(found: Resolved, table: CatalogTable) -> str:
     if table.primary_key:
         name = "" if table.primary_key_name is None else f"CONSTRAINT {t.quote_identifier(table.primary_key_name)} "
         lines.append(f"{name}PRIMARY KEY ({_quoted_list(table.primary_key)}) NOT ENFORCED")
-    text = f"CREATE {'TEMPORARY ' * found.temporary}TABLE {quoted(found.path)} (\n  " + ",\n  ".join(lines) + "\n)\n"
+    columns = ",\n".join(f"  {line}" for line in lines)
+    text = f"CREATE {'TEMPORARY ' * found.temporary}TABLE {quoted(found.path)} (\n{columns}\n)\n"
     if table.comment is not None:
         text += f"COMMENT {text_literal(table.comment)}\n"
     if table.distribution is not None:

@@ -143,24 +143,36 @@ def _define(statement: ast.Statement, context: BindContext) -> op.Operation:
         case ast.Call():
             raise definitions.bind_call(statement)
         case ast.Truncate() | ast.Update() | ast.Delete():
-            from flowsql_planner.bind.insert import refuse_row_change
+            from flowsql_planner.bind.row_change import refuse_row_change
 
-            raise refuse_row_change(context, statement, _words(statement))
+            raise refuse_row_change(context, statement)
     raise NotSupportedYetError(_words(statement), statement.span)
 
 
 def _create(statement: ast.CreateTable | ast.CreateView, context: BindContext) -> op.Operation:
-    from flowsql_planner.bind import ddl
-
     if isinstance(statement, ast.CreateView):
-        return ddl.bind_create_view(context, statement)
-    return ddl.bind_create_table(context, statement)
+        from flowsql_planner.bind.view import bind_create_view
+
+        return bind_create_view(context, statement)
+    from flowsql_planner.bind.ddl import bind_create_table
+
+    return bind_create_table(context, statement)
 
 
 def _explain(
     inner: ast.Statement, details: tuple[ast.ExplainDetail, ...], context: BindContext, span: Span
 ) -> op.Explain:
     bound = _bind(inner, context)
+    if isinstance(bound, op.CreateTable):
+        raise BindError(
+            "explain-create",
+            "Unsupported CREATE OR REPLACE statement for EXPLAIN. The statement must define a query using the AS "
+            "clause (i.e. CTAS/RTAS statements).",
+            inner.span,
+        )
+    if isinstance(bound, op.CreateTableAs):
+        # The plan is that of the INSERT; nothing is created.
+        bound = bound.insert
     if not isinstance(bound, op.Query | op.Insert | op.StatementSet):
         raise NotSupportedYetError(f"EXPLAIN {_words(inner)}", span)
     return op.Explain(bound, tuple(detail.value for detail in details))

@@ -135,6 +135,15 @@ def bind_stored(context: BindContext, text: str, schema: Schema, span: Span | No
     return ExpressionBinder(context, scope_of(schema)).bind(tree)
 
 
+def is_source_watermark(expression: ast.Expression) -> bool:
+    """Whether a WATERMARK clause only marks that the source itself tells the watermarks."""
+    return (
+        isinstance(expression, ast.FunctionCall)
+        and [name.upper() for name in expression.name.texts] == ["SOURCE_WATERMARK"]
+        and not expression.args
+    )
+
+
 @lru_cache(maxsize=1024)
 def parse_stored_expression(text: str) -> ast.Expression:
     """The tree of an expression that the catalog keeps as text."""

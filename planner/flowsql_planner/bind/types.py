@@ -25,6 +25,18 @@ def bind_type(spec: ast.TypeSpec) -> t.LogicalType:
     return made if spec.nullable is not False else made.as_nullable(False)
 
 
+def bind_column_type(spec: ast.TypeSpec) -> t.LogicalType:
+    """The type of a column that a table stores."""
+    if isinstance(spec, ast.IntervalType):
+        raise BindError(
+            "interval-column",
+            "Incorrect syntax near the keyword 'INTERVAL'",
+            spec.span,
+            "no column stores an interval: BIGINT holds its milliseconds, INT its months",
+        )
+    return bind_type(spec)
+
+
 def is_year_month(qualifier: ast.IntervalQualifier) -> bool:
     """Whether an interval counts months (and not milliseconds)."""
     return qualifier.start in _YEAR_MONTH_UNITS
@@ -44,6 +56,7 @@ def _bind(spec: ast.TypeSpec) -> t.LogicalType:
         case ast.MapType(key, value):
             return t.MapType(key=bind_type(key), value=bind_type(value))
         case ast.RowType(fields):
+            _refuse_repeated(fields)
             return t.RowType(fields=tuple(_bind_field(field) for field in fields))
         case ast.StructuredType(class_name, fields):
             return t.StructuredType(class_name=class_name, fields=tuple(_bind_field(field) for field in fields))
@@ -58,6 +71,17 @@ def _bind(spec: ast.TypeSpec) -> t.LogicalType:
             raise BindError("unknown-type", f"Unknown identifier '{name}'", spec.span)
         case _:
             assert_never(spec)
+
+
+def _refuse_repeated(fields: tuple[ast.RowField, ...]) -> None:
+    names = [field.name.text for field in fields]
+    twice = dict.fromkeys(name for i, name in enumerate(names) if name in names[:i])
+    if twice:
+        raise BindError(
+            "duplicate-column",
+            f"Field names must be unique. Found duplicates: [{', '.join(twice)}]",
+            next(field.name.span for i, field in enumerate(fields) if field.name.text in names[:i]),
+        )
 
 
 def _bind_field(field: ast.RowField) -> t.Field:

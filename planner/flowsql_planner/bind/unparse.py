@@ -7,6 +7,7 @@ as SHOW CREATE VIEW and DESCRIBE print it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.types.logical import quote_identifier
@@ -67,8 +68,9 @@ def _with_strength(node: ast.Expression | ast.Argument) -> tuple[str, int]:
         case ast.UnaryOp(ast.UnaryOperator.NOT, operand):
             return f"NOT {_expr(operand, _NOT + 1)}", _NOT
         case ast.UnaryOp(operator, operand):
-            inner = _expr(operand, _PRIMARY)
-            return f"{operator.value}{' ' if inner[:1] in '+-' else ''}{inner}", _SIGN
+            # The sign of a number belongs to it.
+            blank = "" if isinstance(operand, ast.NumberLiteral) else " "
+            return f"{operator.value}{blank}{_expr(operand, _PRIMARY)}", _SIGN
         case ast.IsPredicate(operand, test, negated):
             return f"{_expr(operand, _COMPARE + 1)} IS {'NOT ' * negated}{test.value}", _COMPARE
         case ast.IsDistinctFrom(left, right, negated):
@@ -145,9 +147,9 @@ def _refuse(node: ast.Node) -> str:
 def _literal(node: ast.Expression | ast.Argument) -> str | None:
     match node:
         case ast.NumberLiteral(text):
-            return text
+            return _scientific(text) if "e" in text.lower() else text
         case ast.StringLiteral(value):
-            return text_literal(value)
+            return text_literal(value) if value.isascii() else _unicode_literal(value)
         case ast.BinaryLiteral(data):
             return f"X'{data.hex().upper()}'"
         case ast.BooleanLiteral(truth):
@@ -167,6 +169,26 @@ def _literal(node: ast.Expression | ast.Argument) -> str | None:
     return None
 
 
+def _scientific(text: str) -> str:
+    """``1.50e3`` as ``1.50E3``, ``10e0`` as ``1E1``: one digit before the point, zeros of whole numbers left out."""
+    _, digits, exponent = Decimal(text).as_tuple()
+    assert isinstance(exponent, int)
+    whole = "".join(str(digit) for digit in digits)
+    shown = whole.rstrip("0") or "0" if exponent == 0 else whole
+    rest = f".{shown[1:]}" if len(shown) > 1 else ""
+    return f"{shown[0]}{rest}E{len(whole) + exponent - 1}"
+
+
+def _unicode_literal(value: str) -> str:
+    """``u&'\\00e4'``: a string with other than ASCII characters, by its UTF-16 units."""
+    units = value.encode("utf-16-be", "surrogatepass")
+    text = ""
+    for at in range(0, len(units), 2):
+        unit = int.from_bytes(units[at : at + 2], "big")
+        text += chr(unit) if 32 <= unit < 128 else f"\\{unit:04x}"
+    return "u&'" + text.replace("'", "''") + "'"
+
+
 def _special_call(node: ast.Expression | ast.Argument) -> str | None:
     match node:
         case ast.Extract(unit, operand):
@@ -183,8 +205,8 @@ def _special_call(node: ast.Expression | ast.Argument) -> str | None:
             tail = "" if length is None else f" FOR {_expr(length, 0)}"
             return f"OVERLAY({_expr(operand, 0)} PLACING {_expr(replacement, 0)} FROM {_expr(start, 0)}{tail})"
         case ast.Substring(operand, start, length):
-            tail = "" if length is None else f" FOR {_expr(length, 0)}"
-            return f"SUBSTRING({_expr(operand, 0)} FROM {_expr(start, 0)}{tail})"
+            tail = "" if length is None else f", {_expr(length, 0)}"
+            return f"SUBSTRING({_expr(operand, 0)}, {_expr(start, 0)}{tail})"
         case ast.TimestampAdd(unit, amount, moment):
             return f"TIMESTAMPADD({unit.value}, {_expr(amount, 0)}, {_expr(moment, 0)})"
         case ast.TimestampDiff(unit, start, end):
@@ -202,17 +224,21 @@ def _json_call(node: ast.Expression | ast.Argument) -> str | None:
             return f"JSON_VALUE({_expr(operand, 0)}, {_expr(path, 0)}{tail}{_behaviors(on_empty, on_error)})"
         case ast.JsonQuery(operand, path, returning, wrapper, on_empty, on_error):
             tail = "" if returning is None else f" RETURNING {_type(returning)}"
-            tail += "" if wrapper is None else f" {wrapper.value}"
-            return f"JSON_QUERY({_expr(operand, 0)}, {_expr(path, 0)}{tail}{_behaviors(on_empty, on_error)})"
+            tail += f" {(wrapper or ast.JsonWrapper.WITHOUT_ARRAY).value}"
+            null = ast.JsonBehavior(ast.JsonBehaviorKind.NULL, span=node.span)
+            behaviors = _behaviors(on_empty or null, on_error or null)
+            return f"JSON_QUERY({_expr(operand, 0)}, {_expr(path, 0)}{tail}{behaviors})"
         case ast.JsonObject(entries, null_clause):
-            return f"JSON_OBJECT({', '.join(_entry(entry) for entry in entries)}{_nulls(null_clause)})"
+            nulls = _nulls(null_clause or ast.JsonNullClause.NULL_ON_NULL)
+            return f"JSON_OBJECT({', '.join(_entry(entry) for entry in entries)}{nulls})"
         case ast.JsonArray(elements, null_clause):
-            return f"JSON_ARRAY({', '.join(_element(element) for element in elements)}{_nulls(null_clause)})"
+            nulls = _nulls(null_clause or ast.JsonNullClause.ABSENT_ON_NULL)
+            return f"JSON_ARRAY({', '.join(_element(element) for element in elements)}{nulls})"
         case ast.JsonObjectAgg(entry, null_clause):
-            return f"JSON_OBJECTAGG({_entry(entry)}{_nulls(null_clause)})"
+            return f"JSON_OBJECTAGG({_entry(entry)}{_nulls(null_clause or ast.JsonNullClause.NULL_ON_NULL)})"
         case ast.JsonArrayAgg(element, order_by, null_clause):
             tail = f" ORDER BY {_order(order_by)}" if order_by else ""
-            return f"JSON_ARRAYAGG({_element(element)}{tail}{_nulls(null_clause)})"
+            return f"JSON_ARRAYAGG({_element(element)}{tail}{_nulls(null_clause or ast.JsonNullClause.ABSENT_ON_NULL)})"
     return None
 
 
@@ -224,8 +250,9 @@ def _element(element: ast.JsonElement) -> str:
     return f"{_expr(element.value, 0)}{' FORMAT JSON' * element.format_json}"
 
 
-def _nulls(clause: ast.JsonNullClause | None) -> str:
-    return "" if clause is None else f" {clause.value}"
+def _nulls(clause: ast.JsonNullClause) -> str:
+    """What happens to NULLs; said also where it was not written."""
+    return f" {clause.value}"
 
 
 def _behaviors(on_empty: ast.JsonBehavior | None, on_error: ast.JsonBehavior | None) -> str:
@@ -242,7 +269,8 @@ def _filter(condition: ast.Expression | None) -> str:
 
 
 def _function(node: ast.FunctionCall) -> str:
-    name = node.name.last.text.upper() if len(node.name.parts) == 1 else _path(node.name)
+    simple = len(node.name.parts) == 1 and not node.name.last.quoted
+    name = node.name.last.text.upper() if simple else _path(node.name)
     if node.niladic:
         return name
     if node.over is not None or node.null_treatment is not None or node.match_scope is not None:
@@ -270,19 +298,37 @@ def _qualifier(qualifier: ast.IntervalQualifier) -> str:
 
 
 def _type(spec: ast.TypeSpec) -> str:
-    if isinstance(spec, ast.IntervalType):
-        return f"INTERVAL {_qualifier(spec.qualifier)}"
-    return str(bind_type(spec))
+    """A type as it was written, blanks in its angle brackets."""
+    match spec:
+        case ast.BasicType(name, parameters):
+            numbers = f"({', '.join(str(number) for number in parameters)})" if parameters else ""
+            text = f"{'INTEGER' if name == 'INT' else name}{numbers}"
+        case ast.IntervalType(qualifier):
+            text = f"INTERVAL {_qualifier(qualifier)}"
+        case ast.ArrayType(element):
+            text = f"ARRAY< {_type(element)} >"
+        case ast.MultisetType(element):
+            text = f"MULTISET< {_type(element)} >"
+        case ast.MapType(key, value):
+            text = f"MAP< {_type(key)}, {_type(value)} >"
+        case ast.RowType(fields):
+            text = f"ROW< {', '.join(_row_field(field) for field in fields)} >"
+        case _:
+            return str(bind_type(spec))
+    return f"{text} NOT NULL" if spec.nullable is False else text
+
+
+def _row_field(field: ast.RowField) -> str:
+    comment = "" if field.comment is None else f" {text_literal(field.comment)}"
+    return f"{quote_identifier(field.name.text)} {_type(field.type)}{comment}"
 
 
 # Queries
 
 
 def _query(query: ast.Query) -> str:
-    parts = []
-    if query.ctes:
-        parts.append("WITH " + ", ".join(_common_table(common) for common in query.ctes))
-    parts.append(_body(query.body))
+    head = "WITH " + ", ".join(_common_table(common) for common in query.ctes) + " " if query.ctes else ""
+    parts = [head + _body(query.body)]
     if query.order_by:
         parts.append(f"ORDER BY {_order(query.order_by)}")
     if isinstance(query.offset, ast.NumberLiteral):

@@ -29,7 +29,6 @@ def apply_ddl(operation: op.DdlOperation, catalogs: CatalogManager) -> bool:
                 operation.view,
                 temporary=operation.temporary,
                 if_not_exists=operation.if_not_exists,
-                replace=operation.replace,
                 at=operation.span,
             )
         case op.AlterObject():

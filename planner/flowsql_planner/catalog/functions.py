@@ -119,10 +119,7 @@ class FunctionManager:
                 )
             self._temporary[path] = function
             return
-        store = self._catalogs.find_catalog(path.catalog)
-        if store is None:
-            hint = did_you_mean(path.catalog, self._catalogs.catalog_names())
-            raise BindError("catalog-not-found", f"Catalog {path.catalog} does not exist", at, hint)
+        store = self._catalogs.existing_catalog(path.catalog, at)
         if store.database(path.database) is None:
             raise BindError(
                 "database-not-found",
@@ -165,11 +162,13 @@ class FunctionManager:
                 quoted = ".".join(f"`{part}`" for part in path.parts)
                 raise BindError("function-not-found", f"Temporary catalog function {quoted} doesn't exist", at)
             return
+        # Its catalog has to exist even IF EXISTS, as in Flink.
+        store = self._catalogs.existing_catalog(path.catalog, at)
         if self._permanent(path) is None:
             if if_exists:
                 return
             raise self._missing(path, at)
-        self._catalogs.catalog(path.catalog).drop_function(path.database, path.name)
+        store.drop_function(path.database, path.name)
 
     def _permanent(self, path: ObjectPath) -> CatalogFunction | None:
         store = self._catalogs.find_catalog(path.catalog)

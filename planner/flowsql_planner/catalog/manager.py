@@ -195,7 +195,7 @@ class CatalogManager:
         self, catalog: str, name: str, database: CatalogDatabase, if_not_exists: bool = False, at: Span | None = None
     ) -> None:
         """Add a database to a catalog."""
-        store = self.catalog(catalog, at)
+        store = self.existing_catalog(catalog, at)
         if store.database(name) is not None:
             if if_not_exists:
                 return
@@ -213,7 +213,7 @@ class CatalogManager:
         """Remove a database; ``cascade`` removes its tables and views first."""
         if (catalog, name) == (self.current_catalog, self.current_database):
             raise BindError("database-in-use", "Cannot drop a database which is currently in use.", at)
-        store = self.catalog(catalog, at)
+        store = self.existing_catalog(catalog, at)
         if store.database(name) is None:
             if if_exists:
                 return
@@ -242,7 +242,11 @@ class CatalogManager:
             case (catalog, database, name):
                 return ObjectPath(catalog, database, name)
             case other:
-                raise BindError("bad-identifier", f"'{'.'.join(other)}' has more than three parts.")
+                raise BindError(
+                    "bad-identifier",
+                    "Object identifier must consist of 1 to 3 parts.",
+                    hint=f"'{'.'.join(other)}' has {len(other)}",
+                )
 
     def lookup(self, path: ObjectPath) -> Resolved | None:
         """What stands at a path; a temporary object first."""
@@ -271,7 +275,7 @@ class CatalogManager:
                 raise BindError("table-exists", f"Temporary table '{quoted(path)}' already exists", at)
             self._temporary[path] = value
             return True
-        store = self._target_catalog(path.catalog, at)
+        store = self.existing_catalog(path.catalog, at)
         if store.database(path.database) is None:
             raise BindError(
                 "database-not-found",
@@ -287,7 +291,8 @@ class CatalogManager:
         store.put(path.database, path.name, value)
         return True
 
-    def _target_catalog(self, name: str, at: Span | None) -> Catalog:
+    def existing_catalog(self, name: str, at: Span | None = None) -> Catalog:
+        """A catalog that a statement changes; BindError when there is none."""
         found = self.find_catalog(name)
         if found is None:
             hint = did_you_mean(name, self.catalog_names())
@@ -308,7 +313,7 @@ class CatalogManager:
             raise BindError("table-not-found", f"Table with identifier '{path}' does not exist.", at)
         changed = found if value is None else value
         target = path if new_name is None else ObjectPath(path.catalog, path.database, new_name)
-        if target != path and self._exists(target, temporary):
+        if new_name is not None and self._exists(target, temporary):  # also under its old name, as in Flink
             error = existing_object(f"{target.database}.{target.name}", target.catalog)
             raise BindError(error.code, error.message, at)
         if temporary:

@@ -265,6 +265,8 @@ class SinkNode(Physical):
     name: str
     overwrite: bool = False
     static_partition: tuple[tuple[str, str], ...] = ()
+    #: What ON CONFLICT DO asks for.
+    on_conflict: str | None = None
     #: Modes that the connector takes, given what the query produces.
     upsert_key: tuple[int, ...] = ()
 

@@ -50,3 +50,9 @@ UPSERT_MATERIALIZE = option(
     UpsertMaterialize.AUTO,
     "Whether a keyed sink checks that the query's key is its own.",
 )
+REQUIRE_ON_CONFLICT = option(
+    "table.exec.sink.require-on-conflict",
+    parse_bool,
+    True,
+    "Whether an INSERT by another key than the sink's is refused unless it says ON CONFLICT.",
+)

@@ -171,5 +171,6 @@ def _sink(rel: Sink, source: Physical) -> Physical:
         name=rel.name,
         overwrite=rel.overwrite,
         static_partition=rel.static_partition,
+        on_conflict=rel.on_conflict,
         span=rel.span,
     )
