@@ -8,10 +8,12 @@ a json table reads: ``LETTER_COLUMNS``. The planner finds the folder of a table 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, Protocol
@@ -42,11 +44,15 @@ _PLAIN: Final = "plain"
 
 @record
 class BadRowPolicy:
-    """What is done with bad rows of one table; ``folder`` None only counts them. ``header``: files have a head line."""
+    """What is done with bad rows of one table; ``folder`` None only counts them. ``header``: files have a head line.
+
+    ``columns``: those that a scan reads. A row is bad by them alone: scans of other columns write letters of their own.
+    """
 
     table: str
     folder: str | None
     header: bool
+    columns: tuple[str, ...] = ()
 
     def prepare(self) -> None:
         """Make the folder: a table over it can be read before there is a bad row.
@@ -61,8 +67,10 @@ class BadRowPolicy:
                 raise _unwritable(self.table, self.folder, error) from error
 
 
-def bad_row_policy(table: str, values: OptionValues, format_name: str, header: bool) -> BadRowPolicy | None:
-    """The policy of a table's options; None for ``fail``.
+def bad_row_policy(
+    table: str, values: OptionValues, format_name: str, header: bool, columns: tuple[str, ...]
+) -> BadRowPolicy | None:
+    """The policy of a table's options for a scan of ``columns``; None for ``fail``.
 
     Raises:
         BindError: a folder is missing, or given although nothing is written there.
@@ -82,7 +90,7 @@ def bad_row_policy(table: str, values: OptionValues, format_name: str, header: b
             f"One or more required options are missing.\nMissing required options are: {DEAD_LETTER_PATH.key}",
             hint=f"'{ON_ERROR.key}' = 'dead-letter' writes bad rows to that folder, or names '{DEAD_LETTER_TABLE.key}'",
         )
-    return BadRowPolicy(table, None if folder is None else folder.removeprefix("file://"), header)
+    return BadRowPolicy(table, None if folder is None else folder.removeprefix("file://"), header, columns)
 
 
 class RowBorders(Protocol):
@@ -116,6 +124,8 @@ class TolerantDecoder(Decoder):
         except ExecutionError:
             found = []
         else:
+            if self._policy.folder is not None:
+                _forget_letters(self._policy, self._policy.folder, file.path, part)
             yield from found
             return
         letters: list[_Letter] = []
@@ -180,7 +190,6 @@ class _Letter:
 
 def _write_letters(policy: BadRowPolicy, folder: str, path: str, part: Range, letters: list[_Letter]) -> None:
     """One file a range, named after it: a range that is read again after a failure replaces its own letters."""
-    name = f"{hashlib.sha256(path.encode()).hexdigest()[:16]}-{part.start}-{part.stop}.jsonl"
     lines = [
         json.dumps(
             {
@@ -194,14 +203,26 @@ def _write_letters(policy: BadRowPolicy, folder: str, path: str, part: Range, le
         )
         for letter in letters
     ]
-    target = Path(folder) / name
+    target = _letter_file(policy, folder, path, part)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = target.with_name(f".{name}.{os.getpid()}")
+        # Two jobs of one process may read the same range; a hidden file that a crash leaves is no letter.
+        scratch = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
         scratch.write_text("\n".join(lines) + "\n", encoding="utf-8")
         os.replace(scratch, target)
     except OSError as error:
         raise _unwritable(policy.table, folder, error) from error
+
+
+def _letter_file(policy: BadRowPolicy, folder: str, path: str, part: Range) -> Path:
+    key = "\0".join((path, policy.table, *policy.columns))
+    return Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}-{part.start}-{part.stop}.jsonl"
+
+
+def _forget_letters(policy: BadRowPolicy, folder: str, path: str, part: Range) -> None:
+    """A range without bad rows has no letters, whatever was found there before."""
+    with contextlib.suppress(OSError):
+        _letter_file(policy, folder, path, part).unlink()
 
 
 def _unwritable(table: str, folder: str, error: OSError) -> ConnectorError:

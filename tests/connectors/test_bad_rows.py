@@ -14,6 +14,7 @@ from flowsql_connectors.bad_rows import SKIPPED_METRIC, BadRowPolicy, TolerantDe
 from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE
 from flowsql_connectors.formats.csv import CsvFormatFactory
 from flowsql_connectors.formats.format import DecodeContext, FileView, Range
+from flowsql_connectors.formats.rows_in_bytes import rows_before
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.specs import TableSpec
@@ -179,3 +180,112 @@ def test_a_path_and_a_table_are_not_both_given(tmp_path: Path) -> None:
     environment = letters_session(tmp_path, "letters")
     with pytest.raises(FlowSqlError, match="not both"):
         environment.execute_sql(f"SELECT k FROM t /*+ OPTIONS('{DEAD_LETTER_PATH.key}' = '/x') */").print()
+
+
+def letters_of(folder: Path) -> list[tuple[str, int, str]]:
+    """File, position and text of every letter."""
+    found = []
+    for file in folder.glob("*.jsonl"):
+        for line in file.read_text().splitlines():
+            letter = json.loads(line)
+            text = base64.b64decode(letter["row_bytes"]).decode()
+            found.append((Path(letter["file_path"]).name, letter["file_position"], text))
+    return sorted(found)
+
+
+def dead_letters(folder: Path) -> str:
+    return f", 'on-error' = 'dead-letter', '{DEAD_LETTER_PATH.key}' = '{folder}'"
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_letters_name_their_file_and_place_among_several(tmp_path: Path, parallelism: int) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_bytes(b'1,"two\nlines"\nx,bad\n')
+    (tmp_path / "in" / "b.csv").write_bytes(b"2,b\n")
+    (tmp_path / "in" / "c.csv.gz").write_bytes(gzip.compress(b"3,c\n4,d\nx,zipped\n"))
+    dead = tmp_path / "dead"
+    assert [k for k, _ in rows(tmp_path / "in", dead_letters(dead), parallelism)] == [1, 2, 3, 4]
+    assert letters_of(dead) == [("a.csv", 14, "x,bad\n"), ("c.csv.gz", 8, "x,zipped\n")]
+    assert not [file for file in dead.iterdir() if file.name.startswith(".")]
+
+
+def test_a_row_that_became_good_has_no_letter_any_more(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_bytes(b"1,a\nx,b\n")
+    dead = tmp_path / "dead"
+    rows(tmp_path / "in", dead_letters(dead))
+    assert letters_of(dead) == [("a.csv", 4, "x,b\n")]
+    (tmp_path / "in" / "a.csv").write_bytes(b"1,a\n2,b\n")
+    assert len(rows(tmp_path / "in", dead_letters(dead))) == 2
+    assert letters_of(dead) == []
+
+
+def test_scans_of_other_columns_and_other_tables_keep_letters_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_bytes(b"1,a\nx,b\n3,y\n")
+    dead = tmp_path / "dead"
+    environment = TableEnvironment.create()
+    for name, columns in (("t", "k INT, s STRING"), ("u", "k STRING, s INT")):
+        environment.execute_sql(
+            f"CREATE TABLE {name} ({columns}) WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'in'}', "
+            f"'format' = 'csv'{dead_letters(dead)})"
+        )
+    # Both scans read the range at once.
+    with environment.execute_sql("SELECT t.k FROM t JOIN u ON t.s = u.k").collect() as found:
+        assert list(found) == []
+    assert [text for _, _, text in letters_of(dead)] == ["x,b\n"]
+    for query, count in (("SELECT s FROM t", 3), ("SELECT s FROM u", 0), ("SELECT k, s FROM t", 2)):
+        with environment.execute_sql(query).collect() as found:
+            assert len(list(found)) == count
+    bad = {text for _, _, text in letters_of(dead)}
+    assert bad == {"1,a\n", "x,b\n", "3,y\n"}
+
+
+@pytest.mark.parametrize(
+    ("format_", "data", "expected", "bad"),
+    [
+        # A field that cannot be read is NULL, a row that is none of the table is bad.
+        ("csv", b"1,a\nx,b\n3,c,d,e\n4,d\n", [(1, "a"), (4, "d"), (None, "b")], "3,c,d,e\n"),
+        ("json", b'{"k": 1}\n{"k": "x", "s": "b"}\nnone\n', [(1, None), (None, "b")], "none\n"),
+    ],
+)
+def test_fields_are_ignored_and_rows_are_kept(
+    tmp_path: Path, format_: str, data: bytes, expected: list[tuple[object, ...]], bad: str
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_bytes(data)
+    options = f", '{format_}.ignore-parse-errors' = 'true'"
+    found = set(rows_unsorted(tmp_path / "in", options, format_))
+    assert found == set(expected)
+    dead = tmp_path / "dead"
+    assert set(rows_unsorted(tmp_path / "in", options + dead_letters(dead), format_)) == found
+    assert [text for _, _, text in letters_of(dead)] == [bad]
+
+
+def rows_unsorted(folder: Path, options: str, format_: str) -> list[tuple[object, ...]]:
+    environment = TableEnvironment.create()
+    environment.execute_sql(
+        f"CREATE TABLE t (k INT, s STRING) WITH ('connector' = 'filesystem', 'path' = '{folder}', "
+        f"'format' = '{format_}' {options})"
+    )
+    with environment.execute_sql("SELECT k, s FROM t").collect() as found:
+        return [tuple(row) for row in found]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_rows_before_a_place_are_counted_by_the_quotes(tmp_path: Path, packed: bool) -> None:
+    data = b'1,a\n2,"b\nb\n"\n3,"c""\n"\n4,d\n'
+    file = tmp_path / ("a.csv.gz" if packed else "a.csv")
+    file.write_bytes(gzip.compress(data) if packed else data)
+    view = FileView(str(file), file.stat().st_size, "gzip" if packed else None)
+    starts = [0, 4, 13, 22, 26]
+    assert [rows_before(view, start, b'"') for start in starts] == [0, 1, 2, 3, 4]
+    assert rows_before(view, len(data)) == data.count(b"\n")
+
+
+def test_a_failure_behind_quoted_newlines_names_the_row(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_bytes(b"1,a\n")
+    (tmp_path / "in" / "b.csv.gz").write_bytes(gzip.compress(b'1,"a\na"\n2,b\nx,c\n'))
+    with pytest.raises(FlowSqlError, match=r"b\.csv\.gz, row 3"):
+        rows(tmp_path / "in", "")

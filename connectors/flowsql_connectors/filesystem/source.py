@@ -47,9 +47,10 @@ class FileSource(TableSource):
         self._format = format_
         self._configuration = configuration
         header = bool(values.get(HEADER)) if format_.identifier == "csv" else False
-        self._bad_rows = bad_row_policy(scan.table.name, values, format_.identifier, header)
         keys = scan.table.partition_keys
         names = [column.name for column in scan.table.columns]
+        read = tuple(names[index] for index in scan.projection)
+        self._bad_rows = bad_row_policy(scan.table.name, values, format_.identifier, header, read)
         self._file_columns: Schema = tuple(column for column in scan.table.columns if column.name not in keys)
         positions = {column.name: at for at, column in enumerate(self._file_columns)}
         wanted = [names[index] for index in scan.projection]
@@ -127,7 +128,13 @@ class FileSource(TableSource):
 
     def _decoder_for(self, batch_rows: int) -> Decoder:
         return self._format.decoder(
-            DecodeContext(self._file_columns, self._file_projection, batch_rows, self._configuration)
+            DecodeContext(
+                self._file_columns,
+                self._file_projection,
+                batch_rows,
+                self._configuration,
+                tells_bad_rows=self._bad_rows is not None,
+            )
         )
 
     def _complete(self, split: FileSplit, columns: Columns) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from flowsql_connectors.formats.csv_scan import CsvScan
 from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
-from flowsql_connectors.formats.rows_in_bytes import Block, line_start, read_blocks, whole_lines
+from flowsql_connectors.formats.rows_in_bytes import Block, line_start, read_blocks, rows_before, whole_lines
 from flowsql_connectors.formats.text_values import TextDialect, parse_texts
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
@@ -56,6 +56,8 @@ class CsvDecoder(Decoder):
         self._dialect = format_.dialect
         self._columns = context.columns
         self._projection = context.projection
+        #: Rows that are no rows of the table are left out without a word.
+        self._drops_rows = format_.ignore_parse_errors and not context.tells_bad_rows
         self._tokenizer = CsvTokenizer(format_.dialect)
         self._width = len(context.columns)
         self._quote = None if format_.dialect.quote is None else format_.dialect.quote.encode()
@@ -406,7 +408,7 @@ class CsvDecoder(Decoder):
             extra = _whole(table.column(f"{self._usual_width - 1}"))
             wrong = pc.or_(pc.not_equal(pc.fill_null(extra, ""), ""), self._usual_width > self._width + 1)
             if pc.any(wrong).as_py():
-                if not self._format.ignore_parse_errors:
+                if not self._drops_rows:
                     at = pc.index(wrong, True).as_py()
                     raise _BadRowError(int(numbers[at]) - 1, _too_many(self._width, extra[at].as_py() or ""), "")
                 kept = pc.indices_nonzero(pc.invert(wrong))
@@ -448,13 +450,13 @@ class CsvDecoder(Decoder):
         """The row's fields padded to the table's width, NULL literals replaced; None when the row is skipped."""
         fields = row.fields
         if row.error is not None:
-            if self._format.ignore_parse_errors:
+            if self._drops_rows:
                 return None
             raise _BadRowError(at, row.error, row.text)
         if len(fields) == self._width + 1 and fields[-1] == "":
             fields = fields[:-1]
         if len(fields) > self._width:
-            if self._format.ignore_parse_errors:
+            if self._drops_rows:
                 return None
             raise _BadRowError(at, _too_many(self._width, fields[self._width]), row.text)
         self._check_width(at, len(fields), row.text)
@@ -474,12 +476,7 @@ class CsvDecoder(Decoder):
             raise _BadRowError(at, reason, text)
 
     def _error(self, file: FileView, position: int, bad: _BadRowError) -> ExecutionError:
-        before = 0
-        if position and file.compression is None:
-            with open(file.path, "rb") as stream:
-                while position > 0 and (chunk := stream.read(min(position, 1 << 20))):
-                    before += chunk.count(b"\n")
-                    position -= len(chunk)
+        before = rows_before(file, position, self._quote)
         shown = f": {bad.text[:200]!r}" if bad.text else ""
         header = 1 if self._format.header and not before else 0
         return ExecutionError(

@@ -34,6 +34,8 @@ class DecodeContext:
     projection: tuple[int, ...]
     batch_rows: int
     configuration: Mapping[str, str]
+    #: Rows that cannot be read at all are told, also where ``ignore-parse-errors`` would leave them out.
+    tells_bad_rows: bool = False
 
 
 @record

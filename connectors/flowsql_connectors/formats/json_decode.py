@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
 from flowsql_connectors.formats.json_values import JsonConverter, parse_document
-from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, whole_lines
+from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, rows_before, whole_lines
 from flowsql_connectors.formats.text_values import parse_plain
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
@@ -43,6 +43,8 @@ class JsonDecoder(Decoder):
     def __init__(self, format_: JsonFormat, context: DecodeContext) -> None:
         self._format = format_
         self._wanted = [context.columns[index] for index in context.projection]
+        #: Lines that hold no object are left out without a word.
+        self._drops_lines = format_.ignore_parse_errors and not context.tells_bad_rows
         self._converter = JsonConverter(format_.dialect, format_.ignore_parse_errors, format_.fail_on_missing)
         # Arrow reads no objects as maps, and does not tell a missing field from a NULL one.
         self._bulk_possible = not format_.fail_on_missing and not any(_has_map(c.type) for c in self._wanted)
@@ -141,7 +143,7 @@ class JsonDecoder(Decoder):
                 try:
                     row = [self._converter.field(document, column.name, column.type) for column in self._wanted]
                 except ValueError as error:
-                    if self._format.ignore_parse_errors:
+                    if self._drops_lines:
                         continue
                     raise _BadLineError(number, str(error), raw) from error
                 rows += 1
@@ -155,23 +157,18 @@ class JsonDecoder(Decoder):
         try:
             found = parse_document(raw.decode())
         except ValueError as error:
-            if self._format.ignore_parse_errors:
+            if self._drops_lines:
                 return []
             raise _BadLineError(number, f"Failed to deserialize JSON: {error}", raw) from error
         items = found if isinstance(found, list) else [found]
         documents = [item for item in items if isinstance(item, dict)]
         odd = [item for item in items if item is not None and not isinstance(item, dict)]
-        if odd and not self._format.ignore_parse_errors:
+        if odd and not self._drops_lines:
             raise _BadLineError(number, "Failed to deserialize JSON: the line holds no object", raw)
         return documents
 
     def _error(self, file: FileView, position: int, bad: _BadLineError) -> ExecutionError:
-        before = 0
-        if position and file.compression is None:
-            with open(file.path, "rb") as stream:
-                while position > 0 and (chunk := stream.read(min(position, 1 << 20))):
-                    before += chunk.count(b"\n")
-                    position -= len(chunk)
+        before = rows_before(file, position)
         shown = bad.raw[:200].decode("utf-8", "replace")
         return ExecutionError(
             "json-parse-error",

@@ -193,6 +193,26 @@ def _decompressed_rows(file: FileView, cut_rows: CutRows) -> Iterator[tuple[int,
         yield position, rest
 
 
+def rows_before(file: FileView, position: int, quote: bytes | None = None) -> int:
+    """How many rows begin before a row's start; newlines between quotes begin none. Reads the file up to there."""
+    rows, open_quotes, left = 0, 0, position
+    pieces = decompressed(file) if position else iter(())
+    for piece in pieces:
+        data = np.frombuffer(piece[:left], np.uint8)
+        newlines = data == _NEWLINE
+        if quote is not None and quote in piece:
+            quotes = np.cumsum(data == quote[0]) + open_quotes
+            newlines &= quotes % 2 == 0
+            open_quotes = int(quotes[-1])
+        elif open_quotes % 2:
+            newlines[:] = False
+        rows += int(np.count_nonzero(newlines))
+        left -= len(data)
+        if left <= 0:
+            break
+    return rows
+
+
 def decompressed(file: FileView) -> Iterator[bytes]:
     """The contents of a compressed file in chunks of some megabytes; ConnectorError when it is damaged."""
     try:
