@@ -95,10 +95,11 @@ def unite_texts(starts, sizes, offsets, data, firsts, lasts, counts):
                 while found < written:
                     other = np.int64(offsets[firsts[found]])
                     if np.int64(offsets[firsts[found] + 1]) - other == size:
-                        step = np.int64(0)
-                        while step < size and data[other + step] == data[low + step]:
-                            step += 1
-                        if step == size:
+                        # From the end: texts that begin alike are frequent.
+                        back = size - 1
+                        while back >= 0 and data[np.uint64(other + back)] == data[np.uint64(low + back)]:
+                            back -= 1
+                        if back < 0:
                             break
                     found += 1
                 if found == written:
