@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from flowsql_runtime.cluster.local import Job, JobStatus
 
 
+class Accumulators(dict[str, int]):
+    """Sums by name."""
+
+    def result(self) -> dict[str, int]:
+        """The sums themselves: PyFlink asks for them through a future."""
+        return dict(self)
+
+
 class JobClient:
     """A running (or ended) job. Every method may be called from any thread."""
 
@@ -56,9 +64,12 @@ class JobClient:
         ran_ns = max((t.stopped_ns for t in tasks), default=0) - min((t.started_ns for t in tasks), default=0)
         return JobExecutionResult(self._job.id, max(0, ran_ns) // 1_000_000, self._job.accumulators)
 
-    def cancel(self) -> None:
-        """Ask the job to stop; nothing half-written stays visible."""
+    def cancel(self) -> CompletableFuture[None]:
+        """Ask the job to stop; nothing half-written stays visible. The request is made when this returns."""
+        from flowsql.common.completable_future import CompletableFuture
+
         self._job.cancel()
+        return CompletableFuture(lambda: None, lambda: True)
 
     def cancel_and_wait(self) -> None:
         """Stop the job and wait until all its operators are closed."""
@@ -68,9 +79,9 @@ class JobClient:
         """What made the job fail, the root cause first, then what broke while it unwound; empty if nothing did."""
         return self._job.exceptions
 
-    def get_accumulators(self) -> dict[str, int]:
+    def get_accumulators(self) -> Accumulators:
         """Job-wide sums of what operators accumulated so far."""
-        return dict(self._job.accumulators)
+        return Accumulators(self._job.accumulators)
 
     def get_metric(self, name: str) -> int | float:
         """A metric such as ``numLateRecordsDropped``, summed over all operators and subtasks."""
@@ -92,10 +103,10 @@ class JobClient:
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         """Refused: there are no savepoints yet."""
-        raise NotSupportedYetError("savepoints")
+        raise NotSupportedYetError("savepoints", hint="let the job end, or cancel() it")
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
         """Refused: there are no savepoints yet."""
-        raise NotSupportedYetError("savepoints")
+        raise NotSupportedYetError("savepoints", hint="let the job end, or cancel() it")

@@ -7,5 +7,5 @@ from flowsql.common.refused import Refused
 __all__ = ["CheckpointConfig"]
 
 
-class CheckpointConfig(metaclass=Refused, construct="checkpoints"):
+class CheckpointConfig(metaclass=Refused, construct="checkpoints", hint="leave it out: a job that failed begins anew"):
     """How checkpoints are taken."""

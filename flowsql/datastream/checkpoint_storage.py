@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flowsql.common.refused import Refused
+
+_HINT: Final = "leave it out: a job that failed begins anew"
 
 __all__ = [
     "CheckpointStorage",
@@ -12,17 +16,23 @@ __all__ = [
 ]
 
 
-class CheckpointStorage(metaclass=Refused, construct="checkpoints"):
+class CheckpointStorage(metaclass=Refused, construct="checkpoints", hint=_HINT):
     """Base of storages."""
 
 
-class JobManagerCheckpointStorage(CheckpointStorage, construct="checkpoints"):
+class JobManagerCheckpointStorage(
+    CheckpointStorage, construct="checkpoints", hint="leave it out: a job that failed begins anew"
+):
     """In memory."""
 
 
-class FileSystemCheckpointStorage(CheckpointStorage, construct="checkpoints"):
+class FileSystemCheckpointStorage(
+    CheckpointStorage, construct="checkpoints", hint="leave it out: a job that failed begins anew"
+):
     """In files."""
 
 
-class CustomCheckpointStorage(CheckpointStorage, construct="checkpoints"):
+class CustomCheckpointStorage(
+    CheckpointStorage, construct="checkpoints", hint="leave it out: a job that failed begins anew"
+):
     """Elsewhere."""

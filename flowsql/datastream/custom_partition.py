@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.errors import ExecutionError, NotSupportedYetError
+from flowsql_core.errors import ExecutionError, FlowSqlError, NotSupportedYetError
 from flowsql_core.graph.stream_specs import VALUE
 from flowsql_core.stream.functions import Function, KeySelector, Partitioner
 
@@ -28,12 +28,23 @@ def custom_assigner(partitioner: Any, key_selector: Any) -> Callable[[ChangelogB
 
     def assign(batch: ChangelogBatch, channels: int) -> npt.NDArray[np.int32]:
         # Objects of a program: row by row by nature.
-        chosen = [partition(get_key(value), channels) for value in batch.columns[VALUE].values]
-        for channel in chosen:
-            if not 0 <= channel < channels:
-                raise ExecutionError(
-                    "bad-partition", f"The partitioner answered {channel}, which is not one of {channels} subtasks."
-                )
+        chosen: list[int] = []
+        value: Any = None
+        try:
+            for value in batch.columns[VALUE].values.tolist():
+                channel = partition(get_key(value), channels)
+                if not isinstance(channel, int | np.integer) or not 0 <= channel < channels:
+                    raise ExecutionError(
+                        "bad-partition",
+                        f"The partitioner answered {channel!r}, which is not one of {channels} subtasks.",
+                    )
+                chosen.append(int(channel))
+        except FlowSqlError:
+            raise
+        except (Exception, SystemExit) as error:
+            from flowsql_runtime.stream.failure import user_failure  # after a failure only
+
+            raise user_failure(error, partitioner, "partition", value) from error
         return np.array(chosen, dtype=np.int32)
 
     return assign

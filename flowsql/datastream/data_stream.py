@@ -415,18 +415,19 @@ class DataStream(WithoutJava):
 
     def cache(self) -> NoReturn:
         """Refused."""
-        raise NotSupportedYetError("cached streams")
+        raise NotSupportedYetError("cached streams", hint="keep list(stream.execute_and_collect())")
 
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
         """Start the job and read this stream's values: an iterator to close, or a list of the first ``limit``."""
+        from flowsql.datastream.collected_values import handed_out
         from flowsql.table.collect import CollectBuffer
 
         buffer = CollectBuffer()
         self.values()._sink("Collect Stream Sink", operators.collect_sink(buffer), parallelism=1)
         client = self._environment.execute_async(job_execution_name)
-        values = CloseableIterator(buffer, client)
+        values = CloseableIterator(buffer, client, handed_out(self.get_type()))
         if limit is None:
             return values
         with values:

@@ -63,6 +63,8 @@ def declared(table: str, schema: Schema, physical: Sequence[Column]) -> Declarat
     ]
     elements = ", ".join(Schema(columns, marks, schema.key).elements())
     names = tuple(own.name.texts[-1] for own in schema.columns) if types else None
+    if names == tuple(own.name.texts[-1] for own in columns):
+        names = None
     return Declaration(f"CREATE TEMPORARY TABLE {table} ({elements})", any(taken_over), names)
 
 

@@ -138,6 +138,12 @@ class PlanBuilder:
         merged = [self.merge(origins, parallelism) for origins in inputs]
         wishes = self._inherited(wishes, [self.plan.operators[origin.operator] for origin in merged])
         uid = wishes.uid or self._uid(found.name, merged)
+        if wishes.uid is not None and self.own_uid(uid) != uid:
+            raise PlanError(
+                "uid-taken",
+                f"Hash collision on user-specified ID '{uid}'. Most likely cause is a non-unique ID. Please check that "
+                "all IDs specified via `uid(String)` are unique.",
+            )
         made = found.make_spec(JobSettings(self.settings.batch, self.settings.watermark_interval_ms, uid))
         self.plan.resources.update(made.resources)
         kind = "Data Sink" if found.sink else "Operator" if found.inputs else "Data Source"

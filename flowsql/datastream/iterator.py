@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,15 +16,20 @@ if TYPE_CHECKING:
 class CloseableIterator:
     """Values of a stream, once. A context manager: leaving it ends the job behind an unfinished iterator."""
 
-    def __init__(self, buffer: CollectBuffer, client: JobClient) -> None:
+    def __init__(self, buffer: CollectBuffer, client: JobClient, convert: Callable[[Any], Any] | None = None) -> None:
         self._buffer = buffer
         self._client = client
+        self._convert = convert
         self._values = self._read()
 
     def _read(self) -> Iterator[Any]:
         for batch in self._buffer.batches(self._client.is_over):
-            yield from batch.columns[VALUE].values
+            values = batch.columns[VALUE].values
+            yield from values if self._convert is None else map(self._optional, values)
         self._client.wait()
+
+    def _optional(self, value: Any) -> Any:
+        return value if value is None or self._convert is None else self._convert(value)
 
     def __iter__(self) -> Self:
         return self

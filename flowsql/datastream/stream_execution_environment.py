@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from flowsql.common.configuration import Configuration as UserConfiguration
 from flowsql.common.execution_config import ExecutionConfig
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from flowsql_runtime.cluster.local import LocalCluster
 
 DEFAULT_JOB_NAME = "Flink Streaming Job"
+_NO_CHECKPOINTS: Final = "leave it out: a job that failed begins anew, and bounded inputs are read to their end"
 
 
 class StreamExecutionEnvironment(WithoutJava):
@@ -153,11 +154,11 @@ class StreamExecutionEnvironment(WithoutJava):
 
     def enable_checkpointing(self, interval: int, mode: object = None) -> NoReturn:
         """Refused until there are checkpoints."""
-        raise NotSupportedYetError("checkpoints")
+        raise NotSupportedYetError("checkpoints", hint=_NO_CHECKPOINTS)
 
     def get_checkpoint_config(self) -> NoReturn:
         """Refused until there are checkpoints."""
-        raise NotSupportedYetError("checkpoints")
+        raise NotSupportedYetError("checkpoints", hint=_NO_CHECKPOINTS)
 
     def get_checkpoint_interval(self) -> int:
         """-1: no checkpoints are taken."""
@@ -198,7 +199,7 @@ class StreamExecutionEnvironment(WithoutJava):
     def enable_changelog_state_backend(self, enabled: bool) -> Self:
         """Refused but for False."""
         if enabled:
-            raise NotSupportedYetError("the changelog state backend")
+            raise NotSupportedYetError("the changelog state backend", hint="state is kept in memory")
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool:
@@ -207,7 +208,7 @@ class StreamExecutionEnvironment(WithoutJava):
 
     def set_default_savepoint_directory(self, directory: str) -> NoReturn:
         """Refused until there are savepoints."""
-        raise NotSupportedYetError("savepoints")
+        raise NotSupportedYetError("savepoints", hint=_NO_CHECKPOINTS)
 
     def get_default_savepoint_directory(self) -> None:
         """None: there are no savepoints."""

@@ -363,11 +363,12 @@ class ResolvedSchema(WithoutJava):
         seen = {column.name: column.type for column in schema}
         columns = [_column_of(column, seen.get(column.name, column.type)) for column in table.columns]
         mark, key = table.watermark, table.primary_key
-        marks = (
-            ()
-            if mark is None
-            else (WatermarkSpec(mark.rowtime, ResolvedExpression(mark.expression, t.without_attribute(mark.type))),)
-        )
+        marks: tuple[WatermarkSpec, ...] = ()
+        if mark is not None:
+            # A table of a stream that takes over the stream's watermarks holds a stand-in.
+            taken_over = dict(table.options).get("source-watermark") == "true"
+            text = "SOURCE_WATERMARK()" if taken_over else mark.expression
+            marks = (WatermarkSpec(mark.rowtime, ResolvedExpression(text, t.without_attribute(mark.type))),)
         named = table.primary_key_name or f"PK_{'_'.join(key)}"
         return ResolvedSchema(columns, marks, UniqueConstraint(named, key) if key else None)
 

@@ -70,4 +70,4 @@ class WatermarkStrategy:
         self, watermark_group: str, max_allowed_watermark_drift: Span, update_interval: Span | None = None
     ) -> WatermarkStrategy:
         """Refused: sources do not wait for each other yet."""
-        raise NotSupportedYetError("watermark alignment")
+        raise NotSupportedYetError("watermark alignment", hint="leave it out: it changes no answer")

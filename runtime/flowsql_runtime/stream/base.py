@@ -18,7 +18,7 @@ from flowsql_runtime.state.api import NO_SLOT, Cell, ObjectStates
 from flowsql_runtime.stream.context import KeyedContext, StreamRuntimeContext
 from flowsql_runtime.stream.copies import user_copy
 from flowsql_runtime.stream.emitter import Emitter, times_of
-from flowsql_runtime.stream.failure import user_failure
+from flowsql_runtime.stream.failure import USER_ERRORS, user_failure
 from flowsql_runtime.stream.timers import TimeKeeper
 
 S = TypeVar("S", bound=OperatorSpec)
@@ -49,7 +49,7 @@ class UserFunction:
         """A method; a plain callable is its own."""
         return getattr(self.object, name, self.object)
 
-    def fail(self, error: Exception, method: str, *about: Any) -> NoReturn:
+    def fail(self, error: BaseException, method: str, *about: Any) -> NoReturn:
         """Raise the error of the job for what the function raised; ``about``: the element, and its key."""
         raise user_failure(error, self.object, method, *about)
 
@@ -59,7 +59,7 @@ class UserFunction:
             return
         try:
             called(*arguments)
-        except Exception as error:
+        except USER_ERRORS as error:
             self.fail(error, name)
 
 

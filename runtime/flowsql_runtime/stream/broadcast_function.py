@@ -12,6 +12,7 @@ from flowsql_runtime.stream.base import KeyedObjectOperator, ObjectOperator, Row
 from flowsql_runtime.stream.broadcast_context import BroadcastContext, KeyedReadOnlyContext, ReadOnlyContext
 from flowsql_runtime.stream.broadcast_state import BroadcastStates
 from flowsql_runtime.stream.context import StreamRuntimeContext
+from flowsql_runtime.stream.failure import USER_ERRORS
 
 _ELEMENT: Final = "process_element"
 _BROADCAST: Final = "process_broadcast_element"
@@ -62,7 +63,7 @@ class BroadcastFunctionOperator(ObjectOperator[BroadcastFunctionSpec]):
                 results = method(value, context)
                 if results:
                     emit(results, context.time)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, name, value)
 
 
@@ -120,7 +121,7 @@ class KeyedBroadcastFunctionOperator(KeyedObjectOperator[KeyedBroadcastFunctionS
                 results = method(value, context)
                 if results:
                     emit(results, context.time)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, _ELEMENT, value, context.key)
 
     def _broadcast_elements(self, rows: Rows) -> None:
@@ -134,7 +135,7 @@ class KeyedBroadcastFunctionOperator(KeyedObjectOperator[KeyedBroadcastFunctionS
                 results = method(value, context)
                 if results:
                     emit(results, context.time)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, _BROADCAST, value)
 
     def fire(self, domain: TimeDomain, time_ms: int, slot: Any, key: Any) -> None:
@@ -147,5 +148,5 @@ class KeyedBroadcastFunctionOperator(KeyedObjectOperator[KeyedBroadcastFunctionS
             results = self._on_timer(time_ms, context)
             if results:
                 self.emitter.emit(results, time_ms)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, "on_timer", time_ms, key)

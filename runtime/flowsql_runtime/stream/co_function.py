@@ -10,6 +10,7 @@ from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.state.api import NO_SLOT
 from flowsql_runtime.stream.base import KeyedObjectOperator, ObjectOperator, Rows, UserFunction
 from flowsql_runtime.stream.context import PlainContext, StreamRuntimeContext, TimeService
+from flowsql_runtime.stream.failure import USER_ERRORS
 
 
 class CoFunctionOperator(ObjectOperator[CoFunctionSpec]):
@@ -47,7 +48,7 @@ class CoFunctionOperator(ObjectOperator[CoFunctionSpec]):
                     results = () if results is None else (results,)
                 if results:
                     emit(results, context.time)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, f"{call.value}{input_index + 1}", value)
 
 
@@ -89,7 +90,7 @@ class KeyedCoFunctionOperator(KeyedObjectOperator[KeyedCoFunctionSpec]):
                     results = () if results is None else (results,)
                 if results:
                     emit(results, context.time)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, f"{call.value}{input_index + 1}", value, context.key)
 
     def fire(self, domain: TimeDomain, time_ms: int, slot: Any, key: Any) -> None:
@@ -102,5 +103,5 @@ class KeyedCoFunctionOperator(KeyedObjectOperator[KeyedCoFunctionSpec]):
             results = self._on_timer(time_ms, context)
             if results:
                 self.emitter.emit(results, time_ms)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, "on_timer", time_ms, key)

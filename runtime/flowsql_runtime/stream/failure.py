@@ -16,8 +16,12 @@ _OURS: Final = ("flowsql", "flowsql_core", "flowsql_runtime")
 _NOTHING: Final = object()
 
 
+#: What a user's function may raise; Ctrl-C is for the engine.
+USER_ERRORS: Final = (Exception, SystemExit)
+
+
 def user_failure(
-    error: Exception, function: Any, method: str, element: Any = _NOTHING, key: Any = _NOTHING
+    error: BaseException, function: Any, method: str, element: Any = _NOTHING, key: Any = _NOTHING
 ) -> FlowSqlError:
     """The error of the job for an exception out of a user's function.
 
@@ -30,7 +34,8 @@ def user_failure(
     """
     if isinstance(error, FlowSqlError):
         return error
-    made = ExecutionError("user-function", f"{type(error).__name__}: {error}")
+    text = str(error)
+    made = ExecutionError("user-function", f"{type(error).__name__}: {text}" if text else type(error).__name__)
     ours = tuple(place + os.sep for name in _OURS if name in sys.modules for place in sys.modules[name].__path__)
     frames = [
         (frame.f_code.co_qualname, line, traceback.FrameSummary(frame.f_code.co_filename, line, frame.f_code.co_name))
@@ -47,6 +52,8 @@ def user_failure(
     if key is not _NOTHING:
         lines.append(f"key: {_shown(key)}")
     made.details = tuple(lines)
+    # Where nobody catches the error, Python itself writes these lines below it.
+    made.add_note("\n".join(lines))
     made.__cause__ = error
     return made
 

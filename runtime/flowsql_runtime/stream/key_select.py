@@ -10,6 +10,7 @@ from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.stream.base import UserFunction
 from flowsql_runtime.stream.context import StreamRuntimeContext
 from flowsql_runtime.stream.emitter import object_column
+from flowsql_runtime.stream.failure import USER_ERRORS
 
 
 class KeySelectOperator(Operator[KeySelectSpec]):
@@ -41,6 +42,6 @@ class KeySelectOperator(Operator[KeySelectSpec]):
         try:
             for value in values.values.tolist():
                 append(key(value))
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, "get_key", value)
         self.output.collect(batch.with_track(track).with_columns((values, object_column(keys))))

@@ -11,6 +11,7 @@ from flowsql_core.stream.timer import TimeDomain
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.state.api import NO_SLOT
 from flowsql_runtime.stream.base import KeyedObjectOperator, Rows, UserFunction
+from flowsql_runtime.stream.failure import USER_ERRORS
 
 #: The name of the state of ``reduce``.
 _REDUCED: Final = "_reduce_state"
@@ -54,7 +55,7 @@ class KeyedFunctionOperator(KeyedObjectOperator[KeyedFunctionSpec]):
                     self._reduce(rows)
                 case _:
                     assert_never(self.spec.call)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, self.spec.call.value, self._value, self.context.key)
 
     def _process(self, rows: Rows) -> None:
@@ -127,5 +128,5 @@ class KeyedFunctionOperator(KeyedObjectOperator[KeyedFunctionSpec]):
                 results = self._on_timer(time_ms, context)
                 if results:
                     self.emitter.emit(results, time_ms)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, "on_timer", time_ms, key)

@@ -12,6 +12,7 @@ from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.stream.base import ObjectOperator, Rows, UserFunction
 from flowsql_runtime.stream.context import PlainContext, StreamRuntimeContext, TimeService
 from flowsql_runtime.stream.emitter import object_column
+from flowsql_runtime.stream.failure import USER_ERRORS
 
 
 class RowFunctionOperator(ObjectOperator[RowFunctionSpec]):
@@ -59,7 +60,7 @@ class RowFunctionOperator(ObjectOperator[RowFunctionSpec]):
         try:
             for value in batch.columns[VALUE].values.tolist():
                 append(own(function(value)))
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, self._call.value, value)
         return found
 
@@ -71,7 +72,7 @@ class RowFunctionOperator(ObjectOperator[RowFunctionSpec]):
             for row, value in enumerate(batch.columns[VALUE].values.tolist()):
                 if function(value):
                     mask[row] = True
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, self._call.value, value)
         return mask
 
@@ -91,5 +92,5 @@ class RowFunctionOperator(ObjectOperator[RowFunctionSpec]):
                     results = method(value, context)
                     if results:
                         emit(results, context.time)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._function.fail(error, self._call.value, value)

@@ -15,7 +15,7 @@ from flowsql_core.stream.window import MIN_LONG
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.stream.copies import user_copy
 from flowsql_runtime.stream.emitter import times_of
-from flowsql_runtime.stream.failure import user_failure
+from flowsql_runtime.stream.failure import USER_ERRORS, user_failure
 from flowsql_runtime.time.emission import emissions
 
 _LEVELS: Final = "levels"
@@ -85,7 +85,7 @@ class AssignTimestampsOperator(Operator[AssignTimestampsSpec]):
             for value, time in zip(batch.columns[VALUE].values.tolist(), before, strict=True):
                 found.append(extract(value, time))
             return np.array(found, np.int64)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise user_failure(error, self._assigner, "extract_timestamp", value) from error
 
     def _track(self, stamps: Int64s) -> WatermarkTrack | None:

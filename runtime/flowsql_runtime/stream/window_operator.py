@@ -14,7 +14,7 @@ from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.state.api import NO_SLOT, Cell, ObjectStates
 from flowsql_runtime.stream.base import KeyedObjectOperator, Rows, UserFunction
 from flowsql_runtime.stream.copies import user_copy
-from flowsql_runtime.stream.failure import user_failure
+from flowsql_runtime.stream.failure import USER_ERRORS, user_failure
 from flowsql_runtime.stream.merging_windows import MergingWindows
 from flowsql_runtime.stream.metrics import UserMetricGroup
 from flowsql_runtime.stream.window_contents import Aggregated, AllElements, Reduced, WindowContents, evaluate
@@ -117,7 +117,7 @@ class WindowOperator(KeyedObjectOperator[StreamWindowSpec]):
                 trigger_context.key = context.key
                 if not element(value, assign(value, time, assigner_context), time) and self._is_late(time):
                     self._drop(value, time)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._fail(error, "process", value, context.key)
 
     def _element(self, value: Any, windows: Any, time: int) -> bool:
@@ -238,7 +238,7 @@ class WindowOperator(KeyedObjectOperator[StreamWindowSpec]):
             self._acted_by_timer(on_time(time_ms, window, context), window, home, time_ms)
             if by_watermark is self._event_time and time_ms == self._cleanup_ms(window):
                 self._clear(token, window, home)
-        except Exception as error:
+        except USER_ERRORS as error:
             self._fail(error, "on_timer", time_ms, key)
 
     def _acted_by_timer(self, result: TriggerResult, window: Any, home: Any, time_ms: int) -> None:
@@ -282,7 +282,7 @@ class WindowOperator(KeyedObjectOperator[StreamWindowSpec]):
         else:
             self._trigger_context.delete_processing_time_timer(at_ms)
 
-    def _fail(self, error: Exception, method: str, element: Any, key: Any) -> None:
+    def _fail(self, error: BaseException, method: str, element: Any, key: Any) -> None:
         named = self._function or self._aggregation
         subject = self._assigner if named is None else named.object
         raise user_failure(error, subject, method, element, key)

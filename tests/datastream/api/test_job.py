@@ -128,6 +128,22 @@ def test_ids_depend_on_what_stands_before(env: Env) -> None:
     assert len(set(ids(1, True).values())) == len(ids(1, True))
 
 
+def test_ids_are_unique(env: Env) -> None:
+    env.from_collection([1]).map(lambda n: "one").uid("u").print()
+    env.from_collection([1]).map(lambda n: "two").uid("u").print()
+    with pytest.raises(PlanError, match="Hash collision on user-specified ID 'u'"):
+        env.execute()
+
+
+def test_a_client_answers_through_futures(env: Env) -> None:
+    env.from_collection(range(3)).print()
+    client = env.execute_async()
+    assert client.get_job_execution_result().result().get_net_runtime() >= 0
+    assert client.get_accumulators().result() == {}
+    assert client.cancel().result() is None
+    assert client.get_job_status().result() is JobStatus.FINISHED
+
+
 def test_forward_cannot_change_the_parallelism(env: Env) -> None:
     env.set_parallelism(2)
     env.from_collection([1]).forward().map(same).print()

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from flowsql.common.row import Row
+from flowsql.datastream.custom_partition import custom_assigner
 from flowsql_core.batch import ChangelogBatch, LateColumns
 from flowsql_core.errors import ExecutionError
 from flowsql_core.graph import job as g
 from flowsql_core.graph import stream_specs as ss
 from flowsql_core.row import RowKind
-from flowsql_core.stream.partition import ObjectPartitioner
 from flowsql_runtime.stream.copies import copied, copied_batch
 from flowsql_runtime.stream.emitter import object_column
 from flowsql_runtime.testing.cut import run_whole
@@ -132,5 +132,5 @@ def test_object_reuse_hands_results_on_without_copies(reuse: bool) -> None:
 
 
 def test_a_program_partitions_by_its_own_rule() -> None:
-    partition = ObjectPartitioner(lambda key, channels: key % channels, lambda value: value[0])
+    partition = custom_assigner(lambda key, channels: key % channels, lambda value: value[0])
     assert partition(objects([(5, "a"), (6, "b"), (7, "c")]), 2).tolist() == [1, 0, 1]

@@ -1,0 +1,81 @@
+"""What ``execute_and_collect`` hands out for values of a declared type.
+
+PyFlink hands a FLOAT out as the number of its shortest text, 0.1 and not 0.10000000149011612; functions see the latter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flowsql.common.row import Row
+from flowsql.common.typeinfo import (
+    BasicArrayTypeInfo,
+    BasicType,
+    BasicTypeInfo,
+    ExternalTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+)
+
+Handed = Callable[[Any], Any]
+
+
+def handed_out(type_: TypeInformation) -> Handed | None:
+    """What turns a value of the type into the one that a program collects; None where it is the same."""
+    match type_:
+        case ExternalTypeInfo():
+            return handed_out(type_.type_info)
+        case BasicTypeInfo(basic_type=BasicType.FLOAT):
+            return _shortest
+        case RowTypeInfo():
+            fields = _fields(type_.get_field_types())
+            return None if fields is None else _row(fields)
+        case TupleTypeInfo():
+            fields = _fields(type_.get_field_types())
+            return None if fields is None else lambda value: tuple(_each(fields, value))
+        case PrimitiveArrayTypeInfo(is_bytes=True):
+            return None
+        case PrimitiveArrayTypeInfo() | BasicArrayTypeInfo() | ObjectArrayTypeInfo() | ListTypeInfo():
+            element = handed_out(type_.element_type)
+            return None if element is None else lambda value: [_optional(element, item) for item in value]
+        case MapTypeInfo():
+            key, item = handed_out(type_.key_type), handed_out(type_.value_type)
+            if key is None and item is None:
+                return None
+            return lambda value: {_optional(key, k): _optional(item, v) for k, v in value.items()}
+    return None
+
+
+def _fields(types: list[TypeInformation]) -> list[Handed | None] | None:
+    found = [handed_out(field) for field in types]
+    return found if any(found) else None
+
+
+def _row(fields: list[Handed | None]) -> Handed:
+    def convert(value: Row) -> Row:
+        made = value.copy()
+        for place, item in enumerate(_each(fields, value)):
+            made[place] = item
+        return made
+
+    return convert
+
+
+def _each(fields: list[Handed | None], value: Any) -> list[Any]:
+    return [_optional(field, item) for field, item in zip(fields, value, strict=True)]
+
+
+def _optional(convert: Handed | None, value: Any) -> Any:
+    return value if convert is None or value is None else convert(value)
+
+
+def _shortest(value: float) -> float:
+    return float(str(np.float32(value)))
