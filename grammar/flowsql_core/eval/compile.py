@@ -23,7 +23,7 @@ from flowsql_core.eval.columns import Bools, validity, values_and_validity
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.decide import decided
 from flowsql_core.eval.literal import is_literal_type, literal_scalar, scalar_to_literal
-from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform
+from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform, walk
 from flowsql_core.functions.registry import FunctionDef, Invocation, find_definition
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
@@ -205,7 +205,8 @@ def _missing_default(expr: Expr) -> pa.Scalar | None:
         return None
     match expr.type:
         case CharType(length=length):
-            value: Any = " " * length
+            # A constant one passes through a cast, which pads.
+            value: Any = "" if any(isinstance(node, InputRef) for node in walk(expr)) else " " * length
         case VarCharType():
             value = ""
         case BooleanType():

@@ -19,7 +19,7 @@ def _keys(value: Any) -> list[str] | None:
 def _numbers(value: Any, extra: tuple[Any, ...]) -> list[float]:
     items = value if isinstance(value, list) else []
     numbers = [float(item) for item in items if isinstance(item, int | float | Decimal) and not isinstance(item, bool)]
-    return numbers + [float(item) for item in extra]
+    return numbers + [float(item) for item in extra if isinstance(item, int | float | Decimal)]
 
 
 def _aggregate(compute: Callable[[list[float]], float]) -> Callable[..., Any]:
@@ -38,8 +38,8 @@ def _deviation(numbers: list[float]) -> float:
 
 
 def _concat(value: Any, *extra: Any) -> str:
-    items = value if isinstance(value, list) else []
-    return "".join(item for item in (*items, *extra) if isinstance(item, str))
+    items = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    return "".join([*items, *(item if isinstance(item, str) else str(item) for item in extra if item is not None)])
 
 
 def _append(value: Any, *extra: Any) -> Any:

@@ -198,7 +198,14 @@ def _walk(root: Any, value: Any, steps: tuple[Step, ...], at: int, sure: bool) -
         case Deep():
             yield from _walk_deep(root, value, steps, at + 1)
         case Function(name, arguments):
-            yield PATH_FUNCTIONS[name](value, *arguments)
+            yield PATH_FUNCTIONS[name](value, *_values_of(arguments, root))
+
+
+def _values_of(arguments: tuple[Any, ...], root: Any) -> Iterator[Any]:
+    """The arguments of a function: constants, and what paths find, arrays taken apart."""
+    for argument in arguments:
+        found = argument.read(root) if isinstance(argument, JsonPath) else argument
+        yield from found if isinstance(found, list) else (found,)
 
 
 def _miss(sure: bool) -> None:
@@ -277,8 +284,11 @@ def mode_path(text: str) -> ModePath:
     """The path that a SQL text means; never raises."""
     found = _MODE.match(text)
     lax = found is not None and found[1].lower() == "lax"
+    path = text if found is None else found[2]
+    # What does not begin with the root is a name below it, even a blank.
+    path = f"$.{path}" if path[:1].isspace() and path.strip() else path
     try:
-        return ModePath(lax, parse_path(text if found is None else found[2]), "")
+        return ModePath(lax, parse_path(path), "")
     except BadPathError as error:
         return ModePath(lax, None, str(error))
 
@@ -378,7 +388,7 @@ class _Parser:
         inner = self.text[self.at + 1 : end].strip()
         self.at = end + 1
         try:
-            arguments = tuple(_constant(part.strip()) for part in inner.split(",")) if inner else ()
+            arguments = tuple(_argument(part.strip()) for part in inner.split(",")) if inner else ()
         except ValueError:
             raise BadPathError(f"bad argument of function '{name}'") from None
         return Function(name, arguments)
@@ -464,7 +474,9 @@ def _places(inner: str) -> Step:
         raise BadPathError(f"Could not parse token [{inner}]") from None
 
 
-def _constant(text: str) -> Any:
+def _argument(text: str) -> Any:
+    if text[:1] == "$":
+        return parse_path(text)
     if text[:1] in "'\"" and text[-1:] == text[:1] and len(text) > 1:
         return text[1:-1]
     return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)

@@ -20,7 +20,6 @@ from flowsql_core.types.logical import (
     BITMAP,
     DOUBLE,
     MAX_PRECISION,
-    STRING,
     ApproximateType,
     ArrayType,
     BitmapType,
@@ -202,10 +201,6 @@ def _count_accumulators(types: Sequence[LogicalType]) -> tuple[AccumulatorColumn
     return (_count(),)
 
 
-def _string_result(types: Sequence[LogicalType]) -> LogicalType:
-    return STRING
-
-
 def _json_entry(types: Sequence[LogicalType]) -> bool:
     return len(types) == 2 and isinstance(types[0], CharacterType)
 
@@ -324,7 +319,7 @@ _ALL: Final = (
         "LISTAGG",
         ("LISTAGG(<CHARACTER>)", "LISTAGG(<CHARACTER>, <CHARACTER_LITERAL>)"),
         _list_agg,
-        _string_result,
+        _argument,
         _fold_one(Fold.VALUES),
         mergeable=False,
         order_sensitive=True,
@@ -344,7 +339,7 @@ _ALL: Final = (
         "ARRAY_AGG",
         ("ARRAY_AGG(<ANY>)",),
         _one,
-        lambda types: ArrayType(element=types[0]),
+        lambda types: ArrayType(element=types[0], nullable=types[0].nullable),
         _fold_one(Fold.VALUES),
         mergeable=False,
         order_sensitive=True,
@@ -463,16 +458,27 @@ def resolve_aggregate(
         if function.name != "COUNT" and isinstance(type_, NullType):
             raise BindError("invalid-function-call", f"Illegal use of 'NULL' in '{name.upper()}'", at=span)
         nested = isinstance(type_, ArrayType | MapType | MultisetType | RowType | RawType)
+        nested = nested and not (function.name in ("COLLECT", "ARRAY_AGG") and not distinct and _is_flat_row(type_))
         if nested and function.name != "PERCENTILE" and (function.name != "COUNT" or distinct):
             raise NotSupportedYetError(f"{name.upper()} of {type_.as_nullable()}", at=span)
     result = function.result(arg_types)
     if function.name == "COUNT":
         result = result.as_nullable(False)
-    elif function.name not in ("COLLECT", "$SUM0", "JSON_OBJECTAGG", "JSON_ARRAYAGG") and (
-        not function.keeps_not_null or not grouped or filtered
-    ):
+    elif function.name not in _KEEPING_NOT_NULL and (not function.keeps_not_null or not grouped or filtered):
         result = result.as_nullable()
     return ResolvedAggregate(function.name, arg_types, result)
+
+
+def _is_flat_row(type_: LogicalType) -> bool:
+    """A ROW, of ROWs too, but of no collections: its values are kept field by field."""
+    return isinstance(type_, RowType) and all(
+        _is_flat_row(field.type) or not isinstance(field.type, ArrayType | MapType | MultisetType | RowType | RawType)
+        for field in type_.fields
+    )
+
+
+#: Whose results may be NULL only where arguments may, without group keys and with FILTER too, as Flink's planner says.
+_KEEPING_NOT_NULL: Final = frozenset({"COLLECT", "$SUM0", "JSON_OBJECTAGG", "JSON_ARRAYAGG", "LISTAGG", "ARRAY_AGG"})
 
 
 def needs_values(call: AggregateCall, input_retracts: bool) -> bool:

@@ -32,7 +32,7 @@ from flowsql_core.eval.nested_lists import (
     united,
 )
 from flowsql_core.expr import Expr
-from flowsql_core.functions.registry import CUSTOM, NULLABLE, Invocation, implicit_cast, scalar
+from flowsql_core.functions.registry import CUSTOM, NULLABLE, Invocation, check_no_null, implicit_cast, scalar
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
@@ -87,18 +87,15 @@ def _common_array(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalTyp
 
 
 def _check_common(args: Sequence[Expr], span: Span | None) -> None:
+    check_no_null(args, span)
     if not isinstance(common_type([arg.type for arg in args]), t.ArrayType):
         shown = ", ".join(str(arg.type) for arg in args)
         raise BindError("argument-types", f"Could not find a common type for arguments: [{shown}]", span)
 
 
 def _is_ordered(type_: t.LogicalType) -> bool:
-    """Whether Flink orders values of a type in these functions: no BOOLEAN, nothing nested."""
-    ordered = (
-        t.NumericType | t.CharacterType | t.BinaryStringType | t.DateTimeType
-        | t.YearMonthIntervalType | t.DayTimeIntervalType
-    )  # fmt: skip
-    return isinstance(type_, ordered)
+    """Whether Flink orders values of a type in these functions: no BOOLEAN, no INTERVAL, nothing nested."""
+    return isinstance(type_, t.NumericType | t.CharacterType | t.BinaryStringType | t.DateTimeType)
 
 
 def _check_ordered(args: Sequence[Expr], span: Span | None) -> None:

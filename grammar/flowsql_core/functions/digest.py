@@ -135,6 +135,23 @@ def java_string_hash(word: str) -> int:
     return _wrapped(made)
 
 
+def java_hash_order(keys: list[str], asked: int) -> list[str]:
+    """Different keys as a Java HashMap gives them that was made for ``asked`` entries.
+
+    >>> java_hash_order(["k", "x"], 2)
+    ['x', 'k']
+    """
+    buckets = 1
+    while buckets < asked or len(keys) > buckets * 3 // 4:
+        buckets *= 2
+
+    def bucket(key: str) -> int:
+        spread = java_string_hash(key) & 0xFFFFFFFF
+        return (spread ^ (spread >> 16)) & (buckets - 1)
+
+    return sorted(keys, key=bucket)
+
+
 def _wrapped(number: int) -> int:
     """The low 32 bits as a signed number."""
     return (number + (1 << 31)) % (1 << 32) - (1 << 31)

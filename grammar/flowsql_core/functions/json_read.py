@@ -30,6 +30,8 @@ from flowsql_core.eval.json_path import ModePath, mode_path
 from flowsql_core.eval.nested_lists import column_of
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import CUSTOM, NOT_NULL, NULLABLE, Invocation, implicit_cast, scalar
+from flowsql_core.functions.signature import summary
+from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 
@@ -220,12 +222,40 @@ def _value_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType 
     return made
 
 
+def _check_defaults(args: Sequence[Expr], span: Span | None) -> None:
+    for arg in args[2:]:
+        if isinstance(arg.type, t.NullType):
+            raise BindError("illegal-null", "Illegal use of 'NULL'", arg.span or span, "write NULL ON EMPTY")
+
+
 def _to_defaults(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
-    return (*args[:2], *(implicit_cast(arg, type_) for arg in args[2:]))
+    """Defaults become text where text is asked for, but for the types that ``_default`` spells; others stay."""
+    if not isinstance(type_, t.CharacterType):
+        return args
+    spelled = t.BooleanType | t.DateType | t.TimeType | t.DayTimeIntervalType | t.YearMonthIntervalType
+    return (*args[:2], *(arg if isinstance(arg.type, spelled) else implicit_cast(arg, type_) for arg in args[2:]))
+
+
+def _default(call: Invocation, place: int, value: Any) -> Any:
+    """A default as a value of the result's type; None where it is of another type, which Flink refuses to take.
+
+    Flink writes the numbers behind dates, times and intervals, and takes no DOUBLE at all.
+    """
+    given = call.arg_types[place]
+    match call.type, given:
+        case t.CharacterType(), t.DateType() | t.TimeType():
+            return pc.cast(pc.cast(value, pa.int32()), pa.string())
+        case t.CharacterType(), t.DayTimeIntervalType() | t.YearMonthIntervalType():
+            return pc.cast(pc.cast(value, pa.int64()), pa.string())
+        case t.CharacterType(), t.BooleanType():
+            return pc.cast(value, pa.string())
+        case (t.CharacterType(), _) | (t.IntType(), t.IntType()) | (t.BooleanType(), t.BooleanType()):
+            return value
+    return None
 
 
 @scalar("JSON_VALUE(STRING, STRING, [ANY], [ANY]) -> STRING", nulls=NULLABLE, costly=True, returns=_value_type,
-        coerce=_to_defaults, raises=True, spark=None)  # fmt: skip
+        check=_check_defaults, coerce=_to_defaults, raises=True, spark=None)  # fmt: skip
 def json_value(call: Invocation, text: Any, path: Any, *defaults: Any) -> Any:
     """The scalar at a path as text, or as the type that RETURNING names; NULL, or what ON EMPTY and ON ERROR say."""
     empty, error = call.option("on_empty", "NULL"), call.option("on_error", "NULL")
@@ -243,7 +273,9 @@ def json_value(call: Invocation, text: Any, path: Any, *defaults: Any) -> Any:
             return outcome.failed(_Nowhere(reason))
         return convert(found)
 
-    return outcome.column(classify, to_arrow(call.type), _scalars_of(call.type))
+    made = outcome.column(classify, to_arrow(call.type), _scalars_of(call.type))
+    short = isinstance(call.type, t.VarCharType) and call.type.length < t.MAX_LENGTH
+    return pc.utf8_slice_codeunits(made, 0, call.type.length) if short else made
 
 
 def _scalars_of(type_: t.LogicalType) -> tuple[Callable[[json_kernels.Found, json_kernels.Bools], Any], list[int]]:
@@ -279,9 +311,10 @@ class _Outcome:
     ) -> None:
         self.call, self.text, self.path = call, column_of(text, call.n), path
         self.on_empty, self.on_error = on_empty, on_error
-        given = iter(defaults)
-        self.empty_default = next(given) if on_empty == "DEFAULT" else None
-        self.error_default = next(given) if on_error == "DEFAULT" else None
+        places = iter(range(2, 2 + len(defaults)))
+        #: By mark: the place of the default among the arguments.
+        self.places = {mark: next(places) for mark, behavior in ((1, on_empty), (2, on_error)) if behavior == "DEFAULT"}
+        self.defaults = defaults
         self.marks: list[Any] = []
 
     def failed(self, reason: _Nowhere) -> Any:
@@ -319,7 +352,7 @@ class _Outcome:
             marks = np.where(instead, number, 0).astype(np.int8)
             return make_array(marks, found.valid, pa.int8()), ~(instead | np.isin(found.kind, kinds))
 
-        if self.empty_default is None and self.error_default is None:
+        if not self.places:
             return _by_path(self.call, self.text, self.path, classify, type_, quick_value)
 
         def value(document: Document, path: ModePath) -> Any:
@@ -332,11 +365,15 @@ class _Outcome:
 
         made = _by_path(self.call, self.text, self.path, value, type_, quick_value)
         marks, valid = values_and_validity(_by_path(self.call, self.text, self.path, mark, pa.int8(), quick_mark))
-        for number, default in ((1, self.empty_default), (2, self.error_default)):
-            if default is None:
-                continue
+        for number, place in self.places.items():
             hit = marks == number if valid is None else (marks == number) & valid
             if hit.any():
+                default = _default(self.call, place, self.defaults[place - 2])
+                if default is None:
+                    given = self.call.arg_types[place]
+                    raise ExecutionError(
+                        "json-type", f"JSON_VALUE that returns {self.call.type} cannot take a DEFAULT of {given}"
+                    )
                 made = pc.if_else(pa.array(np.asarray(hit)), default, made)
         return made
 
@@ -388,6 +425,12 @@ def _query_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType 
     texts = isinstance(returning, t.ArrayType) and isinstance(returning.element, t.VarCharType)
     if not texts and not isinstance(returning, t.VarCharType):
         raise BindError("json-returning", f"Unsupported type '{returning}' for RETURNING in JSON_QUERY().")
+    for event in ("empty", "error"):
+        if texts and options.get(f"on_{event}") == "EMPTY OBJECT":
+            raise BindError(
+                "json-returning",
+                f"Illegal on {event} behavior 'EMPTY OBJECT' for return type: {summary(returning.element)} ARRAY",
+            )
     made: t.LogicalType = returning.as_nullable()
     return made
 
@@ -407,7 +450,7 @@ def json_query(call: Invocation, text: Any, path: Any) -> Any:
             case "EMPTY ARRAY":
                 return [] if as_array else "[]"
             case "EMPTY OBJECT":
-                return [] if as_array else "{}"
+                return "{}"
         return None
 
     def result(document: Document, path: ModePath) -> Any:

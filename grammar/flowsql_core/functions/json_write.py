@@ -222,4 +222,4 @@ def _unquoted(text: str) -> str:
         return text
     made = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _MEANT[found[2]], inner)
     # Escaped halves of a surrogate pair make one character.
-    return well_formed(made.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return well_formed(made.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"))

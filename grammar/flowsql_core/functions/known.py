@@ -66,6 +66,21 @@ LATE_CHECKED: Final = NAMING_FAMILIES | frozenset(
     ]
 )
 
+_PLAIN: Final = frozenset({"STRING", "INTEGER", "BINARY", "BOOLEAN"})
+#: Functions that take a bare NULL for arguments of these families.
+NULL_TAKING: Final = {
+    **dict.fromkeys(
+        (
+            "ARRAY_JOIN", "ARRAY_SLICE", "ARRAY_SORT", "BITMAP_FROM_BYTES", "BTRIM", "ELT", "ENDSWITH", "INET_ATON",
+            "INET_NTOA", "JSON_QUOTE", "JSON_UNQUOTE", "PRINTF", "REGEXP_COUNT", "REGEXP_EXTRACT_ALL", "REGEXP_INSTR",
+            "REGEXP_SUBSTR", "SPLIT", "STARTSWITH", "UNHEX", "URL_DECODE", "URL_ENCODE",
+        ),
+        _PLAIN,
+    ),
+    **dict.fromkeys(("PARSE_JSON", "TRY_PARSE_JSON"), frozenset({"STRING"})),
+    "BITMAP_BUILD": frozenset({"ARRAY"}),
+}  # fmt: skip
+
 FLINK_FUNCTIONS: Final = frozenset(_WORDS.split()) | {
     "HASH_CODE",
     "IS A SET",

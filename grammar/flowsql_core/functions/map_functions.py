@@ -15,6 +15,8 @@ from flowsql_core.eval.nested_lists import (
     both_valid,
     column_of,
     concatenated,
+    first_places,
+    keep,
     list_of_entries,
     make_list,
     make_map,
@@ -22,7 +24,7 @@ from flowsql_core.eval.nested_lists import (
     united,
 )
 from flowsql_core.expr import Expr
-from flowsql_core.functions.registry import Invocation, implicit_cast, scalar
+from flowsql_core.functions.registry import Invocation, check_no_null, implicit_cast, scalar
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
@@ -59,6 +61,7 @@ def _common_map(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType 
 
 
 def _check_common(args: Sequence[Expr], span: Span | None) -> None:
+    check_no_null(args, span)
     if not isinstance(common_type([arg.type for arg in args]), t.MapType):
         shown = ", ".join(str(arg.type) for arg in args)
         raise BindError("argument-types", f"Could not find a common type for arguments: [{shown}]", span)
@@ -135,15 +138,19 @@ def map_from_arrays(call: Invocation, keys: Any, values: Any) -> Any:
 
 @scalar("MAP_UNION(ANY...) -> BOOLEAN", check=_check_common, returns=_common_map, coerce=_to_result, spark=None)
 def map_union(call: Invocation, *holders: Any) -> Any:
-    """The entries of all maps; NULL if one is NULL."""
-    columns = [column_of(holder, call.n) for holder in holders]
+    """The entries of all maps, those of the last map first; of equal keys the last one counts; NULL if one is NULL."""
+    columns = [column_of(holder, call.n) for holder in reversed(holders)]
     parts = [_parts(column) for column in columns]
     made = united([(rows, keys) for rows, keys, _ in parts])
     if made is None:
         rows, entries = concatenated([packed(_as_entries(column)) for column in columns])
-        return make_map(entries.field(0), entries.field(1), rows, to_arrow(call.type))
-    rows, firsts, lasts = made
-    keys, items = (pa.concat_arrays([part[place] for part in parts]) for place in (1, 2))
-    # The place of the first of equal keys, the value of the last one.
-    keys = pc.take(keys, pa.array(firsts), boundscheck=False)
-    return list_of_entries(keys, pc.take(items, pa.array(lasts), boundscheck=False), rows, to_arrow(call.type))
+        firsts = first_places(rows, entries.field(0))
+        once = keep(entries, rows, firsts == np.arange(len(firsts)), pa.list_(entries.type))
+        rows, entries = packed(once)
+        return list_of_entries(entries.field(0), entries.field(1), rows, to_arrow(call.type))
+    rows, places, _ = made
+    keys, items = (
+        pc.take(pa.concat_arrays([part[place] for part in parts]), pa.array(places), boundscheck=False)
+        for place in (1, 2)
+    )
+    return list_of_entries(keys, items, rows, to_arrow(call.type))

@@ -14,6 +14,7 @@ from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.java_regex import translate_pattern
 from flowsql_core.eval.text_kernels import KERNEL_ROWS, byte_class, count_class
 from flowsql_core.eval.text_maps import maps_of_pairs
+from flowsql_core.functions.digest import java_hash_order
 from flowsql_core.functions.regex import extract_group, re2_of_all
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 
@@ -157,10 +158,11 @@ def _to_map(word: str, pairs: str, between: str) -> list[tuple[str, str | None]]
     outer, inner = translate_pattern(pairs), translate_pattern(between)
     if outer is None or inner is None:
         raise ExecutionError("bad-pattern", f"Malformed pattern '{pairs if outer is None else between}'")
-    for pair in java_split(word, outer.python, 0) if word else ():
+    pieces = java_split(word, outer.python, 0) if word else []
+    for pair in pieces:
         key, *value = java_split(pair, inner.python, 2)
         made[key] = value[0] if value else None
-    return list(made.items())
+    return [(key, made[key]) for key in java_hash_order(list(made), len(pieces))]
 
 
 def java_split(text: str, pattern: re.Pattern[str], limit: int) -> list[str]:

@@ -234,12 +234,42 @@ def resolve_call(name: str, args: tuple[Expr, ...], options: Options = (), span:
     if overloads is None:
         raise _unknown(name, args, span)
     name = overloads[0].name
+    if any(isinstance(arg.type, t.NullType) for arg in args):
+        args = _nulls_typed(name, overloads[0].signature, args)
     by_option = dict(options)
     for definition in overloads:
         made = _try_overload(definition, args, options, by_option, span)
         if made is not None:
             return made
     raise _misfit(name, overloads, args, span)
+
+
+#: What a bare NULL is taken for, by family.
+_NULL_TYPES: dict[str, t.LogicalType] = {
+    "STRING": t.STRING, "INTEGER": t.INT, "BINARY": t.BYTES, "BOOLEAN": t.BOOLEAN, "ARRAY": t.ArrayType(element=t.INT),
+}  # fmt: skip
+
+
+def _nulls_typed(name: str, signature: Signature, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Bare NULLs as values of the parameters' types, where Flink takes them."""
+    from flowsql_core.functions.known import NULL_TAKING
+
+    families = NULL_TAKING.get(name)
+    if families is None:
+        return args
+    made = []
+    for place, arg in enumerate(args):
+        family = signature.param(place)
+        typed = isinstance(arg.type, t.NullType) and family in families
+        made.append(implicit_cast(arg, _NULL_TYPES[family]) if typed else arg)
+    return tuple(made)
+
+
+def check_no_null(args: Sequence[Expr], span: Span | None) -> None:
+    """Refuse a bare NULL among the arguments."""
+    for arg in args:
+        if isinstance(arg.type, t.NullType):
+            raise BindError("illegal-null", "Illegal use of 'NULL'", arg.span or span, "write CAST(NULL AS <type>)")
 
 
 def _try_overload(
@@ -383,10 +413,19 @@ def resolve_case(
         raise BindError("case-types", "Illegal mixing of types in CASE or COALESCE statement", span)
     if isinstance(type_, t.NullType):
         raise BindError("case-types", "ELSE clause or at least one THEN clause must be non-NULL", span)
+    typed = [branch.type for branch in branches if not isinstance(branch.type, t.NullType)]
+    if len(typed) < len(branches) and t.is_nested(type_) and len({_shape(one) for one in typed}) == 1:
+        # Beside a bare NULL, Flink takes the last branch for what all are.
+        type_ = typed[-1]
     nullable = any(branch.type.nullable for branch in branches)
     cast = tuple(implicit_cast(branch, type_) for branch in branches)
     tests = tuple(implicit_cast(condition, t.BOOLEAN) for condition in conditions)
     return Case(tests, cast[:-1], cast[-1], type_.as_nullable(nullable), span)
+
+
+def _shape(type_: t.LogicalType) -> str:
+    """The type with all nullability left out."""
+    return type_.text().replace(" NOT NULL", "")
 
 
 def _date_kind(type_: t.LogicalType) -> str:

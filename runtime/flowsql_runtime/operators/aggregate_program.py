@@ -40,6 +40,7 @@ from flowsql_runtime.operators.aggregate_states import StateFactory
 from flowsql_runtime.operators.aggregate_values import NULLS_TOO, OrderedValues, ValueResults
 from flowsql_runtime.state.arrow_words import value_words, word_count
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
+from flowsql_runtime.state.flat_rows import flat_types
 from flowsql_runtime.state.key_index import KeyIndex
 from flowsql_runtime.state.map_store import MapStore
 from flowsql_runtime.state.row_list import RowList
@@ -278,9 +279,9 @@ class AggregateProgram:
             call = self.calls[number]
             columns = [arg.index for arg in call.args]
             types = [to_arrow(self.input[column].type) for column in columns]
-            values = RowList(index, types, removable=self.retracts)
+            values = RowList(index, [part for type_ in types for part in flat_types(type_)], removable=self.retracts)
             states.register(f"{name}.values{number}", values, index)
-            self._ordered.append(OrderedValues(call, values, columns))
+            self._ordered.append(OrderedValues(call, values, columns, types))
 
     @property
     def keeps_order(self) -> bool:

@@ -16,6 +16,7 @@ from flowsql_core.expr import AggregateCall
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.bitmap_aggregates import bitmap_aggregates
 from flowsql_runtime.operators.percentile import percentiles
+from flowsql_runtime.state.flat_rows import flat_columns, whole_columns
 from flowsql_runtime.state.key_index import KeyIndex
 from flowsql_runtime.state.row_list import RowList
 
@@ -82,19 +83,23 @@ class OrderedValues:
     """The values of one call, by slot in arrival order.
 
     Args:
-        values: (value) or, for LISTAGG, (value, separator) rows.
+        values: (value) or, for LISTAGG, (value, separator) rows; ROWs are flat.
+        columns: where the input has them; ``types`` are theirs.
     """
 
-    def __init__(self, call: AggregateCall, values: RowList, columns: Sequence[int]) -> None:
+    def __init__(self, call: AggregateCall, values: RowList, columns: Sequence[int], types: Sequence[Any]) -> None:
         self.call = call
         self.values = values
         self.columns = tuple(columns)
+        self.types = tuple(types)
         self.type = to_arrow(call.type)
 
     def update(self, signs: Int8s, slots: Int32s, columns: Sequence[Any]) -> None:
         """Take values in (sign 1) or out (sign -1), in order."""
         taking_part = np.where(signs != 0, slots, np.int32(-1))
-        self.values.apply(np.ascontiguousarray(signs), taking_part, [columns[i] for i in self.columns])
+        self.values.apply(
+            np.ascontiguousarray(signs), taking_part, [part for i in self.columns for part in flat_columns(columns[i])]
+        )
 
     def results(self, slots: Int32s) -> Any:
         """Result of each slot, an Arrow array of the call's type."""
@@ -118,7 +123,8 @@ class OrderedValues:
                 values = self.values.gather(rows)[0]
                 return bitmap_aggregates(function, values, probes.astype(np.int64), len(slots), self.type)
             case _:
-                lists = pa.ListArray.from_arrays(pa.array(offsets), self.values.gather(rows)[0])
+                values = whole_columns(self.types, self.values.gather(rows))[0]
+                lists = pa.ListArray.from_arrays(pa.array(offsets), values)
                 filled = pa.array(counts > 0)
                 return pc.if_else(filled, lists, pa.scalar(None, lists.type)).cast(self.type)
 
@@ -153,9 +159,9 @@ class OrderedValues:
         return joined_arrays(owners, columns[0], n, clause != "NULL ON NULL")
 
     def _multiset(self, probes: Int32s, rows: Int32s, n: int) -> Any:
-        values = self.values.gather(rows)[0]
-        index = KeyIndex([values.type], namespaced=True)
-        slots, _ = index.find_or_insert(index.encode([values], probes.astype(np.int64)))
+        values = whole_columns(self.types, self.values.gather(rows))
+        index = KeyIndex(self.types, namespaced=True)
+        slots, _ = index.find_or_insert(index.encode(values, probes.astype(np.int64)))
         counts = np.bincount(slots, minlength=index.high_water).astype(np.int32)
         entries = np.arange(index.high_water, dtype=np.int32)
         owners = index.namespaces_at(entries)

@@ -15,6 +15,7 @@ from flowsql_core.kernels.views import for_kernel
 from flowsql_core.keys import BytesColumn, is_bytes_type, key_columns, null_masks
 from flowsql_runtime.kernels import key_table
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, word_count
+from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
 from flowsql_runtime.state.growing import grow
 
 Int32s = npt.NDArray[np.int32]
@@ -61,15 +62,16 @@ class KeyIndex:
     Equality is on the words and bytes, never on the hash; NULL equals NULL.
 
     Raises:
-        NotSupportedYetError: ROW, ARRAY, MAP or MULTISET keys.
+        NotSupportedYetError: ARRAY, MAP or MULTISET keys.
     """
 
     def __init__(self, types: Sequence[Any], namespaced: bool = False) -> None:
         self.types = tuple(types)
+        self._flat = tuple(part for type_ in self.types for part in flat_types(type_))
         self.namespaced = namespaced
         kinds: list[int] = [0] if namespaced or not self.types else []
         self._first_word: list[int] = []
-        for type_ in self.types:
+        for type_ in self._flat:
             if pa.types.is_nested(type_):
                 raise NotSupportedYetError(f"a key of type {type_}")
             self._first_word.append(len(kinds))
@@ -109,7 +111,7 @@ class KeyIndex:
     ) -> EncodedKeys:
         """Words of the key columns (Arrow arrays of the index's types), with the namespace first if there is one."""
         n = len(namespaces) if namespaces is not None else len(columns[0]) if columns else (num_rows or 0)
-        parts = [next(iter(key_columns(column))) for column in columns]
+        parts = [next(iter(key_columns(part))) for column in columns for part in flat_columns(column)]
         masks = null_masks([part.valid for part in parts], n)
         if self._width == 1:
             single = namespaces if namespaces is not None else None
@@ -245,7 +247,7 @@ class KeyIndex:
     def columns_at(self, slots: Int32s) -> list[Any]:
         """Key columns of live slots as Arrow arrays of the index's types."""
         columns = []
-        for index, (type_, first) in enumerate(zip(self.types, self._first_word, strict=True)):
+        for index, (type_, first) in enumerate(zip(self._flat, self._first_word, strict=True)):
             valid: Bools | None = None
             if self._slot_masks.size:
                 valid = (self._slot_masks[slots] >> np.uint64(index)) & np.uint64(1) == 0
@@ -259,4 +261,4 @@ class KeyIndex:
             else:
                 words = [self._slot_words[slots, first + part].view(np.int64) for part in range(word_count(type_))]
                 columns.append(array_of_words(words, valid, type_))
-        return columns
+        return whole_columns(self.types, columns)
