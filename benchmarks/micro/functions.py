@@ -52,9 +52,9 @@ TEXTS: dict[str, Callable[[int], str]] = {
     "base64": lambda i: base64.b64encode(f"user {i} of shop {i % 97}".encode()).decode(),
     "escaped": lambda i: f"a+b%20c{i}",
     "pairs": lambda i: f"a={i},b=2",
-    "moment": lambda i: f"{i % 30 + 2010}-{i % 12 + 1:02}-{i % 28 + 1:02} {i % 24:02}:{i // 24 % 60:02}:{i % 59:02}",
-    "date": lambda i: f"{i % 400 + 1700}-{i % 12 + 1:02d}-{i % 28 + 1:02d}",
-    "json": lambda i: f'{{"a": {i}, "b": "x"}}',
+    "moment": lambda i: f"{i % 30 + 2010}-{i % 12 + 1:02}-{i % 28 + 1:02} {i % 24:02}:{i // 9 % 60:02}:{i % 59:02}",
+    "date": lambda i: f"{i % 1000 + 1500}-{i // 1000 % 12 + 1:02}-{i // 12_000 % 28 + 1:02}",
+    "json": lambda i: f'{{"a": {i}, "b": "x", "c": [{i % 97}, 2]}}',
     "quoted": lambda i: f'"user {i}\\nof shop {i % 97}"',
     "padded": lambda i: f"  {i} of shop {i % 97}  ",
 }  # fmt: skip
@@ -209,7 +209,7 @@ CALLS: dict[str, tuple[str | Expr, ...]] = {
     "ARRAY_JOIN": ("texts", _text(",")), "MAP_UNION": ("map", "map 2"), "MAP_FROM_ARRAYS": ("texts", "array"),
     "MAP": ("text known", "int", "other text known", "int 2"), "ITEM(ANY, ANY)": ("array", "small"),
     "ITEM(VARIANT, ANY)": ("variant", _text("a")), "ELEMENT": ("single",), "FIELD": ("row",),
-    "IS JSON": ("json",), "JSON_VALUE": ("json", _text("$.a")), "JSON_QUERY": ("json", _text("$.a")),
+    "IS JSON": ("json",), "JSON_VALUE": ("json", _text("$.a")), "JSON_QUERY": ("json", _text("$.c")),
     "JSON_EXISTS": ("json", _text("$.a")), "JSON_STRING": ("text",), "JSON_ARRAY": ("int", "text"),
     "JSON_OBJECT": (_text("a"), "int", _text("b"), "text"), "JSON": ("json",), "JSON_UNQUOTE": ("quoted",),
     "PARSE_JSON": ("json",), "TRY_PARSE_JSON": ("json",), "PRINTF": (_text("%d of %s"), "int", "text"),
@@ -221,7 +221,8 @@ CALLS: dict[str, tuple[str | Expr, ...]] = {
 OPTIONS: dict[str, tuple[tuple[str, Any], ...]] = {
     "EXTRACT": (("unit", "DAY"),), "TIMESTAMPADD": (("unit", "DAY"),), "TIMESTAMPDIFF": (("unit", "DAY"),),
     "FIELD": (("index", 0), ("name", "a")), "CURRENT_DATABASE": (("database", "d"),),
-    "FLOOR(DATETIME)": (("unit", "MONTH"),), "CEIL(DATETIME)": (("unit", "MONTH"),),
+    "-(DATETIME, DATETIME)": (("unit", "SECOND"),), "FLOOR(DATETIME)": (("unit", "MONTH"),),
+    "CEIL(DATETIME)": (("unit", "MONTH"),),
 }  # fmt: skip
 #: Need a stream around them.
 NOT_ALONE = frozenset({"CURRENT_WATERMARK", "SOURCE_WATERMARK", "PROCTIME"})

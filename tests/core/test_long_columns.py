@@ -199,7 +199,7 @@ def test_maps_of_equal_keys() -> None:
     (made,) = compile_projections([call("MAP_UNION", *maps)], EvalContext())(columns, ROWS)
     for row in range(200):
         one, other = (column[row].as_py() for column in columns)
-        wanted = None if one is None or other is None else list(dict.fromkeys(one + other))
+        wanted = None if one is None or other is None else list(dict.fromkeys(other + one))
         assert made[row].as_py() == (None if wanted is None else [(key, key) for key in wanted])
 
 
