@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import pyarrow as pa
 import pytest
 
 from flowsql_core.eval.compile import compile_projections
 from flowsql_core.eval.context import EvalContext
-from flowsql_core.expr import InputRef, walk
-from flowsql_core.functions.registry import FunctionDef, definitions
+from flowsql_core.expr import Call, InputRef, walk
+from flowsql_core.functions.registry import FunctionDef, Nulls, definitions, find_definition
 
 ROWS = 300
 
@@ -44,6 +45,29 @@ def test_each_signature_is_called(definition: FunctionDef) -> None:
         assert made.null_count < ROWS
     columns = [node for node in walk(call) if isinstance(node, InputRef)]
     assert columns or not definition.signature.params or definition.name in ("RAND", "RAND_INTEGER")
+
+
+@pytest.mark.parametrize("definition", TIMED, ids=benchmark.shown)
+def test_nulls_are_as_declared(definition: FunctionDef) -> None:
+    call = benchmark.call_of(definition, DATA)
+    places = {node.index for node in walk(call) if isinstance(node, InputRef) and node.type.nullable}
+    arrays = [pa.nulls(ROWS, array.type) if place in places else array for place, array in enumerate(DATA.arrays)]
+    made = compile_projections([call], EvalContext())(arrays, ROWS)[0]
+    if not call.type.nullable:
+        assert made.null_count == 0
+    if not isinstance(call, Call) or find_definition(call) is not definition:
+        return
+    match definition.nulls:
+        # CONCAT_WS leaves NULL parts out; the separator here is none.
+        case Nulls.PROPAGATE if places and definition.name != "CONCAT_WS":
+            assert made.null_count == ROWS
+            assert call.type.nullable
+        case Nulls.NULLABLE:
+            assert call.type.nullable
+        case Nulls.NOT_NULL:
+            assert not call.type.nullable
+        case _:
+            pass
 
 
 @pytest.mark.parametrize("name", sorted(benchmark.TEXTS))
