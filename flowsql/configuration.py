@@ -13,6 +13,7 @@ from flowsql_core.errors import BindError, did_you_mean
 
 CONFIG_DIRECTORY_VARIABLE = "FLOWSQL_CONF_DIR"
 CONFIG_FILE = "config.yaml"
+SQL_DIALECT = "table.sql-dialect"
 
 
 def file_configuration() -> Configuration:
@@ -68,6 +69,12 @@ def set_option(configuration: Configuration, key: str, value: str) -> str | None
     Raises:
         BindError: the value does not fit the option.
     """
+    if key == SQL_DIALECT and value.lower() != "default":
+        raise BindError(
+            "sql-dialect",
+            f"The SQL dialect '{value}' is parsed in Java; FlowSQL runs Python and reads Flink's own SQL.",
+            hint="what functions of Hive did, CREATE FUNCTION ... LANGUAGE PYTHON does",
+        )
     known = DEPRECATED_KEYS.get(key, key)
     if known not in OPTIONS and known in OPTION_HOMES:
         # Its module has not been needed yet; the value must be judged now all the same.

@@ -14,6 +14,9 @@ from flowsql_core.record import record
 
 T = TypeVar("T")
 
+#: What ``int()`` and ``float()`` say of a text that is no number.
+_PYTHON_WORDS = ("invalid literal for", "could not convert string")
+
 
 @record
 class ConnectorOption(Generic[T]):
@@ -29,11 +32,12 @@ class ConnectorOption(Generic[T]):
         try:
             return self.parse(text)
         except ValueError as error:
-            raise BindError(
-                "invalid-option-value",
-                f"Invalid value for option '{self.key}': '{text}'. {error}",
-                hint=f"'{self.key}': {self.doc}",
-            ) from error
+            reason = str(error)
+            if reason.startswith(_PYTHON_WORDS):
+                reason = f'For input string: "{text}"'
+            # What names its option itself stands alone, as in Flink.
+            head = "" if f"'{self.key}'" in reason else f"Could not parse value '{text}' for key '{self.key}'.\n"
+            raise BindError("invalid-option-value", head + reason, hint=f"'{self.key}': {self.doc}") from error
 
 
 class OptionValues:
@@ -139,7 +143,7 @@ def parse_choice(*choices: str) -> Callable[[str], str]:
         for choice in choices:
             if text.strip().lower() == choice.lower():
                 return choice
-        raise ValueError("Expected one of: " + ", ".join(choices))
+        raise ValueError(f"Unsupported value '{text}'. Supported values are [{', '.join(choices)}].")
 
     return parse
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from flowsql.common.configuration import Configuration
 from flowsql.common.without_java import WithoutJava
-from flowsql.configuration import set_option
+from flowsql.configuration import SQL_DIALECT, set_option
 from flowsql.table.sql_dialect import SqlDialect
 from flowsql_core.config import LOCAL_TIME_ZONE, parse_duration_ms
 from flowsql_core.config import Configuration as Layers
@@ -77,9 +77,8 @@ class TableConfig(WithoutJava):
         return SqlDialect.DEFAULT
 
     def set_sql_dialect(self, sql_dialect: SqlDialect) -> None:
-        """Only Flink's own SQL is read."""
-        if sql_dialect is not SqlDialect.DEFAULT:
-            raise NotSupportedYetError(f"the SQL dialect {sql_dialect.name}")
+        """Only Flink's own SQL is read; BindError for any other."""
+        self.set(SQL_DIALECT, sql_dialect.name.lower())
 
     def get_max_generated_code_length(self) -> int:
         """Not there: FlowSQL generates no Java."""

@@ -34,6 +34,8 @@ class BindContext:
     expanding: tuple[ObjectPath, ...] = field(default=())
     expansions: Expansions | None = None
     known: Mapping[int, tuple[ast.Node, Rel]] = field(default_factory=dict)
+    #: Names of the columns of SELECTs that name two alike, by the ``id`` of the node: who reads them cannot tell which.
+    repeated: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def streaming(self) -> bool:

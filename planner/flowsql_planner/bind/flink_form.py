@@ -44,7 +44,7 @@ _PARTS = {
     "MINUTE": ast.TimeUnit.MINUTE,
     "SECOND": ast.TimeUnit.SECOND,
 }
-_OTHER_NAMES = {"TRANSLATE": "TRANSLATE3"}
+_OTHER_NAMES = {"CEILING": "CEIL", "TRANSLATE": "TRANSLATE3"}
 
 
 def validated(node: N) -> N:
@@ -63,7 +63,26 @@ def _rewritten(node: ast.Node, change: _Change) -> ast.Node:
     values |= {name: getattr(node, name) for name in layout.details}
     make: Callable[..., ast.Node] = type(node)
     made = make(**values)
-    return change(made) if isinstance(made, ast.FunctionCall) else made
+    if isinstance(made, ast.FunctionCall):
+        return change(made)
+    return _searched(made) if isinstance(made, ast.Case) else made
+
+
+def _searched(case: ast.Case) -> ast.Case:
+    """``CASE a WHEN 1 THEN`` as ``CASE WHEN a = 1 THEN``."""
+    operand = case.operand
+    if operand is None:
+        return case
+    branches = []
+    for branch in case.branches:
+        values = branch.conditions
+        test: ast.Expression = (
+            ast.InList(operand, values, span=branch.span)
+            if len(values) > 1
+            else ast.BinaryOp(ast.BinaryOperator.EQUAL, operand, values[0], span=branch.span)
+        )
+        branches.append(ast.When((test,), branch.result, span=branch.span))
+    return ast.Case(None, tuple(branches), case.otherwise, span=case.span)
 
 
 def _value(value: object, change: _Change) -> object:

@@ -40,7 +40,13 @@ def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
             node.span,
             "a sink with a primary key upserts by itself",
         )
+    path = context.qualify(node.target)
+    if context.catalogs.lookup(path) is None:
+        # As in Flink, what is wrong in the query is told first.
+        bind_query(context, node.query)
     path, table = _find_sink(context, node.target)
+    if node.columns:
+        _listed(node, table, [column.name for column in physical_columns(table)])
     if node.overwrite and dict(table.options).get("connector") in _APPENDING:
         raise BindError(
             "overwrite",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -22,7 +22,7 @@ from flowsql_planner.bind.expression import ExpressionBinder
 from flowsql_planner.bind.grouping import Aggregation, Grouping, bind_grouping
 from flowsql_planner.bind.names import column_alias, uniquify, unnamed
 from flowsql_planner.bind.relation import Bound, Environment, bind_named, bind_relation, relation_names
-from flowsql_planner.bind.scope import Scope
+from flowsql_planner.bind.scope import Namespace, Scope
 from flowsql_planner.bind.values import bind_values, one_row, row_refs
 from flowsql_planner.logical.bounded import SetOperation, SetOperator
 from flowsql_planner.logical.nodes import Aggregate, Filter, Project, Rel, Sort, SortKey, Union
@@ -61,6 +61,15 @@ def _with_common_tables(env: Environment, query: ast.Query) -> Environment:
     """WITH: each common table sees those before it."""
     for common in query.ctes:
         rel = env.bind_query(env, common.query)
+        repeated = env.context.repeated.get(id(common.query.body))
+        if repeated is not None and not common.columns:
+            name = next(name for i, name in enumerate(repeated) if name in repeated[:i])
+            raise BindError(
+                "duplicate-column",
+                f"Column has duplicate column name '{name}' and no column list specified",
+                common.query.span,
+                f"name them: {common.name} (a, b, ...) AS (SELECT ...)",
+            )
         if common.columns:
             if len(common.columns) != len(rel.schema):
                 raise BindError(
@@ -102,6 +111,7 @@ class _Item:
 
     name: str
     expr: Expr
+    starred: bool = False
 
 
 def _bind_select(
@@ -138,14 +148,50 @@ def _bind_select(
         exprs, sort_exprs = lifted[: len(exprs)], lifted[len(exprs) :]
     distinct = node.quantifier is ast.SetQuantifier.DISTINCT
     names = uniquify(item.name for item in items)
+    written = _written_names(items)
+    if len(set(written)) < len(written):
+        env.context.repeated[id(node)] = written
     output = _Output(rel, exprs, names, distinct, node.span, env.context.text_of)
     return _finish(output, order_by, sort_exprs, offset, fetch)
 
 
+def _written_names(items: Sequence[_Item]) -> tuple[str, ...]:
+    """Names as queries around this one see them: a star counts its own apart, what is written twice stays so."""
+    names: list[str] = []
+    for item in items:
+        names.append(uniquify([*dict.fromkeys(names), item.name])[-1] if item.starred else item.name)
+    return tuple(names)
+
+
 def _bind_from(env: Environment, node: ast.Select) -> Bound:
-    if node.from_ is not None:
-        return bind_relation(env, node.from_)
-    return Bound(one_row(node.span), Scope())
+    if node.from_ is None:
+        return Bound(one_row(node.span), Scope())
+    bound = bind_relation(env, node.from_)
+    leaves = list(_leaves(node.from_))
+    if not env.context.repeated or len(leaves) != len(bound.scope.namespaces):
+        return bound
+    seen = tuple(_as_written(env, leaf, space) for leaf, space in zip(leaves, bound.scope.namespaces, strict=True))
+    return Bound(bound.rel, replace(bound.scope, namespaces=seen))
+
+
+def _leaves(node: ast.Relation) -> Iterator[ast.Relation]:
+    """The items of FROM, from left to right."""
+    if isinstance(node, ast.Join):
+        yield from _leaves(node.left)
+        yield from _leaves(node.right)
+    else:
+        yield node
+
+
+def _as_written(env: Environment, leaf: ast.Relation, space: Namespace) -> Namespace:
+    """A derived table whose query names two columns alike has them both under that name, so that it is ambiguous."""
+    if not isinstance(leaf, ast.DerivedTable) or (leaf.alias is not None and leaf.alias.columns):
+        return space
+    written = env.context.repeated.get(id(leaf.query.body))
+    if written is None:
+        return space
+    columns = tuple(Column(name, column.type) for name, column in zip(written, space.columns, strict=True))
+    return replace(space, columns=columns)
 
 
 def _select_items(binder: ExpressionBinder, nodes: tuple[ast.SelectItem, ...]) -> list[_Item]:
@@ -153,7 +199,7 @@ def _select_items(binder: ExpressionBinder, nodes: tuple[ast.SelectItem, ...]) -
     for node in nodes:
         if isinstance(node.expression, ast.Star):
             columns = _star(binder, node.expression)
-            items.extend(_Item(name, expr) for name, expr in columns)
+            items.extend(_Item(name, expr, starred=True) for name, expr in columns)
             _note_star(binder, node, columns)
             continue
         name = column_alias(node) or unnamed(len(items))

@@ -157,6 +157,12 @@ class Scope:
 
 
 def _columns_of(namespace: Namespace, leave_out: frozenset[int], span: Span) -> list[tuple[str, Expr]]:
+    names = [column.name for column in namespace.columns]
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise BindError(
+            "ambiguous-column", f"Column '{twice}' is ambiguous", span, "give its columns names of their own"
+        )
     return [
         (column.name, namespace.ref(namespace.start + i, span))
         for i, column in enumerate(namespace.columns)

@@ -162,6 +162,9 @@ def _create(statement: ast.CreateTable | ast.CreateView, context: BindContext) -
 def _explain(
     inner: ast.Statement, details: tuple[ast.ExplainDetail, ...], context: BindContext, span: Span
 ) -> op.Explain:
+    names = [detail.value for detail in details]
+    if len(set(names)) < len(names):
+        raise BindError("explain-details", "Duplicate EXPLAIN DETAIL is not allowed.", span)
     bound = _bind(inner, context)
     if isinstance(bound, op.CreateTable):
         raise BindError(

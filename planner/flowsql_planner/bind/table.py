@@ -6,7 +6,7 @@ WatermarkAssigner.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
@@ -40,6 +40,9 @@ DYNAMIC_OPTIONS = option(
 )
 
 
+#: Catalog, database, table.
+_MOST_PARTS = 3
+
 #: Flink's hints, wherever they may stand.
 _HINTS = frozenset(
     {"OPTIONS", "STATE_TTL", "LOOKUP", "BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "MULTI_JOIN"}
@@ -60,14 +63,27 @@ def find_table(context: BindContext, name: ast.Identifier) -> Resolved:
     Raises:
         BindError: ``Object 't' not found``.
     """
+    if len(name.parts) > _MOST_PARTS:
+        raise _no_object(name.texts[0], None, name, ())
     path = context.qualify(name)
     found = context.catalogs.lookup(path)
     if found is not None:
         return found
-    candidates = context.catalogs.object_names(path.catalog, path.database)
-    raise BindError(
-        "table-not-found", f"Object '{name.last.text}' not found", name.span, did_you_mean(path.name, candidates)
-    )
+    # As in Flink, the first part that is not there is the one that is missed.
+    catalog = context.catalogs.find_catalog(path.catalog)
+    if catalog is None:
+        raise _no_object(path.catalog, None, name, context.catalogs.catalog_names())
+    if catalog.database(path.database) is None:
+        within = path.catalog if len(name.parts) == _MOST_PARTS else None
+        raise _no_object(path.database, within, name, catalog.databases())
+    within = None if len(name.parts) == 1 else f"{path.catalog}.{path.database}"
+    raise _no_object(path.name, within, name, context.catalogs.object_names(path.catalog, path.database))
+
+
+def _no_object(missing: str, within: str | None, name: ast.Identifier, known: Iterable[str]) -> BindError:
+    where = "" if within is None else f" within '{within}'"
+    hint = did_you_mean(missing, known)
+    return BindError("table-not-found", f"Object '{missing}' not found{where}", name.span, hint)
 
 
 def bind_resolved(

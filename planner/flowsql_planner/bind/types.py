@@ -27,11 +27,12 @@ def bind_type(spec: ast.TypeSpec) -> t.LogicalType:
 
 def bind_column_type(spec: ast.TypeSpec) -> t.LogicalType:
     """The type of a column that a table stores."""
-    if isinstance(spec, ast.IntervalType):
+    interval = next((part for part in spec.walk() if isinstance(part, ast.IntervalType)), None)
+    if interval is not None:
         raise BindError(
             "interval-column",
             "Incorrect syntax near the keyword 'INTERVAL'",
-            spec.span,
+            interval.span,
             "no column stores an interval: BIGINT holds its milliseconds, INT its months",
         )
     return bind_type(spec)

@@ -72,7 +72,7 @@ def _with_strength(node: ast.Expression | ast.Argument) -> tuple[str, int]:
             blank = "" if isinstance(operand, ast.NumberLiteral) else " "
             return f"{operator.value}{blank}{_expr(operand, _PRIMARY)}", _SIGN
         case ast.IsPredicate(operand, test, negated):
-            return f"{_expr(operand, _COMPARE + 1)} IS {'NOT ' * negated}{test.value}", _COMPARE
+            return f"{_expr(operand, _COMPARE)} IS {'NOT ' * negated}{test.value}", _COMPARE
         case ast.IsDistinctFrom(left, right, negated):
             words = f"IS {'NOT ' * negated}DISTINCT FROM"
             return f"{_expr(left, _COMPARE + 1)} {words} {_expr(right, _COMPARE + 1)}", _COMPARE
@@ -130,7 +130,7 @@ def _primary(node: ast.Expression | ast.Argument) -> str:
         case ast.MapConstructor(entries):
             return f"MAP[{_list(item for entry in entries for item in entry)}]"
         case ast.NamedArgument(name, value):
-            return f"{name.text} => {_expr(value, 0)}"
+            return f"{quote_identifier(name.text)} => {_expr(value, 0)}"
         case ast.TableArgument():
             return _table_argument(node)
         case ast.Descriptor(columns):

@@ -17,6 +17,7 @@ from flowsql_planner.bind.names import column_alias
 from flowsql_planner.bind.query import bind_query
 from flowsql_planner.bind.readable import require_readable
 from flowsql_planner.bind.unparse import unparse_query
+from flowsql_planner.bind.view_form import with_names
 
 
 def bind_create_view(context: BindContext, node: ast.CreateView) -> op.CreateView:
@@ -28,7 +29,8 @@ def bind_create_view(context: BindContext, node: ast.CreateView) -> op.CreateVie
 def make_view(context: BindContext, node: ast.CreateView) -> CatalogView:
     """The catalog object of a view."""
     expansions: Expansions = {}
-    rel = bind_query(replace(context, expansions=expansions), node.query)
+    query = with_names(node.query)
+    rel = bind_query(replace(context, expansions=expansions), query)
     require_readable(rel, context)
     names = tuple(column.name for column in rel.schema)
     if node.columns:
@@ -48,7 +50,7 @@ def make_view(context: BindContext, node: ast.CreateView) -> CatalogView:
         _refuse_duplicates(named, (), node.name.span)
     _refuse_duplicates(names, node.columns, node.name.span)
     columns = tuple(TableColumn(name, column.type) for name, column in zip(names, rel.schema, strict=True))
-    expanded = unparse_query(validated(expand(node.query, expansions)))
+    expanded = unparse_query(validated(expand(query, expansions)))
     original = context.text_of(node.query.span) or expanded
     return CatalogView(original, expanded, columns, node.comment)
 
