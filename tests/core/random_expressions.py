@@ -209,6 +209,8 @@ def fault_of(node: Node, context: EvalContext, seed: int, outcome: Outcome | Non
     started = time.thread_time()
     try:
         expr = grammar().bind(node.text)
+        # Some of what is refused shows in constants only.
+        fold(expr, context)
     except InternalError as error:
         return f"binding: {error.message}"
     except FlowSqlError:

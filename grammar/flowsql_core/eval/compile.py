@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
-from flowsql_core.errors import ExecutionError, FlowSqlError
+from flowsql_core.errors import BindError, ExecutionError, FlowSqlError
 from flowsql_core.eval.cast import cast_array, cast_raises
 from flowsql_core.eval.columns import Bools, validity, values_and_validity
 from flowsql_core.eval.context import EvalContext
@@ -232,7 +232,11 @@ def _is_item_for_sure(expr: Expr) -> bool:
 
 
 def fold(expr: Expr, context: EvalContext) -> Expr:
-    """Constant, deterministic sub-trees replaced by literals; what would fail stays, to fail only if evaluated."""
+    """Constant, deterministic sub-trees replaced by literals; what would fail stays, to fail only if evaluated.
+
+    Raises:
+        BindError: the index of an array turns out to be a constant before its first element.
+    """
 
     def change(node: Expr) -> Expr:
         match node:
@@ -245,6 +249,11 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
             ):
                 # The planner knows x = x without asking IEEE about NaN.
                 return Literal(True, node.type, node.span)
+            case Call(function="ITEM", args=(held, Literal(value=int() as place))) if (
+                isinstance(held.type, ArrayType) and place < 1
+            ):
+                message = f"Array element access needs an index starting at 1 but was {place}."
+                raise BindError("bad-index", message, node.span)
             case Call():
                 known = decided(node)
                 if known is not None:
