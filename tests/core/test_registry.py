@@ -82,6 +82,18 @@ def test_unknown_and_unsupported_differ() -> None:
         resolve_call("VECTOR_SEARCH", (one, one))
 
 
+def test_names_that_sql_does_not_call() -> None:
+    one = Literal(1, t.IntType(nullable=False))
+    for name, message in (
+        ("STREAMRECORD_TIMESTAMP", "Invalid number of arguments to function 'STREAMRECORD_TIMESTAMP'. Was expecting 1"),
+        ("IS_JSON", "No match found for function signature IS_JSON(<NUMERIC>)"),
+        ("SUM0", "No match found for function signature SUM0(<NUMERIC>)"),
+        ("IS EMPTY", "No match found for function signature IS EMPTY"),
+    ):
+        with pytest.raises(BindError, match=re.escape(message)):
+            resolve_call(name, (one,))
+
+
 def test_aggregates_are_told_apart() -> None:
     assert is_aggregate("count")
     assert not is_aggregate("upper")

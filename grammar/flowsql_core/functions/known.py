@@ -81,6 +81,26 @@ NULL_TAKING: Final = {
     "BITMAP_BUILD": frozenset({"ARRAY"}),
 }  # fmt: skip
 
+#: Of the functions below those that Flink's SQL does not find: the parser knows the operators, nothing runs them, or
+#: the name is one of the Table API.
+NOT_IN_SQL: Final = frozenset(
+    [
+        "FLATTEN",
+        "IS A SET",
+        "IS EMPTY",
+        "IS NOT A SET",
+        "IS NOT EMPTY",
+        "IS_JSON",
+        "MEMBER OF",
+        "MULTISET EXCEPT",
+        "MULTISET UNION",
+        "SUBMULTISET OF",
+        "SUM0",
+    ]
+)
+#: Functions of Flink's own operators, which SQL can not call: how many arguments Flink misses.
+INTERNAL_ARGUMENTS: Final = {"PRINT": 2, "STREAMRECORD_TIMESTAMP": 1}
+
 FLINK_FUNCTIONS: Final = frozenset(_WORDS.split()) | {
     "HASH_CODE",
     "IS A SET",

@@ -441,9 +441,16 @@ def _date_kind(type_: t.LogicalType) -> str:
 
 
 def _unknown(name: str, args: tuple[Expr, ...], span: Span | None) -> Exception:
-    from flowsql_core.functions.known import FLINK_FUNCTIONS
+    from flowsql_core.functions.known import FLINK_FUNCTIONS, INTERNAL_ARGUMENTS, NOT_IN_SQL
 
-    if name in FLINK_FUNCTIONS:
+    if name in INTERNAL_ARGUMENTS:
+        message = (
+            f"Invalid number of arguments to function '{name}'. Was expecting {INTERNAL_ARGUMENTS[name]} arguments"
+        )
+        return BindError("argument-count", message, span)
+    if " " in name and name in NOT_IN_SQL:
+        return BindError("function-not-found", f"No match found for function signature {name}", span)
+    if name in FLINK_FUNCTIONS - NOT_IN_SQL:
         return NotSupportedYetError(f"function {name}", span)
     shown = ", ".join(f"<{family_name(arg.type)}>" for arg in args)
     names = [known for known in function_names() if known[0].isalpha() and " " not in known]
