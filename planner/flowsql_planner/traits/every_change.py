@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from flowsql_connectors.datastream import IDENTIFIER as STREAM_CONNECTOR
 from flowsql_planner.physical.aggregates import order_sensitive
 from flowsql_planner.physical.nodes import (
     GroupAggregate,
@@ -59,9 +60,10 @@ def _merged_walk(roots: Sequence[Physical]) -> list[Physical]:
 def _observes_input(node: Physical, observed: bool) -> bool:
     match node:
         case SinkNode(table=table):
-            # A sink that takes upserts keeps a table; one that asks for -U, and a collected answer, shows each change.
+            # A sink that takes upserts keeps a table; one that asks for -U, a collected answer and a stream of a
+            # program show each change.
             mode = node.inputs[0].mode
-            return table is None or mode is None or not mode.upsert
+            return table is None or mode is None or not mode.upsert or table.option("connector") == STREAM_CONNECTOR
         case WindowAggregate(calls=calls):
             # One final result a window hides how it came about, unless a function tells the order of its rows.
             return any(order_sensitive(call) for call in calls) and not _insert_only(node.inputs[0])

@@ -354,6 +354,15 @@ def test_upserts_become_a_full_changelog(env: StreamExecutionEnvironment, tables
         tables.from_changelog_stream(stream, Schema.new_builder().primary_key("x").build(), ChangelogMode.upsert())
 
 
+def test_an_upsert_stream_tells_every_change(env: StreamExecutionEnvironment, tables: StreamTableEnvironment) -> None:
+    tables.create_temporary_view("t", env.from_collection([("a", 1), ("a", 2), ("b", 3)], PAIR))
+    sums = tables.sql_query("SELECT name, SUM(n) AS s FROM t GROUP BY name")
+    schema = Schema.new_builder().primary_key("name").build()
+    found = collected(tables.to_changelog_stream(sums, schema, ChangelogMode.upsert()))
+    told = [(str(row.get_row_kind()), *row) for row in found]
+    assert sorted(told, key=lambda row: row[1:]) == [("+I", "a", 1), ("+U", "a", 3), ("+I", "b", 3)]
+
+
 def test_a_stream_of_a_table_keeps_the_types_of_its_columns(
     env: StreamExecutionEnvironment, tables: StreamTableEnvironment
 ) -> None:
