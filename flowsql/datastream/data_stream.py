@@ -271,7 +271,7 @@ class DataStream(WithoutJava):
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """What the operator emits under a tag."""
         recorder = self._environment.recorder
-        type_ = output_tag.type_info or Types.PICKLED_BYTE_ARRAY()
+        type_ = result_type(output_tag.type_info)
         made = SideOutputTransformation(recorder.next_id(), type_, self._number, output_tag.tag_id)
         side = DataStream(self._environment, recorder.add(made))
         if type_.converter() is None:

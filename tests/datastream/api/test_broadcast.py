@@ -86,11 +86,13 @@ def test_every_subtask_hears_every_rule(env: Env, parallelism: int) -> None:
 
 def test_results_have_types_and_sides(env: Env) -> None:
     side = OutputTag("side", Types.INT())
+    rows = OutputTag("rows", [Types.INT(), Types.STRING()])
 
     class Sides(Passing):
         def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
             yield value, "x"
             yield side, value * 10
+            yield rows, (value, "y")
 
         def process_broadcast_element(self, value: Any, ctx: Any) -> None:
             pass
@@ -99,6 +101,7 @@ def test_results_have_types_and_sides(env: Env) -> None:
     stream = env.from_collection([1, 2]).connect(rules).process(Sides(), [Types.INT(), Types.STRING()])
     assert [type(value).__name__ for value in stream.execute_and_collect()] == ["Row", "Row"]
     assert sorted(stream.get_side_output(side).execute_and_collect()) == [10, 20]
+    assert sorted(map(tuple, stream.get_side_output(rows).execute_and_collect())) == [(1, "y"), (2, "y")]
 
 
 @pytest.mark.parametrize(
