@@ -53,7 +53,7 @@ TEXTS: dict[str, Callable[[int], str]] = {
     "escaped": lambda i: f"a+b%20c{i}",
     "pairs": lambda i: f"a={i},b=2",
     "moment": lambda i: f"{i % 30 + 2010}-{i % 12 + 1:02}-{i % 28 + 1:02} {i % 24:02}:{i // 9 % 60:02}:{i % 59:02}",
-    "date": lambda i: f"{i % 1000 + 1500}-{i // 1000 % 12 + 1:02}-{i // 12_000 % 28 + 1:02}",
+    "date": lambda i: f"{i % 1000 + 1600}-{i // 1000 % 12 + 1:02}-{i // 12_000 % 28 + 1:02}",
     "json": lambda i: f'{{"a": {i}, "b": "x", "c": [{i % 97}, 2]}}',
     "quoted": lambda i: f'"user {i}\\nof shop {i % 97}"',
     "padded": lambda i: f"  {i} of shop {i % 97}  ",

@@ -418,3 +418,28 @@ def test_greatest_and_smallest_elements() -> None:
         whole = compile_projections(exprs, EvalContext())([column], ROWS)
         single = compile_projections(exprs, EvalContext())([column.slice(0, 900)], 900)
         assert [repr(made.slice(0, 900).to_pylist()) for made in whole] == [repr(made.to_pylist()) for made in single]
+
+
+def test_maps_of_two_arrays() -> None:
+    rng = np.random.default_rng(8)
+    keys, values = [], []
+    for row in range(ROWS):
+        size = int(rng.integers(0, 4))
+        keys.append(None if row % 11 == 1 else rng.choice(["a", "b", "é"], size).tolist())
+        values.append(None if row % 13 == 2 else rng.integers(0, 9, size).tolist())
+    columns = [pa.array(keys, pa.list_(pa.string())), pa.array(values, pa.list_(pa.int32()))]
+    one, other = InputRef(0, t.ArrayType(element=t.STRING)), InputRef(1, t.ArrayType(element=t.INT))
+    made = call("MAP_FROM_ARRAYS", one, other)
+    both([made, call("CARDINALITY", made), call("MAP_KEYS", made)], columns)
+    (maps,) = compile_projections([made], EvalContext())(columns, ROWS)
+    for row in range(0, ROWS, 5):
+        pair = keys[row], values[row]
+        wanted = None if pair[0] is None or pair[1] is None else dict(zip(*pair, strict=True))
+        assert maps[row].as_py() == (None if wanted is None else list(wanted.items()))
+    # A NULL key of a row without a map is none.
+    keys[2] = [None]
+    assert values[2] is None
+    odd = pa.array(keys, pa.list_(pa.string()))
+    assert compile_projections([made], EvalContext())([odd, columns[1]], ROWS)[0].slice(3).equals(maps.slice(3))
+    gone = pa.nulls(ROWS, pa.list_(pa.int32()))
+    assert compile_projections([made], EvalContext())([columns[0], gone], ROWS)[0].null_count == ROWS

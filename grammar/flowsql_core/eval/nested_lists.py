@@ -396,13 +396,13 @@ def make_map(keys: pa.Array, values: pa.Array, rows: Ranges, type_: pa.DataType)
     if keys.null_count:
         # Arrow has no such maps; making one would end the process.
         raise NotSupportedYetError("a map with a NULL key")
-    made = united([(rows, keys)])
+    made = united([(Ranges(rows.starts, rows.sizes, None), keys)])
     if made is not None:
-        rows, first, last = made
+        different, first, last = made
         if len(first) < len(keys):
             keys = pc.take(keys, pa.array(first), boundscheck=False)
             values = pc.take(values, pa.array(last), boundscheck=False)
-        return list_of_entries(keys, values, rows, type_)
+        return list_of_entries(keys, values, Ranges(different.starts, different.sizes, rows.valid), type_)
     sizes = rows.sizes
     firsts = first_places(rows, keys)
     places = np.arange(len(firsts))

@@ -130,7 +130,12 @@ def map_from_arrays(call: Invocation, keys: Any, values: Any) -> Any:
             f"Invalid function MAP_FROM_ARRAYS call: The length of the keys array {int(sizes[row])} is not equal to "
             f"the length of the values array {int(other_sizes[row])}",
         )
-    if valid is not None:
+    if valid is not None and len(flat_values) and not flat_keys.null_count:
+        # Keys of rows that are NULL by their values stay where they are, beside any values.
+        places = Ranges(np.where(valid, others.starts, 0), rows.sizes, None).positions()
+        flat_values = pc.take(flat_values, pa.array(np.minimum(places, len(flat_values) - 1)), boundscheck=False)
+        sizes = rows.sizes
+    elif valid is not None:
         flat_keys = pc.take(flat_keys, pa.array(Ranges(rows.starts, sizes, valid).positions()), boundscheck=False)
         flat_values = pc.take(flat_values, pa.array(Ranges(others.starts, sizes, valid).positions()), boundscheck=False)
     return make_map(flat_keys, flat_values, Ranges(np.cumsum(sizes) - sizes, sizes, valid), to_arrow(call.type))
