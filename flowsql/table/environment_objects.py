@@ -27,6 +27,8 @@ class CatalogObjects:
 
     catalogs: CatalogManager
     _executor: StatementExecutor
+    #: Names of functions that stand in expressions as objects.
+    _inline: set[str]
 
     def execute(self, statement: ast.Statement, source: Source) -> TableResult:
         """Run a parsed statement."""
@@ -338,7 +340,7 @@ class CatalogObjects:
 
     def _listed(self, statement: str) -> list[str]:
         with self.execute_sql(statement).collect() as rows:
-            return [str(row[0]) for row in rows]
+            return [name for row in rows if (name := str(row[0])) not in self._inline]
 
     # What Python programs bring along
 

@@ -33,6 +33,8 @@ class GroupedTable:
         step = Step(self._step.source, "select", fields)
         with table._environment.located(step.source):
             chosen = named(table._projection(step).items(fields))
+            for item in chosen:
+                with_properties(item.expression, None)
         chosen = [_changed(item, _without_aliases(item.expression, self._keys)) for item in chosen]
         grouping = tuple(item.expression for item in self._keys)
         group_by = ast.GroupBy(grouping) if grouping else None
@@ -96,8 +98,9 @@ class WindowGroupedTable:
             self._keys = [key for key in chosen if not self._is_window(key.expression)]
             if len(self._keys) == len(chosen):
                 raise BindError(
-                    "no-window", f"group_by() must contain the window: col('{window.alias}').", self._step.whole
-                )
+                    "no-window", "GroupBy must contain exactly one window alias.", self._step.whole,
+                    f"the window is col('{window.alias}')",
+                )  # fmt: skip
             data = ast.TableArgument(self._data(), self._partition())
             call = window.call(data, Projection(table._environment, table._schema, before))
         self._call = placed(call, before.whole) if not isinstance(data.table, ast.Query) else call

@@ -28,6 +28,6 @@ def _word(function: object) -> str:
     """What a person calls the function."""
     for attribute in ("name", "_name", "__name__"):
         found = getattr(function, attribute, None)
-        if isinstance(found, str) and found.isidentifier():
-            return found
+        if isinstance(found, str) and found.strip("<>").isidentifier():
+            return found.strip("<>")
     return type(function).__name__

@@ -267,7 +267,7 @@ def _property(node: ast.Node, window: str | None) -> ast.Node:
     if not isinstance(operand, ast.ColumnRef) or operand.path.last.text != window:
         raise BindError(
             "no-window",
-            f"'.{node.field.text}' is a property of a window, and there is none of that name here.",
+            "Window properties can only be used on windowed tables.",
             node.span,
             "table.window(Tumble.over(...).on(...).alias('w')).group_by(col('w')).select(col('w').start)",
         )

@@ -20,9 +20,9 @@ from flowsql.table.grouped_table import WindowGroupedTable as WindowGroupedTable
 from flowsql.table.projection import Projection, has_aggregates, item_name, named, with_properties
 from flowsql.table.resolved_schema import ResolvedSchema
 from flowsql.table.result import TableResult
-from flowsql.table.syntax import ast, column, nodes, select, shown
+from flowsql.table.syntax import ast, column, nodes, path, select, shown
 from flowsql.table.trees import SORTED, bare, body_of, check_columns, fields, inside, qualified, without_condition
-from flowsql.table.whole_rows import row_call, whole_row
+from flowsql.table.whole_rows import row_call
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.types.logical import BooleanType, NullType
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 #: The ROW that map() opens.
 _MAPPED = "mapped"
+#: The rows of a table function.
+_LATERAL = "lateral_rows"
 
 #: Queries and bodies of queries with their plans, by the id of the node.
 Known = Mapping[int, "tuple[ast.Node, Rel]"]
@@ -254,7 +256,7 @@ class Table:
 
     def map(self, func: object) -> Table:
         """The fields of the ROW that a scalar function makes of each row: a call, or a ``udf`` that takes the row."""
-        made = row_call(func, self._schema)
+        made = row_call(func, self._schema, "map")
         step, items = self._resolved("map", (made,))
         if isinstance(items[0].expression, ast.RowConstructor):
             return self._projected(step, self._projection(step).items((made.flatten,)))
@@ -270,10 +272,10 @@ class Table:
         ]
         return rows._projected(outer, fields)
 
-    def flat_map(self, func: Expression) -> Table:
-        """The rows that a table function makes of each row."""
-        joined = self._lateral("flat_map", ast.JoinKind.INNER, whole_row(func, "flat_map"), None)
-        return joined.drop_columns(*(Expression(column(name)) for name in self._names()))
+    def flat_map(self, func: object) -> Table:
+        """The rows that a table function makes of each row: a call, or a ``udtf`` that takes the row."""
+        made = row_call(func, self._schema, "flat_map")
+        return self._lateral("flat_map", ast.JoinKind.INNER, made, None, only_rows=True)
 
     def aggregate(self, func: object) -> Table:
         """The fields of the ROW that an aggregate function makes of all rows."""
@@ -509,7 +511,9 @@ class Table:
         join = ast.Join(ast.DerivedTable(self._query), ast.DerivedTable(query), kind, on=on)
         return self._then(step, select(join), further=(query,), known=other._plans(query), names=[c.name for c in both])
 
-    def _lateral(self, method: str, kind: ast.JoinKind, function: object, predicate: object) -> Table:
+    def _lateral(
+        self, method: str, kind: ast.JoinKind, function: object, predicate: object, only_rows: bool = False
+    ) -> Table:
         step = self._step(method, (function,) if predicate is None else (function, predicate))
         with self._environment.located(step.source):
             projection = self._projection(step)
@@ -523,9 +527,14 @@ class Table:
         names: tuple[ast.Name, ...] = ()
         if isinstance(item, ast.SelectItem) and item.alias is not None:
             names = (item.alias, *(item.further if isinstance(item, nodes.Aliased) else ()))
-        alias = ast.TableAlias(ast.Name("lateral_rows"), names)
+        twice = [] if only_rows else [name.text for name in names if name.text in self._names()]
+        if twice:
+            raise self._refused(step, "ambiguous-names", f"join relations with ambiguous names: [{', '.join(twice)}]")
+        alias = ast.TableAlias(ast.Name(_LATERAL), names)
         rows = ast.TableFunction(call, True, alias)
-        return self._then(step, select(ast.Join(ast.DerivedTable(self._query), rows, kind, on=on)))
+        join = ast.Join(ast.DerivedTable(self._query), rows, kind, on=on)
+        what = [ast.SelectItem(ast.Star(path(_LATERAL)))] if only_rows else None
+        return self._then(step, select(join, what))
 
     def _combined(self, method: str, right: Table, operator: ast.SetOperator, all_rows: bool = False) -> Table:
         step = self._step(method, (_Shown("right"),))

@@ -15,7 +15,8 @@ from flowsql_core.span import Span
 from flowsql_core.types.coerce import common_type
 from flowsql_core.types.logical import Schema
 
-_NOT_FOUND = re.compile(r"Column '(.*)' not found in any table")
+_NO_COLUMN = re.compile(r"Column '(.*)' not found in any table")
+_NO_FUNCTION = re.compile(r"No match found for function signature ([^(]*)\(")
 
 #: The name of the input of a query that sorts: its keys are qualified, so that no output column hides them.
 SORTED = "sorted"
@@ -97,13 +98,15 @@ def check_columns(left: Schema, right: Schema, operator: ast.SetOperator, at: Sp
 
 @contextlib.contextmanager
 def fields(names: Sequence[str]) -> Iterator[None]:
-    """Errors about a column that is not there list those that are, as Flink's Table API does."""
+    """Errors about a column or a function that is not there, in the words of Flink's Table API."""
     try:
         yield
     except BindError as error:
-        found = _NOT_FOUND.fullmatch(error.message)
-        if error.code != "column-not-found" or found is None:
+        if (found := _NO_COLUMN.fullmatch(error.message)) is not None:
+            message = f"Cannot resolve field [{found[1]}], input field list:[{', '.join(names)}]."
+        elif (found := _NO_FUNCTION.match(error.message)) is not None:
+            message = f"Undefined function: {found[1]}"
+        else:
             raise
-        message = f"Cannot resolve field [{found[1]}], input field list:[{', '.join(names)}]."
         told = BindError(error.code, message, error.at, error.hint)
         raise (told if error.source is None else told.within(error.source)) from None

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from flowsql_core.catalog import CatalogFunction
 from flowsql_core.errors import BindError, NotSupportedYetError
-from flowsql_core.types.logical import LogicalType, RowType
+from flowsql_core.types.logical import ArrayType, Field, LogicalType, RowType
 from flowsql_core.udf import (
     AggregateFunction,
     AsyncScalarFunction,
     FunctionContext,
     FunctionKind,
     ImperativeAggregateFunction,
+    RowsOf,
     ScalarFunction,
     ScalarUdf,
     TableAggregateFunction,
     TableFunction,
+    TableUdf,
     UserDefinedFunction,
     function_name,
 )
@@ -41,11 +43,25 @@ __all__ = [
     "TableFunction",
     "UserDefinedFunction",
     "UserDefinedScalarFunctionWrapper",
+    "UserDefinedTableFunctionWrapper",
     "udaf",
     "udf",
     "udtaf",
     "udtf",
 ]
+
+
+class UserDefinedTableFunctionWrapper(TableUdf):
+    """What :func:`udtf` makes. A call makes an expression for ``join_lateral`` and its kin."""
+
+    def __call__(self, *args: object) -> Expression:
+        """The function over columns and values."""
+        from flowsql.table import expressions
+
+        return expressions.call(self, *args)
+
+    def __repr__(self) -> str:
+        return f"<udtf {self.name} -> {self.result_type}>"
 
 
 class UserDefinedScalarFunctionWrapper(ScalarUdf):
@@ -114,8 +130,39 @@ def udtf(
     deterministic: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """Not there yet: functions that give any number of rows."""
-    return _not_yet("the table function", f, name)
+    """Declare a table function, as a decorator or by a call: it gives any number of rows for each row.
+
+    Args:
+        f: a function, or a :class:`TableFunction`. A list, a range or a generator gives many rows; anything else is one
+            row, None no row. A row is a tuple or a ``Row``, or the value of its only column.
+        input_types: as for :func:`udf`.
+        result_types: the type of the one column, the types of the columns, or a ROW type with their names.
+        deterministic: False for functions such as ``random``.
+        name: how plans and messages call it.
+
+    >>> @udtf(result_types=["STRING", "INT"])
+    ... def words(text):
+    ...     for word in text.split():
+    ...         yield word, len(word)
+    """
+    if result_types is None:
+        raise TypeError("udtf() takes result_types: the types of the columns that the function gives")
+
+    def declare(function: Any) -> ScalarUdf:
+        if isinstance(function, type) or not (isinstance(function, TableFunction) or callable(function)):
+            raise TypeError(f"Invalid function: not a function or callable (__call__ is not defined): {type(function)}")
+        if isinstance(function, ScalarFunction | ImperativeAggregateFunction):
+            raise TypeError(f"{type(function).__name__} is no table function")
+        return make_udf(
+            RowsOf(function),
+            name=name or function_name(function),
+            input_types=_input_types(input_types),
+            result_type=ArrayType(element=_rows_type(result_types), nullable=False),
+            deterministic=deterministic,
+            make=UserDefinedTableFunctionWrapper,
+        )
+
+    return declare if f is None else declare(f)
 
 
 def udaf(
@@ -202,6 +249,18 @@ def _input_types(given: Any) -> tuple[LogicalType, ...] | None:
         one = _logical(given, "input_type")
         return tuple(field.type for field in one.fields) if isinstance(one, RowType) else (one,)
     return tuple(_logical(each, "input_type") for each in given)
+
+
+def _rows_type(given: Any) -> RowType:
+    """The ROW of a table function's columns: ``f0``, ``f1`` where nobody named them."""
+    if isinstance(given, list | tuple):
+        types = [_logical(each, "result_type") for each in given]
+    else:
+        one = _logical(given, "result_type")
+        if isinstance(one, RowType):
+            return RowType(fields=one.fields, nullable=False)
+        types = [one]
+    return RowType(fields=tuple(Field(f"f{place}", type_) for place, type_ in enumerate(types)), nullable=False)
 
 
 def _is_row(given: Any) -> bool:

@@ -8,17 +8,7 @@ from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.types.logical import Schema
 
 
-def whole_row(func: object, method: str) -> Expression:
-    """The call that ``func`` is; an object is not called with the whole row yet."""
-    if isinstance(func, Expression):
-        return func
-    raise NotSupportedYetError(
-        f"{method}() of a function that takes the whole row",
-        hint=f"call it with columns: {method}(f(col('a'), col('b')))",
-    )
-
-
-def row_call(func: object, schema: Schema) -> Expression:
+def row_call(func: object, schema: Schema, method: str) -> Expression:
     """The call of a function that takes the whole row as one ``Row`` with names."""
     from flowsql.table.expressions import call
     from flowsql.table.literals import written_type
@@ -29,7 +19,8 @@ def row_call(func: object, schema: Schema) -> Expression:
         return func
     if not isinstance(func, ScalarUdf):
         raise NotSupportedYetError(
-            "map() of anything but a call or a udf", hint="call it with columns: map(f(col('a'), col('b')))"
+            f"{method}() of anything but a call or a declared function",
+            hint=f"call it with columns: {method}(f(col('a'), col('b')))",
         )
     values = ast.RowConstructor(tuple(column(item.name) for item in schema))
     named_row = RowType(fields=tuple(Field(item.name, item.type) for item in schema))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from flowsql.table.expression import Expression, Word, rows_of_interval
 from flowsql.table.syntax import ast
 from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.types.logical import is_time_attribute
 
 if TYPE_CHECKING:
     from flowsql.table.projection import Projection
@@ -41,6 +42,10 @@ class GroupWindow:
         for amount in self.amounts:
             if rows_of_interval(projection.expression(amount)) is not None:
                 raise NotSupportedYetError("a group window that counts rows", time.span)
+        type_ = projection.type_of(time)
+        if type_ is not None and not is_time_attribute(type_):
+            message = "A group window expects a time attribute for grouping in a stream environment."
+            raise BindError("no-time-attribute", message, time.span, "WATERMARK FOR makes a column one")
         descriptor = ast.Descriptor((ast.DescriptorColumn(time.path),))
         amounts = [projection.value(amount, 0) for amount in self.amounts]
         return ast.FunctionCall(ast.Identifier((ast.Name(self.function),)), (table, descriptor, *amounts))

@@ -6,8 +6,10 @@ stands in ``udf_types``, how one is found by its path or text in ``udf_source``.
 
 from __future__ import annotations
 
+import copy
 import enum
 import itertools
+import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
@@ -178,11 +180,60 @@ class AsyncScalarFunction(UserDefinedFunction, ABC):
 
 
 class TableFunction(UserDefinedFunction, ABC):
-    """A function that gives any number of rows a row. Declared so that programs import; calls are not there yet."""
+    """A function that gives any number of rows a row: ``eval`` yields tuples, Rows, or the values of one column."""
 
     @abstractmethod
     def eval(self, *args: Any) -> Any:
+        """The rows of one row: a generator, a list, a range; one row alone; None for no row."""
+
+
+class RowsOf(ScalarFunction):
+    """A table function as a scalar one: its rows are the elements of an array.
+
+    Source: what PyFlink takes for many rows, and what for one.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.inner = function
+
+    def open(self, function_context: FunctionContext) -> None:
+        """Open the function."""
+        if isinstance(self.inner, UserDefinedFunction):
+            self.inner.open(function_context)
+
+    def close(self) -> None:
+        """Close the function."""
+        if isinstance(self.inner, UserDefinedFunction):
+            self.inner.close()
+
+    def is_deterministic(self) -> bool:
+        """Whether the function is."""
+        return not isinstance(self.inner, UserDefinedFunction) or self.inner.is_deterministic()
+
+    def eval(self, *args: Any) -> list[tuple[Any, ...]]:
         """The rows of one row."""
+        made = table_eval(self.inner)(*args)
+        if made is None:
+            return []
+        several = made if isinstance(made, list | range | types.GeneratorType) else (made,)
+        return [_row_values(row) for row in several]
+
+    def __copy__(self) -> RowsOf:
+        # Each subtask has its own object.
+        return RowsOf(copy.copy(self.inner))
+
+
+def table_eval(function: Any) -> Callable[..., Any]:
+    """What of a table function is called for each row."""
+    made: Callable[..., Any] = function.eval if isinstance(function, TableFunction) else function
+    return made
+
+
+def _row_values(row: Any) -> tuple[Any, ...]:
+    if isinstance(row, tuple):
+        return row
+    # A Row, whose class stands in the roof.
+    return tuple(row) if hasattr(row, "get_row_kind") else (row,)
 
 
 class ImperativeAggregateFunction(UserDefinedFunction, ABC):
@@ -258,17 +309,30 @@ class ScalarUdf:
 
     def accepts_count(self, count: int) -> bool:
         """Whether the function may be called with so many arguments, as far as Python tells."""
-        import inspect
+        return accepts(called(self.function), self.input_types, count)
 
-        if self.input_types is not None:
-            return count == len(self.input_types)
-        try:
-            inspect.signature(called(self.function)).bind(*range(count))
-        except TypeError:
-            return False
-        except ValueError:  # a function written in C that tells nothing
-            return True
+
+class TableUdf(ScalarUdf):
+    """A table function with its declaration. ``function``: :class:`RowsOf` it; ``result_type``: an ARRAY of ROWs."""
+
+    def accepts_count(self, count: int) -> bool:
+        """Whether the function may be called with so many arguments, as far as Python tells."""
+        return accepts(table_eval(self.function.inner), self.input_types, count)
+
+
+def accepts(function: Callable[..., Any], input_types: tuple[LogicalType, ...] | None, count: int) -> bool:
+    """Whether a function of these declared types may be called with so many arguments."""
+    import inspect
+
+    if input_types is not None:
+        return count == len(input_types)
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # a function written in C that tells nothing
         return True
+    return True
 
 
 _KEYS = itertools.count(1)

@@ -316,7 +316,7 @@ def test_a_query_behind_a_sql_text_is_shown_below_it(environment: TableEnvironme
         (lambda t: t.limit(3).fetch(2), "FETCH is already defined."),
         (lambda t: t.offset(3).offset(2), "OFFSET already defined."),
         (lambda t: t.fetch(-1), "Fetch should be greater or equal 0, got -1."),
-        (lambda t: t.select(col("w").start), "'.start' is a property of a window"),
+        (lambda t: t.select(col("w").start), "Window properties can only be used on windowed tables."),
         (lambda t: t.select(col("id").desc), "'id DESC' stands in order_by() only."),
         (lambda t: t.where(col("id") == None), "NULL equals nothing"),  # noqa: E711 - what it is about
         (lambda t: t.select(lit(object())), "There is no SQL literal"),
@@ -324,7 +324,7 @@ def test_a_query_behind_a_sql_text_is_shown_below_it(environment: TableEnvironme
         (lambda t: t.window("w"), "window() takes a window with a name"),
         (lambda t: t.over_window("w"), "over_window() takes windows with names"),
         (lambda t: t.window(Tumble.over(lit(1).days).on(col("id")).alias("w")).group_by(col("id")),
-         "group_by() must contain the window: col('w')."),
+         "GroupBy must contain exactly one window alias."),
         (lambda t: t.window(Tumble.over(row_interval(2)).on(col("id")).alias("w")).group_by(col("w")),
          "not supported yet: a group window that counts rows"),
         (lambda t: t.over_window(Over.order_by(col("id")).preceding(UNBOUNDED_ROW).alias("w"))
@@ -334,8 +334,8 @@ def test_a_query_behind_a_sql_text_is_shown_below_it(environment: TableEnvironme
             "not supported yet: a column over a random one of a sorted table",
         ),
         (lambda t: t.aggregate(None), "not supported yet: Table.aggregate"),
-        (lambda t: t.map(len), "not supported yet: map() of anything but a call or a udf"),
-        (lambda t: t.flat_map(len), "not supported yet: flat_map() of a function that takes the whole row"),
+        (lambda t: t.map(len), "not supported yet: map() of anything but a call or a declared function"),
+        (lambda t: t.flat_map(len), "not supported yet: flat_map() of anything but a call or a declared function"),
         (lambda t: t.select(call(5)), "call() takes a function's name or object, got 5."),
         (lambda t: t.select(col("id").extract("DAY")), "DAY is no single unit of time."),
         (lambda t: t.execute_insert("a.b.c.d"), "Invalid path 'a.b.c.d'."),

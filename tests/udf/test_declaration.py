@@ -16,11 +16,9 @@ from flowsql.table.udf import (
     AggregateFunction,
     AsyncScalarFunction,
     ScalarFunction,
-    TableFunction,
     udaf,
     udf,
     udtaf,
-    udtf,
 )
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.udf_types import type_of_hint
@@ -195,9 +193,6 @@ def test_what_cannot_be_declared() -> None:
 
 
 def test_other_functions_are_not_there_yet() -> None:
-    class Split(TableFunction):
-        def eval(self, *args: Any) -> Any: ...
-
     class Total(AggregateFunction):
         def get_value(self, accumulator: Any) -> Any: ...
         def create_accumulator(self) -> Any: ...
@@ -207,8 +202,6 @@ def test_other_functions_are_not_there_yet() -> None:
         async def eval(self, *args: Any) -> Any: ...
 
     for declare, construct in [
-        (lambda: udtf(Split(), result_types="INT"), "the table function Split"),
-        (lambda: udtf(result_types="INT")(add), "the table function add"),
         (lambda: udaf(Total(), result_type="INT"), "the aggregate function Total"),
         (lambda: udtaf(Total(), name="top"), "the table aggregate function top"),
         (lambda: udf(Lookup(), result_type="INT"), "the asynchronous function Lookup"),

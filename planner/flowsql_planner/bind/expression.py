@@ -283,6 +283,16 @@ class ExpressionBinder:
                 error.message = error.message.replace(f" {name}(", f" {node.name.last.text}(", 1)
             raise
 
+    def table_call(self, node: ast.FunctionCall) -> Expr | None:
+        """The rows that a user's table function makes, as an array; None for a function that is no user's."""
+        user = self._user_function(node)
+        if user is None:
+            return None
+        from flowsql_planner.bind.user_function import bind_user_call, refuse_clauses
+
+        refuse_clauses(node)
+        return bind_user_call(self.context.catalogs.functions, user, self._arguments(node), node, rows=True)
+
     def _user_function(self, node: ast.FunctionCall) -> UserFunction | None:
         """The user's function of a call, found as Flink finds them; None for a built-in one."""
         parts = node.name.texts

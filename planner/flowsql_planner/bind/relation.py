@@ -20,7 +20,7 @@ from flowsql_planner.bind.expression import ExpressionBinder
 from flowsql_planner.bind.names import uniquify
 from flowsql_planner.bind.scope import Merged, Namespace, Scope
 from flowsql_planner.bind.table import bind_resolved, find_table
-from flowsql_planner.bind.unnest import Unnested, bind_unnest
+from flowsql_planner.bind.unnest import Unnested, bind_table_call, bind_unnest
 from flowsql_planner.bind.values import row_refs
 from flowsql_planner.bind.window import as_window_call, bind_window
 from flowsql_planner.logical.nodes import Filter, Join, Project, Rel
@@ -99,6 +99,9 @@ def bind_relation(env: Environment, node: ast.Relation) -> Bound:
                 alias = replace(alias, columns=(alias.name,))
             return _aliased(rel, alias)
         case ast.TableFunction(call, lateral, alias):
+            rows = _table_rows(env, node, Scope())
+            if rows is not None:
+                return _bind_unnest(rows)
             return _aliased(_bind_table_function(env, call, lateral), alias)
         case ast.Join():
             return _bind_join(env, node)
@@ -185,6 +188,13 @@ def _bind_table_function(env: Environment, call: ast.FunctionCall, lateral: bool
     return bind_window(env.context, window, input_)
 
 
+def _table_rows(env: Environment, node: ast.TableFunction, scope: Scope) -> Unnested | None:
+    """The rows of a user's table function; None for the functions of windows and for those that nobody made."""
+    if not node.lateral and as_window_call(node.call) is not None:
+        return None
+    return bind_table_call(env.context, node, scope)
+
+
 def _bind_unnest(unnested: Unnested) -> Bound:
     """UNNEST of a constant."""
     return Bound(unnested.alone(), Scope((unnested.namespace(),)))
@@ -230,6 +240,8 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
         if not unnested.is_constant or node.kind is ast.JoinKind.LEFT:
             return _bind_correlate(env, node, left, unnested)
         right = _bind_unnest(unnested)
+    elif isinstance(node.right, ast.TableFunction) and (rows := _table_rows(env, node.right, left.scope)) is not None:
+        return _bind_correlate(env, node, left, rows)
     else:
         right = bind_relation(env, node.right)
     _refuse_equal_aliases(left.scope, right.scope, node.right.span)

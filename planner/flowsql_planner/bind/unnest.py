@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from flowsql_core.errors import BindError, NotSupportedYetError
@@ -79,11 +80,25 @@ def bind_unnest(context: BindContext, node: ast.Unnest, scope: Scope) -> Unneste
     return Unnested(node, collection, _aliased(columns, node), added)
 
 
+def bind_table_call(context: BindContext, node: ast.TableFunction, scope: Scope) -> Unnested | None:
+    """The rows of a user's table function over the columns of a scope; None for another function."""
+    collection = ExpressionBinder(context, scope, "LATERAL TABLE").table_call(node.call)
+    if collection is None:
+        return None
+    columns, alias = _columns(collection, node.call), node.alias
+    if alias is not None and not alias.columns:
+        # The alias names the rows, not the one column that they may have.
+        alias = replace(alias, columns=tuple(ast.Name(column.name, span=alias.span) for column in columns))
+    unnest = ast.Unnest((node.call,), False, True, alias, span=node.span)
+    return Unnested(unnest, collection, _aliased(columns, unnest), columns)
+
+
 def _columns(collection: Expr, operand: ast.Expression) -> t.Schema:
     """The columns of an element, under the names that a query without alias sees."""
     match collection.type:
-        case t.ArrayType(element=t.RowType(fields=fields) as row):
-            return tuple(t.Column(f.name, f.type.as_nullable() if row.nullable else f.type) for f in fields)
+        case t.ArrayType(element=t.RowType(fields=fields)):
+            # Rows that are NULL are dropped, so that fields are NOT NULL as declared.
+            return tuple(t.Column(f.name, f.type) for f in fields)
         case t.ArrayType(element=element) | t.MultisetType(element=element):
             return (t.Column(unnamed(0), element),)
         case t.MapType(key=key, value=value):

@@ -11,7 +11,7 @@ from flowsql_core.python_call import PythonFunction, python_call
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import argument_cast_allowed
-from flowsql_core.udf import ScalarUdf
+from flowsql_core.udf import ScalarUdf, TableUdf
 from flowsql_core.udf_types import takes, type_of_hint
 from flowsql_grammar import ast
 from flowsql_planner.catalog.functions import FunctionManager, UserFunction
@@ -27,12 +27,13 @@ def refuse_clauses(node: ast.FunctionCall) -> None:
 
 
 def bind_user_call(
-    functions: FunctionManager, found: UserFunction, args: Sequence[Expr], node: ast.FunctionCall
+    functions: FunctionManager, found: UserFunction, args: Sequence[Expr], node: ast.FunctionCall, rows: bool = False
 ) -> Expr:
-    """The typed call of a user's function.
+    """The typed call of a user's function; ``rows``: of a table function, whose rows are an array.
 
     Raises:
-        BindError: the function cannot be loaded, or does not take these arguments.
+        BindError: the function cannot be loaded, does not take these arguments, or gives no rows, or rows, where the
+            other is wanted.
     """
     try:
         udf = functions.load(found)
@@ -41,6 +42,9 @@ def bind_user_call(
         raise
     # Plans show a name as it was written, though letters of any case find the function.
     name = node.name.last.text
+    if isinstance(udf, TableUdf) is not rows:
+        kind, place = ("table", "in FROM: LATERAL TABLE(...)") if not rows else ("scalar", "where a value stands")
+        raise BindError("function-kind", f"'{name}' is a {kind} function: it can be called only {place}.", node.span)
     cast = _arguments(name, udf, tuple(_moment(arg) for arg in args), node.span)
     stored = found.definition if found.definition.function is None else None
     function = PythonFunction(
@@ -103,9 +107,10 @@ def _form(name: str, udf: ScalarUdf) -> str:
         return f"{name}({', '.join(map(str, udf.input_types))})"
     import inspect  # only errors show signatures
 
-    from flowsql_core.udf import called
+    from flowsql_core.udf import called, table_eval
 
+    function = table_eval(udf.function.inner) if isinstance(udf, TableUdf) else called(udf.function)
     try:
-        return f"{name}{inspect.signature(called(udf.function))}"
+        return f"{name}{inspect.signature(function)}"
     except (TypeError, ValueError):
         return f"{name}(...)"

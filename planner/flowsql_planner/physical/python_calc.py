@@ -71,9 +71,27 @@ def _split(node: Physical) -> Physical:
             return _split_calc(node)
         case WatermarkAssignerNode(expression=expression):
             _refuse(expression, "in the expression of a WATERMARK")
-        case CorrelateNode(collection=collection):
-            _refuse(collection, "inside of UNNEST")
+        case CorrelateNode(collection=collection) if calls_python(collection):
+            return _split_correlate(node)
     return node
+
+
+def _split_correlate(node: CorrelateNode) -> Physical:
+    """The collection in a column of its own, made below and dropped above."""
+    source = node.inputs[0]
+    width = len(source.schema)
+    below = (*refs(source.schema), node.collection)
+    names = unique_names((*(column.name for column in source.schema), "rows"))
+    given = tuple(Column(name, expr.type) for name, expr in zip(names, below, strict=True))
+    made = _split_calc(Calc(inputs=(source,), schema=given, projections=below, condition=None, span=node.span))
+    added = node.schema[width:]
+    whole = unique_names((*names, *(column.name for column in added)))
+    types = [column.type for column in (*given, *added)]
+    schema = tuple(Column(name, type_) for name, type_ in zip(whole, types, strict=True))
+    collection = InputRef(width, node.collection.type)
+    correlated = replace(node, inputs=(made,), collection=collection, schema=schema)
+    kept = tuple(ref for ref in refs(schema) if ref.index != width)
+    return Calc(inputs=(correlated,), schema=node.schema, projections=kept, condition=None, span=node.span)
 
 
 def _expressions(calc: Calc) -> tuple[Expr, ...]:

@@ -158,7 +158,9 @@ def _integer(bits: int) -> _Fit:
     end = 1 << (bits - 1)
 
     def fit(value: Any) -> int:
-        made = operator.index(value)
+        # PyFlink takes a float for a whole number; what it would cut off is an error here.
+        whole = isinstance(value, float | np.floating) and float(value).is_integer()
+        made = int(value) if whole else operator.index(value)
         if not -end <= made < end:
             raise _DoesNotFitError("out of range")
         return made
@@ -340,7 +342,10 @@ def _inner(write: Writer, flat: list[Any], offsets: Any, values: Sequence[Any], 
 
 
 def _within(error: WrongValueError) -> str:
-    return f"{error.value!r} in it is no {error.type.as_nullable()}" if error.value is not None else "NULL in it"
+    if error.value is None:
+        return "NULL in it"
+    reason = f": {error.reason}" if error.reason else ""
+    return f"{error.value!r} in it is no {error.type.as_nullable()}{reason}"
 
 
 def _maps(type_: t.LogicalType, arrow_type: pa.DataType, key: Writer, item: Writer) -> Writer:
