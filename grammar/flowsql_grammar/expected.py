@@ -67,8 +67,10 @@ def syntax_error(tokens: list[Token], index: int, source: Source, start: str) ->
     stack = _stack_before(tokens, index, start)
     accepted = acceptable(stack)
     place = token.span
-    line, column = source.position(token.start)
-    met = "<EOF>" if token.kind == 0 else token.text
+    # As Flink's parser, which stands on the last character at the end and escapes the quotes of what it met.
+    at_end = token.kind == 0 and index > 0
+    line, column = source.position(tokens[index - 1].end - 1 if at_end else token.start)
+    met = "<EOF>" if token.kind == 0 else token.text.replace("'", "\\'").replace('"', '\\"')
     if len(met) > 60:
         met = met[:57] + "..."
     message = f'SQL parse failed. Encountered "{met}" at line {line}, column {column}.'

@@ -27,7 +27,7 @@ def test_the_frame_shows_place_and_suggestion() -> None:
 
 def test_the_end_of_the_text_is_eof() -> None:
     error = failure("SELECT a FROM")
-    assert error.message.startswith('SQL parse failed. Encountered "<EOF>" at line 1, column 14.')
+    assert error.message.startswith('SQL parse failed. Encountered "<EOF>" at line 1, column 13.')
     assert "<IDENTIFIER>" in error.message
 
 

@@ -187,7 +187,10 @@ def _as_written(env: Environment, leaf: ast.Relation, space: Namespace) -> Names
     """A derived table whose query names two columns alike has them both under that name, so that it is ambiguous."""
     if not isinstance(leaf, ast.DerivedTable) or (leaf.alias is not None and leaf.alias.columns):
         return space
-    written = env.context.repeated.get(id(leaf.query.body))
+    body = leaf.query.body
+    while isinstance(body, ast.SetOperation):
+        body = body.left
+    written = env.context.repeated.get(id(body))
     if written is None:
         return space
     columns = tuple(Column(name, column.type) for name, column in zip(written, space.columns, strict=True))
