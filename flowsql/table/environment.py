@@ -260,6 +260,10 @@ class TableEnvironment(CatalogObjects):
         """Run a compiled plan."""
         return self._executor.execute_compiled(plan)
 
+    def zone(self) -> str:
+        """The session's time zone by its name."""
+        return self._executor.zone()
+
     def type_of(self, expression: ast.Expression, schema: Schema) -> LogicalType:
         """The type of an expression over columns."""
         return self._executor.type_of(expression, schema)

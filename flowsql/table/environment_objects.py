@@ -339,8 +339,9 @@ class CatalogObjects:
         return self._listed("SHOW USER FUNCTIONS")
 
     def _listed(self, statement: str) -> list[str]:
+        inline = {name.lower() for name in self._inline}
         with self.execute_sql(statement).collect() as rows:
-            return [name for row in rows if (name := str(row[0])) not in self._inline]
+            return [name for row in rows if (name := str(row[0])) not in inline]
 
     # What Python programs bring along
 

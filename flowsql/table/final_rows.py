@@ -41,3 +41,14 @@ def final_rows(batches: Iterable[ChangelogBatch], schema: Schema) -> pa.Table:
             places[key].popleft()
     left = sorted(place for held_places in places.values() for place in held_places)
     return pc.take(table, pa.array(left, pa.int64()))
+
+
+def in_zone(table: pa.Table, zone: str) -> pa.Table:
+    """The table with points in time as the clock of a zone shows them."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+            moved = pa.timestamp(field.type.unit, zone)
+            table = table.set_column(place, field.with_type(moved), pc.cast(table.column(place), moved))
+    return table

@@ -35,6 +35,19 @@ class Projection:
         """An argument that is a value: a predicate, a key."""
         return self._step.at(position, self.known(self.expression(given)._value()))
 
+    def condition(self, given: object, position: int) -> ast.Expression:
+        """An argument that is true or false.
+
+        Raises:
+            BindError: it is of another type.
+        """
+        made = self.value(given, position)
+        type_ = self.type_of(made)
+        if type_ is not None and not isinstance(type_, t.BooleanType | t.NullType):
+            message = f"Filter operator requires a boolean expression as input, but {shown(made)} is of type {type_}"
+            raise BindError("not-a-condition", message, self._step.spans[position])
+        return made
+
     def order_item(self, given: object, position: int) -> ast.OrderItem:
         """An argument that is a sort key."""
         from flowsql.table.expression import order_item

@@ -20,11 +20,10 @@ from flowsql.table.grouped_table import WindowGroupedTable as WindowGroupedTable
 from flowsql.table.projection import Projection, has_aggregates, item_name, named, with_properties
 from flowsql.table.resolved_schema import ResolvedSchema
 from flowsql.table.result import TableResult
-from flowsql.table.syntax import ast, column, nodes, path, select, shown
+from flowsql.table.syntax import ast, column, nodes, path, select
 from flowsql.table.trees import SORTED, bare, body_of, check_columns, fields, inside, qualified, without_condition
 from flowsql.table.whole_rows import row_call
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
-from flowsql_core.types.logical import BooleanType, NullType
 
 if TYPE_CHECKING:
     from flowsql.table.environment import TableEnvironment
@@ -143,6 +142,10 @@ class Table:
         for item in items:
             if not isinstance(item.expression, ast.ColumnRef):
                 raise self._refused(step, "bad-drop", "Unexpected field expression in dropColumns.", "col('a')")
+            if item.expression.path.last.text not in self._names():
+                name = item.expression.path.last.text
+                hint = did_you_mean(name, self._names())
+                raise self._refused(step, "column-not-found", f"Field {name} does not exist in source table", hint)
             gone.add(self._place(item.expression, step))
         kept = [item for place, item in enumerate(self._all()) if place not in gone]
         if not kept:
@@ -351,8 +354,10 @@ class Table:
             result.cancel()
 
     def to_pandas(self) -> Any:
-        """Run the query and return its rows as a pandas ``DataFrame`` (needs pandas)."""
-        return self.to_arrow().to_pandas()
+        """Run the query and return its rows as a pandas ``DataFrame`` (needs pandas); moments in the session's zone."""
+        from flowsql.table.final_rows import in_zone
+
+        return in_zone(self.to_arrow(), self._environment.zone()).to_pandas()
 
     # How trees grow
 
@@ -456,12 +461,7 @@ class Table:
         step = self._step(method, (predicate,))
         with self._environment.located(step.source):
             projection = self._projection(step)
-            condition = projection.value(predicate, 0)
-            type_ = projection.type_of(condition)
-        if type_ is not None and not isinstance(type_, BooleanType | NullType):
-            message = "Filter operator requires a boolean expression as input, but "
-            told = BindError("not-a-condition", f"{message}{shown(condition)} is of type {type_}", step.spans[0])
-            raise told.within(step.source)
+            condition = projection.condition(predicate, 0)
         body = self._sorted_body()
         if body is None:
             return self._then(step, select(self._relation(), where=condition))
@@ -504,7 +504,7 @@ class Table:
         both = (*self._schema, *other._schema)
         with self._environment.located(step.source):
             projection = Projection(self._environment, both, step)
-            on = None if predicate is None else projection.value(predicate, 1)
+            on = None if predicate is None else projection.condition(predicate, 1)
         if on is None:
             kind, on = without_condition(kind)
         query = step.at(0, other._query)

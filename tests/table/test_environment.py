@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from flowsql.table import DataTypes, EnvironmentSettings, ResultKind, Row, RowKind, TableEnvironment
+from flowsql.table.expressions import col
+from flowsql.table.udf import udf
 from flowsql_core.errors import BindError, FlowSqlError
 
 
@@ -176,3 +178,19 @@ def test_importing_flowsql_loads_no_engine() -> None:
         env={"PYTHONPATH": ":".join(sys.path)},
     )
     assert found.returncode == 0, found.stderr
+
+
+def test_moments_are_those_of_the_session_in_a_data_frame() -> None:
+    pytest.importorskip("pandas")
+    environment = TableEnvironment.create()
+    environment.get_config().set_local_timezone("Asia/Shanghai")
+    frame = environment.sql_query("SELECT TO_TIMESTAMP_LTZ(0, 3) AS a").to_pandas()
+    assert str(frame["a"][0]) == "1970-01-01 08:00:00+08:00"
+
+
+def test_functions_in_expressions_are_nobodys() -> None:
+    environment = TableEnvironment.create()
+    twice = udf(lambda n: n * 2, result_type="BIGINT")
+    environment.create_temporary_function("f", twice)
+    environment.from_elements([(1,)], ["n"]).select(twice(col("n")))
+    assert environment.list_user_defined_functions() == ["f"]
