@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from flowsql.common.refused import Refused
+
 
 class Module:
     """Where system functions come from."""
@@ -33,3 +35,7 @@ class ModuleEntry:
 
     def __repr__(self) -> str:
         return f"ModuleEntry{{name='{self._name}', used={'true' if self._used else 'false'}}}"
+
+
+class HiveModule(metaclass=Refused, construct="it runs in a JVM", hint="functions are Python's: create_function(...)"):
+    """Functions of Hive."""

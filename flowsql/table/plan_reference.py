@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from flowsql.common.refused import Refused
 from flowsql_core.errors import NotSupportedYetError
 
 
@@ -69,3 +70,7 @@ class JsonContentPlanReference(PlanReference):
         from flowsql_planner.compiled import read_plan
 
         return read_plan(str(self._content))
+
+
+class BytesContentPlanReference(metaclass=Refused, construct="plans in Smile", hint="plans are JSON"):
+    """A plan as bytes of the binary JSON that Java knows."""
