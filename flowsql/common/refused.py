@@ -47,6 +47,10 @@ class Refused(type):
         """Refused."""
         cls.refuse()
 
+    def __getitem__(cls, parameters: Any) -> Refused:
+        """The class itself: programs may name type parameters of what they extend."""
+        return cls
+
     def __getattr__(cls, name: str) -> NoReturn:
         if name.startswith("_"):
             raise AttributeError(name)

@@ -66,6 +66,7 @@ NAMES = {
     "datastream.connectors.kinesis": "FlinkKinesisConsumer KinesisStreamsSink",
     "datastream.connectors.cassandra": "CassandraSink",
     "datastream.connectors.dynamic_kafka": "DynamicKafkaSource",
+    "datastream.async_retry_strategies": "NoRetryStrategy FixedDelayRetryStrategy ExponentialBackoffDelayRetryStrategy",
     "datastream.formats.csv": "CsvSchema CsvReaderFormat CsvBulkWriters CsvRowDeserializationSchema",
     "datastream.formats.json": "JsonRowDeserializationSchema JsonRowSerializationSchema",
     "datastream.formats.avro": "AvroSchema AvroInputFormat AvroBulkWriters AvroRowDeserializationSchema",
@@ -108,6 +109,7 @@ def environment() -> StreamExecutionEnvironment:
         (lambda: imported("formats.json", "JsonRowDeserializationSchema").builder(), "json format"),
         (lambda: imported("async_data_stream", "AsyncDataStream").unordered_wait(None, None, None), "async I/O"),
         (lambda: imported("async_data_stream", "AsyncDataStream").ordered_wait(None, None, None), "async I/O"),
+        (lambda: imported("functions", "AsyncRetryStrategy").fixed_delay(3, 100, None), "async I/O"),
         (lambda: imported("functions", "SourceFunction")("org.x.Source"), "source functions of Java"),
         (lambda: environment().enable_changelog_state_backend(True), "changelog state backend"),
         (lambda: environment().set_default_savepoint_directory("/tmp"), "savepoints"),
@@ -122,12 +124,17 @@ def test_what_cannot_run_is_refused_by_name(use: Callable[[], Any], named: str) 
 
 
 def test_a_program_may_define_what_is_refused_where_it_is_used() -> None:
-    from flowsql.datastream import AsyncDataStream, AsyncFunction
+    from flowsql.datastream import AsyncDataStream, AsyncFunction, AsyncRetryPredicate
 
     class Lookup(AsyncFunction[int, int]):
         async def async_invoke(self, value: int) -> list[int]:
             return [value]
 
+    class Empty(AsyncRetryPredicate[int]):  # type: ignore[type-arg, misc, unused-ignore]
+        pass
+
+    with pytest.raises(NotSupportedYetError, match="async I/O on DataStreams"):
+        Empty()
     with pytest.raises(NotSupportedYetError, match="async I/O on DataStreams"):
         AsyncDataStream.unordered_wait(environment().from_collection([1]), Lookup(), None, 1, Types.INT())
 
@@ -144,3 +151,13 @@ def test_settings_without_effect_say_so() -> None:
         environment().get_config().enable_force_kryo()
     with pytest.raises(AttributeError, match="no JVM"):
         Types.INT().get_java_type_info()
+
+
+def test_predicates_of_retries_are_plain_functions() -> None:
+    from flowsql.datastream import async_retry_predicates as predicates
+
+    assert predicates.empty_result_predicate([])
+    assert not predicates.empty_result_predicate([None])
+    assert predicates.has_exception_predicate(ValueError())
+    assert not predicates.has_exception_predicate(None)
+    assert predicates.exception_type_predicate(KeyError(), LookupError)
