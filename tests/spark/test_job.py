@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
+import re
+import signal
 import threading
 import time
 from pathlib import Path
@@ -11,10 +14,13 @@ from types import ModuleType
 
 import pytest
 
+from flowsql.cli.main import main
 from flowsql.cli.progress import progress
+from flowsql.table import DataTypes
 from flowsql.table.environment import TableEnvironment
+from flowsql.table.udf import udf
 from flowsql_core.config import Configuration
-from flowsql_core.errors import ExecutionError
+from flowsql_core.errors import ConnectorError, ExecutionError
 from flowsql_runtime.cluster.local import JobStatus
 
 
@@ -69,6 +75,36 @@ def test_an_order_goes_through_a_job_behind_spark(session: TableEnvironment) -> 
     assert found == [("A", 3), ("B", 2), ("A", 1)]
 
 
+def test_functions_run_between_two_queries_of_spark(session: TableEnvironment) -> None:
+    """Also Python functions; whatever FlowSQL computes there is kept nowhere."""
+
+    @udf(result_type=DataTypes.STRING())
+    def shout(text: str, times: int) -> str:
+        return text.upper() + "!" * times
+
+    session.create_temporary_function("shout", shout)
+    counted = f"(SELECT s, COUNT(*) AS n FROM {VALUES} GROUP BY s)"
+    found = rows(
+        session,
+        f"SELECT h, SUM(n) AS n FROM (SELECT shout(s, CAST(n AS INT)) AS h, n FROM {counted}) GROUP BY h ORDER BY h",
+    )
+    assert found == [("A!!", 2), ("B!", 1)]
+    both = f"{VALUES} JOIN {VALUES.replace('AS t', 'AS b')} ON shout(t.s, 1) = shout(b.s, 1)"
+    found = rows(session, f"SELECT t.i, b.i FROM {both} ORDER BY 1, 2")
+    assert found == [(1, 1), (1, 3), (2, 2), (3, 1), (3, 3)]
+
+
+def test_a_failing_python_function_between_queries_is_the_users_error(session: TableEnvironment) -> None:
+    @udf(result_type=DataTypes.INT())
+    def fail(number: int) -> int:
+        raise ValueError(f"no {number}")
+
+    session.create_temporary_function("fail", fail)
+    counted = f"(SELECT s, COUNT(*) AS n FROM {VALUES} GROUP BY s HAVING COUNT(*) > 1)"
+    with pytest.raises(ExecutionError, match="no 2"):
+        rows(session, f"SELECT MAX(f) AS f FROM (SELECT fail(CAST(n AS INT)) AS f FROM {counted}) WHERE f > 0")
+
+
 def test_failures_are_ours(session: TableEnvironment) -> None:
     with pytest.raises(ExecutionError, match=r"^/ by zero$") as caught:
         rows(session, f"SELECT SUM(i) / (COUNT(*) - 3) FROM {VALUES}")
@@ -91,6 +127,70 @@ def test_explain_shows_sparks_sql_and_on_request_its_plan(session: TableEnvironm
     ]
     assert "COUNT(1) AS c1" in text
     assert "HashAggregate" in text
+
+
+def test_keys_of_spark_reach_the_session(session: TableEnvironment) -> None:
+    question = f"EXPLAIN JSON_EXECUTION_PLAN SELECT s, COUNT(*) FROM {VALUES} GROUP BY s"
+    session.configuration.set("spark.sql.shuffle.partitions", "7")
+    assert re.search(r"hashpartitioning\(c0#\d+, 7\)", session.execute_sql(question).text())
+    session.configuration.reset("spark.sql.shuffle.partitions")
+    assert not re.search(r"hashpartitioning\(c0#\d+, 7\)", session.execute_sql(question).text())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("spark.master", "local[13]", "'spark.master' cannot change"),
+        ("spark.driver.memory", "777m", "'spark.driver.memory' cannot change"),
+        ("spark.sql.ansi.enabled", "true", "must be 'false'"),
+        ("spark.sql.session.timeZone", "Asia/Tokyo", "the session's zone"),
+    ],
+)
+def test_keys_without_effect_are_refused(session: TableEnvironment, key: str, value: str, message: str) -> None:
+    assert rows(session, "SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(a)") == [(2,)]
+    session.configuration.set(key, value)
+    with pytest.raises(ConnectorError, match=re.escape(message)):
+        rows(session, "SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(a)")
+
+
+def test_the_zone_is_that_of_the_session(session: TableEnvironment) -> None:
+    moments = "(VALUES (TO_TIMESTAMP_LTZ(0, 3)), (TO_TIMESTAMP_LTZ(5, 3))) AS t(m)"
+    question = f"SELECT CAST(MIN(m) AS STRING) AS m, EXTRACT(HOUR FROM MAX(m)) AS h FROM {moments}"
+    for zone, answer in (("UTC", ("1970-01-01 00:00:00.000", 0)), ("Asia/Tokyo", ("1970-01-01 09:00:00.000", 9))):
+        session.configuration.set("table.local-time-zone", zone)
+        assert rows(session, question) == [answer]
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals come to the main thread")
+def test_ctrl_c_ends_an_insert_and_leaves_nothing(session: TableEnvironment, tmp_path: Path) -> None:
+    assert rows(session, "SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(a)") == [(2,)]
+    from pyspark.sql import SparkSession
+
+    tracker = SparkSession.active().sparkContext.statusTracker()
+    java = SparkSession.active().sparkContext._gateway.proc.pid
+    many = " CROSS JOIN ".join(f"{VALUES.replace('AS t', f'AS t{n}')}" for n in range(18))
+    sql = (
+        f"CREATE TABLE sink (n BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/out', 'format' = 'csv');"
+        f"INSERT INTO sink SELECT MAX(t1.i + t2.i * t3.i) FROM {many}"
+    )
+
+    def interrupt() -> None:
+        deadline = time.monotonic() + 60
+        while not tracker.getActiveStageIds() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        # A terminal sends it to all of its processes.
+        os.kill(java, signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    options = {"execution.runtime-mode": "batch", "execution.batch.engine": "spark", "io.tmp.dirs": str(tmp_path)}
+    assert main([*(word for key, value in options.items() for word in ("-D", f"{key}={value}")), "-c", sql]) == 130
+    deadline = time.monotonic() + 60
+    while (tracker.getActiveStageIds() or list(tmp_path.iterdir())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not list(tmp_path.iterdir())
+    assert not tracker.getActiveStageIds()
+    assert rows(session, "SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(a)") == [(2,)]
 
 
 def test_a_cancelled_job_ends_and_the_next_one_runs(session: TableEnvironment) -> None:

@@ -88,14 +88,54 @@ def test_what_spark_cannot_write_runs_behind_it() -> None:
     assert job.queries[0].then is not None
 
 
+def test_what_spark_cannot_write_runs_between_two_of_its_queries() -> None:
+    counted = "(SELECT UPPER(s) AS u, n FROM (SELECT s, COUNT(*) AS n FROM v GROUP BY s))"
+    job = plan(f"SELECT u, SUM(n) AS n FROM {counted} GROUP BY u")
+    table, between = job.inputs
+    assert table.source is None
+    assert between.source is not None
+    assert "COUNT(1)" in between.source.sql
+    assert [query.sql.count("UPPER") for query in job.every_query()] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.i FROM v a, v b WHERE a.i = b.i AND UPPER(a.s) = 'A' AND b.i IN (SELECT i FROM v)",
+        "SELECT a.i FROM v a JOIN v b ON UPPER(a.s) = UPPER(b.s)",
+        "SELECT a.i FROM v a LEFT JOIN v b ON a.i = b.i AND ASCII(a.s) > b.i",
+    ],
+)
+def test_functions_of_one_table_run_where_it_is_read(query: str) -> None:
+    job = plan(query)
+    assert all(staged.source is None for staged in job.inputs)
+    assert "CROSS JOIN" not in job.queries[0].sql
+    assert "UPPER" not in job.queries[0].sql
+
+
+def test_a_filter_of_functions_over_both_tables_runs_behind_the_join() -> None:
+    job = plan("SELECT a.i FROM v a JOIN v b ON a.i = b.i AND POSITION(a.s IN b.s) > 0 ORDER BY 1")
+    (between,) = [staged for staged in job.inputs if staged.source is not None]
+    assert "JOIN" in between.source.sql
+
+
+def test_aggregates_that_spark_lacks_are_changes_of_groups() -> None:
+    job = plan("SELECT s, STDDEV_POP(f) AS x FROM v GROUP BY s")
+    assert [staged.keys for staged in job.inputs] == [(0,)]
+    job = plan("SELECT STDDEV_POP(f) AS x, COUNT(*) AS n FROM v")
+    assert [staged.keys for staged in job.inputs] == [()]
+    assert "LEFT JOIN" in job.queries[0].sql
+
+
 @pytest.mark.parametrize(
     ("query", "construct", "column"),
     [
         ("SELECT CUME_DIST() OVER (ORDER BY i) AS x FROM v", "the aggregate CUME_DIST", 8),
         ("SELECT ARRAY_AGG(i) AS x FROM v", "the aggregate ARRAY_AGG", 8),
-        ("SELECT STDDEV_POP(f) AS x FROM v", "the aggregate STDDEV_POP", 8),
-        ("SELECT i FROM v GROUP BY i HAVING UPPER(MAX(s)) = 'A' ORDER BY i", "UPPER over these types", 35),
-        ("SELECT NULLIF(i, 1) IN (SELECT i FROM v) AS x FROM v", "IN (subquery) over NULLs", 8),
+        ("SELECT s, LISTAGG(s) AS x FROM v GROUP BY s", "the aggregate LISTAGG", 11),
+        ("SELECT STDDEV_POP(f) AS x FROM v GROUP BY CUBE (i)", "the aggregate STDDEV_POP", 8),
+        ("SELECT i FROM v a WHERE (SELECT MAX(UPPER(a.s || b.s)) FROM v b) = 'A'", "UPPER over these types", 37),
+        ("SELECT a.i FROM v a LEFT JOIN v b ON POSITION(a.s IN b.s) > 0", "POSITION over these types", 38),
         ("SELECT SUM(i) OVER (ORDER BY f RANGE 1 PRECEDING) AS x FROM v", "RANGE with an offset over DOUBLE", 8),
         ("SELECT LAG(NULLIF(i, 1), 1, 0) OVER (ORDER BY i) AS x FROM v", "LAG of a nullable INT", 8),
     ],

@@ -1,8 +1,9 @@
 """``SparkJob``: a bounded statement as Spark runs it. Written by the planner, read by ``flowsql_runtime.spark``.
 
-Three kinds of steps in this order: local jobs that read tables as Flink reads them and hand their rows to Spark, one
-query of Spark for each answer, and local jobs that take an answer further (into a table, or through functions that only
-FlowSQL has). Columns travel in Arrow; ``carried`` says what stands for types that Spark lacks.
+Three kinds of steps in this order: local jobs that hand rows to Spark (of tables, read as Flink reads them, or of an
+answer of Spark that functions of FlowSQL take further), one query of Spark for each answer, and local jobs that take an
+answer further (into a table, or through such functions). Columns travel in Arrow; ``carried`` says what stands for
+types that Spark lacks.
 """
 
 from __future__ import annotations
@@ -46,20 +47,6 @@ SPARK_MASTER = option(
 
 
 @record
-class StagedInput:
-    """Rows that a local job hands to Spark.
-
-    ``view``: the name that the queries read. ``ddl``: the columns as Spark knows them, ``c0 INT, c1 STRING``. ``job``:
-    its collect sink asks for the resource ``STAGE_RESOURCE``.
-    """
-
-    view: str
-    columns: t.Schema
-    ddl: str
-    job: JobGraph
-
-
-@record
 class SparkQuery:
     """One answer. ``then``: the job that reads it from the parquet file ``file``; None: it goes to who asked."""
 
@@ -67,6 +54,24 @@ class SparkQuery:
     columns: t.Schema
     file: str = ""
     then: JobGraph | None = None
+
+
+@record
+class StagedInput:
+    """Rows that a local job hands to Spark.
+
+    ``view``: the name that the queries read. ``ddl``: the columns as Spark knows them, ``c0 INT, c1 STRING``. ``job``:
+    its collect sink asks for the resource ``STAGE_RESOURCE``. ``source``: the query whose answer the job reads from its
+    ``file``; it reads views that stand before this one. ``keys``: the job's rows are changes of groups with these
+    columns; of each the last stands.
+    """
+
+    view: str
+    columns: t.Schema
+    ddl: str
+    job: JobGraph
+    source: SparkQuery | None = None
+    keys: tuple[int, ...] | None = None
 
 
 @record
@@ -79,6 +84,10 @@ class SparkJob:
     folder: str
     configuration: tuple[tuple[str, str], ...] = ()
     subqueries: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+
+    def every_query(self) -> tuple[SparkQuery, ...]:
+        """All that Spark is asked, in order."""
+        return (*(staged.source for staged in self.inputs if staged.source is not None), *self.queries)
 
 
 def carried(type_: t.LogicalType) -> t.LogicalType:

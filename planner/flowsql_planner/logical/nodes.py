@@ -6,6 +6,7 @@ runs over the left columns, then the right ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
 from typing import assert_never
 
@@ -265,3 +266,21 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
             return (rel.input,)
         case _:
             assert_never(rel)
+
+
+def expressions(rel: Rel) -> Iterator[Expr]:
+    """What the node computes from rows of its inputs; columns that it only names are none."""
+    match rel:
+        case Project(exprs=exprs):
+            yield from exprs
+        case Filter(condition=condition):
+            yield condition
+        case Join(condition=condition) if condition is not None:
+            yield condition
+        case Correlate(collection=collection):
+            yield collection
+        case WatermarkAssigner(expression=expression):
+            yield expression
+        case Expand(projections=projections):
+            for row in projections:
+                yield from row

@@ -9,6 +9,7 @@ from flowsql_core.eval.context import EvalContext
 from flowsql_planner.logical.nodes import Rel
 from flowsql_planner.optimize.abilities import SourceAbilities
 from flowsql_planner.optimize.driver import Rule, Stage, TreeRule
+from flowsql_planner.optimize.rules.beside_queries import beside_queries
 from flowsql_planner.optimize.rules.expand_grouping_sets import expand_grouping_sets
 from flowsql_planner.optimize.rules.fold_constants import fold_constants
 from flowsql_planner.optimize.rules.infer_join_predicates import infer_join_predicates
@@ -49,6 +50,15 @@ _FILTERS: tuple[Rule, ...] = (
     push_condition_into_join_inputs,
 )
 
+#: Below what Spark runs; grouping sets stay, so nothing passes an aggregate.
+_BOUNDED_FILTERS: tuple[Rule, ...] = (
+    merge_filters,
+    beside_queries(push_filter_through_project),
+    beside_queries(push_filter_through_union),
+    beside_queries(push_filter_into_join),
+    beside_queries(push_condition_into_join_inputs),
+)
+
 
 def streaming(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage, ...]:
     """The program for unbounded (and, with the same answers, bounded) streaming plans."""
@@ -81,6 +91,9 @@ def bounded(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage,
     return (
         Stage("fold", tree_rules=(_bound_tree_rule(fold_constants, evaluation),)),
         Stage("tidy", rules=tidy),
+        # Spark moves filters itself; but what only FlowSQL can compute must stand where few rows are.
+        Stage("filters", rules=(*_BOUNDED_FILTERS, *tidy)),
+        Stage("joins", rules=(beside_queries(push_join_key_expressions), *tidy)),
         Stage("limits", rules=(push_sort_through_project, *tidy)),
         Stage("columns", tree_rules=(_bound_tree_rule(prune_columns, abilities),)),
         Stage("tidy", rules=tidy),

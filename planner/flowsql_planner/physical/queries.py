@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.expr import Expr
 from flowsql_planner.logical.bounded import QUERY_CALLS, query_calls
-from flowsql_planner.logical.nodes import Filter, Join, Project, Rel
+from flowsql_planner.logical.nodes import Rel, expressions
 from flowsql_planner.logical.rewrite import walk
 
 
@@ -19,16 +18,6 @@ def refuse_queries(roots: Sequence[Rel]) -> None:
     """
     for root in roots:
         for rel in walk(root):
-            for expr in _expressions(rel):
+            for expr in expressions(rel):
                 for call in query_calls(expr):
                     raise NotSupportedYetError(QUERY_CALLS[call.function], call.span, "write a JOIN")
-
-
-def _expressions(rel: Rel) -> Iterator[Expr]:
-    match rel:
-        case Project(exprs=exprs):
-            yield from exprs
-        case Filter(condition=condition):
-            yield condition
-        case Join(condition=condition) if condition is not None:
-            yield condition

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from flowsql_core.errors import NotSupportedYetError
@@ -25,8 +25,25 @@ _DISTINCT: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 _FRAMELESS: Final = _RANKS | {"NTILE", "LAG", "LEAD"}
 
 
-def group_call(call: AggregateCall, column: Column) -> SqlNode:
+def wants_places(calls: Sequence[AggregateCall]) -> bool:
+    """Whether the order of the rows decides an answer, and is the order in which Flink meets them.
+
+    That is so for MIN and MAX where a NaN may come: the first value that is one stays. Flink sorts the rows where an
+    accumulator may grow, and they stand in no order that can be told.
+    """
+    extremes = [call for call in calls if call.function in ("MIN", "MAX")]
+    grows = any(isinstance(call.args[0].type, t.CharacterType | t.BinaryStringType) for call in extremes)
+    distinct = any(call.distinct for call in calls)
+    return not grows and not distinct and any(isinstance(call.args[0].type, t.ApproximateType) for call in extremes)
+
+
+def group_call(call: AggregateCall, column: Column, place: SqlNode | None = None) -> SqlNode:
     """An aggregate of a GROUP BY. FILTER becomes NULLs, which these functions pass over.
+
+    Args:
+        call: the aggregate.
+        column: the node of an input column.
+        place: a number by which the rows stand in their order, if it is known.
 
     Raises:
         NotSupportedYetError: a function whose answer Spark does not give exactly.
@@ -50,7 +67,49 @@ def group_call(call: AggregateCall, column: Column) -> SqlNode:
         return sql.function(name, sql.exp().Distinct(expressions=[value]) if call.distinct else value)
 
     types = tuple(arg.type for arg in call.args)
+    if call.distinct and types and isinstance(types[0], t.ApproximateType):
+        # Flink tells -0.0 from 0.0 where values are collected.
+        if call.function == "AVG":
+            raise _refusal("AVG(DISTINCT ...)", call.span)
+        if call.function == "COUNT":
+            pair = [counted(argument(0)), counted(sql.is_negative_zero(argument(0)))]
+            return sql.function("COUNT", sql.exp().Distinct(expressions=pair))
+    if place is not None and call.function in ("MIN", "MAX") and isinstance(types[0], t.ApproximateType):
+        return _placed_extreme(call.function, counted(argument(0)), place, spark_type(call.type))
     return _aggregate(call.function, types, call.type, argument, called, lambda made: made, call.span)
+
+
+def group_keys(columns: Sequence[int], schema: t.Schema, column: Column) -> dict[int, tuple[list[SqlNode], SqlNode]]:
+    """Of each grouping column what Spark groups by, and what stands for it in the answer.
+
+    Spark groups -0.0 with 0.0, Flink does not.
+    """
+    made: dict[int, tuple[list[SqlNode], SqlNode]] = {}
+    for index in columns:
+        type_ = schema[index].type
+        if not isinstance(type_, t.ApproximateType):
+            made[index] = ([column(index)], column(index))
+            continue
+        minus = sql.exp().Literal.string("-0.0")
+        text = spark_type(type_)
+        shown = sql.case([sql.is_negative_zero(column(index))], [sql.cast(minus, text)], column(index))
+        made[index] = ([column(index), sql.is_negative_zero(column(index))], shown)
+    return made
+
+
+def check_windows(calls: Sequence[OverCall]) -> None:
+    """Refuse what Flink answers strangely: LAG and LEAD with constants beside a window of other keys.
+
+    Flink 2.3 then reads the constants at the wrong places: it counts them behind the columns that other windows added.
+
+    Raises:
+        NotSupportedYetError: at the first such function.
+    """
+    if len({(call.partition, call.order) for call in calls}) < 2:
+        return
+    for call in calls:
+        if call.function in ("LAG", "LEAD") and any(isinstance(arg, Literal) for arg in call.args):
+            raise NotSupportedYetError(f"{call.function} with constants beside a window of other keys", call.span)
 
 
 def over_call(call: OverCall, column: Column, schema: t.Schema) -> SqlNode:
@@ -61,13 +120,21 @@ def over_call(call: OverCall, column: Column, schema: t.Schema) -> SqlNode:
     """
     e = sql.exp()
 
+    def keyed(index: int) -> SqlNode:
+        """A key; where a NaN stands among others Flink finds it equal to its neighbour, whoever that is."""
+        type_ = schema[index].type
+        if not isinstance(type_, t.ApproximateType):
+            return column(index)
+        failure = sql.cast(sql.failing("NaN as a key of OVER is not supported yet on Spark"), spark_type(type_))
+        return sql.case([sql.function("ISNAN", column(index))], [failure], column(index))
+
     def windowed(made: SqlNode) -> SqlNode:
         order = None
         if call.order:
-            keys = [sql.ordered(column(key.index), key.descending, key.nulls_first) for key in call.order]
+            keys = [sql.ordered(keyed(key.index), key.descending, key.nulls_first) for key in call.order]
             order = e.Order(expressions=keys)
         frame = None if call.frame is None or call.function in _FRAMELESS else _frame(call.frame, call, schema)
-        return e.Window(this=made, partition_by=[column(index) for index in call.partition], order=order, spec=frame)
+        return e.Window(this=made, partition_by=[keyed(index) for index in call.partition], order=order, spec=frame)
 
     def value(arg: InputRef | Literal) -> SqlNode:
         return column(arg.index) if isinstance(arg, InputRef) else literal(arg)
@@ -88,6 +155,9 @@ def over_call(call: OverCall, column: Column, schema: t.Schema) -> SqlNode:
     def called(function: str, operand: SqlNode) -> SqlNode:
         return sql.function(function, operand)
 
+    if name.startswith(("VAR_", "STDDEV_")):
+        # Over windows Flink computes those of whole numbers in whole numbers.
+        raise _refusal(f"{name} OVER", call.span)
     types = tuple(arg.type for arg in call.args)
     return _aggregate(name, types, call.type, lambda index: value(call.args[index]), called, windowed, call.span)
 
@@ -157,6 +227,15 @@ def _extreme(
     message = f"{name} over NaN depends on the order of the rows and is not supported yet on Spark"
     failure = sql.cast(sql.failing(message), type_text)
     return sql.case([sql.binary("=", strange, sql.number(1))], [failure], context(called(name, argument(0))))
+
+
+def _placed_extreme(name: str, value: SqlNode, place: SqlNode, type_text: str) -> SqlNode:
+    """MIN or MAX over rows in a known order: NaN if the first value is one, else as if there were none."""
+    known = sql.case([sql.negation(sql.is_null(value.copy()))], [place.copy()], sql.null("BIGINT"))
+    first = sql.function("MIN_BY", value, known)
+    number = sql.case([sql.negation(sql.function("ISNAN", value.copy()))], [value.copy()], sql.null(type_text))
+    strange = sql.cast(sql.exp().Literal.string("NaN"), type_text)
+    return sql.case([sql.function("ISNAN", first)], [strange], sql.function(name, number))
 
 
 def _deviation(

@@ -1,24 +1,24 @@
 """Optimized logical plan -> :class:`SparkJob`: local jobs that read, one Spark query an answer, local jobs that write.
 
 Every relation is a SELECT whose columns are called c0, c1, ...; names of the query come back with the answer. A part of
-the plan that needs no state and holds something without a Spark form is run by FlowSQL before Spark sees the rows; what
-stands at the very top of the plan, behind it.
+the plan that needs no state and holds something without a Spark form is run by FlowSQL: before Spark sees the rows,
+between two of its queries, or, at the very top of the plan, behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, assert_never
 
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.expr import Call, Expr, walk
+from flowsql_core.expr import Expr, conjunction
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import SparkQuery, StagedInput
-from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind
+from flowsql_core.graph.specs import JoinKind
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_planner.logical.bounded import Over, SetOperation, SetOperator, is_internal, query_calls
+from flowsql_planner.logical.bounded import Over, SetOperation, SetOperator, query_calls
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Correlate,
@@ -34,13 +34,25 @@ from flowsql_planner.logical.nodes import (
     Values,
     WatermarkAssigner,
     WindowTableFunction,
-    inputs,
+    expressions,
 )
-from flowsql_planner.logical.rewrite import refs, with_inputs
 from flowsql_planner.logical.rewrite import walk as walk_plan
 from flowsql_planner.spark import sql
-from flowsql_planner.spark.aggregate import group_call, over_call
+from flowsql_planner.spark.aggregate import check_windows, group_call, group_keys, over_call, wants_places
 from flowsql_planner.spark.expression import SparkExpressions
+from flowsql_planner.spark.hosted import (
+    answer_scan,
+    apart_from_queries,
+    has_no_table,
+    is_local,
+    is_local_node,
+    is_unordered,
+    lift_join_expressions,
+    reads_outer,
+    split_condition,
+    stands_in_order,
+    with_moments,
+)
 from flowsql_planner.spark.sql import SqlNode
 from flowsql_planner.spark.types import ddl, spark_type
 
@@ -72,6 +84,7 @@ class SparkCompiler:
     staged: dict[Rel, StagedInput] = field(default_factory=dict)
     subqueries: list[Span] = field(default_factory=list)
     _aliases: int = 0
+    _answers: int = 0
 
     def compile(self, root: Sink, number: int) -> SparkQuery:
         """The query of one answer, and what comes behind it.
@@ -79,52 +92,57 @@ class SparkCompiler:
         Raises:
             NotSupportedYetError: something that neither Spark nor FlowSQL around it answers exactly.
         """
-        behind: list[Project | Filter] = []
-        body = root.input
-        refusal: NotSupportedYetError | None = None
-        while True:
-            known, places = dict(self.staged), list(self.subqueries)
-            try:
-                text = sql.text_of(self._relation(body, ()))
-                break
-            except NotSupportedYetError as error:
-                refusal = refusal or error
-                self.staged, self.subqueries = known, places
-                if not isinstance(body, Project | Filter) or not all(map(_is_local_expr, _expressions(body))):
-                    raise refusal from None
-                behind.append(body)
-                body = body.input
+        body, behind = self._apart(root.input)
+        text = sql.text_of(self._relation(body, ()))
         if root.table is None and not behind:
             return SparkQuery(text, body.schema)
         file = f"{self.folder}/answer{number}.parquet"
         ordered = any(isinstance(node, Sort) for node in walk_plan(body))
-        rel: Rel = _answer_scan(file, body.schema)
+        rel: Rel = answer_scan(file, body.schema)
         for node in reversed(behind):
             rel = replace(node, input=rel)
         return SparkQuery(text, body.schema, file, self.tail(replace(root, input=rel), ordered))
+
+    def _apart(self, top: Rel) -> tuple[Rel, list[Project | Filter]]:
+        """The plan below the lowest of the nodes on top that Spark has no form for; these, from the top."""
+        if is_local(top):
+            return top, []
+        chain: list[Project | Filter] = []
+        node = top
+        while isinstance(node, Project | Filter) and is_local_node(node):
+            chain.append(node)
+            node = node.input
+        strange = [place for place, part in enumerate(chain) if not all(map(self._has_form, expressions(part)))]
+        if not strange:
+            return top, []
+        return chain[strange[-1]].input, chain[: strange[-1] + 1]
+
+    def _has_form(self, expr: Expr) -> bool:
+        """Whether Spark answers an expression over any row exactly."""
+        try:
+            spark_type(expr.type, expr.span)
+            SparkExpressions(lambda index: sql.column("t", f"c{index}"), (), _no_query).make(expr)
+        except NotSupportedYetError:
+            return False
+        return True
 
     # Relations
 
     def _relation(self, rel: Rel, outer: tuple[SqlNode, ...]) -> SqlNode:
         """A query whose columns are those of the relation, called c0, c1, ..."""
         match rel:
-            case Scan() | Values() | WindowTableFunction() | Correlate() | WatermarkAssigner() | Expand():
+            case Scan() | Values() | WatermarkAssigner() | Expand():
                 return self._staged(rel)
+            case WindowTableFunction() | Correlate():
+                return self._staged(rel) if is_local(rel) else self._hosted(rel, _over_this_input(rel))
             case Filter() if is_local(rel):
                 return self._staged(rel)
-            case Project() | Union() if is_local(rel) and _has_no_table(rel):
+            case Project() | Union() if is_local(rel) and has_no_table(rel):
                 return self._staged(rel)
             case Project():
-                try:
-                    return self._project(rel, outer)
-                except NotSupportedYetError:
-                    if not is_local(rel):
-                        raise
-                    return self._staged(rel)
+                return self._project(rel, outer)
             case Filter():
-                source, row = self._source(rel.input, outer)
-                made = sql.select(row.all(), source)
-                return made.where(row.expressions.condition(rel.condition), copy=False)
+                return self._filter(rel, outer)
             case Aggregate():
                 return self._aggregate(rel, outer)
             case Join():
@@ -134,6 +152,7 @@ class SparkCompiler:
             case SetOperation():
                 return self._set_operation(rel, outer)
             case Over():
+                check_windows(rel.calls)
                 source, row = self._source(rel.input, outer)
                 return sql.select(
                     [*row.all(), *(over_call(call, row.column, rel.input.schema) for call in rel.calls)], source
@@ -146,18 +165,64 @@ class SparkCompiler:
                 assert_never(rel)
 
     def _staged(self, rel: Rel) -> SqlNode:
-        """Rows that FlowSQL makes: a view of what it hands over."""
+        """Rows that FlowSQL makes of tables: a view of what it hands over."""
         if not is_local(rel):
-            shown = rel.kind.value if isinstance(rel, WindowTableFunction) else type(rel).__name__
-            raise NotSupportedYetError(f"{shown} over this input on Spark", getattr(rel, "span", None))
+            raise _over_this_input(rel)
+        return self._view(rel, lambda: (rel, None))
+
+    def _hosted(self, rel: Rel, refusal: NotSupportedYetError) -> SqlNode:
+        """Rows that FlowSQL makes of an answer of Spark.
+
+        Raises:
+            NotSupportedYetError: ``refusal``, where the rows hang on a row around them, or the node has state.
+        """
+        chain: list[Any] = [rel]
+        if not is_local_node(rel):
+            raise refusal
+        body: Rel = chain[-1].input
+        while (
+            isinstance(body, Project | Filter)
+            and is_local_node(body)
+            and not all(map(self._has_form, expressions(body)))
+        ):
+            chain.append(body)
+            body = body.input
+        if reads_outer(body):
+            raise refusal
+
+        def made() -> tuple[Rel, SparkQuery]:
+            source = self._between(body)
+            node: Rel = answer_scan(source.file, body.schema)
+            for part in reversed(chain):
+                node = replace(part, input=node)
+            return node, source
+
+        return self._view(rel, made)
+
+    def _between(self, body: Rel) -> SparkQuery:
+        """A query whose answer FlowSQL takes further."""
+        text = sql.text_of(self._relation(body, ()))
+        self._answers += 1
+        return SparkQuery(text, body.schema, f"{self.folder}/between{self._answers}.parquet")
+
+    def _view(
+        self,
+        rel: Rel,
+        make: Callable[[], tuple[Rel, SparkQuery | None]],
+        keys: tuple[int, ...] | None = None,
+    ) -> SqlNode:
+        """The view of what FlowSQL hands over for a relation, made once: the plan of the job, and what it reads."""
         if rel not in self.staged:
             span = getattr(rel, "span", None)
             columns = ddl(rel.schema, span)
+            plan, source = make()
             view = f"flowsql_input_{len(self.staged)}"
-            self.staged[rel] = StagedInput(view, rel.schema, columns, self.stage(_with_moments(rel)))
+            self.staged[rel] = StagedInput(
+                view, rel.schema, columns, self.stage(with_moments(plan)), source=source, keys=keys
+            )
         alias = self._alias()
-        view_row = _Row(self, rel, alias, ())
-        return sql.select(view_row.all(), sql.table(self.staged[rel].view, alias))
+        row = _Row(self, rel, alias, ())
+        return sql.select(row.all(), sql.table(self.staged[rel].view, alias))
 
     def _source(self, rel: Rel, outer: tuple[SqlNode, ...]) -> tuple[SqlNode, _Row]:
         """A relation as an item of FROM, and its columns."""
@@ -169,29 +234,135 @@ class SparkCompiler:
         return f"t{self._aliases}"
 
     def _project(self, rel: Project, outer: tuple[SqlNode, ...]) -> SqlNode:
+        if is_local(rel) and not all(map(self._has_form, rel.exprs)):
+            return self._staged(rel)
         alias = self._alias()
         row = _Row(self, rel.input, alias, outer)
-        items = [row.expressions.make(expr) for expr in rel.exprs]
-        for expr in rel.exprs:
-            spark_type(expr.type, expr.span)
+        known, places = dict(self.staged), list(self.subqueries)
+        try:
+            items = [row.expressions.make(expr) for expr in rel.exprs]
+            for expr in rel.exprs:
+                spark_type(expr.type, expr.span)
+        except NotSupportedYetError as refusal:
+            self.staged, self.subqueries = known, places
+            return self._elsewhere(rel, outer, refusal)
         return sql.select(items, sql.derived(self._relation(rel.input, outer), alias))
 
+    def _elsewhere(self, rel: Project | Filter, outer: tuple[SqlNode, ...], refusal: NotSupportedYetError) -> SqlNode:
+        """A node that Spark has no form for, by FlowSQL; the queries in it are asked below."""
+        apart = apart_from_queries(rel)
+        if apart is None:
+            return self._hosted(rel, refusal)
+        if not is_local_node(apart) or all(map(self._has_form, expressions(apart))):
+            raise refusal
+        made = self._hosted(apart, refusal)
+        if isinstance(rel, Project):
+            return made
+        alias = self._alias()
+        row = _Row(self, rel, alias, outer)
+        return sql.select(row.all(), sql.derived(made, alias))
+
+    def _filter(self, rel: Filter, outer: tuple[SqlNode, ...]) -> SqlNode:
+        plain, strange = split_condition(rel.condition, self._has_form)
+        if strange:
+            below, on = conjunction(plain), conjunction(strange)
+            assert on is not None
+            body = rel.input if below is None else Filter(rel.input, below, rel.span)
+            return self._hosted(Filter(body, on, rel.span), _refusal_of(strange))
+        alias = self._alias()
+        row = _Row(self, rel.input, alias, outer)
+        known, places = dict(self.staged), list(self.subqueries)
+        try:
+            condition = row.expressions.condition(rel.condition)
+        except NotSupportedYetError as refusal:
+            self.staged, self.subqueries = known, places
+            return self._elsewhere(rel, outer, refusal)
+        source = sql.derived(self._relation(rel.input, outer), alias)
+        return sql.select(row.all(), source).where(condition, copy=False)
+
     def _aggregate(self, rel: Aggregate, outer: tuple[SqlNode, ...]) -> SqlNode:
-        source, row = self._source(rel.input, outer)
         for index in rel.grouping:
             if isinstance(rel.input.schema[index].type, t.MapType | t.MultisetType):
                 raise NotSupportedYetError("GROUP BY a map on Spark", rel.span)
-        calls = [group_call(call, row.column) for call in rel.calls]
-        made = sql.select([*(row.column(index) for index in rel.grouping), *calls], source)
+        alias = self._alias()
+        row = _Row(self, rel.input, alias, outer)
+        placed = stands_in_order(rel.input) and wants_places(rel.calls)
+        place = sql.column(alias, f"c{len(rel.input.schema)}") if placed else None
+        try:
+            calls = [group_call(call, row.column, place) for call in rel.calls]
+        except NotSupportedYetError as refusal:
+            return self._hosted_aggregate(rel, refusal)
+        body = self._with_places(rel.input) if placed else self._relation(rel.input, outer)
+        source = sql.derived(body, alias)
+        keys = group_keys(rel.grouping, rel.input.schema, row.column)
+        made = sql.select([*(keys[index][1].copy() for index in rel.grouping), *calls], source)
         e = sql.exp()
         if rel.grouping_sets is not None:
-            sets = [e.Tuple(expressions=[row.column(index) for index in one]) for one in rel.grouping_sets]
+            sets = [
+                e.Tuple(expressions=[node.copy() for index in one for node in keys[index][0]])
+                for one in rel.grouping_sets
+            ]
             made.set("group", e.Group(grouping_sets=[e.GroupingSets(expressions=sets)]))
         elif rel.grouping:
-            made.set("group", e.Group(expressions=[row.column(index) for index in rel.grouping]))
+            made.set("group", e.Group(expressions=[node for nodes, _ in keys.values() for node in nodes]))
         return made
 
+    def _with_places(self, rel: Rel) -> SqlNode:
+        """Rows that FlowSQL makes, and behind them numbers that grow in their order."""
+        made = self._staged(rel)
+        number = sql.function("MONOTONICALLY_INCREASING_ID")
+        return made.select(sql.exp().alias_(number, f"c{len(rel.schema)}", copy=False), copy=False)
+
+    def _hosted_aggregate(self, rel: Aggregate, refusal: NotSupportedYetError) -> SqlNode:
+        """An aggregate that Spark has not, by FlowSQL.
+
+        Raises:
+            NotSupportedYetError: ``refusal``, where the answer hangs on the order of the rows (Flink sorts them by the
+                groups, and rows of one group then stand in no order that can be told), or on a row around them.
+        """
+        ordered = any(not is_unordered(call.function) or call.order_by for call in rel.calls)
+        nested = any(t.is_nested(rel.input.schema[index].type) for index in rel.grouping)
+        if ordered or nested or rel.grouping_sets is not None or reads_outer(rel.input):
+            raise refusal
+        if any(call.function.endswith("_SAMP") and not call.type.nullable for call in rel.calls):
+            # Of one row it is a NULL that may not be one: -1 in Flink.
+            raise refusal
+        if not rel.grouping and any(not call.type.nullable and call.function != "COUNT" for call in rel.calls):
+            raise refusal
+
+        def made() -> tuple[Rel, SparkQuery | None]:
+            if is_local(rel.input):
+                return rel, None
+            source = self._between(rel.input)
+            return replace(rel, input=answer_scan(source.file, rel.input.schema)), source
+
+        found = self._view(rel, made, tuple(range(len(rel.grouping))))
+        if rel.grouping:
+            return found
+        # Of no rows there is one answer: nothing was counted.
+        e = sql.exp()
+        one, alias = self._alias(), self._alias()
+        row = _Row(self, rel, alias, ())
+        zero = sql.cast(sql.number(0), "BIGINT")
+        items = [
+            sql.function("COALESCE", row.column(index), zero.copy()) if call.function == "COUNT" else row.column(index)
+            for index, call in enumerate(rel.calls)
+        ]
+        single = sql.derived(sql.select([sql.number(1)], None), one)
+        join = e.Join(this=sql.derived(found, alias), side="LEFT", on=sql.boolean(True))
+        answer = sql.select(items, single)
+        answer.append("joins", join)
+        return answer
+
     def _join(self, rel: Join, outer: tuple[SqlNode, ...]) -> SqlNode:
+        lifted = lift_join_expressions(rel, self._has_form)
+        if lifted is not None:
+            return self._relation(lifted, outer)
+        plain, strange = split_condition(rel.condition, self._has_form)
+        if strange and rel.kind is JoinKind.INNER:
+            on = conjunction(strange)
+            assert on is not None
+            return self._relation(Filter(replace(rel, condition=conjunction(plain)), on, rel.span), outer)
         left, left_row = self._source(rel.left, outer)
         right, right_row = self._source(rel.right, outer)
         width = len(rel.left.schema)
@@ -204,7 +375,10 @@ class SparkCompiler:
         if rel.kind not in (JoinKind.SEMI, JoinKind.ANTI):
             items += right_row.all()
         side, kind = _JOINS[rel.kind]
-        condition = sql.boolean(True) if rel.condition is None else row.make(rel.condition)
+        if rel.condition is None:
+            condition = sql.boolean(True)
+        else:
+            condition = (row.make if any(query_calls(rel.condition)) else row.condition)(rel.condition)
         if rel.condition is None and rel.kind is JoinKind.INNER:
             kind = "CROSS"
         join = sql.exp().Join(this=right, side=side or None, kind=kind or None)
@@ -223,6 +397,9 @@ class SparkCompiler:
 
     def _set_operation(self, rel: SetOperation, outer: tuple[SqlNode, ...]) -> SqlNode:
         e = sql.exp()
+        if any(isinstance(column.type, t.ApproximateType) for column in rel.schema):
+            # NaN is in no set for Flink, and in one for Spark; zeros differ, too.
+            raise NotSupportedYetError(f"{rel.construct} of FLOAT or DOUBLE on Spark", rel.span)
         kind = e.Intersect if rel.operator is SetOperator.INTERSECT else e.Except
         left, left_row = self._source(rel.left, outer)
         right, right_row = self._source(rel.right, outer)
@@ -234,7 +411,13 @@ class SparkCompiler:
         source, row = self._source(rel.input, outer)
         made = sql.select(row.all(), source)
         if rel.keys:
-            keys = [sql.ordered(row.column(key.index), key.descending, key.nulls_first) for key in rel.keys]
+            keys = []
+            for key in rel.keys:
+                keys.append(sql.ordered(row.column(key.index), key.descending, key.nulls_first))
+                if isinstance(rel.schema[key.index].type, t.ApproximateType):
+                    # For Spark both zeros are equal; in Flink -0.0 is less.
+                    zero = sql.is_negative_zero(row.column(key.index))
+                    keys.append(sql.ordered(zero, not key.descending, key.nulls_first))
             made = made.order_by(*keys, copy=False)
         if rel.fetch is not None:
             made = made.limit(rel.fetch, copy=False)
@@ -264,71 +447,19 @@ class _Row:
         return [self.column(index) for index in range(self._width)]
 
 
-# What FlowSQL runs itself
+def _no_query(plan: Any, captured: Sequence[SqlNode]) -> SqlNode:
+    raise NotSupportedYetError("a query inside of an expression on Spark", getattr(plan, "span", None))
 
 
-def is_local(rel: Rel) -> bool:
-    """Whether a whole relation needs no state and nothing of a query around it: FlowSQL answers it by itself."""
-    return all(_is_local_node(node) for node in walk_plan(rel))
+def _over_this_input(rel: Rel) -> NotSupportedYetError:
+    shown = rel.kind.value if isinstance(rel, WindowTableFunction) else type(rel).__name__
+    return NotSupportedYetError(f"{shown} over this input on Spark", getattr(rel, "span", None))
 
 
-def _has_no_table(rel: Rel) -> bool:
-    """Whether all rows stand in the query: Spark need not count them."""
-    return not any(isinstance(node, Scan) for node in walk_plan(rel))
-
-
-def _is_local_node(rel: Rel) -> bool:
-    match rel:
-        case Scan() | Values() | Union() | Project() | Filter() | Correlate():
-            return all(map(_is_local_expr, _expressions(rel)))
-        case WindowTableFunction(kind=kind):
-            return kind is not WindowKind.SESSION
-    return False
-
-
-def _is_local_expr(expr: Expr) -> bool:
-    return not any(isinstance(node, Call) and is_internal(node.function) for node in walk(expr))
-
-
-def _expressions(rel: Rel) -> Iterator[Expr]:
-    match rel:
-        case Project(exprs=exprs):
-            yield from exprs
-        case Filter(condition=condition):
-            yield condition
-        case Correlate(collection=collection):
-            yield collection
-
-
-def _with_moments(rel: Rel) -> Rel:
-    """Rows without a moment fall into no window: in batch mode Flink drops them before the window function."""
-    children = tuple(_with_moments(child) for child in inputs(rel))
-    match rel:
-        case WindowTableFunction(time_index=index) if rel.input.schema[index].type.nullable:
-            (source,) = children
-            there = Call("IS NOT NULL", (refs(source.schema)[index],), t.BOOLEAN.as_nullable(False))
-            return replace(rel, input=Filter(source, there, rel.span))
-
-    return with_inputs(rel, children)
-
-
-def _answer_scan(file: str, schema: t.Schema) -> Scan:
-    """A relation that reads an answer of Spark. Columns are found by name: they are called as the file calls them."""
-    columns = tuple(t.Column(f"c{index}", t.without_attribute(column.type)) for index, column in enumerate(schema))
-    options = (
-        ("connector", "filesystem"),
-        ("path", file),
-        ("format", "parquet"),
-        ("parquet.utc-timezone", "true"),
-    )
-    table = TableSpec(("default_catalog", "default_database", "spark answer"), columns, options)
-    return Scan(table, tuple(range(len(columns))), columns)
-
-
-def unsupported_queries(rel: Rel) -> Iterator[Call]:
-    """Queries inside of the expressions of a plan."""
-    for node in walk_plan(rel):
-        for expr in _expressions(node):
-            yield from query_calls(expr)
-        if isinstance(node, Join) and node.condition is not None:
-            yield from query_calls(node.condition)
+def _refusal_of(exprs: Sequence[Expr]) -> NotSupportedYetError:
+    """Why Spark has no form for the first of some expressions."""
+    try:
+        SparkExpressions(lambda index: sql.column("t", f"c{index}"), (), _no_query).make(exprs[0])
+    except NotSupportedYetError as refusal:
+        return refusal
+    return NotSupportedYetError("this expression on Spark", exprs[0].span)

@@ -26,6 +26,8 @@ _DATE_PARTS: Final = {"YEAR": "YEAR", "QUARTER": "QUARTER", "MONTH": "MONTH", "D
 #: Literals of these years have a four-digit form in both systems.
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _INT_LIMIT: Final = 2**31
+#: What a query is called whose rows are compared one by one.
+_MEMBER: Final = "member"
 
 #: The subquery of a call over its arguments, as text in brackets.
 SubqueryPrinter = Callable[[Any, Sequence[SqlNode]], SqlNode]
@@ -87,8 +89,7 @@ class SparkExpressions:
         if name in _COMPARISONS and len(args) == 2:
             return self._comparison(name, args[0], args[1])
         if name in _NULL_SAFE:
-            left, right = self._operands(args[0], args[1])
-            same = sql.binary("<=>", left, right)
+            same = self._null_safe(args[0], args[1])
             return sql.negation(same) if _NULL_SAFE[name] else same
         if name in ("+", "-", "*", "/", "%", "MOD"):
             return self._arithmetic(call)
@@ -113,18 +114,35 @@ class SparkExpressions:
                 query = self.subquery(plan, [self.make(arg) for arg in call.args])
                 return e.Exists(this=query)
             case "$IN" if call.function == IN_QUERY:
-                if call.type.nullable:
-                    # Spark answers FALSE where NULL is due, unless all that counts is whether it is TRUE.
-                    raise NotSupportedYetError("IN (subquery) over NULLs inside of an expression on Spark", call.span)
-                return self._in_query(call)
+                # Spark answers FALSE where NULL is due, unless all that counts is whether it is TRUE.
+                return self._in_value(call) if call.type.nullable else self._in_query(call)
             case "$SCALAR" if call.function == SCALAR:
                 return e.Subquery(this=self.subquery(plan, [self.make(arg) for arg in call.args]))
         raise no_form(call)
 
     def _in_query(self, call: Call) -> SqlNode:
         e = sql.exp()
+        if isinstance(call.args[0].type, t.ApproximateType):
+            # For Spark a NaN is in a set that has one.
+            return self._in_value(call)
         query = self.subquery(call.option("plan"), [self.make(arg) for arg in call.args[1:]])
         return e.Paren(this=e.In(this=self.make(call.args[0]), query=e.Subquery(this=query)))
+
+    def _in_value(self, call: Call) -> SqlNode:
+        """TRUE where a row is equal; else NULL where one might be, for a NULL on either side; else FALSE."""
+        e = sql.exp()
+        operand = self.make(call.args[0])
+        member = sql.column(_MEMBER, "c0")
+
+        def some(condition: SqlNode) -> SqlNode:
+            query = self.subquery(call.option("plan"), [self.make(arg) for arg in call.args[1:]])
+            found = sql.select([sql.number(1)], sql.derived(query, _MEMBER))
+            return e.Exists(this=found.where(condition, copy=False))
+
+        strange = isinstance(call.args[0].type, t.ApproximateType)
+        equal = some(_compared("=", member, operand, strange, strange))
+        unknown = some(sql.binary("OR", sql.is_null(member.copy()), sql.is_null(operand.copy())))
+        return sql.case([equal, unknown], [sql.boolean(True), sql.null("BOOLEAN")], sql.boolean(False))
 
     def condition(self, expr: Expr) -> SqlNode:
         """A WHERE: only what is TRUE counts, so that its parts may say FALSE for NULL."""
@@ -136,11 +154,22 @@ class SparkExpressions:
 
     def _conjunct(self, expr: Expr) -> SqlNode:
         match expr:
+            case Call(function="=", args=(left, right)):
+                return self._equality(left, right)
             case Call(function="$IN"):
                 return self._in_query(expr)
             case Call(function="NOT", args=(Call(function="$IN") as inner,)):
                 # Spark knows NOT IN over NULLs, if it stands by itself.
                 return sql.negation(self._in_query(inner))
+            case Call(function="OR", args=args):
+                parts = [
+                    self._in_query(arg) if isinstance(arg, Call) and arg.function == IN_QUERY else self.make(arg)
+                    for arg in args
+                ]
+                made = parts[0]
+                for part in parts[1:]:
+                    made = sql.binary("OR", made, part)
+                return made
         return self.make(expr)
 
     # Comparison
@@ -166,22 +195,23 @@ class SparkExpressions:
 
     def _comparison(self, operator: str, left: Expr, right: Expr) -> SqlNode:
         a, b = self._operands(left, right)
-        plain = sql.binary(operator, a, b)
-        approximate = [
-            node.copy()
-            for expr, node in ((left, a), (right, b))
-            if isinstance(expr.type, t.ApproximateType) and not isinstance(expr, Literal)
-        ]
-        if not approximate:
-            return plain
-        # In Java NaN is equal to nothing and neither less nor greater; Spark sorts it behind everything.
-        tests = [sql.function("ISNAN", node) for node in approximate]
-        test = tests[0] if len(tests) == 1 else sql.binary("OR", tests[0], tests[1])
-        unequal = sql.boolean(operator == "<>")
-        known = sql.case(
-            [sql.binary("OR", sql.is_null(a.copy()), sql.is_null(b.copy()))], [sql.null("BOOLEAN")], unequal
-        )
-        return sql.case([test], [known], plain)
+        return _compared(operator, a, b, _may_be_nan(left), _may_be_nan(right))
+
+    def _null_safe(self, left: Expr, right: Expr) -> SqlNode:
+        a, b = self._operands(left, right)
+        if not _may_be_nan(left) and not _may_be_nan(right):
+            return sql.binary("<=>", a, b)
+        nothing = sql.binary("OR", sql.is_null(a.copy()), sql.is_null(b.copy()))
+        both = sql.binary("AND", sql.is_null(a.copy()), sql.is_null(b.copy()))
+        return sql.case([nothing], [both], _compared("=", a, b, _may_be_nan(left), _may_be_nan(right)))
+
+    def _equality(self, left: Expr, right: Expr) -> SqlNode:
+        """An equality of which only TRUE counts: one that Spark can join by."""
+        a, b = self._operands(left, right)
+        made = sql.binary("=", a, b)
+        if not _may_be_nan(left) or not _may_be_nan(right):
+            return made
+        return sql.binary("AND", made, sql.negation(sql.function("ISNAN", a.copy())))
 
     def _in(self, call: Call) -> SqlNode:
         operand, values = call.args[0], call.args[1:]
@@ -240,8 +270,8 @@ class SparkExpressions:
         divisor = call.args[1]
         if isinstance(divisor, Literal) and divisor.value:
             return made
-        zero = sql.binary("=", right.copy(), sql.number(0))
-        return sql.case([zero], [sql.cast(sql.failing("/ by zero"), spark_type(call.type))], made)
+        failure = sql.cast(sql.failing("/ by zero"), spark_type(call.type))
+        return sql.case([_divides_by_zero(left, right)], [failure], made)
 
     def _approximate_quotient(self, left: SqlNode, right: SqlNode, type_: t.LogicalType) -> SqlNode:
         """Spark divides by zero to NULL, Java to an infinity or NaN with the signs of both."""
@@ -278,8 +308,8 @@ class SparkExpressions:
         divisor = call.args[1]
         if operator != "/" or (isinstance(divisor, Literal) and divisor.value):
             return made
-        zero = sql.binary("=", right.copy(), sql.number(0))
-        return sql.case([zero], [sql.cast(sql.failing("Division by zero"), spark_type(type_))], made)
+        failure = sql.cast(sql.failing("Division by zero"), spark_type(type_))
+        return sql.case([_divides_by_zero(left, right)], [failure], made)
 
     # Moments
 
@@ -330,6 +360,28 @@ _LONGEST_INTEGER: Final = 20
 def no_form(call: Call) -> NotSupportedYetError:
     """The refusal of a function that Spark cannot answer exactly."""
     return NotSupportedYetError(f"{call.function} over these types on Spark", call.span)
+
+
+def _may_be_nan(expr: Expr) -> bool:
+    return isinstance(expr.type, t.ApproximateType) and not isinstance(expr, Literal)
+
+
+def _compared(operator: str, a: SqlNode, b: SqlNode, a_nan: bool, b_nan: bool) -> SqlNode:
+    """In Java NaN is equal to nothing and neither less nor greater; Spark sorts it behind everything."""
+    plain = sql.binary(operator, a, b)
+    tests = [sql.function("ISNAN", node.copy()) for node, strange in ((a, a_nan), (b, b_nan)) if strange]
+    if not tests:
+        return plain
+    test = tests[0] if len(tests) == 1 else sql.binary("OR", tests[0], tests[1])
+    unequal = sql.boolean(operator == "<>")
+    known = sql.case([sql.binary("OR", sql.is_null(a.copy()), sql.is_null(b.copy()))], [sql.null("BOOLEAN")], unequal)
+    return sql.case([test], [known], plain)
+
+
+def _divides_by_zero(left: SqlNode, right: SqlNode) -> SqlNode:
+    """Whether an exact division fails: NULL by zero is NULL."""
+    zero = sql.binary("=", right.copy(), sql.number(0))
+    return sql.binary("AND", zero, sql.negation(sql.is_null(left.copy())))
 
 
 def _wider(a: t.LogicalType, b: t.LogicalType) -> str:

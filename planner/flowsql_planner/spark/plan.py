@@ -105,11 +105,12 @@ class SparkPlanner:
             inputs = tuple(compiler.staged.values())
             job = SparkJob("explain", inputs, queries, self._folder, tuple(self._configuration.items()))
             readers = "\n".join(f"{staged.view}:\n{render_logical((rel,))}" for rel, staged in compiler.staged.items())
+            asked = [f"-- for {staged.view}\n{staged.source.sql}" for staged in inputs if staged.source is not None]
             return [
                 (AST_TITLE, render_logical(sinks)),
                 (LOGICAL_TITLE, render_logical(roots)),
                 (READERS_TITLE, readers),
-                (SPARK_TITLE, "\n\n".join(query.sql for query in queries) + "\n"),
+                (SPARK_TITLE, "\n\n".join([*asked, *(query.sql for query in queries)]) + "\n"),
             ], job
 
         sections, job = self._with_room(explained, sinks[0].span)

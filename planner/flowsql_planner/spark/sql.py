@@ -138,3 +138,9 @@ def table(name: str, alias: str) -> SqlNode:
     """A view in FROM."""
     e = exp()
     return e.alias_(e.to_table(name), alias, table=True, copy=False)
+
+
+def is_negative_zero(number_node: SqlNode) -> SqlNode:
+    """Whether a DOUBLE or FLOAT is -0.0, NULL of NULL. Spark takes both zeros for one; only as text they differ."""
+    zero = binary("=", number_node, number(0))
+    return binary("AND", zero, binary("=", cast(number_node.copy(), "STRING"), string("-0.0")))

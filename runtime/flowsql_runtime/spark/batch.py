@@ -118,30 +118,37 @@ class SparkBatchJob(Job):
         self._stage_text = "Spark"
         try:
             register_empty(session, self._spark)
-            for query in self._spark.queries:
+            for query in self._spark.every_query():
                 session.sql(query.sql)._jdf.queryExecution().optimizedPlan()
         except Exception as error:
             raise self._translated(error, planning=True) from error
 
     def _stage(self, session: Any, staged: StagedInput) -> None:
-        self._stage_text = "reading tables"
+        if staged.source is not None:
+            # Between two queries of Spark: functions that only FlowSQL has.
+            write_answer(self._asked(session, staged.source), staged.source.columns, staged.source.file)
+        self._stage_text = "reading tables" if staged.source is None else "between queries"
         path = f"{self._spark.folder}/{staged.view}.parquet"
-        writer = ParquetStage(path, staged.columns)
+        writer = ParquetStage(path, staged.columns, staged.keys)
         self._local(replace(staged.job, resources={**staged.job.resources, STAGE_RESOURCE: writer}))
         writer.wait_until_closed()
         session.read.schema(staged.ddl).parquet(path).createOrReplaceTempView(staged.view)
 
-    def _answer(self, session: Any, query: SparkQuery, configuration: Configuration) -> None:
+    def _asked(self, session: Any, query: SparkQuery) -> Any:
+        """Spark's answer as an Arrow table."""
         self._check_cancelled()
         self._stage_text = "Spark"
-        context = session.sparkContext
-        context.setJobGroup(self.id, self.name, interruptOnCancel=True)
+        session.sparkContext.setJobGroup(self.id, self.name, interruptOnCancel=True)
         try:
             table = session.sql(query.sql).toArrow()
         except Exception as error:
             self._check_cancelled()
             raise self._translated(error, planning=False) from error
         self._check_cancelled()
+        return table
+
+    def _answer(self, session: Any, query: SparkQuery, configuration: Configuration) -> None:
+        table = self._asked(session, query)
         if query.then is not None:
             write_answer(table, query.columns, query.file)
             del table
@@ -209,7 +216,7 @@ def spark_plan(job: SparkJob) -> str:
         session = spark_session(Configuration(values=dict(job.configuration)))
         try:
             register_empty(session, job)
-            frames = [session.sql(query.sql) for query in job.queries]
+            frames = [session.sql(query.sql) for query in job.every_query()]
             return "\n".join(frame._jdf.queryExecution().executedPlan().toString().rstrip() for frame in frames)
         except Exception as error:
             raise translate(error, job, planning=True) from error

@@ -43,6 +43,7 @@ _DEFAULTS: Final = {
     "spark.driver.defaultJavaOptions": "-XX:Tier4InvocationThreshold=60000 -XX:Tier4MinInvocationThreshold=60000 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=600000",
 }
+_ZONE: Final = "spark.sql.session.timeZone"
 _LOG_TAIL: Final = 2000
 
 _lock = threading.Lock()
@@ -63,27 +64,51 @@ def missing() -> str | None:
 def spark_session(configuration: Configuration) -> Any:
     """The session, with the zone of this configuration; started with its ``spark.*`` keys if it is the first.
 
-    Later jobs set what Spark lets a running session change; what it does not (``spark.master``, memory) stays.
+    Later jobs set what Spark lets a running session change.
 
     Raises:
-        ConnectorError: pyspark or Java is missing, or Spark does not start.
+        ConnectorError: pyspark or Java is missing, or Spark does not start; a key that answers depend on is set
+            otherwise, or one that a running session cannot change (``spark.master``, memory) has changed.
     """
     global _session
     with _lock:
-        options = _options(configuration)
+        chosen = _chosen(configuration)
+        options = _options(configuration, chosen)
         if _session is None:
             _session = _started(options)
             _applied.update(options)
         session = _session
         for key, value in options.items():
-            if _applied.get(key) != value and session.conf.isModifiable(key):
+            if _applied.get(key) == value:
+                continue
+            if session.conf.isModifiable(key):
                 session.conf.set(key, value)
                 _applied[key] = value
+            elif key in chosen:
+                raise ConnectorError(
+                    "spark-option",
+                    f"'{key}' cannot change to '{value}': the running Spark session has "
+                    f"{_applied.get(key, 'its default')}.",
+                    hint="set it before the first statement that runs on Spark",
+                )
+        for key in [key for key in _applied if key not in options and session.conf.isModifiable(key)]:
+            session.conf.unset(key)
+            del _applied[key]
         return session
 
 
-def _options(configuration: Configuration) -> dict[str, str]:
+def _chosen(configuration: Configuration) -> dict[str, str]:
+    """The user's own ``spark.*`` keys."""
     chosen = {key: text for key, text in configuration.items() if key.startswith("spark.") and text}
+    for key, value in chosen.items():
+        if key == _ZONE:
+            raise ConnectorError("spark-option", f"'{key}' is the session's zone.", hint=f"set '{LOCAL_TIME_ZONE.key}'")
+        if _PINNED.get(key, value) != value:
+            raise ConnectorError("spark-option", f"'{key}' must be '{_PINNED[key]}': answers depend on it.")
+    return chosen
+
+
+def _options(configuration: Configuration, chosen: Mapping[str, str]) -> dict[str, str]:
     parallelism = configuration.get(PARALLELISM)
     cores = parallelism if parallelism > 1 else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
     made = dict(_DEFAULTS)
@@ -93,7 +118,7 @@ def _options(configuration: Configuration) -> dict[str, str]:
     made["spark.sql.warehouse.dir"] = os.path.join(tempfile.gettempdir(), "flowsql-spark-warehouse")
     made |= chosen
     made |= _PINNED
-    made["spark.sql.session.timeZone"] = configuration.get(LOCAL_TIME_ZONE)
+    made[_ZONE] = configuration.get(LOCAL_TIME_ZONE)
     return made
 
 
