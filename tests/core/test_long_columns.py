@@ -371,7 +371,25 @@ def test_parts_of_texts_by_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["a", "[ab]+", "(a)(b)?", "a*", "(a|b)", "(a|(b))", "ab|b", "b$", "(?i)A.", "(", "\\bb"]
+    "pattern",
+    [
+        "a",
+        "[ab]+",
+        "(a)(b)?",
+        "a*",
+        "(a|b)",
+        "(a|(b))",
+        "ab|b",
+        "b$",
+        "(?i)A.",
+        "(",
+        "\\bb",
+        "([ab]+)",
+        "[^a]",
+        "[^b]+",
+        "(\\w)",
+        "([^ ]+)",
+    ],
 )
 def test_all_matches(pattern: str) -> None:
     column = random_texts(["a", "b", "ab", "é", "\n", "A", " "], 8)

@@ -11,7 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
-from flowsql_core.eval.columns import Bools, make_array, make_strings, string_buffers, validity, values_and_validity
+from flowsql_core.eval.columns import (
+    Bools,
+    make_array,
+    make_strings,
+    pack_validity,
+    string_buffers,
+    validity,
+    values_and_validity,
+)
 from flowsql_core.kernels.views import for_kernel
 from flowsql_core.record import record
 
@@ -330,3 +338,26 @@ def count_class(text: pa.Array, members: frozenset[int], runs: bool) -> pa.Array
     counts = np.empty(len(text), dtype=np.int32)
     count_members(for_kernel(offsets), for_kernel(data), member, runs, counts)
     return make_array(counts, validity(text), pa.int32())
+
+
+def class_matches(text: pa.Array, members: frozenset[int], runs: bool) -> pa.Array:
+    """The matches that :func:`count_class` counts, a list of texts a row; NULL of NULL."""
+    from flowsql_core.kernels.text import member_bounds
+
+    counts, valid = values_and_validity(count_class(text, members, runs))
+    sizes = counts if valid is None else np.where(valid, counts, 0)
+    ends = np.cumsum(counts, dtype=np.int64)
+    total = int(ends[-1]) if len(ends) else 0
+    offsets, data = string_buffers(text)
+    member = np.zeros(256, dtype=np.bool_)
+    member[list(members)] = True
+    low, high = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
+    member_bounds(for_kernel(offsets), for_kernel(data), member, runs, low, high)
+    if int(sizes.sum()) != total:
+        # Bytes of NULL rows do not count.
+        counted = np.repeat(np.ones(len(text), dtype=np.bool_) if valid is None else valid, counts)
+        low, high = low[counted], high[counted]
+    starts = np.zeros(len(text) + 1, dtype=np.int32)
+    np.cumsum(sizes, out=starts[1:])
+    buffers = [pack_validity(valid), pa.py_buffer(starts)]
+    return pa.Array.from_buffers(pa.list_(pa.string()), len(text), buffers, children=[gather(data, low, high, None)])

@@ -12,7 +12,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.java_regex import translate_pattern
-from flowsql_core.eval.text_kernels import KERNEL_ROWS, byte_class, count_class
+from flowsql_core.eval.text_kernels import KERNEL_ROWS, byte_class, class_matches, count_class
 from flowsql_core.eval.text_maps import maps_of_pairs
 from flowsql_core.functions.digest import java_hash_order
 from flowsql_core.functions.regex import extract_group, re2_of_all
@@ -101,11 +101,19 @@ def regexp_extract_all(call: Invocation, text: Any, pattern: Any, group: Any = N
     return map_rows([_column(text, call.n), pattern, number], _extract_all, type_)
 
 
+#: ``([0-9]+)``: one group around all of a match.
+_WHOLE_GROUP = re.compile(r"\(([^()?][^()]*)\)")
+
+
 def _all_of_constant(text: pa.Array, java: str, group: int) -> pa.Array | None:
     """The matches of a pattern whose every match has the group, and which has no other one; None for other patterns."""
     translated = translate_pattern(java)
     if translated is None or group != translated.python.groups or group > 1 or group in translated.optional_groups:
         return None
+    whole = _WHOLE_GROUP.fullmatch(java)
+    members = byte_class(java if whole is None else whole[1]) if len(text) >= KERNEL_ROWS else None
+    if members is not None:
+        return class_matches(text, *members)
     encoded = pc.dictionary_encode(text)
     found: list[str] = []
     sizes = [0]

@@ -166,3 +166,24 @@ def count_members(offsets, data, member, runs, counts):
             count += inside and not (runs and before)
             before = inside
         counts[row] = count
+
+
+@kernel("void(int32[::1], uint8[::1], boolean[::1], boolean, int64[::1], int64[::1])")
+def member_bounds(offsets, data, member, runs, low, high):
+    """Byte ranges of what :func:`count_members` counts, row by row; without ``runs`` a character each."""
+    count = 0
+    for row in range(offsets.size - 1):
+        before = False
+        for at in range(offsets[row], offsets[row + 1]):
+            inside = member[data[at]]
+            if inside and runs and before:
+                high[count - 1] = at + 1
+            elif inside:
+                low[count] = at
+                high[count] = at + 1
+                count += 1
+            elif before and not runs and data[at] & 0xC0 == 0x80:
+                # The rest of a character whose first byte is a member.
+                high[count - 1] = at + 1
+                inside = True
+            before = inside
