@@ -107,7 +107,11 @@ class JsonConverter:
 
     def _pairs(self, value: Any, type_: LogicalType, key: LogicalType, item: LogicalType) -> list[tuple[Any, Any]]:
         document = _expect(value, dict, type_)
-        return [(text_value(name, key, self._dialect), self._value(part, item)) for name, part in document.items()]
+        # Loaded by formats that have maps alone.
+        from flowsql_core.eval.map_order import text_order
+
+        names = text_order(tuple(document))
+        return [(text_value(name, key, self._dialect), self._value(document[name], item)) for name in names]
 
     def _from_text(self, value: Any, type_: LogicalType) -> Any:
         if not isinstance(value, str):

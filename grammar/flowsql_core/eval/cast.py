@@ -301,6 +301,11 @@ def _nested(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool,
                 cast_checked(array.keys, src.key, dst.key, safe, context),
                 cast_checked(array.items, src.value, dst.value, safe, context),
             )
+            from flowsql_core.eval.map_order import as_hashed
+
+            made = _rebuilt(array, to_arrow(dst), children)
+            # Where the representation changes, Flink fills a new map.
+            return made if made.type == array.type else as_hashed(made)
         case t.MultisetType(), t.MultisetType():
             children = (cast_checked(array.keys, src.element, dst.element, safe, context), (array.items, None))
         case t.RowType(), t.RowType():

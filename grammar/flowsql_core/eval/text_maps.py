@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from flowsql_core.arrow import compute as pc
 from flowsql_core.eval.columns import string_buffers, validity, values_and_validity
-from flowsql_core.eval.nested_lists import Int64s, Ranges, list_of_entries, make_map, ranges_of
+from flowsql_core.eval.map_order import in_hash_order
+from flowsql_core.eval.nested_lists import Ranges, make_map
 from flowsql_core.eval.text_kernels import gather, java_hash_codes
 from flowsql_core.kernels.views import for_kernel
 
@@ -34,19 +34,6 @@ def maps_of_pairs(text: pa.Array, pairs: str, between: str, type_: pa.DataType) 
     found = value_low[:count] >= 0
     values = gather(data, np.where(found, value_low[:count], 0), np.where(found, value_high[:count], 0), found)
     rows = Ranges(np.cumsum(sizes) - sizes, sizes, valid)
-    return as_hashed(make_map(keys, values, rows, type_), sizes)
-
-
-def as_hashed(maps: pa.Array, asked: Int64s) -> pa.Array:
-    """Maps of texts with their entries in the order of a Java HashMap that was made for ``asked`` (n,) entries."""
-    from flowsql_core.kernels.hash_order import hash_places
-
-    rows = ranges_of(maps)
-    hashes, _ = values_and_validity(java_hash_codes(maps.keys))
-    places = np.arange(len(hashes))
-    hash_places(for_kernel(rows.starts), for_kernel(rows.sizes), for_kernel(asked), for_kernel(hashes), places)
-    if np.array_equal(places, np.arange(len(places))):
-        return maps
-    order = pa.array(places)
-    keys = pc.take(maps.keys, order, boundscheck=False)
-    return list_of_entries(keys, pc.take(maps.items, order, boundscheck=False), rows, maps.type)
+    made = make_map(keys, values, rows, type_)
+    hashes, _ = values_and_validity(java_hash_codes(made.keys))
+    return in_hash_order(made, hashes, sizes)

@@ -192,7 +192,9 @@ def _fold_one(fold: Fold) -> Callable[[Sequence[LogicalType]], tuple[Accumulator
         type_ = types[0].as_nullable()
         if is_time_attribute(type_):
             type_ = without_attribute(type_)
-        return (AccumulatorColumn(fold.value, fold, type_),)
+        # A ROW is no accumulator: the first and the last one are found among all that are kept.
+        kept = Fold.VALUES if isinstance(type_, RowType) and fold in (Fold.FIRST, Fold.LAST) else fold
+        return (AccumulatorColumn(kept.value, kept, type_),)
 
     return accumulators
 
@@ -458,7 +460,7 @@ def resolve_aggregate(
         if function.name != "COUNT" and isinstance(type_, NullType):
             raise BindError("invalid-function-call", f"Illegal use of 'NULL' in '{name.upper()}'", at=span)
         nested = isinstance(type_, ArrayType | MapType | MultisetType | RowType | RawType)
-        nested = nested and not (function.name in ("COLLECT", "ARRAY_AGG") and not distinct and _is_flat_row(type_))
+        nested = nested and not (function.name in _KEEPING_ROWS and not distinct and _is_flat_row(type_))
         if nested and function.name != "PERCENTILE" and (function.name != "COUNT" or distinct):
             raise NotSupportedYetError(f"{name.upper()} of {type_.as_nullable()}", at=span)
     result = function.result(arg_types)
@@ -467,6 +469,9 @@ def resolve_aggregate(
     elif function.name not in _KEEPING_NOT_NULL and (not function.keeps_not_null or not grouped or filtered):
         result = result.as_nullable()
     return ResolvedAggregate(function.name, arg_types, result)
+
+
+_KEEPING_ROWS: Final = frozenset({"COLLECT", "ARRAY_AGG", "FIRST_VALUE", "LAST_VALUE"})
 
 
 def _is_flat_row(type_: LogicalType) -> bool:

@@ -274,8 +274,9 @@ def json_value(call: Invocation, text: Any, path: Any, *defaults: Any) -> Any:
         return convert(found)
 
     made = outcome.column(classify, to_arrow(call.type), _scalars_of(call.type))
-    short = isinstance(call.type, t.VarCharType) and call.type.length < t.MAX_LENGTH
-    return pc.utf8_slice_codeunits(made, 0, call.type.length) if short else made
+    if isinstance(call.type, t.VarCharType) and call.type.length < t.MAX_LENGTH:
+        return pc.utf8_slice_codeunits(made, 0, call.type.length)
+    return made
 
 
 def _scalars_of(type_: t.LogicalType) -> tuple[Callable[[json_kernels.Found, json_kernels.Bools], Any], list[int]]:

@@ -71,13 +71,13 @@ _PLAIN: Final = frozenset({"STRING", "INTEGER", "BINARY", "BOOLEAN"})
 NULL_TAKING: Final = {
     **dict.fromkeys(
         (
-            "ARRAY_JOIN", "ARRAY_SLICE", "ARRAY_SORT", "BITMAP_FROM_BYTES", "BTRIM", "ELT", "ENDSWITH", "INET_ATON",
+            "ARRAY_JOIN", "ARRAY_SLICE", "ARRAY_SORT", "BITMAP_FROM_BYTES", "BTRIM", "ENDSWITH", "INET_ATON",
             "INET_NTOA", "JSON_QUOTE", "JSON_UNQUOTE", "PRINTF", "REGEXP_COUNT", "REGEXP_EXTRACT_ALL", "REGEXP_INSTR",
             "REGEXP_SUBSTR", "SPLIT", "STARTSWITH", "UNHEX", "URL_DECODE", "URL_ENCODE",
         ),
         _PLAIN,
     ),
-    **dict.fromkeys(("PARSE_JSON", "TRY_PARSE_JSON"), frozenset({"STRING"})),
+    **dict.fromkeys(("ELT", "PARSE_JSON", "TRY_PARSE_JSON"), frozenset({"STRING"})),
     "BITMAP_BUILD": frozenset({"ARRAY"}),
 }  # fmt: skip
 

@@ -135,7 +135,7 @@ class OrderedValues:
         picked = rows[np.where(counts > 0, at, 0)] if len(rows) else np.zeros(0, np.int32)
         if not len(rows):
             return pa.nulls(len(counts), self.type)
-        values = self.values.gather(picked)[0]
+        values = whole_columns(self.types, self.values.gather(picked))[0]
         return pc.if_else(pa.array(counts > 0), values, pa.scalar(None, values.type))
 
     def _text(self, rows: Int32s, offsets: Int32s, counts: npt.NDArray[Any]) -> Any:
