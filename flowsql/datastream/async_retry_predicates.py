@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def empty_result_predicate(result: Sequence[Any]) -> bool:
+def empty_result_predicate(result: Sequence[Any] | None) -> bool:
     """Whether there is no result."""
-    return len(result) == 0
+    return result is None or len(result) == 0
 
 
 def has_exception_predicate(error: BaseException | None) -> bool:

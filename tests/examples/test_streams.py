@@ -70,3 +70,11 @@ def test_the_table_api_its_twin_and_the_stream(capsys: pytest.CaptureFixture[str
     session = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment())
     program.create_orders(session, tmp_path)
     assert program.by_table_api(session).explain() == program.by_sql(session).explain()
+
+
+def test_payments_are_held_against_the_limits_of_the_day(capsys: pytest.CaptureFixture[str]) -> None:
+    loaded("stream_rules").main()
+    assert sorted(capsys.readouterr().out.splitlines()) == [
+        "ann paid 270 by card, the limit is 200",
+        "bob paid 1200 by transfer, the limit is 1000",
+    ]
