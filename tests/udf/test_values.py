@@ -95,6 +95,8 @@ class Point:
 TAKEN: list[tuple[str, Any, Any]] = [
     ("INT", True, 1),
     ("BIGINT", np.int32(5), 5),
+    ("INT", 3.0, 3),
+    ("BIGINT", np.float64(-2), -2),
     ("DOUBLE", 3, 3.0),
     ("DOUBLE", 2**60 + 1, float(2**60 + 1)),
     ("DOUBLE", D("1.5"), 1.5),
@@ -127,7 +129,8 @@ def test_values_of_other_classes_are_taken(type_: str, given: Any, wanted: Any) 
 
 # Type, what a function returns, what the error says beside.
 REFUSED: list[tuple[str, Any, str]] = [
-    ("INT", 3.0, ""),
+    ("INT", 3.5, ""),
+    ("INT", float("nan"), ""),
     ("INT", 2**31, "out of range"),
     ("INT", "5", ""),
     ("DOUBLE", "1.5", ""),
