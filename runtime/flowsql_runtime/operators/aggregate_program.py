@@ -77,10 +77,19 @@ class _Extreme:
 
 @record
 class _DistinctGroup:
-    """DISTINCT calls over the same argument columns; one place in ``filters`` for each different FILTER."""
+    """DISTINCT calls over the same argument columns; one place in ``filters`` for each different FILTER.
+
+    ``nulls``: NULL is one of the values.
+    """
 
     columns: tuple[int, ...]
+    nulls: bool
     filters: tuple[int | None, ...]
+
+    @property
+    def not_null(self) -> tuple[int, ...]:
+        """Columns whose NULLs keep a row out."""
+        return () if self.nulls else self.columns
 
 
 class AggregateProgram:
@@ -122,13 +131,14 @@ class AggregateProgram:
     # -- compilation
 
     def _group_calls(self) -> None:
-        found: dict[tuple[int, ...], list[int | None]] = {}
+        found: dict[tuple[tuple[int, ...], bool], list[int | None]] = {}
         for call in self.calls:
             if call.distinct and call.function not in ("MIN", "MAX"):
-                filters = found.setdefault(tuple(arg.index for arg in call.args), [])
+                key = tuple(arg.index for arg in call.args), call.function in NULLS_TOO
+                filters = found.setdefault(key, [])
                 if call.filter_index not in filters:
                     filters.append(call.filter_index)
-        self._groups = [_DistinctGroup(columns, tuple(filters)) for columns, filters in found.items()]
+        self._groups = [_DistinctGroup(*key, tuple(filters)) for key, filters in found.items()]
 
     def _sign(self, call: AggregateCall, nulls_too: bool = False) -> Sign:
         columns = tuple(arg.index for arg in call.args)
@@ -136,7 +146,7 @@ class AggregateProgram:
         # DISTINCT changes nothing for MIN and MAX.
         if call.distinct and call.function not in ("MIN", "MAX"):
             for group, distinct in enumerate(self._groups):
-                if distinct.columns == columns:
+                if distinct.columns == columns and distinct.nulls == (call.function in NULLS_TOO):
                     return Sign(group=group, place=distinct.filters.index(call.filter_index))
         return Sign(not_null, call.filter_index)
 
@@ -391,7 +401,7 @@ class AggregateProgram:
 
     def _distinct_signs(self, number: int, group: _DistinctGroup, slots: Int32s, columns: Sequence[Any]) -> Any:
         store = self._distinct[number]
-        filtered = np.stack([self._signs.row(Sign(group.columns, index)) for index in group.filters])
+        filtered = np.stack([self._signs.row(Sign(group.not_null, index)) for index in group.filters])
         skip: Bools = np.asarray(~filtered.any(axis=0))
         skipped: npt.NDArray[np.uint8] = skip.view(np.uint8) if skip.any() else _NO_BYTES
         entries, _ = store.find_or_insert(slots, [columns[column] for column in group.columns], skipped)
