@@ -9,7 +9,8 @@ import pytest
 from flowsql_core.eval.compile import compile_projections
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.fixed_moments import read_fixed
-from flowsql_core.eval.java_time import parse_leniently, parse_strictly
+from flowsql_core.eval.java_time_lenient import parse_leniently
+from flowsql_core.eval.java_time_strict import parse_strictly
 from flowsql_core.expr import InputRef, Literal
 from flowsql_core.functions.registry import resolve_call
 from flowsql_core.types import logical as t

@@ -9,14 +9,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.eval.java_regex_class import ClassReader, property_class
 from flowsql_core.record import record
 
-_POSIX = {
-    "Lower": "a-z", "Upper": "A-Z", "Alpha": "a-zA-Z", "Digit": "0-9", "Alnum": "a-zA-Z0-9",
-    "Punct": r"!-/:-@\[-`{-~", "Space": r" \t\n\x0b\f\r", "XDigit": "0-9a-fA-F",
-    "Blank": r" \t", "Cntrl": r"\x00-\x1f\x7f",
-    "Graph": "!-~", "Print": " -~", "ASCII": r"\x00-\x7f", "IsDigit": "0-9", "IsAlphabetic": "a-zA-Z",
-}  # fmt: skip
 _DOT_PYTHON = "[^\n\r\u0085\u2028\u2029]"
 _DOT_RE2 = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _END_PYTHON = "(?=(?:\r\n|[\n\r\u0085\u2028\u2029])?\\Z)"
@@ -52,9 +48,21 @@ def translate_pattern(java: str) -> TranslatedPattern | None:
     try:
         python, re2 = _Translator(java).run()
         compiled = re.compile(python, re.ASCII)
-    except (re.error, ValueError, OverflowError, IndexError):
+    except re.error as error:
+        if "look-behind" in str(error):
+            raise NotSupportedYetError("a look-behind of varying length in a regular expression") from error
+        return None
+    except (ValueError, OverflowError, IndexError):
         return None
     return TranslatedPattern(compiled, re2, _optional_groups(python))
+
+
+class _Scope:
+    """A group that is open: whether ``.`` matches line ends in it, and what flags inside of it have opened."""
+
+    def __init__(self, dot_all: bool) -> None:
+        self.dot_all = dot_all
+        self.opened: list[str] = []
 
 
 class _Translator:
@@ -64,11 +72,15 @@ class _Translator:
         self.python: list[str] = []
         self.re2: list[str] = []
         self.re2_fits = True
-        self.dot_all = False
+        self.scopes = [_Scope(False)]
 
     def run(self) -> tuple[str, str | None]:
         while self.place < len(self.java):
             self._one()
+        if len(self.scopes) > 1:
+            raise ValueError("open group")
+        closing = ")" * len(self.scopes[0].opened)
+        self._put(closing, closing)
         return "".join(self.python), "".join(self.re2) if self.re2_fits else None
 
     def _put(self, python: str, re2: str | None) -> None:
@@ -88,11 +100,18 @@ class _Translator:
                 self._class()
                 return
             case ".":
-                self._put("(?s:.)" if self.dot_all else _DOT_PYTHON, "(?s:.)" if self.dot_all else _DOT_RE2)
+                whole = self.scopes[-1].dot_all
+                self._put("(?s:.)" if whole else _DOT_PYTHON, "(?s:.)" if whole else _DOT_RE2)
             case "$":
                 self._put(_END_PYTHON, None)
             case "(":
                 self._group()
+                return
+            case ")":
+                self._close()
+                return
+            case "|":
+                self._branch()
                 return
             case "*" | "+" | "?" | "}":
                 # A possessive quantifier is an atomic group, which RE2 lacks.
@@ -104,44 +123,59 @@ class _Translator:
 
     def _group(self) -> None:
         rest = self.java[self.place :]
-        if not rest.startswith("(?"):
-            self._put("(", "(")
-            self.place += 1
-            return
-        if rest.startswith("(?:"):
-            self._put("(?:", "(?:")
-            self.place += 3
-            return
-        named = re.match(r"\(\?<([A-Za-z][A-Za-z0-9]*)>", rest)
-        if named is not None:
-            self._put(f"(?P<{named[1]}>", f"(?P<{named[1]}>")
-            self.place += named.end()
-            return
-        flags = re.match(r"\(\?([imsx]*)(-[imsx]+)?([:)])", rest)
+        flags = re.match(r"\(\?([imsxdu]*)(-[imsxdu]+)?([:)])", rest)
         if flags is not None:
             self._flags(flags)
             return
-        look = re.match(r"\(\?(?:[=!]|<[=!]|>)", rest)
-        if look is None:
-            raise ValueError("unknown group")
-        self._put(look[0], None)
-        self.place += look.end()
+        self.scopes.append(_Scope(self.scopes[-1].dot_all))
+        named = re.match(r"\(\?<([A-Za-z][A-Za-z0-9]*)>", rest)
+        if not rest.startswith("(?"):
+            self._put("(", "(")
+            self.place += 1
+        elif named is not None:
+            self._put(f"(?P<{named[1]}>", f"(?P<{named[1]}>")
+            self.place += named.end()
+        else:
+            look = re.match(r"\(\?(?:[=!]|<[=!]|>)", rest)
+            if look is None:
+                raise ValueError("unknown group")
+            self._put(look[0], None)
+            self.place += look.end()
 
     def _flags(self, flags: re.Match[str]) -> None:
-        if "x" in flags[1]:
-            raise ValueError("comments mode")
+        """Flags for a group, or for what follows up to the end of the group around them."""
+        on, off = flags[1], (flags[2] or "").lstrip("-")
+        for flag in "xdu":
+            if flag in on:
+                raise NotSupportedYetError(f"(?{flag}) in a regular expression")
+        off = off.replace("x", "").replace("d", "").replace("u", "")
+        outer = self.scopes[-1].dot_all
+        inner = "s" in on or (outer and "s" not in off)
+        kept = on.replace("s", "") + ("-" + off.replace("s", "") if off.replace("s", "") else "")
+        opening = f"(?{kept}:" if kept.strip("-") else "(?:"
+        # RE2 reads (?m) otherwise, and (?i) knows fewer pairs of letters.
+        self._put(opening, None if "m" in kept else opening)
         if flags[3] == ":":
-            self._put(flags[0], flags[0] if "m" not in flags[1] else None)
-            if "s" in flags[1]:
-                raise ValueError("dotall in a group")
+            self.scopes.append(_Scope(inner))
         else:
-            if self.python:
-                raise ValueError("flags inside of a pattern")
-            self.dot_all = "s" in flags[1]
-            kept = flags[1].replace("s", "")
-            if kept:
-                self._put(f"(?{kept})", f"(?{kept})" if kept == "i" else None)
+            self.scopes[-1].dot_all = inner
+            self.scopes[-1].opened.append(opening)
         self.place += flags.end()
+
+    def _close(self) -> None:
+        """The end of a group, and before it of what flags inside of it began."""
+        if len(self.scopes) == 1:
+            raise ValueError("unmatched bracket")
+        closing = ")" * (1 + len(self.scopes.pop().opened))
+        self._put(closing, closing)
+        self.place += 1
+
+    def _branch(self) -> None:
+        """``|``: flags set before it hold behind it too."""
+        opened = self.scopes[-1].opened
+        text = f"{')' * len(opened)}|{''.join(opened)}"
+        self._put(text, text)
+        self.place += 1
 
     def _escape(self) -> None:
         following = self.java[self.place + 1]
@@ -188,72 +222,23 @@ class _Translator:
             case _:
                 self._put(re.escape(following), re.escape(following))
 
-    def _named_class(self) -> str:
-        named = re.match(r"\{(\w+)\}|(\w)", self.java[self.place :])
-        if named is None or (named[1] or named[2]) not in _POSIX:
-            raise ValueError("unknown property")
-        self.place += named.end()
-        return _POSIX[named[1] or named[2]]
-
     def _property(self, negated: bool) -> None:
-        inside = self._named_class()
-        made = f"[{'^' if negated else ''}{inside}]"
-        self._put(made, made)
+        reader = ClassReader(self.java, self.place)
+        made = property_class(reader.property_name(), negated)
+        self._put(made.python, made.re2)
+        self.place = reader.place
 
     def _code(self, kind: str) -> None:
-        digits = re.match(
-            r"[0-9a-fA-F]{4}" if kind == "u" else r"[0-9a-fA-F]{2}|\{[0-9a-fA-F]+\}", self.java[self.place :]
-        )
-        if digits is None:
-            raise ValueError("bad code")
-        self.place += digits.end()
-        number = int(digits[0].strip("{}"), 16)
-        self._put(re.escape(chr(number)), f"\\x{{{number:x}}}")
+        reader = ClassReader(self.java, self.place)
+        character = reader.code(kind)
+        self.place = reader.place
+        self._put(re.escape(character), f"\\x{{{ord(character):x}}}")
 
     def _class(self) -> None:
-        """A bracket expression; unions are flattened, intersections refused."""
-        start = self.place
-        self.place += 1
-        parts: list[str] = ["["]
-        if self.java[self.place] == "^":
-            parts.append("^")
-            self.place += 1
-        first = True
-        while self.java[self.place] != "]" or first:
-            character = self.java[self.place]
-            if character == "[" or self.java.startswith("&&", self.place):
-                raise ValueError(f"nested class at {start}")
-            if character == "\\":
-                parts.append(self._class_escape())
-            else:
-                parts.append("\\" + character if character in "[]" else character)
-                self.place += 1
-            first = False
-        self.place += 1
-        text = "".join(parts) + "]"
-        self._put(text, text)
-
-    def _class_escape(self) -> str:
-        following = self.java[self.place + 1]
-        self.place += 2
-        match following:
-            case "p":
-                return self._named_class()
-            case "s":
-                return r" \t\n\x0b\f\r"
-            case "d" | "D" | "w" | "W" | "n" | "t" | "r" | "f":
-                return f"\\{following}"
-            case "S":
-                raise ValueError("negated class inside of a class")
-            case "u" | "x":
-                digits = re.match(r"[0-9a-fA-F]{4}" if following == "u" else r"[0-9a-fA-F]{2}", self.java[self.place :])
-                if digits is None:
-                    raise ValueError("bad code")
-                self.place += digits.end()
-                return re.escape(chr(int(digits[0], 16)))
-            case _ if following.isalnum():
-                raise ValueError("unknown escape")
-        return "\\" + following
+        reader = ClassReader(self.java, self.place)
+        made = reader.read()
+        self._put(made.python, made.re2)
+        self.place = reader.place
 
 
 def _optional_groups(python: str) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""Java's date patterns (``yyyy-MM-dd HH:mm:ss``): formatting columns of moments, parsing texts.
+"""Java's date patterns (``yyyy-MM-dd HH:mm:ss``): their pieces, and columns of moments as texts.
 
 Formatting works on the distinct days, minutes or seconds of a column, whichever is the finest unit of the pattern, or
 writes the digits of a numeric pattern for all rows at once. Source: ``java.time.format.DateTimeFormatter`` and
@@ -7,8 +7,6 @@ writes the digits of a numeric pattern for all rows at once. Source: ``java.time
 
 from __future__ import annotations
 
-import calendar
-import datetime
 import re
 from functools import lru_cache
 
@@ -18,17 +16,18 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError, NotSupportedYetError
+from flowsql_core.eval.civil import civil_days
 from flowsql_core.eval.columns import Bools, make_array, make_strings
 from flowsql_core.eval.time import civil_from_days, days_from_civil
 from flowsql_core.record import record
 
 Int64s = npt.NDArray[np.int64]
 
-_MONTHS = (
+MONTH_NAMES = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NANOS = 1_000_000_000
 _DAY_NS = 86_400 * _NANOS
 #: The coarsest unit, in nanoseconds, that each letter's text is constant in.
@@ -258,11 +257,11 @@ def _shown(token: Token, row: dict[str, int]) -> str:
         case "y" | "u":
             return _year(row["y"], count)
         case "M" | "L":
-            return str(row["M"]).rjust(count, "0") if count <= 2 else _name(_MONTHS[row["M"] - 1], count)
+            return str(row["M"]).rjust(count, "0") if count <= 2 else _name(MONTH_NAMES[row["M"] - 1], count)
         case "E":
-            return _name(_DAYS[row["weekday"]], max(count, 3))
+            return _name(DAY_NAMES[row["weekday"]], max(count, 3))
         case "e" | "c":
-            return str((row["weekday"] + 1) % 7 + 1) if count <= 2 else _name(_DAYS[row["weekday"]], count)
+            return str((row["weekday"] + 1) % 7 + 1) if count <= 2 else _name(DAY_NAMES[row["weekday"]], count)
         case "a":
             return "AM" if row["H"] < 12 else "PM"
         case "S":
@@ -299,161 +298,11 @@ def _week(row: dict[str, int], letter: str, count: int) -> str:
         first = row["days"] - row["d"] + 1
         return str((sunday - (first - (first + 4) % 7)) // 7 + 1)
     year = row["y"]
-    following = _days(year + 1, 1, 1)
+    following = civil_days(year + 1, 1, 1)
     if sunday >= following - (following + 4) % 7:
         year, start = year + 1, following
     else:
-        start = _days(year, 1, 1)
+        start = civil_days(year, 1, 1)
     if letter == "Y":
         return _year(year, count)
     return str((sunday - (start - (start + 4) % 7)) // 7 + 1).rjust(count, "0")
-
-
-def _days(year: int, month: int, day: int) -> int:
-    return _civil(year, month, day)
-
-
-# Parsing
-
-
-def parse_strictly(text: str, pattern: str) -> int | None:
-    """Nanoseconds of a text by ``DateTimeFormatter``'s rules (smart resolving); None when it does not fit."""
-    compiled = _strict_regex(pattern)
-    found = compiled.fullmatch(text)
-    return None if found is None else _resolve(pattern_tokens(pattern), found, lenient=False)
-
-
-def parse_leniently(text: str, pattern: str) -> int | None:
-    """Nanoseconds of a text by ``SimpleDateFormat``'s rules: fields may overflow, text behind is ignored."""
-    found = _lenient_regex(pattern).match(text)
-    # What reads nothing fails.
-    return None if found is None or not found.end() else _resolve(pattern_tokens(pattern), found, lenient=True)
-
-
-_NAMES = {"M": _MONTHS, "L": _MONTHS, "E": _DAYS}
-
-
-def _group(place: int, token: Token, following: Token | None, lenient: bool) -> str:
-    if not token.letter:
-        if token.count:
-            raise NotSupportedYetError("optional parts in a date pattern to parse with")
-        return re.escape(token.text)
-    if token.letter == "a":
-        return f"(?P<g{place}>AM|PM|am|pm)" if lenient else f"(?P<g{place}>AM|PM)"
-    if (token.letter in "ML" and token.count >= 3) or token.letter == "E":
-        names = _NAMES[token.letter]
-        wanted = names if token.count >= 4 else tuple(name[:3] for name in names)
-        if lenient:
-            wanted = (*names, *(name[:3] for name in names))
-        return f"(?P<g{place}>{'|'.join(wanted)})"
-    if token.letter not in "yuMLdDHhkKmsSn":
-        raise NotSupportedYetError(f"the letter {token.letter} in a pattern to parse with")
-    adjacent = following is not None and following.letter != "" and following.letter in "yuMLdDHhkKmsSn"
-    if lenient:
-        return rf"(?P<g{place}>\d{{{token.count}}})" if adjacent else rf"(?P<g{place}>\s*-?\d+)"
-    if token.letter == "S" or (token.count == 2) or (adjacent and token.count > 1):
-        return rf"(?P<g{place}>\d{{{token.count}}})"
-    if token.letter in "yu" and token.count >= 3:
-        return rf"(?P<g{place}>[+-]?\d{{{token.count},10}})"
-    return rf"(?P<g{place}>\d{{1,19}})"
-
-
-@lru_cache(maxsize=256)
-def _strict_regex(pattern: str) -> re.Pattern[str]:
-    return _regex(pattern, lenient=False)
-
-
-@lru_cache(maxsize=256)
-def _lenient_regex(pattern: str) -> re.Pattern[str]:
-    return _regex(pattern, lenient=True)
-
-
-def _regex(pattern: str, lenient: bool) -> re.Pattern[str]:
-    tokens = pattern_tokens(pattern)
-    followings = (*tokens, None)[1:]
-    parts = [
-        _group(place, token, following, lenient)
-        for place, (token, following) in enumerate(zip(tokens, followings, strict=True))
-    ]
-    return re.compile("".join(parts), re.ASCII | (re.IGNORECASE if lenient else 0))
-
-
-_LIMITS = {"M": (1, 12), "L": (1, 12), "d": (1, 31), "D": (1, 366), "H": (0, 23), "h": (1, 12), "k": (1, 24),
-           "K": (0, 11), "m": (0, 59), "s": (0, 59), "y": (-999_999_999, 999_999_999), "u": (-999_999_999, 999_999_999),
-           "n": (0, 999_999_999)}  # fmt: skip
-
-
-def _resolve(tokens: tuple[Token, ...], found: re.Match[str], lenient: bool) -> int | None:
-    fields: dict[str, int] = {}
-    for place, token in enumerate(tokens):
-        if token.letter:
-            value = _field_value(token, found[f"g{place}"].strip(), lenient)
-            low, high = _LIMITS.get(token.letter, (-(10**10), 10**19))
-            if not lenient and not low <= value <= high:
-                return None
-            fields["y" if token.letter == "u" else "M" if token.letter == "L" else token.letter] = value
-    year, month, day = fields.get("y", 1970), fields.get("M", 1), fields.get("d", 1)
-    hour = fields.get("H", fields.get("k", 0) % 24)
-    if "h" in fields or "K" in fields:
-        hour = fields.get("h", fields.get("K", 0)) % 12 + 12 * fields.get("a", 0)
-    if "D" in fields and "d" not in fields:
-        month, day = 1, fields["D"]
-        days = _civil(year, 1, 1) + day - 1
-    elif lenient:
-        extra, month = divmod(month - 1, 12)
-        year, month = year + extra, month + 1
-        # Days beyond a month's end run on; the old calendar only matters for proper dates.
-        days = _historic(year, month, day) if day <= 28 else _civil(year, month, 1) + day - 1
-    else:
-        days = _civil(year, month, min(day, _month_length(year, month)))
-    seconds = (hour * 60 + fields.get("m", 0)) * 60 + fields.get("s", 0)
-    return (days * 86_400 + seconds) * _NANOS + fields.get("S", fields.get("n", 0))
-
-
-def _field_value(token: Token, text: str, lenient: bool) -> int:
-    if token.letter == "a":
-        return int(text.upper() == "PM")
-    if not text.lstrip("+-").isdigit():
-        short = [name[:3].lower() for name in _NAMES[token.letter]]
-        return short.index(text[:3].lower()) + 1
-    if token.letter == "S":
-        # java.text reads milliseconds, java.time a fraction.
-        return _java_int(int(text)) * 1_000_000 if lenient else int(text.ljust(9, "0")[:9])
-    value = _java_int(int(text)) if lenient else int(text)
-    if token.letter in "yu" and token.count == 2 and len(text) == 2:
-        return _pivot(value) if lenient else 2000 + value
-    return value
-
-
-def _java_int(value: int) -> int:
-    """``Number.intValue``: the low 32 bits of a long; longer numbers are doubles, which stop at the ends."""
-    if -(2**63) <= value < 2**63:
-        return (value + 2**31) % 2**32 - 2**31
-    return 2**31 - 1 if value > 0 else -(2**31)
-
-
-def _pivot(two_digits: int) -> int:
-    """The year within 80 years before and 20 years after now."""
-    today = datetime.date.today().year
-    year = today - today % 100 + two_digits
-    return year - 100 if year > today + 20 else year + 100 if year < today - 80 else year
-
-
-def _historic(year: int, month: int, day: int) -> int:
-    """Epoch days in Java's old calendar, which is Julian before 15 October 1582."""
-    if (year, month, day) >= (1582, 10, 15):
-        return _civil(year, month, day)
-    early = (14 - month) // 12
-    years, months = year + 4800 - early, month + 12 * early - 3
-    return day + (153 * months + 2) // 5 + 365 * years + years // 4 - 32_083 - 2_440_588
-
-
-def _civil(year: int, month: int, day: int) -> int:
-    """Epoch days in the new calendar, counted in years that begin in March."""
-    early = (14 - month) // 12
-    years, months = year - early, month + 12 * early - 3
-    return 365 * years + years // 4 - years // 100 + years // 400 + (153 * months + 2) // 5 + day - 719_469
-
-
-def _month_length(year: int, month: int) -> int:
-    return 28 + calendar.isleap(year) if month == 2 else 30 + (month + month // 8) % 2

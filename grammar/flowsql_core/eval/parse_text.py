@@ -251,11 +251,14 @@ def _timestamps(text: pa.Array, precision: int, target: pa.DataType) -> pa.Array
     )
     (year, month, day, hour, minute, second), matched, parts = _fields(text, pattern, ("y", "m", "d", "h", "i", "s"))
     good = matched & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (year >= 1)
-    good &= (hour < 24) & (minute < 60) & (second < 60)
+    fraction = _fraction(parts, digits)
+    # 24:00:00 is the midnight at the end of the day.
+    end_of_day = (hour == 24) & (minute == 0) & (second == 0) & (fraction == 0)
+    good &= ((hour < 24) | end_of_day) & (minute < 60) & (second < 60)
     month = np.where(good, month, 1)
     # 30 February is read as the month's last day ("smart" resolution of java.time).
     day = np.minimum(day, month_length(year, month))
     seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
     require_range(np.where(good, seconds, 0), target)
     cut = 10 ** (digits - min(precision, digits))
-    return make_array(seconds * 10**digits + _fraction(parts, digits) // cut * cut, good, target)
+    return make_array(seconds * 10**digits + fraction // cut * cut, good, target)

@@ -17,7 +17,8 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.columns import Bools, make_array
 from flowsql_core.eval.distinct import map_distinct
 from flowsql_core.eval.java_time import Token, format_moments, pattern_tokens
-from flowsql_core.eval.time import civil_from_days, utc_to_local, zone_of
+from flowsql_core.eval.java_zone_names import LONG_NAMES
+from flowsql_core.eval.time import civil_from_days, days_from_civil, old_calendar_local, zone_of
 
 Int64s = npt.NDArray[np.int64]
 
@@ -32,7 +33,7 @@ def format_seconds(seconds: Int64s, valid: Bools | None, zone: str, pattern: str
         ExecutionError: a letter that the pattern language lacks.
     """
     tokens = pattern_tokens(pattern)
-    wall = utc_to_local(seconds, 1, zone)
+    wall = _historic(old_calendar_local(seconds, zone))
     for token in tokens:
         if token.letter and token.letter not in _LETTERS:
             raise ExecutionError("bad-pattern", f"Illegal pattern character '{token.letter}'")
@@ -42,6 +43,28 @@ def format_seconds(seconds: Int64s, valid: Bools | None, zone: str, pattern: str
         return format_moments(wall * 1000, valid, 1000, pattern) if near else format_moments(wall, valid, 1, pattern)
     texts = [_piece(token, seconds, wall, valid, zone) for token in tokens]
     return pc.binary_join_element_wise(*texts, "")
+
+
+def _historic(wall: Int64s) -> Int64s:
+    """Wall clock moved so that the new calendar shows the dates of the old one, before 15 October 1582."""
+    early = np.flatnonzero(wall < _CUTOVER * 86_400)
+    if not len(early):
+        return wall
+    days = wall[early] // 86_400
+    # The Julian date of a day: years of 365.25 days from March on.
+    shifted = 4 * (days + 719_470) + 3
+    year = shifted // 1461
+    of_year = shifted % 1461 // 4
+    months = (5 * of_year + 2) // 153
+    day = of_year - (153 * months + 2) // 5 + 1
+    month = np.where(months < 10, months + 3, months - 9)
+    made = wall.copy()
+    made[early] += (days_from_civil(year + (month <= 2), month, day) - days) * 86_400
+    return made
+
+
+#: 15 October 1582 as epoch days.
+_CUTOVER = -141_427
 
 
 def _is_shared(token: Token) -> bool:
@@ -102,6 +125,8 @@ def _zone_text(token: Token, zone: str) -> Callable[[int], str]:
                 return "Z"
             return f"{sign}{hours:02d}" + {1: "", 2: f"{rest:02d}"}.get(token.count, f":{rest:02d}")
         name = at.tzname() or ""
+        if token.count >= 4 and name in LONG_NAMES:
+            return LONG_NAMES[name]
         return name if name.isalpha() else f"GMT{sign}{hours:02d}:{rest:02d}"
 
     return shown

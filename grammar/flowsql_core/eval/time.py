@@ -184,9 +184,35 @@ def local_to_utc(values: npt.NDArray[Any], per_second: int, zone: str, later: bo
     made = _shift(values, per_second, zone, to_local=False)
     if not later or not made.size or isinstance(zone_of(zone), datetime.timezone):
         return made
-    # An hour on, the clock of an overlap shows the same time again; outside of overlaps it never does.
-    second = made + 3600 * per_second
-    return np.where(utc_to_local(second, per_second, zone) == values, second, made)
+    # By the offset of three hours on, the clock of an overlap shows the same time again; elsewhere it never does.
+    ahead = made + 3 * 3600 * per_second
+    second = values - (utc_to_local(ahead, per_second, zone) - ahead)
+    again = (second > made) & (utc_to_local(second, per_second, zone) == values)
+    return np.where(again, second, made)
+
+
+def old_calendar_local(seconds: Int64s, zone: str) -> Int64s:
+    """Points in time as wall clock of Java's old zones: the standard time before 1900, no local mean times."""
+    made = utc_to_local(seconds, 1, zone)
+    return np.where(seconds < _ZONES_BEGIN, seconds + standard_offset(zone), made)
+
+
+def old_calendar_utc(walls: Int64s, zone: str) -> Int64s:
+    """The inverse of :func:`old_calendar_local`; of two points in time the later one."""
+    offset = standard_offset(zone)
+    made = local_to_utc(walls, 1, zone, later=True)
+    return np.where(walls - offset < _ZONES_BEGIN, walls - offset, made)
+
+
+#: 1900-01-01 00:00:00 UTC, before which Java's old zones stand still.
+_ZONES_BEGIN = -2_208_988_800
+
+
+@lru_cache(maxsize=256)
+def standard_offset(zone: str) -> int:
+    """Seconds east of UTC without daylight saving time."""
+    seasons = (1_704_067_200, 1_719_792_000)
+    return min(_offset(second, zone, True) for second in seasons)
 
 
 def _shift(values: npt.NDArray[Any], per_second: int, zone: str, to_local: bool) -> Int64s:

@@ -61,7 +61,18 @@ def field(call: Invocation, whole: Any) -> Any:
 
 
 def _check_same(args: Sequence[Expr], span: Span | None) -> None:
-    if common_type([arg.type for arg in args]) is None:
+    """Elements must meet in a type; a DATE meets no TIMESTAMP here."""
+    if common_type([arg.type for arg in args]) is None or _mixes_dates(args):
+        raise BindError("element-types", "Parameters must be of the same type", span)
+
+
+def _mixes_dates(args: Sequence[Expr]) -> bool:
+    dates = {isinstance(arg.type, t.DateType) for arg in args if not isinstance(arg.type, t.NullType)}
+    return len(dates) == 2
+
+
+def _check_entries(args: Sequence[Expr], span: Span | None) -> None:
+    if _mixes_dates(args[::2]) or _mixes_dates(args[1::2]):
         raise BindError("element-types", "Parameters must be of the same type", span)
 
 
@@ -216,7 +227,8 @@ def _to_entry(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
     return tuple(implicit_cast(arg, type_.value if place % 2 else type_.key) for place, arg in enumerate(args))
 
 
-@scalar("MAP(ANY, ANY, ANY...) -> BOOLEAN", nulls=CUSTOM, raises=True, returns=_map_type, coerce=_to_entry, spark=None)
+@scalar("MAP(ANY, ANY, ANY...) -> BOOLEAN", nulls=CUSTOM, raises=True, check=_check_entries, returns=_map_type,
+        coerce=_to_entry, spark=None)  # fmt: skip
 def map_(call: Invocation, *entries: Any) -> Any:
     """A map of keys and values in turn; of equal keys the last one counts."""
     type_ = to_arrow(call.type)

@@ -143,6 +143,11 @@ def _to_meeting_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr
     return tuple(implicit_cast(arg, meet) for arg in args)
 
 
+def _to_equal_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
+    """As for other comparisons, but what is never equal stays as it is."""
+    return args if _never_equal(args[0].type, args[1].type) else _to_meeting_type(args, type_)
+
+
 def _same_representation(a: t.LogicalType, b: t.LogicalType) -> bool:
     """Texts of any declared length compare as they are; so do time attributes and plain timestamps."""
     texts = isinstance(a, t.CharacterType) and isinstance(b, t.CharacterType)
@@ -175,22 +180,40 @@ def _rewrite_row_equality(args: tuple[Expr, ...], span: Span | None) -> Expr | N
     return made
 
 
-@scalar("=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+@scalar("=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_equal_type,
         check=_check_equality, rewrite=_rewrite_row_equality, spark="({0} = {1})")  # fmt: skip
 def equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both are equal; NULL when one is NULL."""
     if _nested(call):
         return nested_equal(call, a, b)
+    if _never_equal(*call.arg_types):
+        return _where_known(a, b, False, call.n)
     return pc.equal(*_typed(a, b))
 
 
-@scalar("<>(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
+@scalar("<>(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_equal_type,
         check=_check_equality, spark="({0} <> {1})")  # fmt: skip
 def not_equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both differ; NULL when one is NULL."""
     if _nested(call):
         return pc.invert(nested_equal(call, a, b))
+    if _never_equal(*call.arg_types):
+        return _where_known(a, b, True, call.n)
     return pc.not_equal(*_typed(a, b))
+
+
+def _never_equal(a: t.LogicalType, b: t.LogicalType) -> bool:
+    """Texts beside a BOOLEAN or an interval: Flink compares their objects, which are of different classes."""
+    others = t.BooleanType | t.YearMonthIntervalType | t.DayTimeIntervalType
+    return (isinstance(a, t.CharacterType) and isinstance(b, others)) or (
+        isinstance(b, t.CharacterType) and isinstance(a, others)
+    )
+
+
+def _where_known(a: Any, b: Any, answer: bool, n: int) -> pa.Array:
+    known = pc.and_(pc.is_valid(a), pc.is_valid(b))
+    made = pc.if_else(known, pa.scalar(answer), pa.scalar(None, pa.bool_()))
+    return made if isinstance(made, pa.Array) else pa.repeat(made, n)
 
 
 def _typed(a: Any, b: Any) -> tuple[Any, Any]:
@@ -275,8 +298,16 @@ def _to_in_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...
     return tuple(implicit_cast(arg, meet) for arg in args)
 
 
+def _rewrite_rows_in(args: tuple[Expr, ...], span: Span | None) -> Expr | None:
+    """Rows written out are compared field by field, so that NULL fields make the answer NULL."""
+    if not all(isinstance(arg, Call) and arg.function == "ROW" for arg in args):
+        return None
+    tests = tuple(resolve_call("=", (args[0], arg), (), span) for arg in args[1:])
+    return tests[0] if len(tests) == 1 else resolve_call("OR", tests, (), span)
+
+
 @scalar("IN(COMPARABLE, COMPARABLE, COMPARABLE...) -> BOOLEAN", nulls=CUSTOM, returns=_in_type, coerce=_to_in_type,
-        spark="({0} IN ({1..., }))")  # fmt: skip
+        rewrite=_rewrite_rows_in, spark="({0} IN ({1..., }))")  # fmt: skip
 def in_(call: Invocation, operand: Any, *values: Any) -> Any:
     """Whether the operand equals one of the values; NULL when none does and a NULL takes part."""
     if all(isinstance(value, pa.Scalar) for value in values) and not _nested(call):

@@ -17,7 +17,13 @@ from flowsql_core.eval.columns import make_array, make_strings, string_buffers, 
 from flowsql_core.eval.java_random import JavaRandom, first_below, first_doubles
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import CUSTOM, NOT_NULL, Invocation, implicit_cast, scalar
-from flowsql_core.functions.temporal_arithmetic import add_interval, interval_sum_type, negate_interval
+from flowsql_core.functions.temporal_arithmetic import (
+    add_interval,
+    difference_type,
+    interval_sum_type,
+    negate_interval,
+    subtract_moments,
+)
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.coerce import (
@@ -81,6 +87,12 @@ def minus(call: Invocation, a: Any, b: Any) -> Any:
 def minus_interval(call: Invocation, a: Any, b: Any) -> Any:
     """A moment moved back by an interval, or the difference of two intervals."""
     return add_interval(call, a, b, -1)
+
+
+@scalar("-(DATETIME, DATETIME) -> BIGINT", returns=difference_type, spark=None)
+def minus_moment(call: Invocation, a: Any, b: Any) -> Any:
+    """What lies between two moments, written ``(a - b) DAY TO SECOND``."""
+    return subtract_moments(call, a, b)
 
 
 @scalar("-(INTERVAL) -> $1", spark=None)

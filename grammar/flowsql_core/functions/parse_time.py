@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,15 +12,18 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError
+from flowsql_core.eval.civil import historic_days
 from flowsql_core.eval.columns import Bools, make_array, validity, values_and_validity
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.fixed_moments import read_fixed
-from flowsql_core.eval.java_time import format_moments, parse_leniently, parse_strictly, pattern_tokens
+from flowsql_core.eval.java_time import format_moments, pattern_tokens
+from flowsql_core.eval.java_time_lenient import parse_leniently, reads_zone
+from flowsql_core.eval.java_time_strict import parse_strictly
 from flowsql_core.eval.parse_text import parse_text_column
 from flowsql_core.eval.simple_date_format import format_seconds
 from flowsql_core.eval.text_kernels import KERNEL_ROWS
-from flowsql_core.eval.time import UNITS_PER_SECOND, java_zone, local_to_utc, utc_to_local
+from flowsql_core.eval.time import UNITS_PER_SECOND, java_zone, local_to_utc, old_calendar_utc, utc_to_local
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 from flowsql_core.types import logical as t
@@ -34,6 +36,8 @@ _LOWEST = -(2**63)
 #: What Flink's TO_DATE with a pattern gives for text that does not fit: the smallest BIGINT of milliseconds as days.
 _NO_DATE = 622_191_233
 _PLAIN = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$"
+#: Texts that strict and lenient readers, old and new calendar read alike.
+_SAFE = r"^(?:1[6-9]|[2-9]\d)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8]) (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d$"
 
 
 def _column(datum: Any, n: int) -> pa.Array:
@@ -85,7 +89,7 @@ def _wall_seconds(text: pa.Array) -> pa.Array:
     found = read_fixed(text, _DEFAULT, 1, lenient=True)
     if found is not None:
         return _with_odd(text, *found, parse, pa.int64())
-    if pc.all(pc.match_substring_regex(text, _PLAIN)).as_py() in (True, None):
+    if pc.all(pc.match_substring_regex(text, _SAFE)).as_py() in (True, None):
         moments = parse_text_column(text, t.TimestampType(precision=3), EvalContext())[0]
         values, valid = values_and_validity(moments)
         return make_array(values // 1000, valid, pa.int64())
@@ -118,7 +122,8 @@ def to_date_pattern(call: Invocation, text: Any, pattern: Any) -> Any:
 
     def parse(word: str, java: str) -> int | None:
         nanos = parse_leniently(word, java)
-        return _NO_DATE if nanos is None else nanos // 86_400_000_000_000
+        # Days wrap around an INT.
+        return _NO_DATE if nanos is None else (nanos // 86_400_000_000_000 + 2**31) % 2**32 - 2**31
 
     return pc.cast(_parse(call, text, pattern, parse, pa.int32(), (1, 86_400), lenient=True), pa.date32())
 
@@ -153,7 +158,7 @@ def to_timestamp(call: Invocation, text: Any) -> Any:
 
 @scalar("TO_TIMESTAMP(STRING, STRING) -> TIMESTAMP(3)", nulls=NULLABLE, spark=None)
 def to_timestamp_pattern(call: Invocation, text: Any, pattern: Any) -> Any:
-    """The moment of a text in a Java date pattern; NULL when it does not fit."""
+    """The moment of a text in a Java date pattern; NULL when it does not fit or the pattern is none."""
     return _moments(call, text, pattern, pa.timestamp("ms"))
 
 
@@ -168,7 +173,10 @@ def _moments(call: Invocation, text: Any, pattern: Any, type_: pa.DataType) -> p
     grain = 1_000_000_000 // per_second
 
     def parse(word: str, java: str) -> int | None:
-        nanos = parse_strictly(word, java)
+        try:
+            nanos = parse_strictly(word, java)
+        except ExecutionError:
+            return None
         if nanos is None:
             nanos = _plain_nanos(word)
         return None if nanos is None else nanos // grain
@@ -176,20 +184,22 @@ def _moments(call: Invocation, text: Any, pattern: Any, type_: pa.DataType) -> p
     return pc.cast(_parse(call, text, pattern, parse, pa.int64(), (per_second, 1), lenient=False), type_)
 
 
-_PLAIN_MOMENT = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?: +(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?\s*")
+_PLAIN_MOMENT = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?: +(\d{1,9}):(\d{1,9}):(\d{1,9})(?:\.(\d{1,9}))?)?\s*")
 
 
 def _plain_nanos(word: str) -> int | None:
-    """What text that does not fit its pattern is tried as: ``java.sql.Timestamp`` and ``java.sql.Date``."""
+    """What text that does not fit its pattern is tried as: ``java.sql.Timestamp`` and ``java.sql.Date``.
+
+    Both take February 30th for March 1st, and the clock may run over.
+    """
     found = _PLAIN_MOMENT.fullmatch(word)
     if found is None:
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-    try:
-        whole = datetime.datetime(year, month, day, hour, minute, second) - datetime.datetime(1970, 1, 1)
-    except ValueError:
+    if not (1 <= month <= 12 and 1 <= day <= 31):
         return None
-    return (whole.days * 86_400 + whole.seconds) * 1_000_000_000 + int((found[7] or "").ljust(9, "0"))
+    seconds = historic_days(year, month, day) * 86_400 + (hour * 60 + minute) * 60 + second
+    return seconds * 1_000_000_000 + int((found[7] or "").ljust(9, "0"))
 
 
 def _ltz_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
@@ -235,6 +245,10 @@ def _points(column: pa.Array, digits: int, type_: pa.DataType) -> pa.Array:
         )
     if not pa.types.is_integer(column.type):
         if pa.types.is_floating(column.type):
+            column = pc.if_else(pc.is_nan(column), 0.0, column)
+            if digits < 3:
+                # Seconds keep their milliseconds.
+                column, digits = pc.multiply(column, 10.0 ** (3 - digits)), 3
             column = pc.if_else(pc.less(pc.abs(column), 2.0**63), column, pa.scalar(None, column.type))
         column = pc.cast(pc.trunc(column), pa.int64(), safe=False)
     values, valid = values_and_validity(column)
@@ -268,13 +282,16 @@ def _text_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType |
     spark=None,
 )
 def to_timestamp_ltz_text(call: Invocation, text: Any, pattern: Any = None, zone: Any = None) -> Any:
-    """The point in time of a text, in the given zone (UTC if none). Fails on text that does not fit."""
+    """The point in time of a text, in the given zone (UTC if none).
+
+    Text that is no moment fails, text that does not fit a given pattern is NULL.
+    """
     column = _column(text, call.n)
     if pattern is None:
         wall = parse_text_column(column, t.TimestampType(precision=3), call.context)[0]
     else:
         wall = _moments(call, column, pattern, pa.timestamp(to_arrow(call.type).unit))
-    if wall.null_count > column.null_count and not (isinstance(pattern, pa.Scalar) and not pattern.is_valid):
+    if pattern is None and wall.null_count > column.null_count:
         wrong = pc.and_(pc.is_null(wall), pc.is_valid(column))
         word = pc.filter(column, wrong)[0].as_py() if pc.any(wrong).as_py() else ""
         raise ExecutionError("bad-timestamp", f"Text '{word}' could not be parsed at index 0")
@@ -305,7 +322,8 @@ def _in_zone(values: Int64s, per_second: int, zone: str) -> Int64s:
 def from_unixtime(call: Invocation, seconds: Any, pattern: Any = None) -> Any:
     """Epoch seconds as text of a pattern, in the session's zone."""
     values, valid = values_and_validity(_column(seconds, call.n))
-    points, zone = values.astype(np.int64), call.context.zone
+    # Java's milliseconds wrap around.
+    points, zone = values.astype(np.int64) * 1000 // 1000, call.context.zone
     given = pa.scalar(_DEFAULT) if pattern is None else pattern
     return _by_pattern(call, given, lambda java: format_seconds(points, valid, zone, java))
 
@@ -314,20 +332,27 @@ def from_unixtime(call: Invocation, seconds: Any, pattern: Any = None) -> Any:
 def unix_timestamp(call: Invocation, text: Any, pattern: Any = None) -> Any:
     """Epoch seconds of a text in a pattern, read in the session's zone; the smallest BIGINT when it does not fit."""
 
+    column = _column(text, call.n)
+    given = pa.scalar(_DEFAULT) if pattern is None else pattern
+    return _by_pattern(call, given, lambda java: _seconds_of(call, column, java))
+
+
+def _seconds_of(call: Invocation, column: pa.Array, java: str) -> pa.Array:
     def parse(word: str, java: str) -> int:
         nanos = parse_leniently(word, java)
         return _LOWEST if nanos is None else nanos // 1_000_000_000
 
-    if _constant(pattern, _DEFAULT) == _DEFAULT:
-        column = _column(text, call.n)
+    if java == _DEFAULT:
         seconds = pc.if_else(
             pc.is_valid(column), pc.fill_null(_wall_seconds(column), _LOWEST), pa.scalar(None, pa.int64())
         )
     else:
-        seconds = _parse(call, text, pattern, parse, pa.int64(), (1, 1), lenient=True)
+        seconds = _parse(call, column, pa.scalar(java), parse, pa.int64(), (1, 1), lenient=True)
+    if reads_zone(java):
+        return seconds
     values, valid = values_and_validity(seconds)
     bad = values == _LOWEST
-    moved = local_to_utc(np.where(bad, 0, values), 1, call.context.zone, later=True)
+    moved = old_calendar_utc(np.where(bad, 0, values), call.context.zone)
     return make_array(np.where(bad, _LOWEST, moved), valid, pa.int64())
 
 
@@ -338,7 +363,7 @@ def convert_tz(call: Invocation, text: Any, source: Any, target: Any) -> Any:
 
     def between(from_zone: str, to_zone: str) -> pa.Array:
         values, valid = values_and_validity(walls)
-        points = local_to_utc(values, 1, java_zone(from_zone), later=True)
+        points = old_calendar_utc(values, java_zone(from_zone))
         return format_seconds(points, valid, java_zone(to_zone), _DEFAULT)
 
     if isinstance(source, pa.Scalar) and isinstance(target, pa.Scalar):

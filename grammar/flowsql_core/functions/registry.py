@@ -367,32 +367,13 @@ def resolve_cast(expr: Expr, target: t.LogicalType, safe: bool, span: Span | Non
             f"Cast function cannot convert value of type {summary(source)} to type {summary(target)}",
             span,
         )
-    nullable = source.nullable or (safe and may_fail(source, target))
-    made = target.as_nullable(nullable)
+    made = target.as_nullable(source.nullable or safe)
     if isinstance(expr, Literal) and expr.value is None:
         return Literal(None, target.as_nullable(), span)
     return Cast(expr, made, safe, False, span)
 
 
 _SECONDS_HINT = "TO_TIMESTAMP(FROM_UNIXTIME(numeric_col))"
-
-
-def may_fail(source: t.LogicalType, target: t.LogicalType) -> bool:
-    """Whether a cast can fail on a value, so that TRY_CAST may give NULL."""
-    if isinstance(source, t.CharacterType):
-        return not isinstance(target, t.CharacterType | t.BinaryStringType)
-    match source, target:
-        case _, t.CharacterType():
-            return isinstance(source, t.BitmapType)
-        case t.ArrayType(), t.ArrayType():
-            return may_fail(source.element, target.element)
-        case t.MultisetType(), t.MultisetType():
-            return may_fail(source.element, target.element)
-        case t.MapType(), t.MapType():
-            return may_fail(source.key, target.key) or may_fail(source.value, target.value)
-        case t.RowType(), t.RowType():
-            return any(may_fail(a.type, b.type) for a, b in zip(source.fields, target.fields, strict=True))
-    return not source.same(target)
 
 
 def resolve_case(

@@ -61,7 +61,8 @@ def _find(word: str | None, needle: str | None, start: int | None = 1) -> int | 
         return None
     if not needle:
         return 1
-    return word.find(needle, max(start - 1, 0)) + 1
+    # Java's start - 1 of the smallest INT is the greatest.
+    return 0 if start == -(2**31) else word.find(needle, max(start - 1, 0)) + 1
 
 
 @scalar("INSTR(STRING, STRING, [INTEGER], [INTEGER]) -> INT", spark=None)
@@ -85,7 +86,7 @@ def _at_least(numbers: pa.Array, low: int) -> bool:
 
 def _instr_one(word: str, needle: str, start: int = 1, nth: int = 1) -> int:
     if not needle:
-        return 1
+        return len(word) + 1 if start < 0 else 1
     if nth <= 0:
         raise ExecutionError("bad-argument", f"nthAppearance must be positive: {nth}")
     if start == 0:

@@ -16,7 +16,6 @@ from flowsql_core.eval.columns import Bools, make_array, values_and_validity
 from flowsql_core.eval.time import (
     DAY_MS,
     UNITS_PER_SECOND,
-    add_months,
     civil_from_days,
     days_from_civil,
     iso_week,
@@ -26,7 +25,7 @@ from flowsql_core.expr import Call, Expr
 from flowsql_core.functions.registry import CUSTOM, NOT_NULL, NULLABLE, Invocation, implicit_cast, resolve_call, scalar
 from flowsql_core.functions.signature import summary
 from flowsql_core.functions.spark_form import BY_JOB
-from flowsql_core.functions.temporal_arithmetic import add_interval_to
+from flowsql_core.functions.temporal_arithmetic import add_interval_to, millis_of, months_between
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
@@ -142,7 +141,8 @@ def extract(call: Invocation, moment: Any) -> Any:
 
 def _check_interval_unit(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
     months = isinstance(args[0].type, t.YearMonthIntervalType)
-    known = ("YEAR", "QUARTER", "MONTH") if months else ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND")
+    years = ("MILLENNIUM", "CENTURY", "YEAR", "QUARTER", "MONTH")
+    known = years if months else ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND")
     if options["unit"] not in known:
         raise BindError("bad-unit", f"Unit '{options['unit']}' is not supported.", args[0].span)
     return t.BIGINT
@@ -158,14 +158,19 @@ def extract_interval(call: Invocation, interval: Any) -> Any:
         months = np.fmod(values, 12)
         quarters = np.trunc((months - 1) / 3).astype(np.int64) + 1
         years = np.trunc(values / 12).astype(np.int64)
-        made = {"YEAR": years, "QUARTER": quarters, "MONTH": months}[unit]
+        coarse = {"CENTURY": 100, "MILLENNIUM": 1000}
+        made = (
+            np.trunc(years / coarse[unit]).astype(np.int64)
+            if unit in coarse
+            else {"YEAR": years, "QUARTER": quarters, "MONTH": months}[unit]
+        )
     else:
         made = {
             "DAY": np.trunc(values / DAY_MS).astype(np.int64),
             "HOUR": np.fmod(np.trunc(values / 3_600_000).astype(np.int64), 24),
             "MINUTE": np.fmod(np.trunc(values / 60_000).astype(np.int64), 60),
             "SECOND": np.fmod(np.trunc(values / 1000).astype(np.int64), 60),
-            "MILLISECOND": np.fmod(values, 60_000),
+            "MILLISECOND": np.fmod(values, 1000),
         }[unit]
     return make_array(made, valid, pa.int64())
 
@@ -332,34 +337,32 @@ def _round_days(days: Int64s, unit: str, up: bool) -> Int64s:
 
     A quarter starts on the first of January only, and longer units than a year never do.
     """
-    start, following = _unit_bounds(days, unit)
     if not up:
-        return start
+        return _unit_start(days, unit, 0)
+    start, following = _unit_start(days, unit, 0), _unit_start(days, unit, 1)
     stays = start == days
     if unit == "QUARTER":
         stays &= civil_from_days(days)[1] == 1
     return following if unit in ("DECADE", "CENTURY", "MILLENNIUM") else np.where(stays, days, following)
 
 
-def _unit_bounds(days: Int64s, unit: str) -> tuple[Int64s, Int64s]:
+def _unit_start(days: Int64s, unit: str, ahead: int) -> Int64s:
+    """The first day of the unit that a day lies in, or of one so many units ahead."""
     if unit == "DAY":
-        return days, days + 1
+        return days + ahead
     if unit == "WEEK":
-        start = days - (days + 4) % 7
-        return start, start + 7
+        return days - (days + 4) % 7 + 7 * ahead
     year, month, _ = civil_from_days(days)
     one = np.ones_like(year)
     if unit in ("YEAR", "QUARTER", "MONTH"):
         size = _MONTH_UNITS[unit]
-        first = (month - 1) // size * size + 1
-        start = days_from_civil(year, first, one)
-        return start, add_months(start, np.full_like(start, size))
+        first = (month - 1) // size * size + size * ahead
+        return days_from_civil(year + first // 12, first % 12 + 1, one)
     spans: dict[str, tuple[int, int]] = {"DECADE": (10, 0), "CENTURY": (100, 1), "MILLENNIUM": (1000, 1)}
     if unit not in spans:
         raise BindError("bad-unit", f"a moment can not be rounded to {unit}")
     size, shift = spans[unit]
-    first_year = (year - shift) // size * size + shift
-    return days_from_civil(first_year, one, one), days_from_civil(first_year + size, one, one)
+    return days_from_civil((year - shift) // size * size + shift + size * ahead, one, one)
 
 
 # Adding and subtracting
@@ -410,10 +413,10 @@ def timestampdiff(call: Invocation, start: Any, end: Any) -> Any:
     a, valid_a = _column(start, call.n)
     b, valid_b = _column(end, call.n)
     valid = valid_a if valid_b is None else valid_b if valid_a is None else valid_a & valid_b
-    wall_a, wall_b = _millis(a, call.arg_types[0]), _millis(b, call.arg_types[1])
+    wall_a, wall_b = millis_of(a, call.arg_types[0]), millis_of(b, call.arg_types[1])
     if unit in _MONTH_UNITS:
         # Flink counts decades in years.
-        made = _truncated(_months_between(wall_a, wall_b), _MONTH_UNITS["YEAR" if unit == "DECADE" else unit])
+        made = _truncated(months_between(wall_a, wall_b), _MONTH_UNITS["YEAR" if unit == "DECADE" else unit])
     elif unit in _FIXED_UNITS_MS:
         made = _truncated(wall_b - wall_a, _FIXED_UNITS_MS[unit])
     else:
@@ -427,27 +430,6 @@ def _truncated(values: Int64s, unit: int) -> Int64s:
     if not len(values) or int(values.min()) >= 0:
         return np.asarray(values // unit)
     return np.asarray((values - np.fmod(values, unit)) // unit)
-
-
-def _millis(values: npt.NDArray[Any], type_: t.LogicalType) -> Int64s:
-    values = values.astype(np.int64)
-    if isinstance(type_, t.DateType):
-        return values * DAY_MS
-    if isinstance(type_, t.TimeType):
-        return values
-    return values // (UNITS_PER_SECOND[to_arrow(type_).unit] // 1000)
-
-
-def _months_between(a: Int64s, b: Int64s) -> Int64s:
-    """Whole months from ``a`` to ``b`` as Calcite counts: by dates first, then one less when the clock is behind."""
-    days_a, days_b = a // DAY_MS, b // DAY_MS
-    early, late = np.minimum(days_a, days_b), np.maximum(days_a, days_b)
-    (year_a, month_a, _), (year_b, month_b, _) = civil_from_days(early), civil_from_days(late)
-    months = (year_b - year_a) * 12 + month_b - month_a
-    months = np.where(add_months(early, months) > late, months - 1, months)
-    months = np.where(days_b < days_a, -months, months)
-    behind = b - days_b * DAY_MS < a - days_a * DAY_MS
-    return np.asarray(months - ((add_months(days_a, months) == days_b) & behind))
 
 
 # Periods

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import BindError
 from flowsql_core.eval.columns import Bools, make_array, values_and_validity
-from flowsql_core.eval.time import DAY_MS, UNITS_PER_SECOND, add_months, local_to_utc, utc_to_local
+from flowsql_core.eval.time import DAY_MS, UNITS_PER_SECOND, add_months, civil_from_days, local_to_utc, utc_to_local
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import Invocation
 from flowsql_core.types import logical as t
@@ -80,6 +81,49 @@ def _move(
     days = wall // per_day
     wall = add_months(days, steps) * per_day + (wall - days * per_day)
     return local_to_utc(wall, per_second, call.context.zone) if local else wall
+
+
+def difference_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    """An interval of the kind in ``unit``: MONTH or SECOND. Flink subtracts moments where a unit is written only."""
+    if "unit" not in options:
+        return None
+    if isinstance(args[0].type, t.DateType) != isinstance(args[1].type, t.DateType):
+        raise BindError("argument-types", "Parameters must be of the same type", args[0].span)
+    if options["unit"] == "MONTH":
+        return t.YearMonthIntervalType(resolution="MONTH")
+    return t.DayTimeIntervalType(resolution="SECOND", fractional_precision=3)
+
+
+def subtract_moments(call: Invocation, a: Any, b: Any) -> pa.Array:
+    """``a - b`` of moments as whole months or milliseconds, whichever the call's type counts."""
+    (left, left_valid), (right, right_valid) = _column(a, call.n), _column(b, call.n)
+    valid = left_valid if right_valid is None else right_valid if left_valid is None else left_valid & right_valid
+    ends, starts = millis_of(left, call.arg_types[0]), millis_of(right, call.arg_types[1])
+    if isinstance(call.type, t.YearMonthIntervalType):
+        return make_array(months_between(starts, ends).astype(np.int32), valid, to_arrow(call.type))
+    return make_array(ends - starts, valid, to_arrow(call.type))
+
+
+def millis_of(values: npt.NDArray[Any], type_: t.LogicalType) -> npt.NDArray[np.int64]:
+    """Moments of a type as milliseconds since the epoch or midnight."""
+    values = values.astype(np.int64)
+    if isinstance(type_, t.DateType):
+        return values * DAY_MS
+    if isinstance(type_, t.TimeType):
+        return values
+    return values // (UNITS_PER_SECOND[to_arrow(type_).unit] // 1000)
+
+
+def months_between(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Whole months from ``a`` to ``b`` as Calcite counts: by dates first, then one less when the clock is behind."""
+    days_a, days_b = a // DAY_MS, b // DAY_MS
+    early, late = np.minimum(days_a, days_b), np.maximum(days_a, days_b)
+    (year_a, month_a, _), (year_b, month_b, _) = civil_from_days(early), civil_from_days(late)
+    months = (year_b - year_a) * 12 + month_b - month_a
+    months = np.where(add_months(early, months) > late, months - 1, months)
+    months = np.where(days_b < days_a, -months, months)
+    behind = b - days_b * DAY_MS < a - days_a * DAY_MS
+    return np.asarray(months - ((add_months(days_a, months) == days_b) & behind))
 
 
 def precision_of(type_: t.LogicalType) -> int:

@@ -19,10 +19,10 @@ _INTERVAL_ENDS = {
     "HOUR": ("MINUTE", "SECOND"),
     "MINUTE": ("SECOND",),
 }
-_SINGLE = {"SECOND": r"\d+(\.\d{1,9})?"}
+_SINGLE = {"SECOND": r"\d+(\.\d{1,6})?"}
 _STEPS = {"YEAR": 0, "MONTH": 1, "DAY": 2, "HOUR": 3, "MINUTE": 4, "SECOND": 5}
 # What stands before each part of a compound interval, and the part.
-_PARTS = {"MONTH": r"-\d{1,2}", "HOUR": r" \d{1,2}", "MINUTE": r":\d{1,2}", "SECOND": r":\d{1,2}(\.\d{1,9})?"}
+_PARTS = {"MONTH": r"-\d{1,2}", "HOUR": r" \d{1,2}", "MINUTE": r":\d{1,2}", "SECOND": r":\d{1,2}(\.\d{1,6})?"}
 _LIMITS = {"MONTH": 11, "HOUR": 23, "MINUTE": 59, "SECOND": 59}
 
 
@@ -32,7 +32,7 @@ def is_date(text: str) -> bool:
     if found is None:
         return False
     year, month, day = (int(part) for part in found.groups())
-    if not (1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month - 1]):
+    if not (year and 1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month - 1]):
         return False
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return leap or month != 2 or day <= 28

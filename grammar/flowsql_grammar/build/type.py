@@ -28,16 +28,21 @@ class TypeBuilder:
         """A type with NULL or NOT NULL."""
         return inner if nullable is None else replace(inner, nullable=nullable, span=span)
 
-    def array_suffix(self, span: Span, element: ast.TypeSpec) -> ast.ArrayType:
-        """``t ARRAY``."""
+    def array_type(self, span: Span, element: ast.TypeSpec) -> ast.ArrayType:
+        """``ARRAY<t>``."""
         return ast.ArrayType(element, span=span)
 
-    def multiset_suffix(self, span: Span, element: ast.TypeSpec) -> ast.MultisetType:
-        """``t MULTISET``."""
+    def multiset_type(self, span: Span, element: ast.TypeSpec) -> ast.MultisetType:
+        """``MULTISET<t>``."""
         return ast.MultisetType(element, span=span)
 
-    array_type = array_suffix
-    multiset_type = multiset_suffix
+    def array_suffix(self, span: Span, element: ast.TypeSpec) -> ast.ArrayType:
+        """``t ARRAY``, whose elements are NOT NULL."""
+        return ast.ArrayType(_required(element), span=span)
+
+    def multiset_suffix(self, span: Span, element: ast.TypeSpec) -> ast.MultisetType:
+        """``t MULTISET``, whose elements are NOT NULL."""
+        return ast.MultisetType(_required(element), span=span)
 
     def plain_type(self, span: Span, words: str) -> ast.BasicType:
         """A type without parameters."""
@@ -95,3 +100,7 @@ class TypeBuilder:
     def field(self, span: Span, name: ast.Name, type_: ast.TypeSpec, comment: str | None) -> ast.RowField:
         """A field of a row."""
         return ast.RowField(name, type_, comment, span=span)
+
+
+def _required(element: ast.TypeSpec) -> ast.TypeSpec:
+    return replace(element, nullable=False) if element.nullable is None else element

@@ -49,7 +49,7 @@ def bind_literal(node: ast.Literal) -> Literal:
             return Literal(_days(text), t.DateType(nullable=False), span)
         case ast.TimeLiteral(text):
             ns, digits = _nanos_of_day(text)
-            return Literal(ns // 1_000_000, t.TimeType(precision=min(digits, 9), nullable=False), span)
+            return Literal(ns // 1_000_000, t.TimeType(precision=min(digits, 3), nullable=False), span)
         case ast.TimestampLiteral(text, local):
             return _timestamp(text, local, span)
         case ast.IntervalLiteral():

@@ -73,7 +73,7 @@ def as_call(node: ast.Expression | ast.Argument) -> CallForm | None:
         case ast.ConvertTo():
             raise NotSupportedYetError(f"CONVERT({node.type}, ...)", node.span, "write CAST(value AS type)")
         case ast.IntervalDifference():
-            raise NotSupportedYetError("(a - b) with the unit of an interval", node.span, "write TIMESTAMPDIFF")
+            return _difference(node)
         case ast.SequenceValue():
             raise NotSupportedYetError(f"{'CURRENT' if node.current else 'NEXT'} VALUE FOR", node.span)
         case ast.NewObject():
@@ -81,6 +81,17 @@ def as_call(node: ast.Expression | ast.Argument) -> CallForm | None:
         case ast.EscapedFunction():
             raise NotSupportedYetError("{fn ...}", node.span, "write the function without {fn }")
     return _as_json_call(node)
+
+
+def _difference(node: ast.IntervalDifference) -> CallForm | None:
+    """``(a - b) DAY TO SECOND``; None where the brackets hold something else than a difference."""
+    match node.operand:
+        case ast.BinaryOp(ast.BinaryOperator.MINUS, left, right):
+            pass
+        case _:
+            return None
+    months = node.qualifier.start in (ast.TimeUnit.YEAR, ast.TimeUnit.QUARTER, ast.TimeUnit.MONTH)
+    return CallForm("-", (left, right), (("unit", "MONTH" if months else "SECOND"),))
 
 
 def _as_json_call(node: ast.Expression | ast.Argument) -> CallForm | None:
