@@ -82,7 +82,7 @@ class TableEnvironment(CatalogObjects):
         """
         from flowsql_grammar import parse_statement
 
-        source = Source(stmt)
+        source = _source(stmt, "execute_sql")
         return self.execute(parse_statement(source), source)
 
     def sql_query(self, query: str) -> Table:
@@ -91,7 +91,7 @@ class TableEnvironment(CatalogObjects):
         from flowsql.table.table import Table
         from flowsql_grammar import ast, parse_statement
 
-        source = Source(query)
+        source = _source(query, "sql_query")
         statement = parse_statement(source)
         if not isinstance(statement, ast.QueryStatement):
             message = (
@@ -319,6 +319,12 @@ def first_configuration(settings: Any) -> Configuration:
         options = settings.get_configuration() if hasattr(settings, "get_configuration") else settings
         values = options.to_dict() if hasattr(options, "to_dict") else dict(options.items())
     return file_configuration().with_layer(values).with_layer()
+
+
+def _source(text: object, method: str) -> Source:
+    if not isinstance(text, str):
+        raise BindError("not-a-text", f"{method}() takes SQL as a text, got {text!r}.")
+    return Source(text)
 
 
 def _catalog_store(configuration: Configuration) -> CatalogStore | None:

@@ -207,9 +207,12 @@ class CatalogObjects:
         """The path of a table to write to; a descriptor without a schema takes the rows' columns."""
         from flowsql.table.paths import identifier
         from flowsql.table.syntax import path
+        from flowsql.table.table_descriptor import TableDescriptor
 
         if isinstance(target, str):
             return identifier(target)
+        if not isinstance(target, TableDescriptor):
+            raise BindError("bad-identifier", f"A sink is the path of a table or a TableDescriptor, got {target!r}.")
         return path(*self.register_anonymous(target.with_columns_of(table)))
 
     # Catalogs and databases

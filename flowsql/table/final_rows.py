@@ -10,6 +10,7 @@ from flowsql.table.values import rows_of
 from flowsql_core.arrow import compute as pc
 from flowsql_core.row import RowKind
 from flowsql_core.types.arrow import arrow_schema
+from flowsql_core.types.logical import DayTimeIntervalType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,7 @@ def final_rows(batches: Iterable[ChangelogBatch], schema: Schema) -> pa.Table:
     table = pa.Table.from_batches(
         [pa.RecordBatch.from_arrays(list(batch.columns), schema=target) for batch in held], target
     )
+    table = _with_durations(table, schema)
     if all(batch.kinds is None or not batch.kinds.any() for batch in held):
         return table
     # Rows are told apart by their text: it is the same for the same values, also for those that have no hash.
@@ -41,6 +43,17 @@ def final_rows(batches: Iterable[ChangelogBatch], schema: Schema) -> pa.Table:
             places[key].popleft()
     left = sorted(place for held_places in places.values() for place in held_places)
     return pc.take(table, pa.array(left, pa.int64()))
+
+
+def _with_durations(table: pa.Table, schema: Schema) -> pa.Table:
+    """The table with amounts of time as such; inside of the engine they are milliseconds."""
+    import pyarrow as pa
+
+    for place, column in enumerate(schema):
+        if isinstance(column.type, DayTimeIntervalType):
+            field = table.schema.field(place).with_type(pa.duration("ms"))
+            table = table.set_column(place, field, pc.cast(table.column(place), field.type))
+    return table
 
 
 def in_zone(table: pa.Table, zone: str) -> pa.Table:

@@ -106,6 +106,8 @@ class Table:
         """The first columns under other names."""
         step = self._step("alias", (field, *fields))
         names = [field, *fields]
+        if not all(isinstance(name, str) for name in names):
+            raise self._refused(step, "not-a-name", "alias() takes names of columns: alias('a', 'b').")
         if len(names) > len(self._schema):
             raise self._refused(step, "alias-columns", "Aliasing more fields than we actually have.")
         return self._renamed(step, [*names, *self._names()[len(names) :]])

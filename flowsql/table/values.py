@@ -6,7 +6,10 @@ import datetime
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pyarrow as pa
+
 from flowsql.common.row import Row
+from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
 from flowsql_core.row import RowKind
 from flowsql_core.types.logical import (
@@ -17,6 +20,8 @@ from flowsql_core.types.logical import (
     MultisetType,
     RowType,
     Schema,
+    TimestampLtzType,
+    TimestampType,
 )
 
 Convert = Callable[[Any], Any]
@@ -42,6 +47,9 @@ def rows_of(batch: ChangelogBatch, schema: Schema) -> Iterator[Row]:
 def _values(data: Any, type_: LogicalType) -> list[Any]:
     if isinstance(data, PyObjectColumn):
         return list(data.values)
+    if isinstance(type_, TimestampType | TimestampLtzType) and data.type.unit == "ns":
+        # Python's clock has microseconds; Arrow would make values of pandas.
+        data = pc.cast(data, pa.timestamp("us", data.type.tz), safe=False)
     values: list[Any] = data.to_pylist()
     convert = _converter(type_)
     return values if convert is None else [None if value is None else convert(value) for value in values]

@@ -155,3 +155,20 @@ def test_rows_given_by_nobody_are_refused(environment: TableEnvironment) -> None
     environment.execute_sql("CREATE TEMPORARY TABLE ghost (x INT) WITH ('connector' = 'arrow', 'rows' = 'nothing')")
     with pytest.raises(Exception, match="does not hold the rows 'nothing'"):
         rows(environment.from_path("ghost"))
+
+
+def test_moments_and_amounts_of_time_round_trip() -> None:
+    import pyarrow as pa
+
+    environment = TableEnvironment.create()
+    given = pa.table(
+        {
+            "moment": pa.array([1_577_836_800_123_456_789, None], pa.timestamp("ns")),
+            "amount": pa.array([datetime.timedelta(days=1, milliseconds=5), None], pa.duration("ms")),
+        }
+    )
+    table = environment.from_arrow(given)
+    assert table.to_arrow().equals(given)
+    (first, *_), second = rows(table)
+    assert (type(first), first) == (datetime.datetime, datetime.datetime(2020, 1, 1, 0, 0, 0, 123456))
+    assert second == (None, None)

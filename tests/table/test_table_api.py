@@ -340,6 +340,9 @@ def test_a_query_behind_a_sql_text_is_shown_below_it(environment: TableEnvironme
         (lambda t: t.select(call(5)), "call() takes a function's name or object, got 5."),
         (lambda t: t.select(col("id").extract("DAY")), "DAY is no single unit of time."),
         (lambda t: t.execute_insert("a.b.c.d"), "Invalid path 'a.b.c.d'."),
+        (lambda t: t.execute_insert(5), "A sink is the path of a table or a TableDescriptor, got 5."),
+        (lambda t: t.alias(col("a")), "alias() takes names of columns"),
+        (lambda t: t._environment.execute_sql(None), "execute_sql() takes SQL as a text, got None."),
     ],
 )  # fmt: skip
 def test_a_wrong_use_is_told(people: Table, program: Callable[[Table], object], message: str) -> None:
