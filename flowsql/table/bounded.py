@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +16,7 @@ from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import BATCH_ENGINE, BatchEngine, SparkJob
 from flowsql_planner.bind import operations as op
 from flowsql_planner.planner import Explainable, Planner
+from flowsql_runtime.operators.evaluation import QUERY_START_PARAMETER
 
 if TYPE_CHECKING:
     from flowsql.table.collect import CollectBuffer
@@ -59,6 +61,7 @@ class SparkJobClient(JobClient):
 
 def plan_query(configuration: Configuration, query: op.Query, collector: CollectBuffer) -> JobGraph | SparkJob:
     """A query in batch mode, for the engine that the configuration chooses."""
+    configuration = _started(configuration)
     return _chosen(
         configuration,
         lambda: Planner(configuration).plan_query(query, collector),
@@ -68,6 +71,7 @@ def plan_query(configuration: Configuration, query: op.Query, collector: Collect
 
 def plan_inserts(configuration: Configuration, inserts: Sequence[op.Insert]) -> JobGraph | SparkJob:
     """INSERTs in batch mode."""
+    configuration = _started(configuration)
     return _chosen(
         configuration,
         lambda: Planner(configuration).plan_inserts(inserts),
@@ -106,6 +110,11 @@ def submit(cluster: LocalCluster, spark: SparkJob, collector: CollectBuffer | No
     job = SparkBatchJob(spark, cluster, collector)
     job.start()
     return SparkJobClient(job, spark)
+
+
+def _started(configuration: Configuration) -> Configuration:
+    """The clock stands still in batch mode: all jobs of a statement know when it began."""
+    return configuration.with_layer({QUERY_START_PARAMETER: str(time.time_ns() // 1_000_000)})
 
 
 def _chosen(configuration: Configuration, local: Callable[[], L], on_spark: Callable[[SparkPlanner], S]) -> L | S:

@@ -153,6 +153,21 @@ def test_keys_without_effect_are_refused(session: TableEnvironment, key: str, va
         rows(session, "SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(a)")
 
 
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_the_clock_stands_still(session: TableEnvironment, tmp_path: Path, engine: str) -> None:
+    lines = [f"{number}\n" for number in range(200_000)]
+    (tmp_path / "t.csv").write_text("".join(lines))
+    session.execute_sql(
+        f"CREATE TABLE t (i INT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/t.csv', 'format' = 'csv')"
+    )
+    session.configuration.set("execution.batch.engine", engine)
+    if engine == "spark":
+        found = rows(session, "SELECT CURRENT_TIMESTAMP = MAX(c), COUNT(*) FROM (SELECT NOW() AS c FROM t) GROUP BY c")
+        assert found == [(True, 200_000)]
+    else:
+        assert len(set(rows(session, "SELECT CURRENT_TIMESTAMP FROM t"))) == 1
+
+
 def test_the_zone_is_that_of_the_session(session: TableEnvironment) -> None:
     moments = "(VALUES (TO_TIMESTAMP_LTZ(0, 3)), (TO_TIMESTAMP_LTZ(5, 3))) AS t(m)"
     question = f"SELECT CAST(MIN(m) AS STRING) AS m, EXTRACT(HOUR FROM MAX(m)) AS h FROM {moments}"

@@ -132,6 +132,9 @@ def test_aggregates_that_spark_lacks_are_changes_of_groups() -> None:
     [
         ("SELECT CUME_DIST() OVER (ORDER BY i) AS x FROM v", "the aggregate CUME_DIST", 8),
         ("SELECT ARRAY_AGG(i) AS x FROM v", "the aggregate ARRAY_AGG", 8),
+        ("SELECT MAX(i) OVER (w ROWS 1 PRECEDING) AS x FROM v WINDOW w AS (ORDER BY i)", "a frame beside a named", 20),
+        ("SELECT LAG(i, 2) OVER (ORDER BY i) AS x, MAX(i) OVER (ORDER BY s) AS y FROM v", "LAG with constants", 8),
+        ("SELECT f FROM v INTERSECT SELECT f FROM v", "INTERSECT of FLOAT or DOUBLE", 1),
         ("SELECT s, LISTAGG(s) AS x FROM v GROUP BY s", "the aggregate LISTAGG", 11),
         ("SELECT STDDEV_POP(f) AS x FROM v GROUP BY CUBE (i)", "the aggregate STDDEV_POP", 8),
         ("SELECT i FROM v a WHERE (SELECT MAX(UPPER(a.s || b.s)) FROM v b) = 'A'", "UPPER over these types", 37),

@@ -157,9 +157,11 @@ def _window(binder: ExpressionBinder, node: ast.FunctionCall) -> ast.WindowSpec:
         raise BindError(
             "window-override", f"PARTITION BY or ORDER BY of window '{over.base.text}' cannot be changed", over.span
         )
+    if over.frame is not None:
+        # Flink 2.3 takes it and then computes over the named window's own frame.
+        raise NotSupportedYetError("a frame beside a named window", over.span, "write the whole window in OVER (...)")
     return replace(
-        over, base=None, partition_by=base.partition_by, order_by=over.order_by or base.order_by,
-        frame=over.frame or base.frame,
+        over, base=None, partition_by=base.partition_by, order_by=over.order_by or base.order_by, frame=base.frame
     )  # fmt: skip
 
 

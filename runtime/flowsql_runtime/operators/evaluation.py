@@ -6,11 +6,11 @@ import datetime
 import os
 from collections.abc import Callable
 
-from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, RuntimeMode
+from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_core.eval.context import EvalContext
 from flowsql_runtime.operators.base import OperatorContext
 
-#: Job parameter that fixes CURRENT_TIMESTAMP in batch mode, epoch ms.
+#: Job parameter of batch mode: CURRENT_TIMESTAMP and its like are this moment for all rows, epoch ms.
 QUERY_START_PARAMETER = "flowsql.query-start-ms"
 
 
@@ -18,12 +18,11 @@ def eval_context(ctx: OperatorContext, current_watermark: Callable[[], int] | No
     """Zone, clock, randomness and query start as the job has them."""
     zone = ctx.parameter(LOCAL_TIME_ZONE.key, LOCAL_TIME_ZONE.default)
     start = ctx.parameter(QUERY_START_PARAMETER)
-    mode = RUNTIME_MODE.read(ctx.parameter(RUNTIME_MODE.key, RUNTIME_MODE.default.value))
     return EvalContext(
         zone=machine_zone() if zone == LOCAL_TIME_ZONE.default else zone,
         clock=ctx.clock,
         rng=ctx.rng,
-        query_start_ms=int(start) if start and mode is RuntimeMode.BATCH else None,
+        query_start_ms=int(start) if start else None,
         current_watermark=current_watermark,
     )
 
