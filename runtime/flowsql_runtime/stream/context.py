@@ -16,12 +16,57 @@ from flowsql_runtime.stream.timers import TimeKeeper
 _JOB_PARAMETERS = "pipeline.global-job-parameters"
 
 
-class StreamRuntimeContext(f.RuntimeContext):
+class StateHandles(f.KeyedStateStore):
+    """Handles of states by their descriptors. ``states`` None: there is no place for them here."""
+
+    def __init__(self, states: ObjectStates | None) -> None:
+        self._states = states
+
+    def absent(self, name: str) -> ExecutionError:
+        """Why the state of this name has no place."""
+        return ExecutionError(
+            "state-without-key",
+            f"the state '{name}' is asked for on a stream without keys",
+            hint="key_by() the stream first",
+        )
+
+    def _state(self, descriptor: api.StateDescriptor) -> Any:
+        if self._states is None:
+            raise self.absent(descriptor.name)
+        return self._states.handle(descriptor)
+
+    def get_state(self, state_descriptor: api.ValueStateDescriptor) -> api.ValueState[Any]:
+        """One value."""
+        found: api.ValueState[Any] = self._state(state_descriptor)
+        return found
+
+    def get_list_state(self, state_descriptor: api.ListStateDescriptor) -> api.ListState[Any]:
+        """A list."""
+        found: api.ListState[Any] = self._state(state_descriptor)
+        return found
+
+    def get_map_state(self, state_descriptor: api.MapStateDescriptor) -> api.MapState[Any, Any]:
+        """A map."""
+        found: api.MapState[Any, Any] = self._state(state_descriptor)
+        return found
+
+    def get_reducing_state(self, state_descriptor: api.ReducingStateDescriptor) -> api.ReducingState[Any]:
+        """The reduction of what was added."""
+        found: api.ReducingState[Any] = self._state(state_descriptor)
+        return found
+
+    def get_aggregating_state(self, state_descriptor: api.AggregatingStateDescriptor) -> api.AggregatingState[Any, Any]:
+        """The aggregate of what was added."""
+        found: api.AggregatingState[Any, Any] = self._state(state_descriptor)
+        return found
+
+
+class StreamRuntimeContext(StateHandles, f.RuntimeContext):
     """Where a function runs. ``states`` None: the stream has no keys."""
 
     def __init__(self, ctx: OperatorContext, states: ObjectStates | None = None) -> None:
+        super().__init__(states)
         self._ctx = ctx
-        self._states = states
         text = ctx.parameter(_JOB_PARAMETERS)
         pairs = (item.partition(":") for item in text.split(",") if item)
         self._parameters = {key.strip(): value for key, _, value in pairs}
@@ -57,40 +102,6 @@ class StreamRuntimeContext(f.RuntimeContext):
     def get_metrics_group(self) -> UserMetricGroup:
         """Metrics of this subtask."""
         return UserMetricGroup(self._ctx.metrics)
-
-    def _state(self, descriptor: api.StateDescriptor) -> Any:
-        if self._states is None:
-            raise ExecutionError(
-                "state-without-key",
-                f"the state '{descriptor.name}' is asked for on a stream without keys",
-                hint="key_by() the stream first",
-            )
-        return self._states.handle(descriptor)
-
-    def get_state(self, state_descriptor: api.ValueStateDescriptor) -> api.ValueState[Any]:
-        """One value a key."""
-        found: api.ValueState[Any] = self._state(state_descriptor)
-        return found
-
-    def get_list_state(self, state_descriptor: api.ListStateDescriptor) -> api.ListState[Any]:
-        """A list a key."""
-        found: api.ListState[Any] = self._state(state_descriptor)
-        return found
-
-    def get_map_state(self, state_descriptor: api.MapStateDescriptor) -> api.MapState[Any, Any]:
-        """A map a key."""
-        found: api.MapState[Any, Any] = self._state(state_descriptor)
-        return found
-
-    def get_reducing_state(self, state_descriptor: api.ReducingStateDescriptor) -> api.ReducingState[Any]:
-        """The reduction of what was added, a key."""
-        found: api.ReducingState[Any] = self._state(state_descriptor)
-        return found
-
-    def get_aggregating_state(self, state_descriptor: api.AggregatingStateDescriptor) -> api.AggregatingState[Any, Any]:
-        """The aggregate of what was added, a key."""
-        found: api.AggregatingState[Any, Any] = self._state(state_descriptor)
-        return found
 
 
 class TimeService(TimerService):

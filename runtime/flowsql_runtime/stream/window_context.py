@@ -9,6 +9,7 @@ from flowsql_core.stream import functions as f
 from flowsql_core.stream import state as api
 from flowsql_core.stream.window import Trigger, WindowAssigner
 from flowsql_runtime.state.api import Cell, ObjectStates
+from flowsql_runtime.stream.context import StateHandles
 from flowsql_runtime.stream.metrics import UserMetricGroup
 from flowsql_runtime.stream.timers import TimeKeeper
 
@@ -93,41 +94,12 @@ class TriggerContext(Trigger.OnMergeContext):
             merge(self._cell[0], self.merged)
 
 
-class WindowStateStore(f.KeyedStateStore):
+class WindowStateStore(StateHandles):
     """State of a key and window; merging windows have none."""
 
-    def __init__(self, states: ObjectStates | None) -> None:
-        self._states = states
-
-    def _state(self, descriptor: api.StateDescriptor) -> Any:
-        if self._states is None:
-            raise ExecutionError("window-state-merging", "Per-window state is not allowed when using merging windows.")
-        return self._states.handle(descriptor)
-
-    def get_state(self, state_descriptor: api.ValueStateDescriptor) -> api.ValueState[Any]:
-        """One value a window."""
-        found: api.ValueState[Any] = self._state(state_descriptor)
-        return found
-
-    def get_list_state(self, state_descriptor: api.ListStateDescriptor) -> api.ListState[Any]:
-        """A list a window."""
-        found: api.ListState[Any] = self._state(state_descriptor)
-        return found
-
-    def get_map_state(self, state_descriptor: api.MapStateDescriptor) -> api.MapState[Any, Any]:
-        """A map a window."""
-        found: api.MapState[Any, Any] = self._state(state_descriptor)
-        return found
-
-    def get_reducing_state(self, state_descriptor: api.ReducingStateDescriptor) -> api.ReducingState[Any]:
-        """The reduction of what was added, a window."""
-        found: api.ReducingState[Any] = self._state(state_descriptor)
-        return found
-
-    def get_aggregating_state(self, state_descriptor: api.AggregatingStateDescriptor) -> api.AggregatingState[Any, Any]:
-        """The aggregate of what was added, a window."""
-        found: api.AggregatingState[Any, Any] = self._state(state_descriptor)
-        return found
+    def absent(self, name: str) -> ExecutionError:
+        """Windows merge."""
+        return ExecutionError("window-state-merging", "Per-window state is not allowed when using merging windows.")
 
 
 class WindowContext(f.ProcessWindowFunction.Context[Any], f.ProcessAllWindowFunction.Context[Any]):
