@@ -210,3 +210,44 @@ def test_what_is_wrong_is_told() -> None:
     assert "Invalid function" in refusal(lambda: udtf(5, result_types="INT"))
     with pytest.raises(BindError, match="ambiguous names"):
         table.join_lateral(pieces(col("text")).alias("id", "n"))
+
+
+def test_methods_plan_what_sql_plans() -> None:
+    made = TableEnvironment.create()
+    made.create_temporary_view("lines", lines(made))
+    made.create_temporary_function("pieces", pieces)
+    table, called = made.from_path("lines"), call("pieces", col("text")).alias("w", "n")
+
+    def optimized(plan: str) -> str:
+        return plan[plan.index("== Optimized Physical Plan ==") :]
+
+    for twin, sql in [
+        (table.join_lateral(called), "SELECT * FROM lines, LATERAL TABLE(pieces(text)) AS t(w, n)"),
+        (
+            table.left_outer_join_lateral(called).select(col("id"), col("w")),
+            "SELECT id, w FROM lines LEFT JOIN LATERAL TABLE(pieces(text)) AS t(w, n) ON TRUE",
+        ),
+        (
+            table.join_lateral(called, col("n") > 1).where(col("id") > 0),
+            "SELECT * FROM lines JOIN LATERAL TABLE(pieces(text)) AS t(w, n) ON n > 1 WHERE id > 0",
+        ),
+        (table.flat_map(call("pieces", col("text"))), "SELECT t.* FROM lines, LATERAL TABLE(pieces(text)) AS t"),
+    ]:
+        assert optimized(twin.explain()) == optimized(made.explain_sql(sql))
+
+
+SCRIPT = """CREATE TEMPORARY SYSTEM FUNCTION parts AS $$
+from flowsql.table.udf import udtf
+
+@udtf(result_types=["STRING"])
+def parts(text):
+    return text.split("-")
+$$ LANGUAGE PYTHON"""
+
+
+@pytest.mark.parametrize("mode", ["thread", "process"])
+def test_a_script_may_hold_the_function(mode: str) -> None:
+    made = TableEnvironment.create()
+    made.get_config().set("parallelism.default", "1").set("python.execution-mode", mode)
+    made.execute_sql(SCRIPT)
+    assert rows(made.sql_query("SELECT p FROM LATERAL TABLE(parts('a-b')) AS t(p)")) == [("a",), ("b",)]

@@ -69,6 +69,8 @@ def _split(node: Physical) -> Physical:
     match node:
         case Calc() if any(calls_python(expr) for expr in _expressions(node)):
             return _split_calc(node)
+        case Calc(inputs=(Calc(inputs=(CorrelateNode(),)),)):
+            return _merged(node)
         case WatermarkAssignerNode(expression=expression):
             _refuse(expression, "in the expression of a WATERMARK")
         case CorrelateNode(collection=collection) if calls_python(collection):
