@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal
 from flowsql_core.functions.registry import function_names, is_aggregate, resolve_call, resolve_case, resolve_cast
-from flowsql_core.functions.signature import family_name
+from flowsql_core.functions.signature import family_name, summary
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
@@ -107,6 +107,8 @@ class ExpressionBinder:
                 self._json_value(operand) if _takes_json(form.name, place) else self.bind(operand)
                 for place, operand in enumerate(form.operands)
             ]
+            if isinstance(node, ast.RoundToUnit) and not isinstance(bound[0].type, t.DateTimeType | t.NullType):
+                raise _no_moment(node, bound[0])
             made = self.call(form.name, bound, form.options, node.span)
             return self.call("NOT", (made,), (), node.span) if form.negated else made
         if self.nested is not None:
@@ -341,11 +343,14 @@ class ExpressionBinder:
         return f"<{family_name(self.bind(argument).type)}>"
 
     def _aggregate(self, name: str, node: ast.FunctionCall) -> Expr:
+        # Imported here: the declarations of aggregates take time to load, and most expressions need none.
+        from flowsql_core.functions.aggregate import check_literals
+
         collector = self._collector(name, node.span)
         inner = replace(self, aggregates=None, clause=f"{name}(...)")
         if len(node.args) == 1 and isinstance(node.args[0], ast.Star):
             args: list[Expr] = []
-            if name != "COUNT":
+            if name != "COUNT" or node.quantifier is not None:
                 raise BindError("star-argument", f"'*' is no argument of {name}", node.args[0].span)
         else:
             args = inner._arguments(node)
@@ -356,8 +361,11 @@ class ExpressionBinder:
                     node.span,
                     "COUNT(*) counts rows",
                 )
-        items = node.within_group or node.order_by
-        order = tuple((inner.bind(item.expression), item.descending) for item in items)
+        if node.within_group:
+            message = f"Aggregate expression '{name}' must not contain a WITHIN GROUP clause"
+            raise BindError("within-group", message, node.span)
+        check_literals(name, args)
+        order = tuple((inner.bind(item.expression), item.descending) for item in node.order_by)
         condition = None if node.filter is None else replace(inner, clause="FILTER").condition(node.filter)
         distinct = node.quantifier is ast.SetQuantifier.DISTINCT
         return self._collect(collector, name, args, distinct, condition, order, (), node.span)
@@ -520,6 +528,18 @@ def _signed_number(bound: Literal, node: ast.UnaryOp) -> Literal:
         fits = value in range(-(2**31), 2**31)
         type_ = t.IntType(nullable=False) if fits else t.BigIntType(nullable=False)
     return Literal(value, type_, node.span)
+
+
+def _no_moment(node: ast.RoundToUnit, operand: Expr) -> BindError:
+    """Only a date or time has units to be rounded to."""
+    name = node.direction.value
+    return BindError(
+        "argument-types",
+        f"Cannot apply '{name}' to arguments of type '{name}(<{summary(operand.type)}>, "
+        f"<INTERVAL {node.unit.value}>)'. Supported form(s): '{name}(<NUMERIC>)'\n'{name}(<DATETIME_INTERVAL>)'\n"
+        f"'{name}(<DATE> TO <TIME_UNIT>)'\n'{name}(<TIME> TO <TIME_UNIT>)'\n'{name}(<TIMESTAMP> TO <TIME_UNIT>)'",
+        node.span,
+    )
 
 
 def _is_interval(type_: t.LogicalType) -> bool:

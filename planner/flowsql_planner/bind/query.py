@@ -131,7 +131,11 @@ def _bind_select(
         source = Bound(Filter(source.rel, condition, node.where.span), source.scope)
     collector = AggregateCollector(grouped=_names_groups(node.group_by))
     binder = ExpressionBinder(env.context, source.scope, "SELECT", collector, env.nested)
-    items = _select_items(binder, node.items)
+    try:
+        items = _select_items(binder, node.items)
+    except BindError:
+        _judge_groups(binder, node)
+        raise
     having = None
     if node.having is not None:
         having = replace(binder, clause="HAVING").condition(node.having)
@@ -153,6 +157,18 @@ def _bind_select(
         env.context.repeated[id(node)] = written
     output = _Output(rel, exprs, names, distinct, node.span, env.context.text_of)
     return _finish(output, order_by, sort_exprs, offset, fetch)
+
+
+def _judge_groups(binder: ExpressionBinder, node: ast.Select) -> None:
+    """As in Flink, a name that GROUP BY or HAVING gets wrong is told before those of the SELECT list."""
+    aliases = {column_alias(item) for item in node.items}
+    for part in (node.group_by, node.having):
+        nodes = [] if part is None else list(part.walk())
+        if any(isinstance(inner, ast.Query) for inner in nodes):
+            continue
+        for inner in nodes:
+            if isinstance(inner, ast.ColumnRef) and ".".join(inner.path.texts) not in aliases:
+                binder.bind(inner)
 
 
 def _written_names(items: Sequence[_Item]) -> tuple[str, ...]:

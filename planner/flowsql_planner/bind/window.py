@@ -81,7 +81,13 @@ def as_window_call(call: ast.FunctionCall) -> WindowCall | None:
     made = WindowCall(kind, {}, call.span)
     for position, argument in enumerate(call.args):
         if isinstance(argument, ast.NamedArgument):
-            parameter, value = argument.name.text.upper(), argument.value
+            parameter, value = argument.name.text, argument.value
+            if parameter not in parameters and parameter.upper() in parameters:
+                raise BindError(
+                    "unknown-parameter",
+                    f"Param '{parameter}' not found in function '{name}'; did you mean '{parameter.upper()}'?",
+                    argument.span,
+                )
             if parameter not in parameters:
                 hint = did_you_mean(parameter, parameters)
                 raise BindError(
@@ -93,8 +99,10 @@ def as_window_call(call: ast.FunctionCall) -> WindowCall | None:
             parameter, value = parameters[position], argument
         if parameter in made.arguments:
             raise BindError("duplicate-parameter", f"Parameter {parameter} of {name} is given twice", argument.span)
-        if not isinstance(value, ast.DefaultValue):
-            made.arguments[parameter] = value
+        if isinstance(value, ast.DefaultValue):
+            words = "No match found for function signature DEFAULT"
+            raise BindError("default-argument", words, value.span, "leave the argument out")
+        made.arguments[parameter] = value
     required = [parameter for parameter in parameters if parameter not in _OPTIONAL]
     if any(parameter not in made.arguments for parameter in required):
         raise BindError(
