@@ -127,7 +127,7 @@ def template(definition: FunctionDef, count: int, unit: str) -> str:
             return f"JSON_OBJECT({', '.join(f'KEY {key} VALUE {value}' for key, value in pairs)})"
         case "OBJECT_OF", 3:
             return "OBJECT_OF({0}, 'a', {1}, 'b', {2})"
-        case "OBJECT_UPDATE", _:
+        case "OBJECT_UPDATE", _ if count > 1:
             return "OBJECT_UPDATE(OBJECT_OF('com.example.Thing', 'a', {0}, 'b', {1}), 'a', {0})"
     return f"{name}({commas})"
 
