@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
-from flowsql_core.expr import AggregateCall
+from flowsql_core.expr import AggregateCall, Cast, Expr, Literal
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import (
@@ -469,6 +469,23 @@ def resolve_aggregate(
     elif function.name not in _KEEPING_NOT_NULL and (not function.keeps_not_null or not grouped or filtered):
         result = result.as_nullable()
     return ResolvedAggregate(function.name, arg_types, result)
+
+
+def check_literals(name: str, args: Sequence[Expr]) -> None:
+    """Refuse a separator of LISTAGG that is no literal.
+
+    Raises:
+        BindError: with Flink's words.
+    """
+    if name.upper() != "LISTAGG" or len(args) < 2:
+        return
+    separator = args[1]
+    while isinstance(separator, Cast):
+        separator = separator.operand
+    if not isinstance(separator, Literal):
+        raise BindError("aggregate-argument", "Argument to function 'LISTAGG' must be a literal", args[1].span)
+    if separator.value is None:
+        raise BindError("aggregate-argument", "Argument to function 'LISTAGG' must not be NULL", args[1].span)
 
 
 _KEEPING_ROWS: Final = frozenset({"COLLECT", "ARRAY_AGG", "FIRST_VALUE", "LAST_VALUE"})
