@@ -251,7 +251,9 @@ EFFECTS: dict[str, Effect] = {
     "pipeline.operator-chaining.enabled": Effect("false", job_of(GROUPED)),
     "python.execution-mode": Effect("process", functions(FUNCTION)),
     "python.fn-execution.arrow.batch.size": Effect("3", functions(PANDAS_FUNCTION)),
-    "spark.master": Effect("local[7]", lambda options: spark_options(Configuration(values=options))["spark.master"]),
+    "spark.master": Effect(
+        "local[7]", lambda options: spark_options(Configuration(values=options), {})["spark.master"]
+    ),
     "sql-client.display.print-time-cost": Effect("true", command("SELECT 1")),
     "sql-client.verbose": Effect("true", command("SELECT nowhere")),
     "table.catalog-store.file.path": Effect("/nowhere", catalog_store, {"table.catalog-store.kind": "file"}),
