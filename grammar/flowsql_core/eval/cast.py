@@ -256,6 +256,10 @@ def _moments(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, context: E
     wall, per_second = _wall_clock(values.astype(np.int64), src, dst, context)
     per_day = 86_400 * per_second
     match dst:
+        case t.DateType() if isinstance(src, t.TimestampType):
+            # Flink divides as Java does: before 1970 a moment within a day counts to the next one.
+            millis = wall // (per_second // 1000)
+            return make_array(np.trunc(millis / DAY_MS).astype(np.int32), valid, target)
         case t.DateType():
             return make_array((wall // per_day).astype(np.int32), valid, target)
         case t.TimeType(precision=precision):
@@ -270,7 +274,10 @@ def _moments(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, context: E
             digits = {"ms": 3, "us": 6, "ns": 9}[target.unit]
             if precision < digits:
                 step = 10 ** (digits - precision)
-                wall = wall // step * step
+                # Below milliseconds Flink cuts, of milliseconds it cuts towards 1970.
+                wall = wall // step * step if precision >= 3 else wall // 10 ** (digits - 3)
+            if precision < 3:
+                wall = (wall - np.fmod(wall, 10 ** (3 - precision))) * 10 ** (digits - 3)
             if isinstance(dst, t.TimestampLtzType) and not isinstance(src, t.TimestampLtzType):
                 wall = local_to_utc(wall, wanted, context.zone)
             return make_array(wall, valid, target)

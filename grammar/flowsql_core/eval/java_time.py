@@ -196,7 +196,10 @@ class _Fields:
 
     def number(self, letter: str) -> Int64s:
         match letter:
-            case "y" | "u":
+            case "y":
+                # Years of an era: what is before the year 1 counts backwards.
+                return np.where(self.year > 0, self.year, 1 - self.year)
+            case "u":
                 return self.year
             case "M" | "L":
                 return self.month
@@ -218,7 +221,7 @@ class _Fields:
         return self.seconds % 60
 
     def rows(self) -> list[dict[str, int]]:
-        columns = {letter: self.number(letter) for letter in "yMdDHkKhms"}
+        columns = {letter: self.number(letter) for letter in "yuMdDHkKhms"}
         columns["weekday"] = (self.days + 3) % 7
         columns["nanos"] = self.nanos
         columns["days"] = self.days
@@ -255,7 +258,7 @@ def _shown(token: Token, row: dict[str, int]) -> str:
         case "":
             return token.text
         case "y" | "u":
-            return _year(row["y"], count)
+            return _year(row[letter], count)
         case "M" | "L":
             return str(row["M"]).rjust(count, "0") if count <= 2 else _name(MONTH_NAMES[row["M"] - 1], count)
         case "E":
@@ -277,7 +280,8 @@ def _shown(token: Token, row: dict[str, int]) -> str:
             longer = {3: f"Q{quarter}", 4: f"{quarter}{('st', 'nd', 'rd', 'th')[quarter - 1]} quarter"}
             return longer.get(count, str(quarter).rjust(count, "0"))
         case "G":
-            return "AD" if count <= 3 else "Anno Domini" if count == 4 else "A"
+            short, full = ("AD", "Anno Domini") if row["u"] > 0 else ("BC", "Before Christ")
+            return short if count <= 3 else full if count == 4 else short[0]
         case "Y" | "w" | "W":
             return _week(row, letter, count)
     return str(row[letter]).rjust(count, "0")
@@ -297,7 +301,7 @@ def _week(row: dict[str, int], letter: str, count: int) -> str:
     if letter == "W":
         first = row["days"] - row["d"] + 1
         return str((sunday - (first - (first + 4) % 7)) // 7 + 1)
-    year = row["y"]
+    year = row["u"]
     following = civil_days(year + 1, 1, 1)
     if sunday >= following - (following + 4) % 7:
         year, start = year + 1, following

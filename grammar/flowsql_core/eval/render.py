@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
-from flowsql_core.eval.time import date_text
+from flowsql_core.eval.time import UNITS_PER_SECOND, date_text
 from flowsql_core.row import SHORT_STRINGS
 from flowsql_core.types.logical import (
     INT,
@@ -301,6 +301,8 @@ def plain_timestamps(array: Any) -> pa.StringArray:
 def _times(array: Any, type_: LogicalType, notation: Notation) -> pa.StringArray:
     texts = pc.cast(array, pa.string()) if isinstance(type_, TimeType) else plain_timestamps(array)
     zone = "Z" if isinstance(type_, TimestampLtzType) else ""
+    if notation is not Notation.TABLEAU and not isinstance(type_, TimeType):
+        texts = _signed_years(texts, array)
     match notation:
         case Notation.JSON:
             return _wrap('"', _grouped_fraction(texts), f'{zone}"')
@@ -311,6 +313,18 @@ def _times(array: Any, type_: LogicalType, notation: Notation) -> pa.StringArray
                 texts = pc.replace_substring_regex(texts, r"^(.*\d\d:\d\d):00$", r"\1")
             return _wrap("", pc.replace_substring(texts, " ", "T"), zone)
     return _fixed_fraction(texts, type_)
+
+
+def _signed_years(texts: pa.StringArray, moments: Any) -> pa.StringArray:
+    """Years of five digits behind a plus sign, as Java's classes write them."""
+    latest = pc.max(moments.cast(pa.int64())).as_py()
+    if latest is None or latest < _FIVE_DIGITS * UNITS_PER_SECOND[moments.type.unit]:
+        return texts
+    return pc.replace_substring_regex(texts, r"^(\d{5})", r"+\1")
+
+
+#: Seconds from the epoch to the year 10000.
+_FIVE_DIGITS = 253_402_300_800
 
 
 def _grouped_fraction(texts: pa.StringArray) -> pa.StringArray:

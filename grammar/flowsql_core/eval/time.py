@@ -91,8 +91,9 @@ def date_text(days: pa.Array, whole: bool) -> pa.Array:
 
     def shown(day: int) -> str:
         year, month, rest = (int(part[0]) for part in civil_from_days(np.array([day])))
-        sign = "" if year <= 9999 or not whole else "+"
-        return f"{sign}{year if whole else year % 10_000:04d}-{month:02d}-{rest:02d}"
+        sign = "-" if year < 0 else "+" if year > 9999 else ""
+        shown_year = f"{sign}{abs(year):04d}" if whole else f"{year % 10_000:04d}"
+        return f"{shown_year}-{month:02d}-{rest:02d}"
 
     return map_distinct(numbers, shown, pa.string())
 

@@ -19,6 +19,7 @@ from flowsql_core.eval.time import (
     civil_from_days,
     days_from_civil,
     iso_week,
+    require_range,
     utc_to_local,
 )
 from flowsql_core.expr import Call, Expr
@@ -128,6 +129,8 @@ def _check_extract(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalTy
     clock = unit in ("NANOSECOND", "MICROSECOND", *_CLOCK_UNITS)
     if isinstance(type_, t.TimeType) and not clock and unit != "EPOCH":
         raise BindError("bad-unit", f"unit {unit} can not be applied to time variable", args[0].span)
+    if isinstance(type_, t.DateType) and unit in ("MICROSECOND", "NANOSECOND"):
+        raise BindError("bad-unit", f"unit {unit} can not be applied to DATE variable", args[0].span)
     return t.BIGINT
 
 
@@ -206,6 +209,14 @@ def _part(unit: str, values: Int64s, type_: t.LogicalType, zone: str) -> Int64s:
             return np.fmod(_truncated(clock, per_second), 60)
         case "MILLISECOND" | "MICROSECOND" | "NANOSECOND":
             digits = {"MILLISECOND": 1000, "MICROSECOND": 1_000_000, "NANOSECOND": 1_000_000_000}[unit]
+            if per_second > 1000:
+                # Whole milliseconds count backwards before 1970, what is below them never does.
+                step = per_second // 1000
+                millis = (days * (86_400 * per_second) + clock) // step
+                below = days * (86_400 * per_second) + clock - millis * step
+                return np.fmod(millis, 1000) * (digits // 1000) + below * (1_000_000_000 // per_second) // (
+                    1_000_000_000 // digits
+                )
             fraction = np.fmod(clock, per_second)
             if digits >= per_second:
                 return fraction * (digits // per_second)
@@ -329,6 +340,7 @@ def _to_unit(call: Invocation, moment: Any, up: bool) -> pa.Array:
         raise ExecutionError("division-by-zero", "/ by zero")
     else:
         wall = _round_days(_truncated(wall, DAY_MS), unit, up) * DAY_MS
+    require_range(wall // 1000 if valid is None else np.where(valid, wall // 1000, 0), arrow_type)
     return make_array(wall * (per_second // 1000) - offset, valid, arrow_type)
 
 
@@ -417,6 +429,9 @@ def timestampdiff(call: Invocation, start: Any, end: Any) -> Any:
     if unit in _MONTH_UNITS:
         # Flink counts decades in years.
         made = _truncated(months_between(wall_a, wall_b), _MONTH_UNITS["YEAR" if unit == "DECADE" else unit])
+    elif unit == "WEEK":
+        # Flink's seconds between both are an INT, which wraps around.
+        made = _truncated(_truncated(wall_b - wall_a, 1000).astype(np.int32).astype(np.int64), 7 * 86_400)
     elif unit in _FIXED_UNITS_MS:
         made = _truncated(wall_b - wall_a, _FIXED_UNITS_MS[unit])
     else:
