@@ -134,8 +134,8 @@ class Parity:
         configuration = self.batch.configuration.with_layer({"table.local-time-zone": "UTC"})
         with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
             job = SparkPlanner(configuration, folder).plan_query(operation, None)
-            if job.queries[0].then is not None:
-                raise FlowSqlError("behind", "something runs behind Spark")
+            if job.queries[0].then is not None or any(staged.source for staged in job.inputs):
+                raise FlowSqlError("behind", "FlowSQL runs between or behind the queries")
             for staged in job.inputs:
                 path = f"{folder}/{staged.view}.parquet"
                 writer = ParquetStage(path, staged.columns)

@@ -9,6 +9,7 @@ refuses it does not answer; two answers that differ are a fault of one of them.
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
 import sys
 import tempfile
@@ -190,6 +191,7 @@ def main(words: Sequence[str]) -> int:
     """Compare, and tell."""
     count = int(words[0]) if words else 100
     seed = int(words[1]) if len(words) > 1 else random.randrange(1 << 30)
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     parity = parity_runner()
     compared: Counter[str] = Counter()
     refused: Counter[str] = Counter()
@@ -202,7 +204,7 @@ def main(words: Sequence[str]) -> int:
                 refused[answers.refusals["spark"]] += 1
             for difference in answers.differences():
                 wrong += 1
-                print(f"seed {seed}: {difference}\n    {answers.sql}")
+                print(f"seed {seed}: {difference}\n    {answers.sql}", flush=True)
     for reason, times in refused.most_common():
         print(f"{times} x {reason}")
     print(f"seed {seed}: {asked} queries; answered by {dict(compared)}; {wrong} differences")
