@@ -214,9 +214,8 @@ def _part(unit: str, values: Int64s, type_: t.LogicalType, zone: str) -> Int64s:
                 step = per_second // 1000
                 millis = (days * (86_400 * per_second) + clock) // step
                 below = days * (86_400 * per_second) + clock - millis * step
-                return np.fmod(millis, 1000) * (digits // 1000) + below * (1_000_000_000 // per_second) // (
-                    1_000_000_000 // digits
-                )
+                finer = below * (1_000_000_000 // per_second) // (1_000_000_000 // digits)
+                return np.asarray(np.fmod(millis, 1000) * (digits // 1000) + finer)
             fraction = np.fmod(clock, per_second)
             if digits >= per_second:
                 return fraction * (digits // per_second)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError
 from flowsql_core.eval.columns import Bools, make_array, values_and_validity
-from flowsql_core.eval.time import DAY_MS, UNITS_PER_SECOND, add_months, civil_from_days, local_to_utc, utc_to_local
+from flowsql_core.eval.time import DAY_MS, UNITS_PER_SECOND, add_months, civil_from_days
 from flowsql_core.expr import Expr
 from flowsql_core.functions.registry import Invocation
 from flowsql_core.types import logical as t
@@ -55,7 +55,7 @@ def add_interval_to(
     if steps_valid is not None:
         valid = steps_valid if valid is None else valid & steps_valid
     months = isinstance(amount_type, t.YearMonthIntervalType)
-    made = _move(values.astype(np.int64), moment_type, steps, months, call)
+    made = _move(values.astype(np.int64), moment_type, steps, months)
     arrow_type = to_arrow(call.type)
     if isinstance(moment_type, t.DateType | t.TimeType):
         made = made.astype(np.int32)
@@ -63,7 +63,7 @@ def add_interval_to(
 
 
 def _move(
-    values: npt.NDArray[np.int64], type_: t.LogicalType, steps: npt.NDArray[np.int64], months: bool, call: Invocation
+    values: npt.NDArray[np.int64], type_: t.LogicalType, steps: npt.NDArray[np.int64], months: bool
 ) -> npt.NDArray[np.int64]:
     match type_:
         case t.DateType():
@@ -76,11 +76,9 @@ def _move(
         moved = values + steps * (per_second // 1000)
         step = 10 ** max(0, len(str(per_second)) - 1 - precision_of(type_))
         return moved if step == 1 else moved // step * step
-    local = isinstance(type_, t.TimestampLtzType)
-    wall = utc_to_local(values, per_second, call.context.zone) if local else values
-    days = wall // per_day
-    wall = add_months(days, steps) * per_day + (wall - days * per_day)
-    return local_to_utc(wall, per_second, call.context.zone) if local else wall
+    # Months of points in time are those of UTC, whatever the session's zone is.
+    days = values // per_day
+    return add_months(days, steps) * per_day + (values - days * per_day)
 
 
 def difference_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
