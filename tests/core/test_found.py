@@ -84,6 +84,14 @@ def test_units_that_intervals_lack_are_refused_when_bound() -> None:
         bind("EXTRACT(ISOYEAR FROM i)", i="INTERVAL MONTH")
 
 
+def test_no_character_set_is_asked_for_null() -> None:
+    assert run("DECODE(x, 'none')", (None,), x="BYTES") == [None]
+    assert run("ENCODE(x, 'none')", (None,), x="STRING") == [None]
+    assert run("DECODE(CAST(NULL AS BYTES), 'none')") == [None]
+    with pytest.raises(ExecutionError, match="none"):
+        run("ENCODE(x, 'none')", ("a",), x="STRING")
+
+
 def test_locate_from_a_column() -> None:
     assert run("LOCATE('a', 'banana', n)", (1,), (3,), (None,), (7,), n="INT") == [2, 4, None, 0]
 

@@ -98,11 +98,18 @@ def _charset(name: str) -> str:
     return found
 
 
+def _is_null(column: pa.Array) -> bool:
+    """Whether all rows are NULL, which no character set is asked for."""
+    return bool(column.null_count == len(column))
+
+
 @scalar("ENCODE(STRING, STRING) -> BYTES", raises=True, spark=None)
 def encode(call: Invocation, text: Any, charset: Any) -> Any:
     """The text in a character set; letters that it lacks become ``?``. Fails on unknown sets."""
     if isinstance(charset, pa.Scalar) and charset.is_valid:
         name = charset.as_py()
+        if _is_null(text):
+            return pa.nulls(call.n, pa.binary())
         if _charset(name) == "utf-8":
             return pc.cast(_column(text, call.n), pa.binary())
         made = spellings.encoded(text, _charset(name)) if len(text) >= KERNEL_ROWS else None
@@ -124,6 +131,8 @@ def decode(call: Invocation, data: Any, charset: Any) -> Any:
     if isinstance(charset, pa.Scalar) and charset.is_valid:
         name = charset.as_py()
         column = _column(data, call.n)
+        if _is_null(column):
+            return pa.nulls(call.n, pa.string())
         if _charset(name) == "utf-8":
             try:
                 return pc.cast(column, pa.string())
