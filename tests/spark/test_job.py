@@ -153,6 +153,16 @@ def test_keys_without_effect_are_refused(session: TableEnvironment, key: str, va
         rows(session, "SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(a)")
 
 
+def test_extremes_over_a_table_are_nan_if_the_first_value_is(session: TableEnvironment, tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("1,NaN\n2,1.5\n2,NaN\n2,-3\n1,7\n")
+    session.execute_sql(
+        f"CREATE TABLE n (k INT, d DOUBLE) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/n.csv', "
+        "'format' = 'csv')"
+    )
+    found = rows(session, "SELECT k, CAST(MIN(d) AS STRING), CAST(MAX(d) AS STRING) FROM n GROUP BY k ORDER BY k")
+    assert found == [(1, "NaN", "NaN"), (2, "-3.0", "1.5")]
+
+
 @pytest.mark.parametrize("engine", ["spark", "auto"])
 def test_the_clock_stands_still(session: TableEnvironment, tmp_path: Path, engine: str) -> None:
     lines = [f"{number}\n" for number in range(200_000)]
