@@ -103,8 +103,9 @@ CASES: dict[str, Expr] = {
     "ts::DATE": resolve_cast(TS, t.DATE, False),
 }
 
-#: Flink counts the fields of moments before 1970 backwards from the next midnight; DuckDB does not.
-SINCE_1970 = {"year(ts)", "minute(ts)"}
+#: Flink counts the fields of moments before 1970 backwards from the next midnight, and cuts them
+#: towards 1970; DuckDB does not.
+SINCE_1970 = {"year(ts)", "minute(ts)", "ts::DATE"}
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 

@@ -27,7 +27,7 @@ CREATE TABLE odd_hole (a INT) WITH ('connector' = 'blackhole', 'no-such' = '1')
         ("SELECT a FROM good /*+ OPTIONS('rows-per-second' = 'many') */", "invalid-option-value", "good"),
         ("SELECT /*+ STATE_TTL('good' = 'soon') */ a, COUNT(*) FROM good GROUP BY a", "bad-hint", "'soon'"),
         ("DESCRIBE w.x.y.z", "bad-identifier", "w.x.y.z"),
-        ("SELECT 1 FROM w.x.y.z", "bad-identifier", "w.x.y.z"),
+        ("SELECT 1 FROM w.x.y.z", "table-not-found", "w.x.y.z"),
     ],
 )
 def test_the_place_is_where_the_table_is_named(text: str, code: str, marked: str) -> None:
