@@ -13,8 +13,8 @@ from flowsql_runtime.stream.context import KeyedContext, TimeService
 from flowsql_runtime.stream.timers import TimeKeeper
 
 
-class BroadcastContext(BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
-    """For elements of the broadcast stream; the operator sets ``time`` before each."""
+class _Moment:
+    """Time of elements without a key; the operator sets ``time`` before each."""
 
     def __init__(self, time: TimeKeeper, states: BroadcastStates) -> None:
         self._time = time
@@ -37,34 +37,17 @@ class BroadcastContext(BroadcastProcessFunction.Context, KeyedBroadcastProcessFu
         """The time; timers need a key, which these elements do not have."""
         return TimeService(self._time)
 
+
+class BroadcastContext(_Moment, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
+    """For elements of the broadcast stream."""
+
     def get_broadcast_state(self, state_descriptor: api.MapStateDescriptor) -> api.BroadcastState[Any, Any]:
         """To write."""
         return self._states.get_broadcast_state(state_descriptor)
 
 
-class ReadOnlyContext(BroadcastProcessFunction.ReadOnlyContext):
-    """For elements of a stream without keys; the operator sets ``time`` before each."""
-
-    def __init__(self, time: TimeKeeper, states: BroadcastStates) -> None:
-        self._time = time
-        self._states = states
-        self.time = 0
-
-    def timestamp(self) -> int:
-        """Of the element."""
-        return self.time
-
-    def current_processing_time(self) -> int:
-        """The clock."""
-        return self._time.now_ms()
-
-    def current_watermark(self) -> int:
-        """The watermark before the element."""
-        return self._time.watermark_ms
-
-    def timer_service(self) -> TimerService:
-        """The time; timers need a keyed stream."""
-        return TimeService(self._time)
+class ReadOnlyContext(_Moment, BroadcastProcessFunction.ReadOnlyContext):
+    """For elements of a stream without keys."""
 
     def get_broadcast_state(self, state_descriptor: api.MapStateDescriptor) -> api.ReadOnlyBroadcastState[Any, Any]:
         """To read."""
