@@ -12,6 +12,7 @@ import pytest
 
 from flowsql_core.config import Configuration
 from flowsql_core.errors import BindError, ExecutionError
+from flowsql_core.eval.cast import cast_array
 from flowsql_core.eval.compile import compile_projections
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.expr import Expr
@@ -181,3 +182,20 @@ def test_maps_are_made_where_they_are_needed() -> None:
 def test_dates_that_python_lacks_in_lists() -> None:
     rows = [(datetime.date(2020, 1, 1), "x"), (datetime.date(2021, 1, 1), "2021")]
     assert run("d IN (DATE '2020-01-01', TO_DATE('x', 'yyyy'))", *rows, d="DATE", s="STRING") == [True, False]
+
+
+def test_casts_of_lists_see_no_element_of_other_rows() -> None:
+    # A row of no condition is NULL; a batch may be part of a longer one.
+    rows = [(["1", "2"], True), (["x"], False), (["3"], True)]
+    text = "CAST(CASE WHEN b THEN a END AS ARRAY<INT>)"
+    assert run(text, *rows, a="ARRAY<STRING>", b="BOOLEAN") == [[1, 2], None, [3]]
+    column = pa.array([["x"], ["1"], None, ["2"]], pa.list_(pa.string())).slice(1)
+    strings, ints = t.ArrayType(element=t.STRING), t.ArrayType(element=t.INT)
+    assert cast_array(column, strings, ints, False, EvalContext()).to_pylist() == [[1], None, [2]]
+
+
+def test_a_malformed_pattern_is_not_asked_of_null() -> None:
+    text = "s SIMILAR TO 'a!b' ESCAPE '!'"
+    assert run(text, (None,), s="STRING") == [None]
+    with pytest.raises(ExecutionError, match="Invalid escape sequence"):
+        run(text, ("a",), s="STRING")

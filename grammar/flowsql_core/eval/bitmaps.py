@@ -60,15 +60,16 @@ def read_sets(column: pa.Array) -> Sets:
 
 def write_sets(sets: Sets) -> pa.Array:
     """The binary column of sets; NULL rows take no bytes."""
-    from flowsql_core.kernels.roaring import encode, encoded_sizes
+    from flowsql_core.kernels.roaring import encode, encode_scattered, encoded_sizes
 
-    sizes = np.empty(len(sets.starts) - 1, dtype=np.int64)
-    encoded_sizes(sets.starts, sets.values, sizes)
+    sizes, scattered = np.empty((2, len(sets.starts) - 1), dtype=np.int64)
+    encoded_sizes(sets.starts, sets.values, sizes, scattered)
     if sets.valid is not None:
         sizes[~sets.valid] = 0
     offsets = _starts(sizes).astype(np.int32)
     out = np.zeros(int(offsets[-1]), dtype=np.uint8)
-    encode(sets.starts, sets.values, offsets, out)
+    encode_scattered(sets.starts, sets.values, scattered, offsets, out)
+    encode(sets.starts, sets.values, scattered, offsets, out)
     return make_strings(offsets, out, sets.valid, pa.binary())
 
 

@@ -118,7 +118,8 @@ def _fit_text(text: pa.Array, src: t.LogicalType, dst: t.CharacterType) -> pa.Ar
     length = length_of(dst)
     if length == t.MAX_LENGTH or not len(text):
         return text
-    if not (isinstance(src, t.CharacterType) and length_of(src) <= length):
+    # A file may hold longer texts than its column declares: only VARCHAR takes the declaration's word.
+    if isinstance(dst, t.CharType) or not (isinstance(src, t.CharacterType) and length_of(src) <= length):
         text = pc.utf8_slice_codeunits(text, 0, length)
     return pc.utf8_rpad(text, length, " ") if isinstance(dst, t.CharType) else text
 
@@ -127,7 +128,7 @@ def _fit_bytes(array: pa.Array, src: t.LogicalType, dst: t.BinaryStringType) -> 
     length = length_of(dst)
     if length == t.MAX_LENGTH or not len(array):
         return array
-    if not (isinstance(src, t.BinaryStringType) and length_of(src) <= length):
+    if isinstance(dst, t.BinaryType) or not (isinstance(src, t.BinaryStringType) and length_of(src) <= length):
         array = pc.binary_slice(array, 0, length)
     if isinstance(dst, t.BinaryType):
         # Shorter ones get zero bytes: as many as are missing, by one join.
@@ -300,6 +301,8 @@ def _wall_clock(
 
 def _nested(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext) -> pa.Array:
     children: tuple[Checked, ...]
+    if not isinstance(src, t.RowType):
+        array = _compact(array)
     match src, dst:
         case t.ArrayType(), t.ArrayType():
             children = (cast_checked(array.values, src.element, dst.element, safe, context),)
@@ -323,6 +326,17 @@ def _nested(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool,
         case _:
             raise NotSupportedYetError(f"casting {src.as_nullable()} to {dst.as_nullable()}")
     return _rebuilt(array, to_arrow(dst), children)
+
+
+def _compact(array: pa.Array) -> pa.Array:
+    """The lists with no element but those of their rows: what a slice left out and what NULL hides must not be cast."""
+    n = len(array)
+    offsets = np.frombuffer(array.buffers()[1], dtype=np.int32, count=array.offset + n + 1)[array.offset :]
+    valid = validity(array)
+    sizes = np.diff(offsets)
+    elements = int(sizes.sum() if valid is None else sizes[valid].sum())
+    whole = len(array.keys if pa.types.is_map(array.type) else array.values)
+    return array if elements == whole else pc.take(array, pa.array(np.arange(n)), boundscheck=False)
 
 
 Checked = tuple[pa.Array, Bools | None]
@@ -360,6 +374,28 @@ def _rebuilt(array: pa.Array, target: pa.DataType, children: tuple[Checked, ...]
     bitmap = None if kept.all() else pa.py_buffer(np.packbits(kept, bitorder="little"))
     child = columns[0]
     if pa.types.is_map(target):
+        if columns[0].null_count:
+            return _rebuilt_map(columns, offsets, kept, target)
         entry = pa.struct([target.key_field, target.item_field])
         child = pa.StructArray.from_arrays(columns, fields=list(entry))
     return pa.Array.from_buffers(target, n, [bitmap, pa.py_buffer(np.ascontiguousarray(offsets))], children=[child])
+
+
+def _rebuilt_map(
+    columns: list[pa.Array], offsets: npt.NDArray[np.int32], kept: npt.NDArray[np.bool_], target: pa.DataType
+) -> pa.Array:
+    """A map column where a key is NULL, as those of rows are that cannot be cast: entries of the kept rows alone.
+
+    Raises:
+        NotSupportedYetError: a key of a kept row is NULL.
+    """
+    # Casts of maps are rare; what cuts lists takes time to load.
+    from flowsql_core.eval.nested_lists import Ranges, list_of_entries
+
+    starts = offsets[:-1].astype(np.int64)
+    rows = Ranges(starts, np.where(kept, offsets[1:] - starts, 0), kept)
+    keys, values = (pc.take(column, pa.array(rows.positions()), boundscheck=False) for column in columns)
+    if keys.null_count:
+        # Arrow has no such maps; making one would end the process.
+        raise NotSupportedYetError("a map with a NULL key")
+    return list_of_entries(keys, values, rows, target)

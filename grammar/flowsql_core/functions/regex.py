@@ -121,6 +121,9 @@ def similar_to(call: Invocation, text: Any, pattern: Any, escape: Any = None) ->
     if isinstance(pattern, pa.Scalar) and (escape is None or isinstance(escape, pa.Scalar)):
         if not pattern.is_valid or (escape is not None and not escape.is_valid):
             return pa.nulls(call.n, pa.bool_())
+        if isinstance(text, pa.Array) and text.null_count == call.n:
+            # A malformed pattern fails only where it is asked.
+            return pa.nulls(call.n, pa.bool_())
         java = similar_to_java(pattern.as_py(), None if escape is None else escape.as_py())
         return _matches(text, f"(?s)^(?:{java})\\z")
     columns = [_column(datum, call.n) for datum in (text, pattern) + (() if escape is None else (escape,))]

@@ -130,14 +130,18 @@ def decode(offsets, data, starts, values):
                 place += 2 * card
 
 
-@kernel("void(int64[::1], uint32[::1], int64[::1])")
-def encoded_sizes(starts, values, sizes):
-    """The bytes that each set takes when serialised."""
+@kernel("void(int64[::1], uint32[::1], int64[::1], int64[::1])")
+def encoded_sizes(starts, values, sizes, scattered):
+    """The bytes that each set takes when serialised.
+
+    ``scattered`` gets the number of containers of a set whose containers all list their values, -1 of any other set.
+    """
     for row in range(sizes.size):
         start = starts[row]
         end = starts[row + 1]
         containers = np.int64(0)
         with_runs = False
+        with_bits = False
         body = np.int64(0)
         card = np.int64(0)
         runs = np.int64(0)
@@ -151,6 +155,7 @@ def encoded_sizes(starts, values, sizes):
                     plain = 2 * card
                     if plain > 8192:
                         plain = np.int64(8192)
+                        with_bits = True
                     if plain > 2 + 4 * runs:
                         with_runs = True
                         plain = 2 + 4 * runs
@@ -168,12 +173,60 @@ def encoded_sizes(starts, values, sizes):
                 sizes[row] += 4 * containers
         else:
             sizes[row] = 8 + 8 * containers + body
+        scattered[row] = -1 if with_runs or with_bits else containers
 
 
-@kernel("void(int64[::1], uint32[::1], int32[::1], uint8[::1])")
-def encode(starts, values, out_offsets, out):
-    """Each set in the smallest of the portable forms, to where ``out_offsets`` (zeroed bytes) puts it."""
+@kernel("void(int64[::1], uint32[::1], int64[::1], int32[::1], uint8[::1])")
+def encode_scattered(starts, values, scattered, out_offsets, out):
+    """The sets that ``encoded_sizes`` found scattered, to where ``out_offsets`` (zeroed bytes) puts them."""
+    # Unsigned places: Numba asks of signed ones whether they count from the end.
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    for row in range(scattered.size):
+        containers = scattered[row]
+        if containers < 0 or out_offsets[row] == out_offsets[row + 1]:
+            continue
+        base = np.uint64(out_offsets[row])
+        header = base + np.uint64(8)
+        jumps = header + np.uint64(4 * containers)
+        target = jumps + np.uint64(4 * containers)
+        out[base] = 0x3A
+        out[base + one] = 0x30
+        out[base + np.uint64(4)] = containers & 255
+        out[base + np.uint64(5)] = containers >> 8 & 255
+        out[base + np.uint64(6)] = containers >> 16
+        above = np.uint32(0xFFFFFFFF)
+        # The cardinality less one of the container that grows.
+        more = np.uint32(0)
+        for place in range(np.uint64(starts[row]), np.uint64(starts[row + 1])):
+            value = values[place]
+            high = value >> np.uint32(16)
+            if high == above:
+                more += np.uint32(1)
+                out[header - two] = more & np.uint32(255)
+                out[header - one] = more >> np.uint32(8)
+            else:
+                above = high
+                more = np.uint32(0)
+                out[header] = high & np.uint32(255)
+                out[header + one] = high >> np.uint32(8)
+                header += np.uint64(4)
+                jump = target - base
+                out[jumps] = jump & np.uint64(255)
+                out[jumps + one] = jump >> np.uint64(8) & np.uint64(255)
+                out[jumps + two] = jump >> np.uint64(16) & np.uint64(255)
+                out[jumps + three] = jump >> np.uint64(24)
+                jumps += np.uint64(4)
+            out[target] = value & np.uint32(255)
+            out[target + one] = value >> np.uint32(8) & np.uint32(255)
+            target += two
+
+
+@kernel("void(int64[::1], uint32[::1], int64[::1], int32[::1], uint8[::1])")
+def encode(starts, values, scattered, out_offsets, out):
+    """Each other set in the smallest of the portable forms, to where ``out_offsets`` (zeroed bytes) puts it."""
     for row in range(out_offsets.size - 1):
+        if scattered[row] >= 0:
+            continue
         base = np.int64(out_offsets[row])
         size = np.int64(out_offsets[row + 1]) - base
         end = starts[row + 1]
@@ -264,32 +317,40 @@ def combine(kept, starts_a, a, starts_b, b, out_starts, out):
     ``kept`` says which values stay: bit 0 those of the first set alone, bit 1 those of the second alone, bit 2 those of
     both.
     """
-    written = np.int64(0)
+    # Unsigned places: Numba asks of signed ones whether they count from the end.
+    one = np.uint64(1)
+    written = np.uint64(0)
     out_starts[0] = 0
     for row in range(out_starts.size - 1):
-        left = starts_a[row]
-        right = starts_b[row]
-        left_end = starts_a[row + 1]
-        right_end = starts_b[row + 1]
-        while left < left_end or right < right_end:
-            if right == right_end or (left < left_end and a[left] < b[right]):
-                if kept & 1:
-                    out[written] = a[left]
-                    written += 1
-                left += 1
-            elif left == left_end or b[right] < a[left]:
-                if kept & 2:
-                    out[written] = b[right]
-                    written += 1
-                right += 1
+        left = np.uint64(starts_a[row])
+        right = np.uint64(starts_b[row])
+        left_end = np.uint64(starts_a[row + 1])
+        right_end = np.uint64(starts_b[row + 1])
+        while left < left_end and right < right_end:
+            lesser, greater = a[left], b[right]
+            if lesser < greater:
+                out[written] = lesser
+                written += np.uint64(kept & 1)
+                left += one
+            elif greater < lesser:
+                out[written] = greater
+                written += np.uint64(kept >> 1 & 1)
+                right += one
             else:
-                if kept & 4:
-                    out[written] = a[left]
-                    written += 1
-                left += 1
-                right += 1
-        out_starts[row + 1] = written
-    return written
+                out[written] = lesser
+                written += np.uint64(kept >> 2)
+                left += one
+                right += one
+        if kept & 1:
+            for place in range(left, left_end):
+                out[written] = a[place]
+                written += one
+        if kept & 2:
+            for place in range(right, right_end):
+                out[written] = b[place]
+                written += one
+        out_starts[row + 1] = np.int64(written)
+    return np.int64(written)
 
 
 @kernel("int64(int64[::1], uint32[::1], int32[::1], uint8[::1])")

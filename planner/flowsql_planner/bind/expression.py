@@ -20,7 +20,7 @@ from flowsql_planner.bind.expand import path_of
 from flowsql_planner.bind.literal import bind_literal, bind_number, unit_interval
 from flowsql_planner.bind.scope import Scope
 from flowsql_planner.bind.syntax import Options, as_call, json_options
-from flowsql_planner.bind.types import bind_type
+from flowsql_planner.bind.types import bind_type, is_year_month
 
 if TYPE_CHECKING:
     from flowsql_planner.bind.relation import Environment
@@ -86,8 +86,8 @@ class ExpressionBinder:
                 return self._signed(node, operand)
             case ast.FunctionCall():
                 return self._function(node)
-            case ast.Cast(ast.NumberLiteral() as number, ast.IntervalType(qualifier), _):
-                return _written_interval(bind_literal(number), qualifier, node.span)
+            case ast.Cast(ast.NumberLiteral() | ast.UnaryOp() as number, ast.IntervalType(qualifier), safe):
+                return _written_interval(self.bind(number), qualifier, safe, node.span)
             case ast.Cast(operand, type_spec, safe):
                 return resolve_cast(self.bind(operand), bind_type(type_spec), safe, node.span)
             case ast.Case():
@@ -489,12 +489,18 @@ def _takes_json(function: str, place: int) -> bool:
     return function == "JSON_ARRAY" or (function == "JSON_OBJECT" and place % 2 == 1)
 
 
-def _written_interval(number: Expr, qualifier: ast.IntervalQualifier, span: Span) -> Expr:
-    """``CAST(3 AS INTERVAL DAY)``: a written number counts the unit, where any other one counts ms or months."""
+def _written_interval(number: Expr, qualifier: ast.IntervalQualifier, safe: bool, span: Span) -> Expr:
+    """``CAST(-3 AS INTERVAL DAY)``: a written number counts the unit, where any other one counts ms or months."""
     unit = unit_interval(qualifier, span)
     if not isinstance(number, Literal) or not isinstance(number.type, t.ExactNumericType):
-        return resolve_cast(number, unit.type, False, span)
-    return Literal(int(number.value * unit.value), unit.type, span)
+        return resolve_cast(number, unit.type, safe, span)
+    value = _low_bits(int(number.value * unit.value), 32 if is_year_month(qualifier) else 64)
+    return Literal(value, unit.type.as_nullable() if safe else unit.type, span)
+
+
+def _low_bits(number: int, bits: int) -> int:
+    """The number that Java keeps of one which is too large: its low bits, the highest of them as the sign."""
+    return (number + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
 def _fractions(arg: Expr) -> tuple[float, ...]:
