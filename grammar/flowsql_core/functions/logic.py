@@ -261,14 +261,14 @@ def _ordered(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @scalar("IS DISTINCT FROM(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=NOT_NULL, returns=_comparison_type,
-        coerce=_to_meeting_type, check=_check_equality, spark="(NOT {0} <=> {1})")  # fmt: skip
+        coerce=_to_equal_type, check=_check_equality, spark="(NOT {0} <=> {1})")  # fmt: skip
 def is_distinct_from(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both differ, where NULL is equal to NULL."""
     return pc.invert(is_not_distinct_from(call, a, b))
 
 
 @scalar("IS NOT DISTINCT FROM(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=NOT_NULL, returns=_comparison_type,
-        coerce=_to_meeting_type, check=_check_equality, spark="({0} <=> {1})")  # fmt: skip
+        coerce=_to_equal_type, check=_check_equality, spark="({0} <=> {1})")  # fmt: skip
 def is_not_distinct_from(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both are equal, where NULL is equal to NULL."""
     same = equal(call, a, b)
@@ -430,8 +430,23 @@ def _extreme(call: Invocation, values: tuple[Any, ...], better: Any) -> Any:
     best = values[0]
     for value in values[1:]:
         # A comparison with NULL is NULL, and if_else hands that on.
-        best = pc.if_else(better(*_ordered(value, best)), value, best)
+        best = pc.if_else(better(_in_total_order(value), _in_total_order(best)), value, best)
     return best if isinstance(best, pa.Array) else pa.repeat(best, 1)
+
+
+_GREATEST_BITS = (1 << 63) - 1
+
+
+def _in_total_order(values: Any) -> Any:
+    """Something that orders as the values do in Java's total order: -0.0 before 0.0, and NaN behind everything."""
+    if not pa.types.is_floating(values.type):
+        return _ordered(values, values)[0]
+    numbers = pc.cast(values if isinstance(values, pa.Array) else pa.repeat(values, 1), pa.float64())
+    bits = numbers.view(pa.int64())
+    # Bits of negative numbers grow the other way.
+    turned = pc.if_else(pc.less(bits, pa.scalar(0)), pc.bit_wise_xor(bits, pa.scalar(_GREATEST_BITS)), bits)
+    made = pc.if_else(pc.is_nan(numbers), pa.scalar(_GREATEST_BITS), turned)
+    return made if isinstance(values, pa.Array) else made[0]
 
 
 @scalar("TYPEOF(ANY, [BOOLEAN]) -> STRING", nulls=NULLABLE, spark=None)

@@ -29,12 +29,20 @@ from flowsql_planner.optimize.rules.push_limit_into_scan import push_limit_into_
 from flowsql_planner.optimize.rules.push_sort_through_project import push_sort_through_project
 from flowsql_planner.optimize.rules.remove_aggregate_on_unique_key import remove_aggregate_on_unique_key
 from flowsql_planner.optimize.rules.remove_trivial_project import remove_trivial_project
+from flowsql_planner.optimize.rules.simplify_comparisons import simplify_comparisons
 from flowsql_planner.optimize.rules.simplify_filter import simplify_filter
 from flowsql_planner.optimize.rules.simplify_outer_join import simplify_outer_join
 
 A = TypeVar("A")
 
-_TIDY: tuple[Rule, ...] = (merge_projects, remove_trivial_project, merge_filters, simplify_filter, prune_empty)
+_TIDY: tuple[Rule, ...] = (
+    merge_projects,
+    remove_trivial_project,
+    merge_filters,
+    simplify_comparisons,
+    simplify_filter,
+    prune_empty,
+)
 
 #: Filters first move as far down as they may, so that each scan, join and aggregate meets the ones that concern it.
 #: simplify_outer_join before push_filter_into_join: the filter must still stand above the join that it simplifies.
@@ -63,7 +71,9 @@ _BOUNDED_FILTERS: tuple[Rule, ...] = (
 def streaming(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage, ...]:
     """The program for unbounded (and, with the same answers, bounded) streaming plans."""
     return (
-        # Folding first: a condition that becomes TRUE or FALSE decides what is worth moving.
+        # Folding first: a condition that becomes TRUE or FALSE decides what is worth moving. Comparisons of numbers get
+        # their form before, as in Flink: constants that are NaN answer by it, too.
+        Stage("compare", rules=(simplify_comparisons,)),
         Stage("fold", tree_rules=(_bound_tree_rule(fold_constants, evaluation),)),
         # Grouping sets before filters: a HAVING on a key must not be pushed below the set that NULLs it.
         Stage("rewrite", rules=(expand_grouping_sets,)),
@@ -87,8 +97,9 @@ def bounded(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage,
     Grouping sets stay what they are, and no input is dropped for being empty: in batch mode a global aggregate of
     nothing is a row.
     """
-    tidy: tuple[Rule, ...] = (merge_projects, remove_trivial_project, merge_filters)
+    tidy: tuple[Rule, ...] = (merge_projects, remove_trivial_project, merge_filters, simplify_comparisons)
     return (
+        Stage("compare", rules=(simplify_comparisons,)),
         Stage("fold", tree_rules=(_bound_tree_rule(fold_constants, evaluation),)),
         Stage("tidy", rules=tidy),
         # Spark moves filters itself; but what only FlowSQL can compute must stand where few rows are.
