@@ -216,3 +216,36 @@ NOT_NULL_ENFORCER = option(
     NotNullMode.ERROR,
     "What happens to a NULL in a NOT NULL column of a sink: ERROR fails the job, DROP drops the row silently.",
 )
+
+
+class TypeLengthMode(enum.Enum):
+    """``table.exec.sink.type-length-enforcer``: what happens to texts and bytes that are not as long as declared."""
+
+    IGNORE = "IGNORE"
+    TRIM_PAD = "TRIM_PAD"
+    ERROR = "ERROR"
+
+
+TYPE_LENGTH_ENFORCER = option(
+    "table.exec.sink.type-length-enforcer",
+    parse_enum(TypeLengthMode),
+    TypeLengthMode.IGNORE,
+    "CHAR, VARCHAR, BINARY and VARBINARY values of another length than a sink's column declares: IGNORE writes them as "
+    "they are, TRIM_PAD cuts and pads them, ERROR fails the job.",
+)
+
+
+class NestedMode(enum.Enum):
+    """``table.exec.sink.nested-constraint-enforcer``: how deep constraints are enforced."""
+
+    IGNORE = "IGNORE"
+    ROWS = "ROWS"
+    ROWS_AND_COLLECTIONS = "ROWS_AND_COLLECTIONS"
+
+
+NESTED_ENFORCER = option(
+    "table.exec.sink.nested-constraint-enforcer",
+    parse_enum(NestedMode),
+    NestedMode.IGNORE,
+    "Whether NOT NULL and lengths are enforced inside of columns, too: in ROWS, or in ROWS_AND_COLLECTIONS.",
+)

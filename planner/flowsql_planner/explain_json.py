@@ -48,6 +48,8 @@ def _type(node: StreamNode) -> str:
     match node.physical:
         case TableSourceScan(table=table):
             return f"Source: {table.path[-1]}[{number}]"
+        case SinkNode() if not isinstance(node.operator.spec, SinkSpec):
+            return f"{_short(_line(node))}[{number}]"
         case SinkNode(name=name):
             return f"Sink: {name.rpartition('.')[2]}[{number}]"
         case _:

@@ -1,15 +1,17 @@
 """Definitions, SHOW and mistakes as Flink 2.3.0 answers them: ``asked/*.txt`` holds its answers.
 
 A file is a list of sessions, each begun by ``# name``. A statement stands on a line of its own, its answer indented
-below: ``ok``; ``error`` and the first line of what Flink says; ``columns`` and ``row`` for each row, as JSON; or
-``other`` for what FlowSQL answers otherwise on purpose (a Java function that it refuses), which is only run.
-``${DIR}`` stands for a folder.
+below: ``ok``; ``error`` and the first line of what Flink says; ``columns`` and ``row`` for each row, as JSON;
+``printed`` for each line of a table that prints; or ``other`` for what FlowSQL answers otherwise on purpose (a Java
+function that it refuses), which is only run. ``${DIR}`` stands for a new folder, ``${DATA}`` for that of the inputs.
 """
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,11 +52,13 @@ def sessions() -> Iterator[tuple[str, list[Asked]]]:
 
 def answer_of(environment: TableEnvironment, statement: str) -> list[str]:
     """FlowSQL's answer in the form of the files."""
+    printed = io.StringIO()
     try:
-        result = environment.execute_sql(statement)
-        result.wait()
+        with redirect_stdout(printed):
+            result = environment.execute_sql(statement)
+            result.wait()
         if result.kind in (AnswerKind.DONE, AnswerKind.CHANGE):
-            return ["ok"]
+            return ["ok", *(f"printed {line}" for line in printed.getvalue().splitlines())]
         lines = ["columns " + json.dumps([[column.name, str(column.type)] for column in result.schema])]
         for batch in result.batches():
             rows = [json.loads(line)["row"] for line in json_rows(batch, result.schema).splitlines()]
@@ -72,7 +76,7 @@ def test_statements_are_answered_as_flink_does(asked: list[Asked], tmp_path: Pat
     environment.get_config().set("table.local-time-zone", "UTC")
     wrong = []
     for one in asked:
-        statement = one.statement.replace("${DIR}", str(tmp_path))
+        statement = one.statement.replace("${DIR}", str(tmp_path)).replace("${DATA}", str(FOLDER / "data"))
         got = [line.replace(str(tmp_path), "${DIR}") for line in answer_of(environment, statement)]
         if one.answer != ["other"] and got != one.answer:
             wrong.append("\n  ".join([one.statement, "Flink:", *one.answer, "FlowSQL:", *got]))

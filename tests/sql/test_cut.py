@@ -17,7 +17,7 @@ from flowsql.session_zone import session_zone
 from flowsql.table.environment import TableEnvironment
 from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.specs import DropUpdateBeforeSpec, SinkSpec, WindowAggregateSpec
+from flowsql_core.graph.specs import ConstraintEnforcerSpec, DropUpdateBeforeSpec, SinkSpec, WindowAggregateSpec
 from flowsql_core.span import Source
 from flowsql_grammar import parse_statement
 from flowsql_planner.bind import operations as op
@@ -37,6 +37,7 @@ BATCH_ROWS: Final = (1, 7, 65_536)
 #: Operators that no query of the file reaches: the test that cuts them.
 CUT_ELSEWHERE: Final = {
     SinkSpec: ("sql/test_cut.py", "test_files_hold_every_row_once_after_a_cut"),
+    ConstraintEnforcerSpec: ("sql/test_cut.py", "test_files_hold_every_row_once_after_a_cut"),
     DropUpdateBeforeSpec: ("runtime/operators/test_stateless_cut.py", "test_dropping_updates_before_survives_the_cut"),
 }
 
@@ -293,11 +294,11 @@ def test_files_hold_every_row_once_after_a_cut(
     cut: tuple[int, int, int],
     partitioned: bool,
 ) -> None:
-    session = Session(folder, {})
+    session = Session(folder, {"table.exec.sink.not-null-enforcer": "DROP"})
     by = "PARTITIONED BY (tag) " if partitioned else ""
     null = ", 'csv.null-literal' = 'none'" if format_ == "csv" else ""
     session.execute(
-        f"CREATE TABLE copy (id INT, who STRING, price DECIMAL(8, 2), tag STRING) {by}"
+        f"CREATE TABLE copy (id INT, who STRING NOT NULL, price DECIMAL(8, 2), tag STRING) {by}"
         f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'copy'}', 'format' = '{format_}'{null})"
     )
     visible: list[tuple[int, int]] = []
@@ -320,4 +321,6 @@ def test_files_hold_every_row_once_after_a_cut(
     assert shown == first, "nothing more is visible before the second commit"
     assert (first > 0) == (cut[2] > 0)
     assert not list((tmp_path / "copy").rglob(".*")), "no hidden part is left"
-    assert session.rows("copy") == session.rows(f"({select})")
+    wanted = session.rows(f"({select} WHERE who IS NOT NULL)")
+    assert session.rows("copy") == wanted
+    assert wanted != session.rows(f"({select})"), "some rows are dropped"

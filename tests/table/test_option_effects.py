@@ -270,8 +270,18 @@ EFFECTS: dict[str, Effect] = {
     ),
     "table.exec.mini-batch.size": Effect("17", job_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}),
     "table.exec.non-temporal-sort.enabled": Effect("true", job_of("SELECT id FROM clicks ORDER BY id")),
+    "table.exec.sink.nested-constraint-enforcer": Effect(
+        "ROWS",
+        command(
+            "CREATE TABLE deep (r ROW<n INT NOT NULL>) WITH ('connector' = 'print'); "
+            "INSERT INTO deep SELECT ROW(CAST(NULL AS INT))"
+        ),
+    ),
     "table.exec.sink.not-null-enforcer": Effect(
         "DROP", command(f"{STRICT}; INSERT INTO strict SELECT CAST(NULL AS INT)")
+    ),
+    "table.exec.sink.type-length-enforcer": Effect(
+        "TRIM_PAD", rows_of("SELECT UPPER(c) FROM (SELECT CAST('straße' AS CHAR(6)) AS c FROM clicks)")
     ),
     "table.exec.sink.require-on-conflict": Effect("false", plan_of(f"CHANGELOG_MODE INSERT INTO keyed {GROUPED}")),
     "table.exec.sink.upsert-materialize": Effect("NONE", plan_of(f"CHANGELOG_MODE INSERT INTO keyed {GROUPED}")),

@@ -11,6 +11,7 @@ from typing import Any
 
 from flowsql_core.catalog import ANONYMOUS
 from flowsql_core.expr import AggregateCall, Expr, Literal
+from flowsql_core.graph.constraints import Constraint
 from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode
 from flowsql_core.types.logical import Schema
@@ -340,12 +341,19 @@ class DropUpdateBeforeSpec(OperatorSpec):
 
 
 @record
+class ConstraintEnforcerSpec(OperatorSpec):
+    """Let pass what a sink's table allows. ``input``: the sink's columns under the table's names."""
+
+    input: Schema
+    constraints: tuple[Constraint, ...]
+
+
+@record
 class SinkSpec(OperatorSpec):
     """Write a table. The input's columns are the table's physical columns, types already cast.
 
-    ``changelog_mode``: what arrives. ``not_null``: indexes whose NULLs ``not_null_enforcer`` judges (``ERROR`` or
-    ``DROP``). ``upsert_key``: columns that identify a row for an upsert sink. ``static_partition``: of INSERT ...
-    PARTITION.
+    ``changelog_mode``: what arrives. ``upsert_key``: columns that identify a row for an upsert sink.
+    ``static_partition``: of INSERT ... PARTITION.
     """
 
     table: TableSpec
@@ -353,18 +361,20 @@ class SinkSpec(OperatorSpec):
     changelog_mode: ChangelogMode
     overwrite: bool = False
     static_partition: Options = ()
-    not_null: tuple[int, ...] = ()
-    not_null_enforcer: str = "ERROR"
     upsert_key: tuple[int, ...] = ()
 
 
 @record
 class CollectSinkSpec(OperatorSpec):
-    """Hand batches to the program that asked: the resource is an object with ``accept(batch)`` and ``finish()``."""
+    """Hand batches to the program that asked: the resource is an object with ``accept(batch)`` and ``finish()``.
+
+    ``constraints``: what is demanded of the rows, as of those of any sink.
+    """
 
     resource: str
     input: Schema
     changelog_mode: ChangelogMode
+    constraints: tuple[Constraint, ...] = ()
 
 
 @record

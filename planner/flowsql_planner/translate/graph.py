@@ -22,7 +22,7 @@ from flowsql_core.graph.job import (
     Partitioning,
     ShipStrategy,
 )
-from flowsql_core.graph.specs import LocalGroupAggregateSpec, OperatorSpec, SinkSpec
+from flowsql_core.graph.specs import ConstraintEnforcerSpec, LocalGroupAggregateSpec, OperatorSpec, SinkSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 from flowsql_planner.explain_node import describe, lines
@@ -142,6 +142,9 @@ class _Builder:
             if local is not None:
                 self._add_two_phase(node, local, parallelism)
                 return
+        if isinstance(node, SinkNode):
+            self._add_sink(node, parallelism)
+            return
         name = describe(node, infix=True)
         if isinstance(node, TableSourceScan):
             name = f"Source: {node.table.path[-1]}[{len(self._graph.nodes) + 1}]"
@@ -155,6 +158,21 @@ class _Builder:
             else:
                 partitioning = exchange.between(producer, node, source.parallelism, parallelism)
             self._connect(source, number, index, partitioning)
+
+    def _add_sink(self, node: SinkNode, parallelism: int) -> None:
+        """A sink, behind what keeps its table's constraints in the producer's task."""
+        uid = self._uids.assign(node)
+        producer, _ = self._producer(node.inputs[0])
+        before = self._graph.nodes[self._ids[id(producer)]]
+        enforcer = self._specs.enforcer(node)
+        if enforcer is not None:
+            name = f"ConstraintEnforcer[{', '.join(map(str, enforcer.constraints))}]"
+            number = self._operator(node, f"Enforcer{uid}", name, enforcer, producer.schema, before.parallelism)
+            self._connect(before, number, 0, FORWARD)
+            before = self._graph.nodes[number]
+        number = self._operator(node, uid, describe(node, infix=True), self._specs.make(node), node.schema, parallelism)
+        self._ids[id(node)] = number
+        self._connect(before, number, 0, exchange.between(producer, node, before.parallelism, parallelism))
 
     def _add_two_phase(self, node: GroupAggregate, local: LocalGroupAggregateSpec, parallelism: int) -> None:
         """Rows are folded before they travel: the local half runs in the producer's task."""
@@ -265,7 +283,7 @@ def to_job_graph(graph: StreamGraph, name: str, context: PlanContext, resources:
         vertices.append(
             JobVertex(
                 vertex_of[own[0]],
-                " -> ".join(operator.name.partition("(")[0] for operator in operators),
+                " -> ".join(_title(operator) for operator in operators),
                 operators,
                 tuple(chains.get(vertex_of[own[0]], ())),
                 parallelism,
@@ -280,3 +298,10 @@ def to_job_graph(graph: StreamGraph, name: str, context: PlanContext, resources:
     return JobGraph(
         name, tuple(vertices), edges, tuple(context.configuration.items()), {**context.resources, **resources}
     )
+
+
+def _title(operator: OperatorNode) -> str:
+    """An operator's name without its attributes."""
+    if isinstance(operator.spec, ConstraintEnforcerSpec):
+        return operator.name.partition("[")[0]
+    return operator.name.partition("(")[0]

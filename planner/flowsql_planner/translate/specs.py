@@ -6,7 +6,6 @@ from typing import Final
 
 from flowsql_core.config import (
     AUTO_WATERMARK_INTERVAL_MS,
-    NOT_NULL_ENFORCER,
     RUNTIME_MODE,
     STATE_TTL_MS,
     RuntimeMode,
@@ -14,9 +13,11 @@ from flowsql_core.config import (
 )
 from flowsql_core.errors import InternalError, NotSupportedYetError, PlanError
 from flowsql_core.functions.aggregate import is_mergeable, local_columns
+from flowsql_core.graph.constraints import constraints_of
 from flowsql_core.graph.specs import (
     CalcSpec,
     CollectSinkSpec,
+    ConstraintEnforcerSpec,
     CorrelateSpec,
     DropUpdateBeforeSpec,
     ExpandSpec,
@@ -42,7 +43,7 @@ from flowsql_core.graph.specs import (
 )
 from flowsql_core.record import record
 from flowsql_core.row import RowKind
-from flowsql_core.types.logical import Column
+from flowsql_core.types.logical import Column, Schema
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import (
     Calc,
@@ -309,27 +310,27 @@ class SpecMaker:
         if mode is None:
             raise InternalError("a sink without a changelog mode")
         if node.table is None:
-            return CollectSinkSpec(self.collect_resources[node.name], node.schema, mode)
-        enforcer = self.context.configuration.get(NOT_NULL_ENFORCER)
-        not_null = tuple(
-            index
-            for index, column in enumerate(node.table.columns)
-            if not column.type.nullable and source.schema[index].type.nullable
-        )
-        # Under the table's names: messages about a column speak of the table's.
-        columns = tuple(
-            Column(wanted.name, column.type) for wanted, column in zip(node.table.columns, source.schema, strict=True)
-        )
+            demanded = constraints_of(node.schema, self.context.configuration)
+            return CollectSinkSpec(self.collect_resources[node.name], node.schema, mode, demanded)
         return SinkSpec(
-            node.table,
-            columns,
-            mode,
-            node.overwrite,
-            node.static_partition,
-            not_null,
-            enforcer.value,
-            _sink_key(node),
+            node.table, _written(node), mode, node.overwrite, node.static_partition, upsert_key=_sink_key(node)
         )
+
+    def enforcer(self, node: SinkNode) -> ConstraintEnforcerSpec | None:
+        """What stands in front of a sink whose table demands something of its rows."""
+        if node.table is None:
+            return None
+        demanded = constraints_of(node.table.columns, self.context.configuration)
+        return ConstraintEnforcerSpec(_written(node), demanded) if demanded else None
+
+
+def _written(node: SinkNode) -> Schema:
+    """The rows that a table gets under its names, of which messages speak."""
+    assert node.table is not None
+    return tuple(
+        Column(wanted.name, column.type)
+        for wanted, column in zip(node.table.columns, node.inputs[0].schema, strict=True)
+    )
 
 
 def _sink_key(node: SinkNode) -> tuple[int, ...]:

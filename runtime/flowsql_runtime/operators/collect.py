@@ -5,13 +5,13 @@ from __future__ import annotations
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.specs import CollectSinkSpec
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.operators.not_null import NotNullEnforcer
+from flowsql_runtime.operators.constraints import Judge
 
 
 class CollectSinkOperator(Operator[CollectSinkSpec]):
     """Hand batches to the resource of the spec, which has ``accept(batch)`` and ``finish()``.
 
-    In     any changelog; NOT NULL columns of the schema are enforced, as in any sink of Flink.
+    In     any changelog; the constraints of the schema are enforced, as in any sink of Flink.
     Out    nothing.
     State  none.
     """
@@ -19,19 +19,12 @@ class CollectSinkOperator(Operator[CollectSinkSpec]):
     def open(self, ctx: OperatorContext) -> None:
         """Find the receiver."""
         self._receiver = ctx.resources[self.spec.resource]
-        columns = self.spec.input
-        enforced = tuple(index for index, column in enumerate(columns) if not column.type.nullable)
-        self._enforcer = NotNullEnforcer(
-            enforced,
-            tuple(column.name for column in columns),
-            tuple(column.type for column in columns),
-            NotNullEnforcer.mode_of(ctx),
-        )
+        self._judge = Judge(self.spec.constraints, self.spec.input)
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Rows for the receiver."""
         self.advance_track(input_index, batch.track)
-        batch = self._enforcer.check(batch)
+        batch, _ = self._judge.check(batch)
         if batch.num_rows:
             self._receiver.accept(batch)
 

@@ -41,6 +41,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.CorrelateSpec: OperatorClass("correlate:CorrelateOperator"),
     specs.LimitSpec: OperatorClass("limit:LimitOperator"),
     specs.DropUpdateBeforeSpec: OperatorClass("drop_update_before:DropUpdateBeforeOperator"),
+    specs.ConstraintEnforcerSpec: OperatorClass("constraint_enforcer:ConstraintEnforcerOperator"),
     specs.SinkSpec: OperatorClass("sink:SinkOperator"),
     specs.CollectSinkSpec: OperatorClass("collect:CollectSinkOperator"),
     specs.GroupAggregateSpec: OperatorClass("aggregate:GroupAggregateOperator", stateful=True),

@@ -7,10 +7,8 @@ from typing import Final
 from flowsql_connectors import registry
 from flowsql_connectors.spi.sink import SinkWriter, TableSink, WriterContext
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.config import NotNullMode
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
-from flowsql_runtime.operators.not_null import NotNullEnforcer
 
 #: Resource with a callable ``(text) -> None`` for what a sink prints; without it the process's standard output.
 WRITE_TEXT_RESOURCE: Final = "flowsql.write-text"
@@ -18,7 +16,7 @@ _WRITER: Final = "writer"
 
 
 class SinkOperator(Operator[SinkSpec]):
-    """Enforce NOT NULL, write, and commit in two phases.
+    """Write, and commit in two phases.
 
     At the end of input the writer prepares its committables; the job commits those of all sinks once every task ended
     well, and removes them otherwise.
@@ -35,12 +33,6 @@ class SinkOperator(Operator[SinkSpec]):
     def open(self, ctx: OperatorContext) -> None:
         """Make sink and writer."""
         self._sink: TableSink = registry.create_sink(self.spec, ctx.parameters)
-        self._enforcer = NotNullEnforcer(
-            self.spec.not_null,
-            tuple(column.name for column in self.spec.input),
-            tuple(column.type for column in self.spec.input),
-            NotNullMode(self.spec.not_null_enforcer),
-        )
         self._writer = self._sink.create_writer(
             WriterContext(
                 job_name=ctx.job.job_name,
@@ -64,7 +56,6 @@ class SinkOperator(Operator[SinkSpec]):
         track = self.advance_track(input_index, batch.track)
         if track is not batch.track:
             batch = batch.with_track(track)
-        batch = self._enforcer.check(batch)
         writer = self._opened()
         if batch.num_rows:
             writer.write(batch)

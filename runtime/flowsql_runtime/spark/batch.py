@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.config import NOT_NULL_ENFORCER, Configuration
+from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError
+from flowsql_core.graph.constraints import constraints_of
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import STAGE_RESOURCE, SparkJob, SparkQuery, StagedInput
 from flowsql_runtime.cluster.local import Job, JobStatus, LocalCluster
-from flowsql_runtime.operators.not_null import NotNullEnforcer
+from flowsql_runtime.operators.constraints import Judge
 from flowsql_runtime.spark.errors import translate
 from flowsql_runtime.spark.rows import ParquetStage, answer_batches, write_answer
 from flowsql_runtime.spark.session import spark_session
@@ -159,10 +160,12 @@ class SparkBatchJob(Job):
             return
         assert self._receiver is not None
         self._answering = True
-        enforcer = _enforcer(query, configuration)
+        # What stands in front of a collected answer in Flink, too.
+        judge = Judge(constraints_of(query.columns, configuration), query.columns)
         for batch in answer_batches(table, query.columns):
             self._check_cancelled()
-            self._receiver.accept(enforcer.check(batch))
+            passed, _ = judge.check(batch)
+            self._receiver.accept(passed)
 
     def _local(self, graph: JobGraph) -> None:
         """Run a job of FlowSQL itself to its end."""
@@ -188,16 +191,6 @@ class SparkBatchJob(Job):
             child.cancel()
         if session is not None and self.status is JobStatus.CANCELLING:
             session.sparkContext.cancelJobGroup(self.id)
-
-
-def _enforcer(query: SparkQuery, configuration: Configuration) -> NotNullEnforcer:
-    """What stands in front of a collected answer in Flink, too."""
-    return NotNullEnforcer(
-        tuple(index for index, column in enumerate(query.columns) if not column.type.nullable),
-        tuple(column.name for column in query.columns),
-        tuple(column.type for column in query.columns),
-        configuration.get(NOT_NULL_ENFORCER),
-    )
 
 
 def register_empty(session: Any, job: SparkJob) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError, PlanError
 from flowsql_core.graph import specs
+from flowsql_core.graph.constraints import NotNull
 from flowsql_core.graph.job import JobGraph, ShipStrategy
 from flowsql_planner.bind import operations as op
 from flowsql_planner.planner import Planner
@@ -283,14 +284,47 @@ def test_equal_windows_join_by_window(tables: Session) -> None:
 
 
 def test_nulls_are_judged_where_the_sink_forbids_them(tables: Session) -> None:
-    spec = planned(tables, ("INSERT INTO strict SELECT id, w FROM b",), {}).one(specs.SinkSpec)
-    assert spec.not_null == (1,)
+    spec = planned(tables, ("INSERT INTO strict SELECT id, w FROM b",), {}).one(specs.ConstraintEnforcerSpec)
+    (demanded,) = spec.constraints
+    assert isinstance(demanded, NotNull)
+    assert [(place.index, place.name) for place in demanded.places] == [(0, "id"), (1, "n")]
+    assert not demanded.drops
     assert [column.name for column in spec.input] == ["id", "n"]
-    assert spec.not_null_enforcer == "ERROR"
     dropping = planned(
         tables, ("INSERT INTO strict SELECT id, w FROM b",), {"table.exec.sink.not-null-enforcer": "DROP"}
     )
-    assert dropping.one(specs.SinkSpec).not_null_enforcer == "DROP"
+    (demanded,) = dropping.one(specs.ConstraintEnforcerSpec).constraints
+    assert isinstance(demanded, NotNull)
+    assert demanded.drops
+
+
+def test_nothing_stands_before_a_sink_that_demands_nothing(tables: Session) -> None:
+    loose, strict = (planned(tables, (f"INSERT INTO {t} SELECT id, w FROM b",), {}) for t in ("hole", "strict"))
+    assert loose.chains() == [["Scan", "Sink"]]
+    assert strict.chains() == [["Scan", "ConstraintEnforcer", "Sink"]]
+    assert strict.graph.vertices[0].name.endswith("-> ConstraintEnforcer -> Sink")
+
+
+def test_what_a_sink_demands_is_said_as_flink_says_it(tables: Session) -> None:
+    table = (
+        "(c CHAR(3) NOT NULL, r ROW<v VARCHAR(2), n INT NOT NULL>, w VARBINARY(4), "
+        "a ARRAY<ROW<n INT NOT NULL>>, m MAP<CHAR(2), INT NOT NULL>) WITH ('connector' = 'blackhole')"
+    )
+    tables.last(f"CREATE TABLE demanding {table}")
+    tables.last(f"CREATE TABLE demanding_too {table.replace('blackhole', 'datagen')}")
+    settings = {
+        "table.exec.sink.type-length-enforcer": "ERROR",
+        "table.exec.sink.nested-constraint-enforcer": "ROWS_AND_COLLECTIONS",
+    }
+    job = planned(tables, ("INSERT INTO demanding SELECT * FROM demanding_too",), settings)
+    (name,) = [node.name for vertex in job.graph.vertices for node in vertex.operators if "Enforcer" in node.name]
+    assert name == (
+        "ConstraintEnforcer[NotNullEnforcer(fields=[c]), LengthEnforcer(fields=[c]), LengthEnforcer(fields=[w]), "
+        "NestedRowEnforcer(constraints=[{r=[NotNullEnforcer(fields=[n]), LengthEnforcer(fields=[v])]}]), "
+        "NestedArrayEnforcer(constraints=[{a=[NestedRowEnforcer("
+        "constraints=[{element=[NotNullEnforcer(fields=[n])]}])]}]), "
+        "NestedMapEnforcer(constraints=[{m==[NotNullEnforcer(fields=[value]), LengthEnforcer(fields=[key])]}])]"
+    )
 
 
 def test_a_keyed_sink_refuses_the_rows_of_another_key(tables: Session) -> None:

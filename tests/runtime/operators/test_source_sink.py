@@ -1,12 +1,24 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
+from flowsql_core.config import Configuration
 from flowsql_core.errors import ConnectorError, ExecutionError
 from flowsql_core.expr import Call, InputRef, Literal
-from flowsql_core.graph.job import JobGraph, ShipStrategy
-from flowsql_core.graph.specs import CalcSpec, LimitSpec, ScanSpec, SinkSpec, TableSpec, WatermarkAssignerSpec
+from flowsql_core.graph.constraints import NotNull, Place, constraints_of
+from flowsql_core.graph.job import JobGraph, JobVertex, ShipStrategy
+from flowsql_core.graph.specs import (
+    CalcSpec,
+    ConstraintEnforcerSpec,
+    LimitSpec,
+    ScanSpec,
+    SinkSpec,
+    TableSpec,
+    WatermarkAssignerSpec,
+)
 from flowsql_core.row import ALL_CHANGES
 from flowsql_core.types.logical import BIGINT, STRING, TimestampType
 from flowsql_runtime.cluster.local import JobStatus, LocalCluster
@@ -22,8 +34,12 @@ def scan() -> ScanSpec:
     return ScanSpec(TABLE, (0, 1), NUMBERS)
 
 
-def sink(not_null: tuple[int, ...] = (), enforcer: str = "ERROR") -> SinkSpec:
-    return SinkSpec(TABLE, NUMBERS, ALL_CHANGES, not_null=not_null, not_null_enforcer=enforcer)
+def sink() -> SinkSpec:
+    return SinkSpec(TABLE, NUMBERS, ALL_CHANGES)
+
+
+def not_null(*columns: int, drops: bool = False) -> ConstraintEnforcerSpec:
+    return ConstraintEnforcerSpec(NUMBERS, (NotNull(tuple(Place(at, NUMBERS[at].name) for at in columns), drops),))
 
 
 def rows(first: int, count: int) -> list[tuple[int, str]]:
@@ -69,19 +85,23 @@ def test_not_null_columns_fail_or_drop(monkeypatch: pytest.MonkeyPatch) -> None:
         "'table.exec.sink.not-null-enforcer'='DROP' to suppress this exception and drop such records silently."
     )
     with pytest.raises(ExecutionError) as raised:
-        LocalCluster().run(graph([vertex(1, source, sink((0,)))]))
+        LocalCluster().run(graph([vertex(1, source, not_null(0), sink())]))
     assert raised.value.message == message
-    LocalCluster().run(graph([vertex(1, source, sink((0, 1), "DROP"))]))
+    LocalCluster().run(graph([vertex(1, source, not_null(0, 1, drops=True), sink())]))
     assert store.written == [("+I", 1, "a")]
 
 
 def test_collected_rows_are_enforced_too() -> None:
     strict = schema(n=BIGINT.as_nullable(False), name=STRING)
     out = Collected()
-    found = [vertex(1, values([(None, "b"), (2, "c")]), collect(strict))]
+
+    def job(mode: str) -> list[JobVertex]:
+        demanded = constraints_of(strict, Configuration(values={"table.exec.sink.not-null-enforcer": mode}))
+        return [vertex(1, values([(None, "b"), (2, "c")]), replace(collect(strict), constraints=demanded))]
+
     with pytest.raises(ExecutionError, match="Column 'n' is NOT NULL"):
-        LocalCluster().run(graph(found, out=Collected()))
-    LocalCluster().run(graph(found, {}, {"table.exec.sink.not-null-enforcer": "DROP"}, out=out))
+        LocalCluster().run(graph(job("ERROR"), out=Collected()))
+    LocalCluster().run(graph(job("DROP"), out=out))
     assert out.rows == [("+I", 2, "c")]
 
 
