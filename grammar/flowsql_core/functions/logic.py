@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -28,6 +29,9 @@ from flowsql_core.functions.signature import summary
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import common_type
+
+#: The option of a comparison of approximate numbers by Java's total order.
+TOTAL_ORDER = (("order", "total"),)
 
 
 def _to_boolean(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
@@ -225,32 +229,67 @@ def _nested(call: Invocation) -> bool:
     return isinstance(call.arg_types[0], t.ArrayType | t.MapType | t.MultisetType | t.RowType)
 
 
+def _rewrite_mixed(function: str) -> Callable[[tuple[Expr, ...], Span | None], Expr | None]:
+    """Approximate numbers beside DECIMAL: Flink orders them by Java's total order, in which NaN is the greatest."""
+
+    def rewrite(args: tuple[Expr, ...], span: Span | None) -> Expr | None:
+        kinds = [isinstance(arg.type, t.ApproximateType) for arg in args]
+        if kinds[0] == kinds[1] or not any(isinstance(arg.type, t.DecimalType) for arg in args):
+            return None
+        type_ = t.BooleanType(nullable=any(arg.type.nullable for arg in args))
+        cast = _to_meeting_type(args, type_)
+        return Call(function, cast, type_, TOTAL_ORDER, span)
+
+    return rewrite
+
+
 @scalar("<(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
-        check=_check_ordered, spark="({0} < {1})")  # fmt: skip
-def less(a: Any, b: Any) -> Any:
+        check=_check_ordered, rewrite=_rewrite_mixed("<"), spark="({0} < {1})")  # fmt: skip
+def less(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is less; text by its UTF-8 bytes."""
-    return pc.less(*_ordered(a, b))
+    return _compared(call, a, b, pc.less, pc.greater_equal)
 
 
 @scalar("<=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
-        check=_check_ordered, spark="({0} <= {1})")  # fmt: skip
-def less_equal(a: Any, b: Any) -> Any:
+        check=_check_ordered, rewrite=_rewrite_mixed("<="), spark="({0} <= {1})")  # fmt: skip
+def less_equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is less or equal."""
-    return pc.less_equal(*_ordered(a, b))
+    return _compared(call, a, b, pc.less_equal, pc.greater)
 
 
 @scalar(">(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
-        check=_check_ordered, spark="({0} > {1})")  # fmt: skip
-def greater(a: Any, b: Any) -> Any:
+        check=_check_ordered, rewrite=_rewrite_mixed(">"), spark="({0} > {1})")  # fmt: skip
+def greater(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is greater."""
-    return pc.greater(*_ordered(a, b))
+    return _compared(call, a, b, pc.greater, pc.less_equal)
 
 
 @scalar(">=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_meeting_type,
-        check=_check_ordered, spark="({0} >= {1})")  # fmt: skip
-def greater_equal(a: Any, b: Any) -> Any:
+        check=_check_ordered, rewrite=_rewrite_mixed(">="), spark="({0} >= {1})")  # fmt: skip
+def greater_equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether the first is greater or equal."""
-    return pc.greater_equal(*_ordered(a, b))
+    return _compared(call, a, b, pc.greater_equal, pc.less)
+
+
+def _compared(call: Invocation, a: Any, b: Any, compare: Any, opposite: Any) -> Any:
+    """One comparison, and the one that is its negation."""
+    if call.options != TOTAL_ORDER:
+        return compare(*_ordered(a, b))
+    greater_wins = opposite in (pc.less, pc.less_equal)
+    number = b if greater_wins else a
+    if all(not isinstance(value, pa.Scalar) or _is_plain(value) for value in (a, b)):
+        if isinstance(number, pa.Scalar):
+            # Of a column's NaN the opposite is not TRUE.
+            return pc.invert(opposite(a, b))
+        if isinstance(a, pa.Scalar) or isinstance(b, pa.Scalar):
+            return compare(a, b)
+    return compare(_in_total_order(a), _in_total_order(b))
+
+
+def _is_plain(number: pa.Scalar) -> bool:
+    """Whether one number orders among all but NaN as in Java's total order."""
+    value = number.as_py()
+    return value is not None and math.isfinite(value) and value != 0
 
 
 def _ordered(a: Any, b: Any) -> tuple[Any, Any]:

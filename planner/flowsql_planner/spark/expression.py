@@ -87,7 +87,7 @@ class SparkExpressions:
                 made = sql.binary(name, made, self.make(arg))
             return made
         if name in _COMPARISONS and len(args) == 2:
-            return self._comparison(name, args[0], args[1])
+            return self._total_order(call) if call.options else self._comparison(name, args[0], args[1])
         if name in _NULL_SAFE:
             same = self._null_safe(args[0], args[1])
             return sql.negation(same) if _NULL_SAFE[name] else same
@@ -196,6 +196,13 @@ class SparkExpressions:
     def _comparison(self, operator: str, left: Expr, right: Expr) -> SqlNode:
         a, b = self._operands(left, right)
         return _compared(operator, a, b, _may_be_nan(left), _may_be_nan(right))
+
+    def _total_order(self, call: Call) -> SqlNode:
+        """FLOAT or DOUBLE beside DECIMAL: NaN is greater than all, as in Spark; only zeros have another order there."""
+        constants = [arg.value for arg in call.args if isinstance(arg, Literal)]
+        if not constants or not all(constants):
+            raise no_form(call)
+        return sql.binary(call.function, *self._operands(*call.args))
 
     def _null_safe(self, left: Expr, right: Expr) -> SqlNode:
         a, b = self._operands(left, right)
