@@ -260,7 +260,8 @@ def _moments(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, context: E
         case t.DateType() if isinstance(src, t.TimestampType):
             # Flink divides as Java does: before 1970 a moment within a day counts to the next one.
             millis = wall // (per_second // 1000)
-            return make_array(np.trunc(millis / DAY_MS).astype(np.int32), valid, target)
+            days = (millis + np.where(millis < 0, DAY_MS - 1, 0)) // DAY_MS
+            return make_array(days.astype(np.int32), valid, target)
         case t.DateType():
             return make_array((wall // per_day).astype(np.int32), valid, target)
         case t.TimeType(precision=precision):

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.eval.cast import cast_array
+from flowsql_core.eval.columns import make_array, values_and_validity
 from flowsql_core.eval.distinct import map_distinct
+from flowsql_core.eval.time import UNITS_PER_SECOND, date_text
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
 from flowsql_core.functions.string import upper
 from flowsql_core.record import record
@@ -220,23 +222,29 @@ def _java_text(column: pa.Array, type_: t.LogicalType, call: Invocation) -> pa.A
         case t.NumericType():
             return cast_array(column, type_, t.STRING, False, call.context)
         case t.TimestampType() | t.TimestampLtzType():
-            return map_distinct(pc.cast(column, pa.int64()), _iso_text(column.type.unit), pa.string())
+            return _iso_text(column)
     raise NotSupportedYetError(f"PRINTF of {type_.as_nullable()}: Flink shows the address of a Java object")
 
 
-def _iso_text(unit: str) -> Callable[[int], str]:
-    per_second = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
+def _iso_text(column: pa.Array) -> pa.Array:
+    """``2020-01-01T00:00`` and, where they are not zero, seconds and 3, 6 or 9 digits of a fraction."""
+    values, valid = values_and_validity(column)
+    nanos = 1_000_000_000 // UNITS_PER_SECOND[column.type.unit]
+    days, rest = np.divmod(values, 86_400 * UNITS_PER_SECOND[column.type.unit])
+    dates = date_text(make_array(days.astype(np.int32), valid, pa.date32()), whole=True)
+    clocks = map_distinct(make_array(rest * nanos, valid, pa.int64()), _clock_text, pa.string())
+    return pc.binary_join_element_wise(dates, clocks, "T")
 
-    def text(value: int) -> str:
-        seconds, rest = divmod(value, per_second)
-        whole = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
-        digits = f"{rest * (1_000_000_000 // per_second):09d}"
-        while digits.endswith("000"):
-            digits = digits[:-3]
-        made = whole.isoformat(timespec="seconds" if whole.second or digits else "minutes")
-        return f"{made}.{digits}" if digits else made
 
-    return text
+def _clock_text(nanos: int) -> str:
+    seconds, fraction = divmod(nanos, 1_000_000_000)
+    made = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
+    if seconds % 60 or fraction:
+        made += f":{seconds % 60:02d}"
+    digits = f"{fraction:09d}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{made}.{digits}" if digits else made
 
 
 def _java_hash(column: pa.Array, type_: t.LogicalType) -> pa.Array:

@@ -27,6 +27,11 @@ def _column(datum: Any, n: int) -> pa.Array:
     return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
+def _is_null(text: Any, n: int) -> bool:
+    """Whether there is no text at all: a malformed pattern fails only where it is asked."""
+    return not text.is_valid if isinstance(text, pa.Scalar) else text.null_count == n
+
+
 # LIKE
 
 
@@ -47,7 +52,7 @@ def _check_like(args: Sequence[Expr], span: Span | None) -> None:
 def like(call: Invocation, text: Any, pattern: Any, escape: Any = None) -> Any:
     """Whether the whole text fits a pattern of ``%`` (any characters) and ``_`` (one character)."""
     if isinstance(pattern, pa.Scalar) and (escape is None or isinstance(escape, pa.Scalar)):
-        if not pattern.is_valid or (escape is not None and not escape.is_valid):
+        if not pattern.is_valid or (escape is not None and not escape.is_valid) or _is_null(text, call.n):
             return pa.nulls(call.n, pa.bool_())
         return _like_constant(text, pattern.as_py(), None if escape is None else escape.as_py())
     columns = [_column(datum, call.n) for datum in (text, pattern) + (() if escape is None else (escape,))]
@@ -119,10 +124,7 @@ def _like_regex(pattern: str, escape: str | None = None) -> re.Pattern[str]:
 def similar_to(call: Invocation, text: Any, pattern: Any, escape: Any = None) -> Any:
     """Whether the whole text fits an SQL pattern: ``%``, ``_``, ``|``, ``*``, ``[a-c]``, ``[[:DIGIT:]]``."""
     if isinstance(pattern, pa.Scalar) and (escape is None or isinstance(escape, pa.Scalar)):
-        if not pattern.is_valid or (escape is not None and not escape.is_valid):
-            return pa.nulls(call.n, pa.bool_())
-        if isinstance(text, pa.Array) and text.null_count == call.n:
-            # A malformed pattern fails only where it is asked.
+        if not pattern.is_valid or (escape is not None and not escape.is_valid) or _is_null(text, call.n):
             return pa.nulls(call.n, pa.bool_())
         java = similar_to_java(pattern.as_py(), None if escape is None else escape.as_py())
         return _matches(text, f"(?s)^(?:{java})\\z")
@@ -209,7 +211,7 @@ def _matches(text: pa.Array, java: str) -> pa.Array:
     return map_distinct(text, lambda word: translated.python.search(word) is not None, pa.bool_())
 
 
-@scalar("REGEXP(STRING, STRING) -> BOOLEAN", aliases=("RLIKE",), costly=True, spark=None)
+@scalar("REGEXP(STRING, STRING) -> BOOLEAN", costly=True, spark=None)
 def regexp(call: Invocation, text: Any, pattern: Any) -> Any:
     """Whether some part of the text fits; FALSE for an empty or malformed pattern."""
     if isinstance(pattern, pa.Scalar):
