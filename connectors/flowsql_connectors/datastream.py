@@ -15,11 +15,12 @@ from flowsql_connectors.spi.source import ReaderContext, SourceFactory, SourceRe
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
 from flowsql_core.row import INSERT_ONLY, ChangelogMode, RowKind
-from flowsql_core.types.logical import LogicalType, TimestampLtzType
+from flowsql_core.types.logical import LogicalType, TimestampLtzType, TimestampType
 
 IDENTIFIER: Final = "datastream"
-#: Key of the one metadata column: the timestamps of the stream's records.
+#: Keys of metadata columns: the timestamps of the stream's records, and what a clock in UTC shows then.
 ROWTIME: Final = "rowtime"
+UTC_TIME: Final = "rowtime-utc"
 
 
 def _parse_mode(text: str) -> ChangelogMode:
@@ -62,7 +63,7 @@ class StreamSource(TableSource):
 
     def metadata_columns(self) -> Mapping[str, LogicalType]:
         """The records' timestamps."""
-        return {ROWTIME: TimestampLtzType(precision=3)}
+        return {ROWTIME: TimestampLtzType(precision=3), UTC_TIME: TimestampType(precision=3)}
 
     def create_enumerator(self) -> SplitEnumerator:
         """Never called: a stream is an operator, not a source."""

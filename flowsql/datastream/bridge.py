@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flowsql.common.row import Row
 from flowsql.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flowsql.datastream.columns import column_maker, column_values, epoch_ms, objects
 from flowsql.datastream.transformations import Wishes
-from flowsql_connectors.datastream import IDENTIFIER, SOURCE_WATERMARK, STREAM
+from flowsql_connectors.datastream import IDENTIFIER, SOURCE_WATERMARK, STREAM, UTC_TIME
 from flowsql_core.batch import ChangelogBatch, RowTimes
-from flowsql_core.config import RUNTIME_MODE, RuntimeMode
+from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, RuntimeMode
 from flowsql_core.errors import ExecutionError, InternalError, NotSupportedYetError
 from flowsql_core.graph.job import FORWARD, JobGraph, OperatorNode
 from flowsql_core.graph.specs import (
@@ -33,6 +34,7 @@ from flowsql_core.graph.specs import (
 )
 from flowsql_core.graph.stream_specs import VALUE, BatchMapSpec
 from flowsql_core.row import RowKind
+from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema, is_rowtime
 
 if TYPE_CHECKING:
@@ -55,16 +57,29 @@ class SourceStream:
 
 
 @dataclass(frozen=True, slots=True)
+class RowForm:
+    """How rows of a table become rows of a stream.
+
+    ``time``: the column whose value is the timestamp and no field; None for the row time attribute, which stays one.
+    ``required``: fields that must not be NULL.
+    """
+
+    time: str | None = None
+    required: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class TablePart:
     """A planned table as a part of a job.
 
     ``graph``: what the planner made. ``sources``: the streams that its scans name, by their option ``stream``.
-    ``schema``: of the rows that leave it, where they leave as a stream.
+    ``schema``: of the rows that leave it, where they leave as a stream. ``form``: what these look like.
     """
 
     graph: JobGraph
     sources: tuple[tuple[str, SourceStream], ...]
     schema: Schema = ()
+    form: RowForm = RowForm()
 
     @property
     def streams(self) -> tuple[int, ...]:
@@ -143,7 +158,7 @@ class _Copy:
                 return self._scan(node, node.spec, parallelism)
             case SinkSpec(table=table) if _is_stream(table):
                 named = replace(node, name=f"TableToDataStream(fields=[{_names(self._part.schema)}])")
-                return self._mapped(named, rows_of(self._part.schema), parallelism, wishes)
+                return self._mapped(named, rows_of(self._part.schema, self._part.form), parallelism, wishes)
             case WatermarkAssignerSpec() if self._reads_marked(node):
                 self._marked.add(node.id)
                 return self._mapped(node, _with_row_time(node.spec), parallelism)
@@ -180,7 +195,8 @@ class _Copy:
         if spec.table.option(SOURCE_WATERMARK.key) == "true":
             self._marked.add(node.id)
         named = replace(node, name=f"DataStreamToTable(fields=[{_names(spec.output)}])")
-        number = self._mapped(named, columns_of_values(spec, source), parallelism)
+        zone = dict(self._part.graph.configuration).get(LOCAL_TIME_ZONE.key, "UTC")
+        number = self._mapped(named, columns_of_values(spec, source, zone), parallelism)
         origins = self._builder.add(source.number)
         self._builder.connect(self._builder.merge(origins, parallelism), number, 0)
         return number
@@ -198,19 +214,24 @@ def _names(schema: Schema) -> str:
     return ", ".join(column.name for column in schema)
 
 
-def columns_of_values(spec: ScanSpec, source: SourceStream) -> BatchMap:
-    """Values of a stream to the columns of a scan: physical ones of its projection, then the row time if asked."""
+def columns_of_values(spec: ScanSpec, source: SourceStream, zone: str) -> BatchMap:
+    """Values of a stream to the columns of a scan: physical ones of its projection, then row times as they are asked.
+
+    ``zone``: the session's, whose clock a row time without a zone shows.
+    """
     columns = [spec.table.columns[index] for index in spec.projection]
     makers = [column_maker(column) for column in columns]
     values_of = _field_reader(source.type, [column.name for column in columns])
-    with_time = bool(spec.metadata)
+    times = [
+        (to_arrow(column.type), "UTC" if key == UTC_TIME else zone)
+        for key, column in zip(spec.metadata, spec.output[len(columns) :], strict=True)
+    ]
 
     def convert(batch: ChangelogBatch) -> ChangelogBatch:
         values = batch.columns[VALUE].values.tolist()
         fields = values_of(values)
         made: list[Any] = [make(list(field)) for make, field in zip(makers, fields, strict=True)]
-        if with_time:
-            made.append(_time_column(batch))
+        made += [_time_column(batch, type_, clock) for type_, clock in times]
         kinds = _kinds(values, source.changelog)
         return ChangelogBatch(tuple(made), batch.num_rows, kinds, None, batch.track)
 
@@ -251,13 +272,16 @@ def _kinds(values: list[Any], changelog: bool) -> Any:
     return np.array(found, dtype=np.uint8)
 
 
-def _time_column(batch: ChangelogBatch) -> Any:
-    """The timestamps of the records, NULL for those without."""
+def _time_column(batch: ChangelogBatch, type_: pa.TimestampType, zone: str) -> Any:
+    """The timestamps of the records, NULL where there is none; a type without a zone shows the clock of ``zone``."""
     times = batch.row_times
     if times is None:
-        return pa.nulls(batch.num_rows, pa.timestamp("ms", tz="UTC"))
+        return pa.nulls(batch.num_rows, type_)
     mask = None if times.valid is None else ~times.valid
-    return pa.array(times.values_ms, pa.int64(), mask=mask).cast(pa.timestamp("ms", tz="UTC"))
+    moments = pa.array(times.values_ms, pa.int64(), mask=mask)
+    if type_.tz is None and zone != "UTC":
+        return pc.local_timestamp(moments.cast(pa.timestamp("ms", tz=zone))).cast(type_)
+    return moments.cast(pa.timestamp("ms", tz=type_.tz)).cast(type_)
 
 
 def _with_row_time(spec: WatermarkAssignerSpec) -> BatchMap:
@@ -276,22 +300,38 @@ def _with_row_time(spec: WatermarkAssignerSpec) -> BatchMap:
     return check
 
 
-def rows_of(schema: Schema) -> BatchMap:
-    """Columns of a table to :class:`Row` values with their kinds; one row time column becomes their timestamps."""
-    names = tuple(column.name for column in schema)
-    rowtimes = [index for index, column in enumerate(schema) if is_rowtime(column.type)]
-    if len(rowtimes) > 1:
+def rows_of(schema: Schema, form: RowForm = RowForm()) -> BatchMap:
+    """Columns of a table to :class:`Row` values with their kinds; a row time becomes their timestamps.
+
+    Raises (when a batch is converted):
+        ExecutionError: a required field is NULL.
+    """
+    fields = [index for index, column in enumerate(schema) if column.name != form.time]
+    names = tuple(schema[index].name for index in fields)
+    times = [i for i, column in enumerate(schema) if column.name == form.time] if form.time else _rowtimes(schema)
+    if len(times) > 1:
         raise InternalError("a stream of rows with several row times")
 
     def convert(batch: ChangelogBatch) -> ChangelogBatch:
-        columns = [column_values(data, column.type) for data, column in zip(batch.columns, schema, strict=True)]
+        for index in fields:
+            if schema[index].name in form.required and batch.columns[index].null_count:
+                raise ExecutionError(
+                    "null-in-not-null",
+                    f"Column '{schema[index].name}' is NOT NULL, however, a null value is being written into it.",
+                    hint="declare it nullable in the schema of the stream",
+                )
+        columns = [column_values(batch.columns[index], schema[index].type) for index in fields]
         values = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
         if batch.kinds is None:
             rows = [Row.of_names(names, value) for value in values]
         else:
             kinds = [RowKind(kind) for kind in batch.kinds.tolist()]
             rows = [Row.of_names(names, value, kind) for value, kind in zip(values, kinds, strict=True)]
-        times = RowTimes(*epoch_ms(batch.columns[rowtimes[0]])) if rowtimes else None
-        return ChangelogBatch((objects(rows),), batch.num_rows, None, times, batch.track)
+        row_times = RowTimes(*epoch_ms(batch.columns[times[0]])) if times else None
+        return ChangelogBatch((objects(rows),), batch.num_rows, None, row_times, batch.track)
 
     return convert
+
+
+def _rowtimes(schema: Schema) -> list[int]:
+    return [index for index, column in enumerate(schema) if is_rowtime(column.type)]

@@ -281,9 +281,17 @@ class DataStream(WithoutJava):
     # Streams together
 
     def union(self, *streams: DataStream) -> DataStream:
-        """All values of this stream and of the others."""
+        """All values of this stream and of the others.
+
+        Raises:
+            ValueError: a stream is of another type.
+        """
         if not streams:
             return self
+        own = self.values().get_type()
+        for stream in streams:
+            if stream.values().get_type() != own:
+                raise ValueError(f"Cannot union streams of different types: {own} and {stream.values().get_type()}")
         recorder = self._environment.recorder
         inputs = tuple(stream.values().number for stream in (self, *streams))
         made = UnionTransformation(recorder.next_id(), self.values().get_type(), inputs)
@@ -420,7 +428,13 @@ class DataStream(WithoutJava):
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
-        """Start the job and read this stream's values: an iterator to close, or a list of the first ``limit``."""
+        """Start the job and read this stream's values: an iterator to close, or a list of the first ``limit``.
+
+        Raises:
+            ValueError: the limit is below 1.
+        """
+        if limit is not None and limit < 1:
+            raise ValueError("Limit must be greater than 0")
         from flowsql.datastream.collected_values import handed_out
         from flowsql.table.collect import CollectBuffer
 

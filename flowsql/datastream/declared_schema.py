@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from flowsql.table.expression import Expression
 from flowsql.table.literals import written_type
 from flowsql.table.schema import Schema
-from flowsql.table.syntax import ast, column, path, shown
+from flowsql.table.syntax import ast, column, nodes, path, shown
 from flowsql.table.table import Table
+from flowsql_connectors.datastream import ROWTIME, UTC_TIME
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.types.logical import Column, quote_identifier
 
 _MARKER = "SOURCE_WATERMARK()"
+_NOT_NULL = " NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,43 +74,139 @@ def _is_marker(mark: ast.Watermark) -> bool:
     return shown(mark.expression).upper().replace("`", "").replace(" ", "") == _MARKER
 
 
-def plain_names(fields: Sequence[Expression]) -> list[tuple[str, str]]:
-    """Of each field the column that it names, and its new name.
+@dataclass(frozen=True, slots=True)
+class NamedField:
+    """One argument of ``from_data_stream(stream, col("a"), col("t").rowtime)``.
+
+    ``own``: the field of the stream; None of a time attribute. ``attribute``: ``rowtime``, ``proctime`` or None.
+    """
+
+    wanted: str
+    own: str | None
+    attribute: str | None = None
+
+
+def named_fields(fields: Sequence[Expression], known: Sequence[str]) -> list[NamedField]:
+    """What the columns of a table are called: by the names of the stream's fields where one of these occurs, else by
+    their places. A time attribute takes the place of a field that bears its name, or stands at its place.
+
+    Args:
+        fields: as the program gave them.
+        known: fields of the stream.
 
     Raises:
-        NotSupportedYetError: a field is not a name.
+        BindError: there is no such field. NotSupportedYetError: something else than a name.
     """
-    names = []
+    parsed = [_parsed(field) for field in fields]
+    by_place = all(attribute is not None or (own == wanted and own not in known) for own, wanted, attribute in parsed)
+    made = []
+    for place, (own, wanted, attribute) in enumerate(parsed):
+        if attribute is not None:
+            made.append(NamedField(wanted, None, attribute))
+            continue
+        if by_place and place >= len(known):
+            raise BindError("field-count", "Number of expressions does not match number of input fields.")
+        if not by_place and own not in known:
+            raise BindError("field-not-found", f"{own} is not a field of the stream: it has {', '.join(known)}.")
+        made.append(NamedField(wanted, known[place] if by_place else own))
+    return made
+
+
+def _parsed(field: Expression) -> tuple[str, str, str | None]:
+    """The name that a field stands for, the column's name, and which time attribute it is."""
+    node = field._node
+    alias = None
+    if isinstance(node, ast.SelectItem):
+        alias, node = node.alias, node.expression
+    attribute = None
+    if isinstance(node, ast.FieldAccess) and isinstance(node.field, nodes.WindowProperty):
+        attribute, node = node.field.text, node.operand
+    if not isinstance(node, ast.ColumnRef) or attribute not in (None, "rowtime", "proctime"):
+        raise NotSupportedYetError(
+            f"'{shown(field._node)}' as a field of from_data_stream", hint="declare it with a Schema"
+        )
+    own = node.path.texts[-1]
+    return own, own if alias is None else alias.text, attribute
+
+
+def schema_of_fields(fields: Sequence[NamedField]) -> Schema:
+    """The time attributes of named fields, under names of their own, as a schema over all fields of the stream."""
+    builder = Schema.new_builder()
     for field in fields:
-        node = field._node
-        wanted = None
-        if isinstance(node, ast.SelectItem):
-            wanted, node = node.alias, node.expression
-        if not isinstance(node, ast.ColumnRef):
-            raise NotSupportedYetError(
-                f"'{shown(field._node)}' as a field of from_data_stream", hint="declare it with a Schema"
+        match field.attribute:
+            case "rowtime":
+                # Flink shows the timestamps by UTC's clock there, whatever the session's zone.
+                builder.column_by_metadata(attribute_name(field), "TIMESTAMP(3)", UTC_TIME)
+                builder.watermark(attribute_name(field), _MARKER)
+            case "proctime":
+                builder.column_by_expression(attribute_name(field), "PROCTIME()")
+    return builder.build()
+
+
+def attribute_name(field: NamedField) -> str:
+    """What a time attribute is called before it gets its name, which may be that of a field."""
+    return f"${field.attribute}${field.wanted}"
+
+
+def check_metadata(schema: Schema) -> None:
+    """BindError for metadata columns that a stream does not have, or has of another type."""
+    for own in schema.columns:
+        if not isinstance(own, ast.MetadataColumn):
+            continue
+        name, key = own.name.texts[-1], own.key or own.name.texts[-1]
+        if key not in (ROWTIME, UTC_TIME):
+            raise BindError(
+                "unknown-metadata",
+                f"Invalid metadata key '{key}' in column '{name}'. A DataStream supports the metadata key '{ROWTIME}'.",
             )
-        own = node.path.texts[-1]
-        names.append((own, own if wanted is None else wanted.text))
-    return names
+        if not isinstance(own.type, ast.BasicType) or not own.type.name.startswith("TIMESTAMP"):
+            raise BindError(
+                "metadata-type",
+                f"Invalid data type for metadata column '{name}'. The column cannot be declared as "
+                f"'{shown(own.type)}': timestamps of a DataStream are 'TIMESTAMP_LTZ(3)'.",
+                hint="declare TIMESTAMP_LTZ(3) or TIMESTAMP(3), and cast it",
+            )
 
 
-def converted(table: Table, target: Schema) -> Table:
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """What a schema makes of a table that becomes a stream.
+
+    ``table``: with the declared columns. ``time``: the column whose value is the timestamp and no field of the rows;
+    None for the row time attribute, which stays a field. ``required``: fields that must not be NULL.
+    """
+
+    table: Table
+    time: str | None = None
+    required: frozenset[str] = frozenset()
+
+
+def produced(table: Table, target: Schema) -> Produced:
     """The table with the columns and types that a schema declares for its stream.
 
     Raises:
-        NotSupportedYetError: the schema declares more than physical columns.
+        BindError: the schema names columns that are not there. NotSupportedYetError: it has computed columns.
     """
     if not target.columns:
-        return table
+        return Produced(table)
+    check_metadata(target)
     types = {field.name: str(field.type.as_nullable()) for field in table.get_resolved_schema().columns}
-    items = []
+    items, required, time = [], [], None
     for wanted in target.columns:
-        if not isinstance(wanted, ast.PhysicalColumn):
-            raise NotSupportedYetError("metadata and computed columns in the schema of a changelog stream")
         name = wanted.name.texts[-1]
         if name not in types:
             raise BindError("column-not-found", f"Column '{name}' not found in the table: it has {', '.join(types)}.")
-        quoted, text = quote_identifier(name), shown(wanted.type)
-        items.append(quoted if text == types[name] else f"CAST({quoted} AS {text}) AS {quoted}")
-    return table._environment.sql_query(f"SELECT {', '.join(items)} FROM {table}")
+        quoted = quote_identifier(name)
+        match wanted:
+            case ast.PhysicalColumn(type=type_):
+                text = shown(type_)
+                if text.endswith(_NOT_NULL):
+                    text = text.removesuffix(_NOT_NULL)
+                    required.append(name)
+                items.append(quoted if text == types[name] else f"CAST({quoted} AS {text}) AS {quoted}")
+            case ast.MetadataColumn():
+                items.append(quoted)
+                time = name
+            case _:
+                raise NotSupportedYetError("computed columns in the schema of a changelog stream")
+    return Produced(table._environment.sql_query(f"SELECT {', '.join(items)} FROM {table}"), time, frozenset(required))

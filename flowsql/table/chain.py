@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
-from flowsql.table.syntax import ast
+from flowsql.table.syntax import ast, shown
 from flowsql_core.span import Source, Span
 
 N = TypeVar("N", bound="ast.Node")
@@ -28,9 +28,9 @@ class Step:
         self.spans: list[Span] = []
         for position, arg in enumerate(args):
             text += ", " if position else ""
-            shown = repr(arg) if isinstance(arg, str) else str(arg)
-            self.spans.append(Span(len(text), len(text) + len(shown)))
-            text += shown
+            written = _written(arg)
+            self.spans.append(Span(len(text), len(text) + len(written)))
+            text += written
         self.source = Source(f"{text})", before.name, before.first_line)
         self.whole = Span(len(before.text) + 1, len(text) + 1)
 
@@ -46,6 +46,14 @@ class Step:
             return with_span(part, self.whole) if part.span.end == 0 else part
 
         return cast(N, rewritten(node, give, lambda part: id(part) in skip))
+
+
+def _written(arg: object) -> str:
+    """An argument as the text of the chain shows it: an expression as SQL, so that it can be put into a query."""
+    node = getattr(arg, "_node", None)
+    if isinstance(node, ast.Node):
+        return shown(node)
+    return repr(arg) if isinstance(arg, str) else str(arg)
 
 
 def placed(node: N, span: Span) -> N:

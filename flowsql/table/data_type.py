@@ -411,6 +411,15 @@ class RowType(DataType):
         """Types in order."""
         return [data_type(field.type) for field in self.logical.fields]
 
+    def add(self, field: str | RowField, data_type: DataType | None = None) -> RowType:
+        """Give this type one more field, whole or as a name and a type; the type itself."""
+        if isinstance(field, str):
+            if data_type is None:
+                raise ValueError("Must specify DataType if passing name of row_field to create.")
+            field = RowField(field, data_type)
+        self.logical = RowType([*self.fields, field], self.logical.nullable).logical
+        return self
+
     def __iter__(self) -> Iterator[RowField]:
         return iter(self.fields)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
+from decimal import MAX_PREC, ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from flowsql.common.row import Row
@@ -245,6 +245,8 @@ def _converter(type_: t.LogicalType) -> Callable[[Any], Any] | None:
         case t.TimestampLtzType():
             # One without a zone is one of the machine's clock, as in PyFlink.
             return lambda value: value.astimezone() if value.tzinfo is None else value
+        case t.DecimalType(scale=scale):
+            return _rounded(scale)
         case t.DayTimeIntervalType():
             return lambda value: value // datetime.timedelta(milliseconds=1)
         case t.TimeType():
@@ -269,6 +271,17 @@ def _converter(type_: t.LogicalType) -> Callable[[Any], Any] | None:
                 for name, inner, cell in zip(names, inners, _cells(value, names, 0), strict=True)
             }
     return None
+
+
+def _rounded(scale: int) -> Callable[[Decimal], Decimal]:
+    """Digits beyond the scale are rounded, as in PyFlink; too many before the point stay, to be an error, not NULL."""
+    unit, context = Decimal(1).scaleb(-scale), Context(prec=MAX_PREC, rounding=ROUND_HALF_UP)
+
+    def convert(value: Decimal) -> Decimal:
+        exponent = value.as_tuple().exponent
+        return value.quantize(unit, context=context) if isinstance(exponent, int) and -exponent > scale else value
+
+    return convert
 
 
 #: Python types whose values a column takes; those of other columns are Arrow's business.

@@ -260,6 +260,10 @@ class TableEnvironment(CatalogObjects):
         """Run a compiled plan."""
         return self._executor.execute_compiled(plan)
 
+    def attach(self, statement: ast.StatementSet, source: Source) -> None:
+        """Refused: there are no streams. Those of a StreamTableEnvironment take INSERTs into their job."""
+        raise BindError("no-datastream", "attach_as_datastream() needs the StatementSet of a StreamTableEnvironment.")
+
     def zone(self) -> str:
         """The session's time zone by its name."""
         return self._executor.zone()

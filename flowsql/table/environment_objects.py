@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flowsql.table.syntax import ast
-from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError
 from flowsql_core.span import Source
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flowsql.table.execute import StatementExecutor
     from flowsql.table.module import Module, ModuleEntry
     from flowsql.table.result import TableResult
+    from flowsql.table.schema import Schema
     from flowsql.table.table import Table
     from flowsql.table.table_descriptor import TableDescriptor
     from flowsql_core.catalog import Catalog
@@ -44,6 +45,16 @@ class CatalogObjects:
 
         return self.execute_sql(print_sql(statement))
 
+    def _define(self, statement: str, schema: Schema | None) -> None:
+        """Run a CREATE TABLE that was made of a program's schema; expressions are kept as the program wrote them."""
+        from flowsql_grammar import parse_statement
+
+        source = Source(statement)
+        try:
+            self._executor.create_table(parse_statement(source), source, schema)
+        except FlowSqlError as error:
+            raise error.within(source) from None
+
     # Tables and views
 
     def create_temporary_table(
@@ -53,7 +64,7 @@ class CatalogObjects:
         ignoreIfExists: bool = False,  # noqa: N803 - PyFlink's name
     ) -> None:
         """A table of this session, of a descriptor."""
-        self._do(descriptor.statement(path, temporary=True, if_not_exists=ignoreIfExists))
+        self._describe(path, descriptor, temporary=True, if_not_exists=ignoreIfExists)
 
     def create_table(
         self,
@@ -63,7 +74,7 @@ class CatalogObjects:
     ) -> bool:
         """A table of the catalog, of a descriptor. False when there is one already and that may be."""
         existed = self._found(path) is not None
-        self._do(descriptor.statement(path, temporary=False, if_not_exists=ignoreIfExists))
+        self._describe(path, descriptor, temporary=False, if_not_exists=ignoreIfExists)
         return not existed
 
     def drop_temporary_table(self, table_path: str) -> bool:
@@ -197,8 +208,14 @@ class CatalogObjects:
         connector = descriptor.get_options().get("connector", "table")
         parts = (ANONYMOUS, ANONYMOUS, f"*anonymous_{connector}${self._next_anonymous()}*")
         path = ".".join(f"`{part}`" for part in parts)
-        self._do(descriptor.statement(path, temporary=True, if_not_exists=False))
+        self._describe(path, descriptor, temporary=True, if_not_exists=False)
         return parts
+
+    def _describe(self, path: str, descriptor: TableDescriptor, temporary: bool, if_not_exists: bool) -> None:
+        from flowsql_grammar import print_sql
+
+        statement = descriptor.statement(path, temporary=temporary, if_not_exists=if_not_exists)
+        self._define(print_sql(statement), descriptor.get_schema())
 
     def _next_anonymous(self) -> int:
         raise NotImplementedError

@@ -21,6 +21,7 @@ from flowsql_planner.bind import operations as op
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
+    from flowsql.table.schema import Schema as GivenSchema
     from flowsql.table.table import Known
     from flowsql_connectors.inline import InlineRows
     from flowsql_core.graph.job import JobGraph
@@ -51,6 +52,14 @@ class StatementExecutor:
     def execute(self, statement: Statement, source: Source) -> TableResult:
         """Run a statement."""
         return self._run(self.bind(statement, source))
+
+    def create_table(self, statement: Statement, source: Source, given: GivenSchema | None) -> None:
+        """Run a CREATE TABLE; expressions that ``given`` has as text are kept as that text."""
+        operation = self.bind(statement, source)
+        assert isinstance(operation, op.CreateTable)
+        if given is not None:
+            operation = replace(operation, table=given.with_texts(operation.table))
+        self._run(operation)
 
     def bind_query(self, query: ast.Query, source: Source, known: Known) -> Rel:
         """The logical plan of a query; ``known``: plans of parts of it."""

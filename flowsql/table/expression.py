@@ -55,22 +55,24 @@ class Expression(Functions):
         return Expression(call(name, [literal(arg) for arg in args]))
 
     def __str__(self) -> str:
-        return shown(self._node)
+        from flowsql.table.summary import summary
+
+        return summary(self._node)
 
     def __repr__(self) -> str:
-        return f"Expression({self})"
+        return f"Expression({shown(self._node)})"
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            f"The expression {self} has no truth value before it runs. Write & for and, | for or, ~ for not, with "
-            "brackets around comparisons: (col('a') > 1) & (col('b') < 5)"
+            f"The expression {shown(self._node)} has no truth value before it runs. Write & for and, | for or, ~ for "
+            "not, with brackets around comparisons: (col('a') > 1) & (col('b') < 5)"
         )
 
     def __iter__(self) -> NoReturn:
-        raise TypeError(f"The expression {self} cannot be iterated over.")
+        raise TypeError(f"The expression {shown(self._node)} cannot be iterated over.")
 
     def __contains__(self, value: object) -> NoReturn:
-        raise TypeError(f"'in' asks the expression {self} before it runs. Write col('a').in_(1, 2)")
+        raise TypeError(f"'in' asks the expression {shown(self._node)} before it runs. Write col('a').in_(1, 2)")
 
     def __call__(self, *args: object, **named: object) -> NoReturn:
         """Tell what was meant: a misspelt method, or a property with brackets."""
@@ -79,7 +81,9 @@ class Expression(Functions):
             # A name that is no method was taken for a field of a ROW.
             hint = did_you_mean(node.field.text, [name for name in dir(Expression) if not name.startswith("_")])
             raise TypeError(f"'{node.field.text}' is no method of expressions" + ("" if hint is None else f": {hint}"))
-        raise TypeError(f"The expression {self} cannot be called: properties such as .is_null stand without brackets.")
+        raise TypeError(
+            f"The expression {shown(self._node)} cannot be called: properties such as .is_null stand without brackets."
+        )
 
     def __getattr__(self, name: str) -> Expression:
         if name.startswith(("_j_", "get_j_")):
@@ -161,7 +165,7 @@ class Expression(Functions):
         if other is None:
             raise BindError(
                 "compared-with-none",
-                f"{self} {operator} None is never true: NULL equals nothing.",
+                f"{shown(self._node)} {operator} None is never true: NULL equals nothing.",
                 hint="write .is_null or .is_not_null",
             )
         return self._binary(operator, other)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from flowsql.common.without_java import WithoutJava
 from flowsql.table.expression import Expression
 from flowsql.table.literals import written_type
+from flowsql.table.summary import summary
 from flowsql.table.syntax import ast, path, shown
 from flowsql.table.types import DataType, RowType, logical_type
 from flowsql_core.errors import BindError
 
 if TYPE_CHECKING:
     from flowsql.table.resolved_schema import ResolvedSchema
+    from flowsql_core.catalog import CatalogTable
 
 
 class Schema(WithoutJava):
@@ -56,7 +59,24 @@ class Schema(WithoutJava):
 
     def _as_given(self, node: ast.Node) -> str:
         text = self._texts.get(id(node))
-        return shown(node) if text is None else f"[{text}]"
+        return summary(node) if text is None else f"[{text}]"
+
+    def without_watermarks(self) -> Schema:
+        """The same columns and key."""
+        return Schema(self.columns, (), self.key, self._texts)
+
+    def with_texts(self, table: CatalogTable) -> CatalogTable:
+        """The table made of this schema, its expressions as the program wrote them where it wrote SQL."""
+        computed = {own.name.texts[-1]: own.expression for own in self.columns if isinstance(own, ast.ComputedColumn)}
+        marks = {".".join(mark.column.texts): mark.expression for mark in self.watermarks}
+        columns = tuple(
+            replace(own, expression=self._texts.get(id(computed.get(own.name)), own.expression))
+            for own in table.columns
+        )
+        mark = table.watermark
+        if mark is not None:
+            mark = replace(mark, expression=self._texts.get(id(marks.get(mark.rowtime)), mark.expression))
+        return replace(table, columns=columns, watermark=mark)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and (self.columns, self.watermarks, self.key) == (

@@ -51,8 +51,13 @@ class StatementSet(WithoutJava):
         return self.add(table.insert_into(target_path_or_descriptor, overwrite))
 
     def attach_as_datastream(self) -> None:
-        """Add the INSERTs to the job of the DataStream environment, which its ``execute`` runs."""
-        raise BindError("no-datastream", "attach_as_datastream() needs the StatementSet of a StreamTableEnvironment.")
+        """Add the INSERTs to the job of the DataStream environment, which its ``execute`` runs; the set is empty again.
+
+        Raises:
+            BindError: the environment has no streams.
+        """
+        self._environment.attach(*self._whole())
+        self._inserts.clear()
 
     def explain(self, *extra_details: object) -> str:
         """The plans of the whole set."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from flowsql.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
-from flowsql.datastream.bridge import SourceStream, TablePart, scanned_streams
+from flowsql.datastream.bridge import RowForm, SourceStream, TablePart, scanned_streams
 from flowsql.datastream.columns import columns_of, type_of_columns
 from flowsql.datastream.data_stream import DataStream, row_type_of
 from flowsql.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from flowsql.table.settings import EnvironmentSettings
     from flowsql_core.config import Configuration
     from flowsql_core.graph.job import JobGraph
+    from flowsql_core.span import Source
+    from flowsql_grammar import ast
     from flowsql_planner.bind import operations as op
     from flowsql_planner.catalog.manager import CatalogManager
 
@@ -44,7 +46,7 @@ class _StreamExecutor(StatementExecutor):
         #: Streams that tables read, by the option ``stream`` of those tables.
         self.streams: dict[str, SourceStream] = {}
 
-    def part(self, query: op.Query, name: str, mode: ChangelogMode) -> TablePart:
+    def part(self, query: op.Query, name: str, mode: ChangelogMode, form: RowForm) -> TablePart:
         """The plan of a query whose rows become a stream.
 
         Raises:
@@ -72,7 +74,16 @@ class _StreamExecutor(StatementExecutor):
                 # In batch mode the rows would be final: that needs an engine which knows the end.
                 raise NotSupportedYetError("this query as a stream in batch mode", error.at) from None
             raise
-        return TablePart(super()._with_rows(graph), tuple(self.streams.items()), schema)
+        return TablePart(super()._with_rows(graph), tuple(self.streams.items()), schema, form)
+
+    def sinks_part(self, inserts: Sequence[op.Insert]) -> TablePart:
+        """The plan of INSERTs that a job of streams takes in.
+
+        Raises:
+            PlanError: they have no plan.
+        """
+        graph = self._planner().plan_inserts(tuple(inserts))
+        return TablePart(super()._with_rows(graph), tuple(self.streams.items()))
 
     def _with_rows(self, graph: JobGraph) -> JobGraph:
         graph = super()._with_rows(graph)
@@ -142,10 +153,7 @@ class StreamTableEnvironment(TableEnvironment):
             NotSupportedYetError: the stream's values have no SQL type.
         """
         if fields_or_schema and all(isinstance(field, Expression) for field in fields_or_schema):
-            return self._named(
-                self._table(data_stream, None, INSERT_ONLY, nullable=True),
-                cast("Sequence[Expression]", fields_or_schema),
-            )
+            return self._named(data_stream, cast("Sequence[Expression]", fields_or_schema))
         if len(fields_or_schema) > 1:
             raise ValueError(f"Invalid arguments for 'fields': {fields_or_schema!r}")
         schema = cast("Schema | None", fields_or_schema[0] if fields_or_schema else None)
@@ -206,7 +214,7 @@ class StreamTableEnvironment(TableEnvironment):
             path = ObjectPath(ANONYMOUS, ANONYMOUS, name)
             self.catalogs.create(path, CatalogTable(columns, tuple(options.items())), temporary=True, replace=True)
         else:
-            names = self._declare(name, schema, columns_of(stream.get_type()), options)
+            names = self._declare(name, schema, columns_of(stream.get_type(), nullable), options)
         table = self._table_at((ANONYMOUS, ANONYMOUS, name), f"from_data_stream({name})")
         if names is None:
             return table
@@ -218,26 +226,43 @@ class StreamTableEnvironment(TableEnvironment):
         self, name: str, schema: Schema, physical: Sequence[Column], options: dict[str, str]
     ) -> tuple[str, ...] | None:
         """A table of a declared schema; the columns that the program sees, None for all."""
-        from flowsql.datastream.declared_schema import declared
+        from flowsql.datastream.declared_schema import check_metadata, declared
 
+        check_metadata(schema)
         declaration = declared(f"`{ANONYMOUS}`.`{ANONYMOUS}`.`{name}`", schema, physical)
         if declaration.source_watermark:
             options[SOURCE_WATERMARK.key] = "true"
         with_ = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
-        self.execute_sql(f"{declaration.text} WITH ({with_})")
+        # The stream's own watermarks are no expression that the planner knows.
+        given = schema.without_watermarks() if declaration.source_watermark else schema
+        self._define(f"{declaration.text} WITH ({with_})", given)
         return declaration.names
 
-    @staticmethod
-    def _named(table: Table, fields: Sequence[Expression]) -> Table:
-        """Fields by name where the expressions name fields, else new names by position."""
-        from flowsql.datastream.declared_schema import plain_names
+    def _named(self, stream: DataStream, given: Sequence[Expression]) -> Table:
+        """Fields by name where the expressions name fields, else new names by position; time attributes among them."""
+        from flowsql.datastream.declared_schema import attribute_name, named_fields, schema_of_fields
+        from flowsql.table.expressions import col
 
-        names = plain_names(fields)
-        known = table.get_schema().get_field_names()
-        if all(source in known for source, _ in names):
-            return table.select(*fields)
-        renamed = [wanted for _, wanted in names]
-        return table.alias(*renamed)
+        fields = named_fields(given, [column.name for column in columns_of(stream.get_type())])
+        attributes = any(field.attribute is not None for field in fields)
+        table = self._table(stream, schema_of_fields(fields) if attributes else None, INSERT_ONLY, nullable=True)
+        return table.select(
+            *(col(attribute_name(field) if field.own is None else field.own).alias(field.wanted) for field in fields)
+        )
+
+    # Into the job of the streams
+
+    def attach(self, statement: ast.StatementSet, source: Source) -> None:
+        """Add INSERTs to the job that ``execute`` of the stream environment runs."""
+        from flowsql_planner.bind import operations as op
+
+        with located(source):
+            inserts = self._stream_executor.bind(statement, source)
+            assert isinstance(inserts, op.StatementSet)
+            part = self._stream_executor.sinks_part(inserts.inserts)
+        recorder = self._environment.recorder
+        made = TableTransformation(recorder.next_id(), Types.PICKLED_BYTE_ARRAY(), part)
+        recorder.sinks.append(recorder.add(made))
 
     # To streams
 
@@ -256,13 +281,15 @@ class StreamTableEnvironment(TableEnvironment):
 
         Args:
             table: insert-only or updating.
-            target_schema: names and types of the rows' fields; the table's unless told.
+            target_schema: names and types of the rows' fields; the table's unless told. A ``rowtime`` metadata column
+                is the timestamp and no field.
             changelog_mode: the kinds that may occur; all unless told.
         """
         if target_schema is not None:
-            from flowsql.datastream.declared_schema import converted
+            from flowsql.datastream.declared_schema import produced
 
-            table = converted(table, target_schema)
+            made = produced(table, target_schema)
+            return self._stream(made.table, changelog_mode or ALL_CHANGES, made.time, made.required)
         return self._stream(table, changelog_mode or ALL_CHANGES)
 
     def to_append_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
@@ -281,7 +308,9 @@ class StreamTableEnvironment(TableEnvironment):
     def _typed(stream: DataStream, type_: TypeInformation, function: Any) -> DataStream:
         return stream.map(function, type_).name("SinkConversion")
 
-    def _stream(self, table: Table, mode: ChangelogMode) -> DataStream:
+    def _stream(
+        self, table: Table, mode: ChangelogMode, time: str | None = None, required: Collection[str] = ()
+    ) -> DataStream:
         self.require_own(table._environment, "to_data_stream")
         from flowsql_grammar import ast
         from flowsql_planner.bind import operations as op
@@ -292,9 +321,10 @@ class StreamTableEnvironment(TableEnvironment):
         with located(table.source):
             query = self._stream_executor.bind(statement, table.source)
             assert isinstance(query, op.Query)
-            part = self._stream_executor.part(query, name, mode)
+            part = self._stream_executor.part(query, name, mode, RowForm(time, frozenset(required)))
         recorder = self._environment.recorder
-        made = TableTransformation(recorder.next_id(), type_of_columns(query.schema), part)
+        fields = tuple(column for column in query.schema if column.name != time)
+        made = TableTransformation(recorder.next_id(), type_of_columns(fields), part)
         return DataStream(self._environment, recorder.add(made))
 
 

@@ -160,7 +160,7 @@ class FormatDescriptor:
         return dict(self._options)
 
     def __str__(self) -> str:
-        return f"{self._format}[{self._options}]"
+        return f"{self._format}[{{{', '.join(f'{key}={value}' for key, value in self._options.items())}}}]"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FormatDescriptor) and str(self) == str(other)

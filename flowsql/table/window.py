@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flowsql.table.expression import Expression, Word, rows_of_interval
-from flowsql.table.syntax import ast
+from flowsql.table.syntax import ast, shown
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.types.logical import is_time_attribute
 
@@ -26,8 +26,8 @@ class GroupWindow:
         self.alias = alias
 
     def __str__(self) -> str:
-        shown = ", ".join(str(amount) for amount in self.amounts)
-        return f"{self.function}({self.time_field}, {shown}) AS {self.alias}"
+        args = ", ".join(shown(arg._node) for arg in (self.time_field, *self.amounts))
+        return f"{self.function}({args}) AS {self.alias}"
 
     def call(self, table: ast.TableArgument, projection: Projection) -> ast.FunctionCall:
         """The window function over a table.

@@ -37,6 +37,13 @@ class PythonFunction:
     function: Any = field(default=None, compare=False, repr=False)
 
 
+def spoken_name(name: str) -> str:
+    """The name of a function as messages say it: of one that stands in an expression as an object, the name that the
+    program gave it, without the number that tells plans several of one name apart (``f$3``)."""
+    own, mark, number = name.rpartition("$")
+    return own if mark and own and number.isdecimal() else name
+
+
 def python_call(function: PythonFunction, args: tuple[Expr, ...], type_: LogicalType, span: Span | None) -> Call:
     """The call of a function."""
     return Call(PYTHON, args, type_, ((_FUNCTION, function),), span)

@@ -54,7 +54,7 @@ def test_every_plain_function_is_one_of_flinks() -> None:
     ],
 )
 def test_literals(value: object, text: str) -> None:
-    assert str(lit(value)) == text
+    assert repr(lit(value)) == f"Expression({text})"
 
 
 @pytest.mark.parametrize("value", [2**63, Decimal("NaN"), object()])
@@ -89,11 +89,11 @@ def test_what_has_no_literal(value: object) -> None:
     ],
 )
 def test_expressions_print_as_sql(expression: object, text: str) -> None:
-    assert str(expression) == text
+    assert repr(expression) == f"Expression({text})"
 
 
 def test_a_name_replaces_another() -> None:
-    assert str(col("a").alias("b").alias("c")) == "`a` AS c"
+    assert repr(col("a").alias("b").alias("c")) == "Expression(`a` AS c)"
 
 
 def test_arguments_are_checked() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.expr import Cast, Expr
 from flowsql_core.functions.registry import implicit_cast
-from flowsql_core.python_call import PythonFunction, python_call
+from flowsql_core.python_call import PythonFunction, python_call, spoken_name
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import argument_cast_allowed
@@ -44,7 +44,8 @@ def bind_user_call(
     name = node.name.last.text
     if isinstance(udf, TableUdf) is not rows:
         kind, place = ("table", "in FROM: LATERAL TABLE(...)") if not rows else ("scalar", "where a value stands")
-        raise BindError("function-kind", f"'{name}' is a {kind} function: it can be called only {place}.", node.span)
+        message = f"'{spoken_name(name)}' is a {kind} function: it can be called only {place}."
+        raise BindError("function-kind", message, node.span)
     cast = _arguments(name, udf, tuple(_moment(arg) for arg in args), node.span)
     stored = found.definition if found.definition.function is None else None
     function = PythonFunction(
@@ -93,6 +94,7 @@ def _arguments(name: str, udf: ScalarUdf, args: tuple[Expr, ...], span: Span) ->
 
 
 def _misfit(name: str, udf: ScalarUdf, args: tuple[Expr, ...], span: Span) -> BindError:
+    name = spoken_name(name)
     given = ", ".join(str(arg.type.as_nullable()) for arg in args)
     return BindError(
         "argument-types",

@@ -16,6 +16,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.eval.literal import literal_array
 from flowsql_core.expr import Literal
+from flowsql_core.python_call import spoken_name
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import LogicalType
 from flowsql_core.udf import FunctionContext, FunctionKind, UserDefinedFunction, called
@@ -69,7 +70,7 @@ class Evaluator(ABC):
         try:
             call()
         except Exception as error:
-            where = f"{method}() of the Python function '{name}'"
+            where = f"{method}() of the Python function '{spoken_name(name)}'"
             raise UserFailureError(UserFailure(RAISED, describe_failure(error, where))) from error
 
     @abstractmethod
@@ -77,8 +78,8 @@ class Evaluator(ABC):
         """The output columns of ``n`` rows; raises UserFailureError."""
 
     def name_of(self, step: Step) -> str:
-        """The function's name, as plans show it."""
-        return self.program.functions[step.function].name
+        """The function's name, as messages say it."""
+        return spoken_name(self.program.functions[step.function].name)
 
 
 def make_evaluator(program: PythonProgram, functions: Sequence[Any]) -> Evaluator:

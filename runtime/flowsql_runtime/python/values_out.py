@@ -149,7 +149,7 @@ def _fitted(values: Sequence[Any], type_: t.LogicalType, fit: _Fit) -> list[Any]
 
 
 def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
+    if not isinstance(value, bool | np.bool_ | int):
         raise _DoesNotFitError
     return bool(value)
 
