@@ -4,7 +4,8 @@ Canonical bytes of a row, fixed for savepoints (version 1): for each column in o
 words (integers, dates, times, timestamps in their own unit, BOOLEAN as 0/1: one signed word; FLOAT and DOUBLE: the bits
 of the double with -0.0 as 0.0 and one NaN; DECIMAL: unscaled value without trailing zeros, low word, high word, scale;
 character and binary strings: the bytes, then their length as one word; CHAR values carry their padding, as Flink
-compares them; NULL: zero words, an empty string); ROW: its fields. A row with a NULL ends in one more word whose bit i
+compares them; NULL: zero words, an empty string); ROW: its fields; ARRAY, MAP and MULTISET: the bytes that
+``eval.value_bytes`` makes of them, as a binary string. A row with a NULL ends in one more word whose bit i
 says that flattened column i is NULL. The hash is XXH64 with seed 0 over these bytes.
 
 Source: Flink, ``KeyGroupRangeAssignment`` (rules for key groups, operator indexes and the default maximum).
@@ -21,7 +22,6 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import PyObjectColumn
-from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.eval.columns import validity, values_and_validity
 from flowsql_core.record import record
 
@@ -82,7 +82,10 @@ def key_columns(array: Any) -> Iterator[KeyColumn]:
     elif is_bytes_type(type_):
         yield bytes_column(array)
     elif pa.types.is_nested(type_):
-        raise NotSupportedYetError(f"a key of type {type_}")
+        # Few jobs have collections as keys; what turns them into bytes takes time to load.
+        from flowsql_core.eval.value_bytes import to_bytes
+
+        yield bytes_column(to_bytes(array))
     else:
         yield fixed_column(array)
 
@@ -135,11 +138,8 @@ def key_hash64(columns: Sequence[Any], num_rows: int | None = None) -> UInt64s:
     """XXH64 of each row's canonical key bytes, uint64 (n,).
 
     Args:
-        columns: Arrow arrays of one length; any order-less scalar type or ROW. Or columns of Python objects.
+        columns: Arrow arrays of one length; of any type. Or columns of Python objects.
         num_rows: needed only when there is no column.
-
-    Raises:
-        NotSupportedYetError: ARRAY, MAP or MULTISET keys.
     """
     if len(columns) == 1 and isinstance(columns[0], PyObjectColumn):
         # Jobs without Python objects do not load what encodes them.

@@ -17,6 +17,8 @@ from flowsql_grammar.tables import tables
 
 RESERVED_UNUSED = -1
 BAD = -2
+#: A string behind a string on one line: pieces of one text stand on lines of their own.
+CONTINUED = -3
 
 _PATTERN = re.compile(
     r"""(?P<space>(?:\s+|--[^\r\n]*|//[^\r\n]*|/\*(?!\+)(?s:.)*?\*/)+)
@@ -101,6 +103,7 @@ class Kinds:
         self.charset_string = ids["CHARSET_STRING"]
         self.unicode_string = ids["UNICODE_STRING"]
         self.binary_string = ids["BINARY_STRING"]
+        self.strings = frozenset((self.string, self.charset_string, self.unicode_string))
         self.integer = ids["WHOLE_NUMBER"]
         self.decimal = ids["DECIMAL_NUMBER"]
         self.approximate = ids["APPROXIMATE_NUMBER"]
@@ -166,7 +169,8 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
             text_of_it = piece[2:-2].replace("'", "''")
             add(Token(known.string, f"'{text_of_it}'", at, position))
         else:
-            add(Token(known.string, piece, at, position))
+            beside = bool(tokens) and tokens[-1].text[-1] == "'" and "\n" not in text[tokens[-1].end : at]
+            add(Token(CONTINUED if beside and tokens[-1].kind in known.strings else known.string, piece, at, position))
     _join(tokens, known.ids)
     add(Token(0, "", stop, stop))
     return tokens
@@ -235,11 +239,19 @@ def _merge(tokens: list[Token], index: int, count: int, kind: int) -> None:
 
 
 def check_lexical(token: Token) -> None:
-    """Raise the clear message where a token of kind ``BAD`` is an unterminated string, name or comment.
+    """Raise the clear message where a token of kind ``BAD`` is an unterminated string, name or comment, and for
+    ``CONTINUED``.
 
     Raises:
         ParseError: always for these; returns for any other token.
     """
+    if token.kind == CONTINUED:
+        raise ParseError(
+            "string-continued",
+            "SQL parse failed. String literal continued on same line",
+            token.span,
+            "write it on a line of its own, or || between",
+        )
     what = {"'": "string", "`": "quoted name"}.get(token.text[:1])
     if token.text.startswith("/*") and not token.text.startswith("/*+"):
         what = "comment"

@@ -69,7 +69,7 @@ def test_brackets_stand_only_where_needed(text: str, printed: str) -> None:
     [
         ("integer not null", "INT NOT NULL"),
         ("row(a int, b string 'c')", "ROW<`a` INT, b STRING 'c'>"),
-        ("int array", "ARRAY<INT NOT NULL>"),
+        ("int array", "ARRAY<INT>"),
         ("timestamp(3) with local time zone", "TIMESTAMP_LTZ(3)"),
         ("map<string, array<decimal(10, 2) null>>", "MAP<STRING, ARRAY<DECIMAL(10, 2) NULL>>"),
     ],

@@ -22,6 +22,7 @@ from flowsql_core.types.logical import (
     MAX_PRECISION,
     ApproximateType,
     ArrayType,
+    BinaryStringType,
     BitmapType,
     BooleanType,
     CharacterType,
@@ -192,8 +193,9 @@ def _fold_one(fold: Fold) -> Callable[[Sequence[LogicalType]], tuple[Accumulator
         type_ = types[0].as_nullable()
         if is_time_attribute(type_):
             type_ = without_attribute(type_)
-        # A ROW is no accumulator: the first and the last one are found among all that are kept.
-        kept = Fold.VALUES if isinstance(type_, RowType) and fold in (Fold.FIRST, Fold.LAST) else fold
+        # A ROW or collection is no accumulator: the first and the last one are found among all that are kept.
+        nested = isinstance(type_, RowType | ArrayType | MapType | MultisetType)
+        kept = Fold.VALUES if nested and fold in (Fold.FIRST, Fold.LAST) else fold
         return (AccumulatorColumn(kept.value, kept, type_),)
 
     return accumulators
@@ -457,12 +459,21 @@ def resolve_aggregate(
             at=span,
         )
     for type_ in arg_types:
-        if function.name != "COUNT" and isinstance(type_, NullType):
-            raise BindError("invalid-function-call", f"Illegal use of 'NULL' in '{name.upper()}'", at=span)
+        if isinstance(type_, NullType):
+            raise BindError("illegal-null", "Illegal use of 'NULL'", span, "cast it: CAST(NULL AS INT)")
+        if function.name in ("MIN", "MAX") and isinstance(type_, _UNORDERED):
+            raise BindError(
+                "invalid-function-call",
+                f"{function.name.title()} aggregate function does not support type: '{type_.as_nullable()}'.",
+                at=span,
+            )
         nested = isinstance(type_, ArrayType | MapType | MultisetType | RowType | RawType)
-        nested = nested and not (function.name in _KEEPING_ROWS and not distinct and _is_flat_row(type_))
-        if nested and function.name != "PERCENTILE" and (function.name != "COUNT" or distinct):
+        nested = nested and (function.name not in _KEEPING_NESTED or isinstance(type_, RawType))
+        if nested and function.name != "PERCENTILE":
             raise NotSupportedYetError(f"{name.upper()} of {type_.as_nullable()}", at=span)
+    if distinct and function.name == "COUNT" and isinstance(arg_types[0], MapType | MultisetType):
+        message = f"COUNT(DISTINCT ...) does not support values of type {arg_types[0].as_nullable()}."
+        raise BindError("invalid-function-call", message, span)
     result = function.result(arg_types)
     if function.name == "COUNT":
         result = result.as_nullable(False)
@@ -488,16 +499,15 @@ def check_literals(name: str, args: Sequence[Expr]) -> None:
         raise BindError("aggregate-argument", "Argument to function 'LISTAGG' must not be NULL", args[1].span)
 
 
-_KEEPING_ROWS: Final = frozenset({"COLLECT", "ARRAY_AGG", "FIRST_VALUE", "LAST_VALUE"})
+#: Types that can be compared and yet have no least and no greatest value in Flink.
+_UNORDERED: Final = (
+    BinaryStringType, YearMonthIntervalType, DayTimeIntervalType, ArrayType, RowType, BitmapType,
+)  # fmt: skip
 
-
-def _is_flat_row(type_: LogicalType) -> bool:
-    """A ROW, of ROWs too, but of no collections: its values are kept field by field."""
-    return isinstance(type_, RowType) and all(
-        _is_flat_row(field.type) or not isinstance(field.type, ArrayType | MapType | MultisetType | RowType | RawType)
-        for field in type_.fields
-    )
-
+#: Aggregates of ROWs and collections too.
+_KEEPING_NESTED: Final = frozenset(
+    {"COUNT", "COLLECT", "ARRAY_AGG", "FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE", "JSON_ARRAYAGG", "JSON_OBJECTAGG"}
+)
 
 #: Whose results may be NULL only where arguments may, without group keys and with FILTER too, as Flink's planner says.
 _KEEPING_NOT_NULL: Final = frozenset({"COLLECT", "$SUM0", "JSON_OBJECTAGG", "JSON_ARRAYAGG", "LISTAGG", "ARRAY_AGG"})

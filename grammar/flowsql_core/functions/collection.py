@@ -17,7 +17,7 @@ from flowsql_core.functions.registry import CUSTOM, Invocation, implicit_cast, s
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.coerce import common_type
+from flowsql_core.types.coerce import common_type, mixes_dates
 
 
 def _column(datum: Any, n: int) -> pa.Array:
@@ -67,8 +67,7 @@ def _check_same(args: Sequence[Expr], span: Span | None) -> None:
 
 
 def _mixes_dates(args: Sequence[Expr]) -> bool:
-    dates = {isinstance(arg.type, t.DateType) for arg in args if not isinstance(arg.type, t.NullType)}
-    return len(dates) == 2
+    return mixes_dates([arg.type for arg in args])
 
 
 def _check_entries(args: Sequence[Expr], span: Span | None) -> None:

@@ -185,7 +185,6 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     "REPLACE": ("string_edit",),
     "REVERSE": ("string",),
     "RIGHT": ("string",),
-    "RLIKE": ("regex",),
     "ROUND": ("math",),
     "ROW": ("collection",),
     "RPAD": ("string_edit",),

@@ -119,9 +119,13 @@ class MiniBatchAssignerSpec(OperatorSpec):
 
 @record
 class UnionSpec(OperatorSpec):
-    """All rows of all inputs; watermarks are merged by minimum."""
+    """All rows of all inputs; watermarks are merged by minimum.
+
+    ``in_order``: the rows of an input only behind those of the inputs before it, for inputs of few rows.
+    """
 
     inputs: int
+    in_order: bool = False
 
 
 @record

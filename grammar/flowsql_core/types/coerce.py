@@ -42,6 +42,11 @@ def common_type(types: Sequence[t.LogicalType]) -> t.LogicalType | None:
     return made.as_nullable(nullable)
 
 
+def mixes_dates(types: Sequence[t.LogicalType]) -> bool:
+    """Whether some of the types are DATE and some are not: rows, lists and branches of both are none to Flink."""
+    return len({isinstance(type_, t.DateType) for type_ in types if not isinstance(type_, t.NullType)}) == 2
+
+
 def _merge(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
     if isinstance(a, t.NullType) or a.same(b):
         return b

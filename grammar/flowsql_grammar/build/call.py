@@ -53,6 +53,36 @@ class CallBuilder:
         """``f(x ORDER BY y)``."""
         return ast.FunctionCall(name, args, order_by=order_by, span=span)
 
+    def null_treated_call(
+        self,
+        span: Span,
+        name: ast.Identifier,
+        args: tuple[ast.Argument, ...],
+        nulls: ast.NullTreatment,
+        order_by: tuple[ast.OrderItem, ...] = (),
+    ) -> ast.FunctionCall:
+        """``ARRAY_AGG(x IGNORE NULLS)``, which no other function has."""
+        if name.last.quoted or name.last.text.upper() != "ARRAY_AGG":
+            raise ParseError(
+                "syntax",
+                f"SQL parse failed. {nulls.value} stands between the parentheses of ARRAY_AGG only.",
+                span,
+                f"write {name.last.text}(...) {nulls.value}",
+            )
+        return ast.FunctionCall(name, args, order_by=order_by, null_treatment=nulls, span=span)
+
+    def quantified_null_treated_call(
+        self,
+        span: Span,
+        name: ast.Identifier,
+        quantifier: str,
+        args: tuple[ast.Argument, ...],
+        nulls: ast.NullTreatment,
+    ) -> ast.FunctionCall:
+        """``ARRAY_AGG(DISTINCT x IGNORE NULLS)``."""
+        made = self.null_treated_call(span, name, args, nulls)
+        return replace(made, quantifier=ast.SetQuantifier(quantifier))
+
     def qualified_call(
         self,
         span: Span,
@@ -70,7 +100,7 @@ class CallBuilder:
         within = within or WithinClause()
         return replace(
             call,
-            null_treatment=nulls,
+            null_treatment=nulls or call.null_treatment,
             within_group=within.group,
             within_distinct=within.distinct,
             filter=condition,

@@ -95,7 +95,8 @@ class LiteralBuilder:
             elif content[at + 1 : at + 2] == mark:
                 out.append(mark)
                 at += 2
-            elif re.fullmatch("[0-9a-fA-F]{4}", digits := content[at + 1 : at + 5]):
+            # Java's number may have a sign: four places all the same.
+            elif re.fullmatch(r"[+0-9a-fA-F][0-9a-fA-F]{3}", digits := content[at + 1 : at + 5]):
                 out.append(chr(int(digits, 16)))
                 at += 5
             else:

@@ -10,7 +10,6 @@ from flowsql_grammar import ast
 
 _SYNONYMS = {
     "INTEGER": "INT",
-    "REAL": "FLOAT",
     "DOUBLE PRECISION": "DOUBLE",
     "CHARACTER": "CHAR",
     "CHAR VARYING": "VARCHAR",

@@ -20,7 +20,7 @@ from flowsql_planner.bind.expand import path_of
 from flowsql_planner.bind.literal import bind_literal, bind_number, unit_interval
 from flowsql_planner.bind.scope import Scope
 from flowsql_planner.bind.syntax import Options, as_call, json_options
-from flowsql_planner.bind.types import bind_type, is_year_month
+from flowsql_planner.bind.types import bind_cast_type, is_year_month
 
 if TYPE_CHECKING:
     from flowsql_planner.bind.relation import Environment
@@ -89,7 +89,7 @@ class ExpressionBinder:
             case ast.Cast(ast.NumberLiteral() | ast.UnaryOp() as number, ast.IntervalType(qualifier), safe):
                 return _written_interval(self.bind(number), qualifier, safe, node.span)
             case ast.Cast(operand, type_spec, safe):
-                return resolve_cast(self.bind(operand), bind_type(type_spec), safe, node.span)
+                return resolve_cast(self.bind(operand), bind_cast_type(type_spec), safe, node.span)
             case ast.Case():
                 return self._case(node)
             case ast.Between():
@@ -253,7 +253,10 @@ class ExpressionBinder:
             raise NotSupportedYetError(f"{name}(...) OVER (...)", node.span)
         if name in _OVER_ONLY:
             raise BindError("no-over", "OVER clause is necessary for window functions", node.span)
-        if node.match_scope is not None or node.null_treatment is not None or node.within_distinct:
+        if node.null_treatment is not None and name != "ARRAY_AGG":
+            message = f"Cannot specify IGNORE NULLS or RESPECT NULLS following '{node.name.last.text}'"
+            raise BindError("null-treatment", message, node.span)
+        if node.match_scope is not None or node.within_distinct:
             raise NotSupportedYetError(f"what stands around the call of {name}", node.span)
         user = self._user_function(node)
         if user is not None:
@@ -370,6 +373,9 @@ class ExpressionBinder:
         distinct = node.quantifier is ast.SetQuantifier.DISTINCT
         return self._collect(collector, name, args, distinct, condition, order, (), node.span)
 
+        if node.null_treatment is ast.NullTreatment.IGNORE:
+            known = self.call("IS NOT NULL", (args[0],), (), node.span)
+            condition = known if condition is None else self.call("AND", (known, condition), (), node.span)
     def _json_aggregate(self, node: ast.JsonObjectAgg | ast.JsonArrayAgg) -> Expr:
         name = "JSON_OBJECTAGG" if isinstance(node, ast.JsonObjectAgg) else "JSON_ARRAYAGG"
         collector = self._collector(name, node.span)
@@ -412,8 +418,12 @@ class ExpressionBinder:
         )
         args = [_cast_if_needed(arg, wanted) for arg, wanted in zip(args, resolved.arg_types, strict=True)]
         if resolved.name == "PERCENTILE":
-            options = (("fractions", _fractions(args[1])),)
-            del args[1]
+            fractions = _fractions(args[1])
+            if fractions is None:
+                args[1] = _fraction_column(args[1])
+            else:
+                options = (("fractions", fractions),)
+                del args[1]
         made = PendingAggregate(
             resolved.name, tuple(args), resolved.result_type, distinct, condition, order, options, span
         )
@@ -503,8 +513,8 @@ def _low_bits(number: int, bits: int) -> int:
     return (number + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
-def _fractions(arg: Expr) -> tuple[float, ...]:
-    """The constant fractions of PERCENTILE: one number, or an array of them."""
+def _fractions(arg: Expr) -> tuple[float, ...] | None:
+    """The constant fractions of PERCENTILE: one number, or an array of them; None where they are no constants."""
     while isinstance(arg, Cast):
         arg = arg.operand
     parts = arg.args if isinstance(arg, Call) and arg.function == "ARRAY" else (arg,)
@@ -513,7 +523,7 @@ def _fractions(arg: Expr) -> tuple[float, ...]:
         while isinstance(part, Cast):
             part = part.operand
         if not isinstance(part, Literal) or part.value is None:
-            raise NotSupportedYetError("PERCENTILE at a fraction that is no constant", part.span)
+            return None
         if not 0 <= part.value <= 1:
             raise BindError(
                 "percentile-range",
@@ -527,6 +537,21 @@ def _fractions(arg: Expr) -> tuple[float, ...]:
 def _signed_number(bound: Literal, node: ast.UnaryOp) -> Literal:
     """A sign in front of a number makes another number, whose type its value decides."""
     value = bound.value if node.operator is ast.UnaryOperator.PLUS else -bound.value
+def _fraction_column(arg: Expr) -> Expr:
+    """Fractions of PERCENTILE that rows hold: that of a group's first row counts."""
+    inner = arg.type.element if isinstance(arg.type, t.ArrayType) else arg.type
+    if arg.type.nullable or inner.nullable:
+        raise BindError(
+            "percentile-null",
+            "Invalid input arguments. The percentage of PERCENTILE must not be nullable.",
+            arg.span,
+            "COALESCE(fraction, 0.5) is never NULL",
+        )
+    double = t.DOUBLE.as_nullable(False)
+    wanted = t.ArrayType(element=double, nullable=False) if isinstance(arg.type, t.ArrayType) else double
+    return resolve_cast(arg, wanted, False, arg.span)
+
+
     type_ = bound.type
     if isinstance(type_, t.IntegerType):
         if value not in range(-(2**63), 2**63):

@@ -118,7 +118,8 @@ def _column_line(column: TableColumn) -> str:
             line = f"{name} AS {column.expression}"
         case _:
             assert_never(column.kind)
-    return line if column.comment is None else f"{line} COMMENT {text_literal(column.comment)}"
+    # Flink leaves an empty comment out.
+    return f"{line} COMMENT {text_literal(column.comment)}" if column.comment else line
 
 
 def _quoted_list(names: Iterable[str]) -> str:
@@ -149,6 +150,8 @@ def serializable(type_: t.LogicalType) -> str:
             text = f"MULTISET<{serializable(element)}>"
         case t.MapType(key=key, value=value):
             text = f"MAP<{serializable(key)}, {serializable(value)}>"
+        case t.StructuredType(class_name=class_name, fields=fields):
+            text = f"STRUCTURED<{', '.join([text_literal(class_name), *map(_field, fields)])}>"
         case t.RowType(fields=fields):
             text = f"ROW<{', '.join(_field(field) for field in fields)}>"
         case _:

@@ -11,7 +11,7 @@ from typing import Any
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.record import record
 from flowsql_grammar import ast
-from flowsql_planner.bind.types import bind_type
+from flowsql_planner.bind.types import bind_cast_type
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -102,14 +102,14 @@ def _as_json_call(node: ast.Expression | ast.Argument) -> CallForm | None:
             options: Options = () if on_error is None else (("on_error", on_error.value),)
             return CallForm("JSON_EXISTS", (operand, path), options)
         case ast.JsonValue(operand, path, returning, on_empty, on_error):
-            options = () if returning is None else (("returning", bind_type(returning)),)
+            options = () if returning is None else (("returning", bind_cast_type(returning)),)
             return CallForm(
                 "JSON_VALUE",
                 _present(operand, path, *_defaults(on_empty, on_error)),
                 options + _behaviors(on_empty, on_error),
             )
         case ast.JsonQuery(operand, path, returning, wrapper, on_empty, on_error):
-            options = () if returning is None else (("returning", bind_type(returning)),)
+            options = () if returning is None else (("returning", bind_cast_type(returning)),)
             if wrapper is not None:
                 options += (("wrapper", wrapper.value),)
             return CallForm(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from flowsql_core.errors import BindError, NotSupportedYetError
@@ -23,6 +24,22 @@ def bind_type(spec: ast.TypeSpec) -> t.LogicalType:
     """The logical type of a written one; nullable unless NOT NULL stands behind it."""
     made = _bind(spec)
     return made if spec.nullable is not False else made.as_nullable(False)
+
+
+def bind_cast_type(spec: ast.TypeSpec) -> t.LogicalType:
+    """The type of CAST and RETURNING, where comments of fields are lost."""
+    return _without_comments(bind_type(spec))
+
+
+def _without_comments(type_: t.LogicalType) -> t.LogicalType:
+    match type_:
+        case t.ArrayType(element=element) | t.MultisetType(element=element):
+            return replace(type_, element=_without_comments(element))
+        case t.MapType(key=key, value=value):
+            return replace(type_, key=_without_comments(key), value=_without_comments(value))
+        case t.RowType(fields=fields):
+            return replace(type_, fields=tuple(t.Field(field.name, _without_comments(field.type)) for field in fields))
+    return type_
 
 
 def bind_column_type(spec: ast.TypeSpec) -> t.LogicalType:
@@ -135,6 +152,8 @@ def _bind_basic(name: str, parameters: tuple[int, ...], span: Span) -> t.Logical
             return t.TimestampType(precision=_precision(first, 6))
         case "TIMESTAMP_LTZ":
             return t.TimestampLtzType(precision=_precision(first, 6))
+        case "REAL":
+            raise BindError("unknown-type", "Type is not supported: REAL", span, "FLOAT has 4 bytes")
     raise NotSupportedYetError(f"the type {name}", span)
 
 

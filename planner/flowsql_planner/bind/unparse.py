@@ -148,6 +148,8 @@ def _literal(node: ast.Expression | ast.Argument) -> str | None:
     match node:
         case ast.NumberLiteral(text):
             return _scientific(text) if "e" in text.lower() else text
+        case ast.StringLiteral(value, charset) if charset is not None:
+            return f"_{charset}{text_literal(value)}"
         case ast.StringLiteral(value):
             return text_literal(value) if value.isascii() else _unicode_literal(value)
         case ast.BinaryLiteral(data):

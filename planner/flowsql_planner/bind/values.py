@@ -10,7 +10,7 @@ from flowsql_core.expr import Cast, Expr, InputRef, Literal
 from flowsql_core.functions.registry import resolve_cast
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_core.types.coerce import common_type
+from flowsql_core.types.coerce import common_type, mixes_dates
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression import ExpressionBinder
@@ -84,8 +84,9 @@ def _item(binder: ExpressionBinder, item: ast.Expression | ast.DefaultValue) -> 
 
 def _column_type(items: Sequence[Expr], index: int, node: ast.Values) -> t.LogicalType:
     # Thousands of rows have a handful of types.
-    found = common_type(list(dict.fromkeys(item.type for item in items)))
-    if found is None:
+    types = list(dict.fromkeys(item.type for item in items))
+    found = common_type(types)
+    if found is None or mixes_dates(types):
         shown = ", ".join(dict.fromkeys(str(item.type.as_nullable()) for item in items))
         raise BindError(
             "values-types",

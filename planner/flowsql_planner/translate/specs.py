@@ -11,7 +11,7 @@ from flowsql_core.config import (
     RuntimeMode,
     parse_duration_ms,
 )
-from flowsql_core.errors import InternalError, NotSupportedYetError, PlanError
+from flowsql_core.errors import BindError, InternalError, NotSupportedYetError, PlanError
 from flowsql_core.functions.aggregate import is_mergeable, local_columns
 from flowsql_core.graph.constraints import constraints_of
 from flowsql_core.graph.specs import (
@@ -127,7 +127,7 @@ class SpecMaker:
             case WindowJoin():
                 return self._window_join(node)
             case UnionNode():
-                return UnionSpec(len(node.inputs))
+                return UnionSpec(len(node.inputs), in_order=all(map(_is_written, node.inputs)))
             case Limit():
                 return self._limit(node)
             case DropUpdateBefore():
@@ -217,6 +217,14 @@ class SpecMaker:
             node.calls,
             source.schema,
             node.schema,
+        for call in node.calls:
+            if call.distinct and call.function == "COUNT" and len(call.args) > 1:
+                raise BindError(
+                    "distinct-count",
+                    "COUNT(DISTINCT ...) of several columns is not possible in streaming.",
+                    call.span,
+                    "COUNT(DISTINCT ROW(a, b)) counts pairs",
+                )
             input_retracts=retracts(source),
             emit_update_before=emits_before(node),
             mini_batch=self._mini_batch,
@@ -356,3 +364,10 @@ def retracts(node: Physical) -> bool:
 def emits_before(node: Physical) -> bool:
     """Whether a node's updates carry ``-U``."""
     return node.mode is not None and node.mode.contains(RowKind.UPDATE_BEFORE)
+
+
+def _is_written(node: Physical) -> bool:
+    """Whether all rows are written in the query, as those of VALUES with expressions are."""
+    if isinstance(node, ValuesNode):
+        return True
+    return isinstance(node, Calc | UnionNode) and all(map(_is_written, node.inputs))

@@ -37,7 +37,7 @@ from flowsql_runtime.operators.aggregate_result import (
     WideSum,
 )
 from flowsql_runtime.operators.aggregate_states import StateFactory
-from flowsql_runtime.operators.aggregate_values import NULLS_TOO, OrderedValues, ValueResults
+from flowsql_runtime.operators.aggregate_values import OrderedValues, ValueResults, takes_nulls
 from flowsql_runtime.state.arrow_words import value_words, word_count
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
 from flowsql_runtime.state.flat_rows import flat_types
@@ -134,7 +134,7 @@ class AggregateProgram:
         found: dict[tuple[tuple[int, ...], bool], list[int | None]] = {}
         for call in self.calls:
             if call.distinct and call.function not in ("MIN", "MAX"):
-                key = tuple(arg.index for arg in call.args), call.function in NULLS_TOO
+                key = tuple(arg.index for arg in call.args), takes_nulls(call)
                 filters = found.setdefault(key, [])
                 if call.filter_index not in filters:
                     filters.append(call.filter_index)
@@ -146,7 +146,7 @@ class AggregateProgram:
         # DISTINCT changes nothing for MIN and MAX.
         if call.distinct and call.function not in ("MIN", "MAX"):
             for group, distinct in enumerate(self._groups):
-                if distinct.columns == columns and distinct.nulls == (call.function in NULLS_TOO):
+                if distinct.columns == columns and distinct.nulls == takes_nulls(call):
                     return Sign(group=group, place=distinct.filters.index(call.filter_index))
         return Sign(not_null, call.filter_index)
 
@@ -330,7 +330,7 @@ class AggregateProgram:
             assert touched is not None
             assert before is not None
             for values, old in zip(self._ordered, before, strict=True):
-                own = self._signs.row(self._sign(values.call, values.call.function in NULLS_TOO))
+                own = self._signs.row(self._sign(values.call, takes_nulls(values.call)))
                 values.update(own, slots, columns)
                 came = np.zeros(self.index.high_water, np.bool_)
                 came[slots[own != 0]] = True

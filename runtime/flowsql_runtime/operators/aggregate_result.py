@@ -202,8 +202,16 @@ class Deviation:
             low = scaled.astype(np.int64)
             return FixedResults((low, low >> 63), valid, self.type, compared)
         if pa.types.is_integer(self.type):
-            return FixedResults((np.trunc(result).astype(np.int64),), valid, self.type, compared)
+            return FixedResults((_whole(result),), valid, self.type, compared)
         return FixedResults((result.view(np.int64),), valid, self.type, compared)
+
+
+def _whole(numbers: npt.NDArray[np.float64]) -> Int64s:
+    """Doubles as Java casts them to long: towards zero, what is too large as the largest."""
+    too_large = numbers >= 2.0**63
+    whole: Int64s = np.where(too_large | np.isnan(numbers), 0.0, numbers).astype(np.int64)
+    whole[too_large] = np.iinfo(np.int64).max
+    return whole
 
 
 Finisher = Count | Plain | WideSum | Average | Deviation

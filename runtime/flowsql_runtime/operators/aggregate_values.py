@@ -25,8 +25,12 @@ Int8s = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
 
 
-#: Calls that take rows in whose argument is NULL.
-NULLS_TOO: Final = frozenset({"ARRAY_AGG", "SINGLE_VALUE", "JSON_OBJECTAGG", "JSON_ARRAYAGG"})
+_NULLS_TOO: Final = frozenset({"ARRAY_AGG", "SINGLE_VALUE", "JSON_OBJECTAGG", "JSON_ARRAYAGG"})
+
+
+def takes_nulls(call: AggregateCall) -> bool:
+    """Whether a call takes rows in whose argument is NULL; of PERCENTILE such a row may hold the fraction."""
+    return call.function in _NULLS_TOO or (call.function == "PERCENTILE" and not call.options)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -117,8 +121,9 @@ class OrderedValues:
             case "JSON_OBJECTAGG" | "JSON_ARRAYAGG":
                 return self._json(probes, rows, len(slots))
             case "PERCENTILE":
-                fractions = dict(self.call.options)["fractions"]
-                return percentiles(self.values.gather(rows), probes.astype(np.int64), len(slots), fractions, self.type)
+                columns = whole_columns(self.types, self.values.gather(rows))
+                fractions = dict(self.call.options).get("fractions")
+                return percentiles(columns, probes.astype(np.int64), len(slots), fractions, self.type)
             case function if function.startswith("BITMAP_"):
                 values = self.values.gather(rows)[0]
                 return bitmap_aggregates(function, values, probes.astype(np.int64), len(slots), self.type)
@@ -151,7 +156,7 @@ class OrderedValues:
         # Imported here: what writes JSON takes time to load, and few queries aggregate to it.
         from flowsql_core.eval.json_render import joined_arrays, joined_objects
 
-        columns, owners = self.values.gather(rows), probes.astype(np.int64)
+        columns, owners = whole_columns(self.types, self.values.gather(rows)), probes.astype(np.int64)
         clause = dict(self.call.options).get("null_clause")
         if self.call.function == "JSON_OBJECTAGG":
             _require_keys(owners, columns[0])

@@ -1,4 +1,5 @@
-"""ROW values as columns of their own, for state that keeps flat columns: whether there is a row, then its fields."""
+"""Nested values as flat columns, for state that keeps those alone: of a ROW whether there is one, then its fields; a
+collection as bytes."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from flowsql_core.arrow import compute as pc
 def flat_types(type_: Any) -> list[Any]:
     """The Arrow types that a value of a type takes."""
     if not pa.types.is_struct(type_):
-        return [type_]
+        return [pa.binary() if _is_collection(type_) else type_]
     return [pa.bool_(), *(part for field in type_ for part in flat_types(field.type))]
 
 
 def flat_columns(array: Any) -> list[Any]:
     """A column as columns of ``flat_types``; the fields of a NULL row are NULL."""
     if not pa.types.is_struct(array.type):
-        return [array]
+        return [_to_bytes(array) if _is_collection(array.type) else array]
     return [pc.is_valid(array), *(part for field in array.flatten() for part in flat_columns(field))]
 
 
@@ -33,9 +34,28 @@ def whole_columns(types: Sequence[Any], parts: Sequence[Any]) -> list[Any]:
 def _whole(type_: Any, parts: Iterator[Any]) -> Any:
     there = next(parts)
     if not pa.types.is_struct(type_):
-        return there
+        return _from_bytes(there, type_) if _is_collection(type_) else there
     fields = [_whole(field.type, parts) for field in type_]
     mask = pc.invert(there) if pc.any(pc.invert(there)).as_py() else None
     if not fields:
         return pa.StructArray.from_buffers(type_, len(there), [None], children=[])
     return pa.StructArray.from_arrays(fields, fields=list(type_), mask=mask)
+
+
+# Few jobs keep collections in state; what turns them into bytes takes time to load.
+
+
+def _is_collection(type_: Any) -> bool:
+    return bool(pa.types.is_nested(type_))
+
+
+def _to_bytes(array: Any) -> Any:
+    from flowsql_core.eval.value_bytes import to_bytes
+
+    return to_bytes(array)
+
+
+def _from_bytes(array: Any, type_: Any) -> Any:
+    from flowsql_core.eval.value_bytes import from_bytes
+
+    return from_bytes(array, type_)

@@ -8,9 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.kernels.views import for_kernel
 from flowsql_core.keys import BytesColumn, is_bytes_type, key_columns, null_masks
 from flowsql_runtime.kernels import key_table
@@ -60,9 +58,6 @@ class KeyIndex:
         namespaced: a namespace (int64, e.g. a window end) is part of the key; it stands in word 0.
 
     Equality is on the words and bytes, never on the hash; NULL equals NULL.
-
-    Raises:
-        NotSupportedYetError: ARRAY, MAP or MULTISET keys.
     """
 
     def __init__(self, types: Sequence[Any], namespaced: bool = False) -> None:
@@ -72,8 +67,6 @@ class KeyIndex:
         kinds: list[int] = [0] if namespaced or not self.types else []
         self._first_word: list[int] = []
         for type_ in self._flat:
-            if pa.types.is_nested(type_):
-                raise NotSupportedYetError(f"a key of type {type_}")
             self._first_word.append(len(kinds))
             if is_bytes_type(type_):
                 kinds += [1, 2]

@@ -75,9 +75,19 @@ def test_namespaces_part_equal_keys_and_go_together() -> None:
     assert index.lookup(index.encode([keys], np.array([10, 20, 10, 10]))).tolist() == [-1, slots[1], -1, -1]
 
 
-def test_nested_keys_and_values_are_refused() -> None:
-    with pytest.raises(NotSupportedYetError, match="key of type list"):
-        KeyIndex([pa.list_(pa.int64())])
+def test_collections_are_keys_as_bytes() -> None:
+    types = [pa.list_(pa.int64()), pa.map_(pa.string(), pa.list_(pa.string()))]
+    lists = pa.array([[1, None], [], None, [1, None], []], types[0])
+    maps = pa.array([[("a", ["x"])], None, [], [("a", ["x"])], None], types[1])
+    index = KeyIndex(types)
+    slots, _ = index.find_or_insert(index.encode([lists, maps]))
+    assert slots.tolist() == [0, 1, 2, 0, 1]
+    kept = index.columns_at(np.array([2, 1, 0], np.int32))
+    assert kept[0].to_pylist() == [None, [], [1, None]]
+    assert kept[1].to_pylist() == [[], None, [("a", ["x"])]]
+
+
+def test_columns_of_a_store_are_flat() -> None:
     with pytest.raises(NotSupportedYetError, match="state of type map"):
         ColumnStore(KeyIndex([]), [StoredColumn("m", pa.map_(pa.string(), pa.int32()))])
 
