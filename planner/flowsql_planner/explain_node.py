@@ -156,8 +156,10 @@ def _attributes(node: Physical, infix: bool) -> tuple[str, Attributes]:
         case ChangelogNormalize():
             return "ChangelogNormalize", [("key", ", ".join(node.schema[key].name for key in node.keys))]
         case SinkNode():
-            conflict = [] if node.on_conflict is None else [("conflictStrategy", node.on_conflict)]
-            return "Sink", [("table", node.name), ("fields", ", ".join(_names(node.inputs[0]))), *conflict]
+            more = [("upsertMaterialize", "true")] if node.materialize else []
+            if node.on_conflict is not None:
+                more.append(("conflictStrategy", node.on_conflict))
+            return "Sink", [("table", node.name), ("fields", ", ".join(_names(node.inputs[0]))), *more]
         case _:
             raise AssertionError(f"no line for {type(node).__name__}")
 

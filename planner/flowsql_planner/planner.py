@@ -50,7 +50,7 @@ from flowsql_planner.physical.reuse import share_scans, share_sub_plans
 from flowsql_planner.physical.scan import refuse_unreadable
 from flowsql_planner.traits.changelog import ChangelogInference
 from flowsql_planner.traits.every_change import derive_every_change
-from flowsql_planner.traits.sink_keys import check_sink_keys
+from flowsql_planner.traits.sink_keys import resolve_sink_keys
 from flowsql_planner.traits.statistics import cumulative_cost, estimate_rows, scientific
 from flowsql_planner.translate.graph import StreamGraph, build_stream_graph, to_job_graph
 from flowsql_planner.translate.options import PIPELINE_NAME
@@ -159,10 +159,8 @@ class Planner:
         mini_batch = context.mini_batch
         if mini_batch is not None:
             trees = [assign_mini_batches(tree, mini_batch.latency_ms) for tree in trees]
-        made = tuple(self._inferred(tree, context) for tree in trees)
-        for tree in made:
-            check_sink_keys(tree, self._configuration)
-        return made
+        made = (self._inferred(tree, context) for tree in trees)
+        return tuple(resolve_sink_keys(tree, self._configuration, context.sink_mode) for tree in made)
 
     @staticmethod
     def _inferred(tree: Physical, context: PlanContext) -> Physical:

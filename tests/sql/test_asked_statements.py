@@ -2,8 +2,9 @@
 
 A file is a list of sessions, each begun by ``# name``. A statement stands on a line of its own, its answer indented
 below: ``ok``; ``error`` and the first line of what Flink says; ``columns`` and ``row`` for each row, as JSON;
-``printed`` for each line of a table that prints; or ``other`` for what FlowSQL answers otherwise on purpose (a Java
-function that it refuses), which is only run. ``${DIR}`` stands for a new folder, ``${DATA}`` for that of the inputs.
+``printed`` for each line of a table that prints (the connector ``changelog`` prints what its ``mode`` says); or
+``other`` for what FlowSQL answers otherwise on purpose (a Java function that it refuses), which is only run. ``${DIR}``
+stands for a new folder, ``${DATA}`` for that of the inputs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from flowsql.table.environment import TableEnvironment
 from flowsql.table.result import AnswerKind
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.eval.render import json_rows
+
+from .changelog_connector import install
 
 FOLDER = Path(__file__).parent / "asked"
 #: A report has fewer lines than these, but for lists of options.
@@ -71,7 +74,10 @@ def answer_of(environment: TableEnvironment, statement: str) -> list[str]:
 
 
 @pytest.mark.parametrize("asked", [pytest.param(asked, id=name) for name, asked in sessions()])
-def test_statements_are_answered_as_flink_does(asked: list[Asked], tmp_path: Path) -> None:
+def test_statements_are_answered_as_flink_does(
+    asked: list[Asked], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
     environment = TableEnvironment.create()
     environment.get_config().set("table.local-time-zone", "UTC")
     wrong = []

@@ -17,7 +17,14 @@ from flowsql.session_zone import session_zone
 from flowsql.table.environment import TableEnvironment
 from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.specs import ConstraintEnforcerSpec, DropUpdateBeforeSpec, SinkSpec, WindowAggregateSpec
+from flowsql_core.graph.specs import (
+    ConstraintEnforcerSpec,
+    DropUpdateBeforeSpec,
+    SinkConflictsSpec,
+    SinkMaterializerSpec,
+    SinkSpec,
+    WindowAggregateSpec,
+)
 from flowsql_core.span import Source
 from flowsql_grammar import parse_statement
 from flowsql_planner.bind import operations as op
@@ -38,6 +45,8 @@ BATCH_ROWS: Final = (1, 7, 65_536)
 CUT_ELSEWHERE: Final = {
     SinkSpec: ("sql/test_cut.py", "test_files_hold_every_row_once_after_a_cut"),
     ConstraintEnforcerSpec: ("sql/test_cut.py", "test_files_hold_every_row_once_after_a_cut"),
+    SinkMaterializerSpec: ("runtime/operators/test_sink_keys.py", "test_a_cut_at_any_parallelism_changes_nothing"),
+    SinkConflictsSpec: ("runtime/operators/test_sink_keys.py", "test_a_cut_at_any_parallelism_changes_nothing"),
     DropUpdateBeforeSpec: ("runtime/operators/test_stateless_cut.py", "test_dropping_updates_before_survives_the_cut"),
 }
 

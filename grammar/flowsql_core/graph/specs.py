@@ -353,6 +353,34 @@ class ConstraintEnforcerSpec(OperatorSpec):
 
 
 @record
+class SinkMaterializerSpec(OperatorSpec):
+    """Of the query's rows that have one key of the sink, tell it of the last.
+
+    ``keys``: of the sink. ``upsert_key``: what identifies a row of the query; None: all columns do. ``state_ttl_ms`` 0:
+    state never expires.
+    """
+
+    input: Schema
+    keys: tuple[int, ...]
+    upsert_key: tuple[int, ...] | None
+    state_ttl_ms: int = 0
+
+
+@record
+class SinkConflictsSpec(OperatorSpec):
+    """Tell a sink of the one row of each key when a watermark passes; several are a conflict.
+
+    ``keys``: of the sink. ``upsert_key``: what identifies a row of the query; None: all columns do. ``fails``: on a
+    conflict (ON CONFLICT DO ERROR); else the key keeps its row (DO NOTHING).
+    """
+
+    input: Schema
+    keys: tuple[int, ...]
+    upsert_key: tuple[int, ...] | None
+    fails: bool
+
+
+@record
 class SinkSpec(OperatorSpec):
     """Write a table. The input's columns are the table's physical columns, types already cast.
 

@@ -48,7 +48,8 @@ UPSERT_MATERIALIZE = option(
     "table.exec.sink.upsert-materialize",
     parse_enum(UpsertMaterialize),
     UpsertMaterialize.AUTO,
-    "Whether a keyed sink checks that the query's key is its own.",
+    "Whether the query's rows are kept by the key of a sink, which then gets the last one: AUTO where rows of several "
+    "keys of the query may meet in it, FORCE always, NONE never.",
 )
 REQUIRE_ON_CONFLICT = option(
     "table.exec.sink.require-on-conflict",

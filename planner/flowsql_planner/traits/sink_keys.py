@@ -1,42 +1,58 @@
-"""Sinks with a primary key: is it the key by which the query updates, and what ON CONFLICT asks for otherwise."""
+"""Sinks with a primary key: whether rows must be materialised by it, and what ON CONFLICT may ask for.
+
+Source: Flink's ``FlinkChangelogModeInferenceProgram`` and its messages.
+"""
 
 from __future__ import annotations
 
-from flowsql_core.config import Configuration
-from flowsql_core.errors import NotSupportedYetError, PlanError
+from dataclasses import replace
+
+from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.errors import PlanError
+from flowsql_core.row import ChangelogMode, RowKind
 from flowsql_planner.physical.nodes import Physical, SinkNode, TableSourceScan, WatermarkAssignerNode
 from flowsql_planner.physical.options import REQUIRE_ON_CONFLICT, UPSERT_MATERIALIZE, UpsertMaterialize
+from flowsql_planner.traits.changelog import SinkMode
 from flowsql_planner.traits.keys import derive_upsert_keys
 
 #: Strategies that decide when a watermark passes.
-_BY_WATERMARK = ("NOTHING", "ERROR")
+BY_WATERMARK = ("NOTHING", "ERROR")
+_DEDUPLICATE = "DEDUPLICATE"
 
 
-def check_sink_keys(tree: Physical, configuration: Configuration) -> None:
-    """Refuse, in Flink's words, an ON CONFLICT without conflicts, and keys that conflict without ON CONFLICT.
+def resolve_sink_keys(tree: Physical, configuration: Configuration, sink_mode: SinkMode) -> Physical:
+    """The plan with ``materialize`` set on its sink where rows of several keys may meet in one row of the table.
+
+    Args:
+        sink_mode: what a table's sink takes when the query produces the mode given.
 
     Raises:
-        PlanError: Flink refuses it too.
-        NotSupportedYetError: rows of several keys of the query would meet in one row of the table.
+        PlanError: ON CONFLICT for a sink that is not upserted, or keys that conflict without it (Flink's words).
     """
     if not isinstance(tree, SinkNode) or tree.table is None:
-        return
+        return tree
+    arriving = tree.inputs[0].mode or ChangelogMode(frozenset({RowKind.INSERT}))
+    # As in Flink, a sink is asked what it makes of upserts.
+    taken = sink_mode(tree.table, tree, ChangelogMode(arriving.kinds - {RowKind.UPDATE_BEFORE}))
     if tree.on_conflict is not None:
-        _check_on_conflict(tree)
-    if tree.table.primary_key:
-        _check_upsert_key(tree, configuration)
+        _check_on_conflict(tree, taken)
+    return replace(tree, materialize=_materializes(tree, arriving, taken, configuration))
 
 
-def _check_on_conflict(sink: SinkNode) -> None:
-    mode = sink.inputs[0].mode
-    if mode is None or mode.insert_only or sink.table is None or not sink.table.primary_key:
+def _check_on_conflict(sink: SinkNode, taken: ChangelogMode) -> None:
+    reason = None
+    if taken.insert_only:
+        reason = "it only accepts INSERT (append-only) changes"
+    elif taken.contains(RowKind.UPDATE_BEFORE):
+        reason = "it requires UPDATE_BEFORE (retract mode)"
+    if reason is not None:
         raise PlanError(
             "on-conflict",
             f"ON CONFLICT clause is only allowed for upsert sinks. The sink '{sink.name}' is not an upsert sink "
-            "because it only accepts INSERT (append-only) changes.",
+            f"because {reason}.",
             sink.span,
         )
-    if sink.on_conflict in _BY_WATERMARK:
+    if sink.on_conflict in BY_WATERMARK:
         without = dict.fromkeys(_without_watermarks(sink.inputs[0], False))
         if without:
             raise PlanError(
@@ -55,34 +71,35 @@ def _without_watermarks(node: Physical, assigned: bool) -> list[str]:
     return [name for child in node.inputs for name in _without_watermarks(child, below)]
 
 
-def _check_upsert_key(sink: SinkNode, configuration: Configuration) -> None:
+def _materializes(sink: SinkNode, arriving: ChangelogMode, taken: ChangelogMode, configuration: Configuration) -> bool:
     assert sink.table is not None
-    source, primary = sink.inputs[0], sink.table.primary_key
-    materialize = configuration.get(UPSERT_MATERIALIZE)
-    if materialize is UpsertMaterialize.FORCE:
-        raise NotSupportedYetError("table.exec.sink.upsert-materialize = FORCE", sink.span)
-    if materialize is UpsertMaterialize.NONE or source.mode is None or source.mode.insert_only:
-        return
+    primary = sink.table.primary_key
+    chosen = configuration.get(UPSERT_MATERIALIZE)
+    upserted = bool(primary) and not taken.contains(RowKind.UPDATE_BEFORE)
+    if configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH or chosen is UpsertMaterialize.NONE or not upserted:
+        return False
+    if chosen is UpsertMaterialize.FORCE:
+        return True
+    if taken.insert_only or (arriving.insert_only and sink.on_conflict == _DEDUPLICATE):
+        return False
+    source = sink.inputs[0]
     names = [column.name for column in sink.table.columns]
     wanted = frozenset(names.index(name) for name in primary)
     keys = derive_upsert_keys(source)
     if any(key <= wanted for key in keys):
-        return
-    columns = [column.name for column in source.schema]
-    shown = ", ".join("[" + ", ".join(columns[i] for i in sorted(key)) + "]" for key in keys)
-    if sink.on_conflict is not None or not configuration.get(REQUIRE_ON_CONFLICT):
-        action = "" if sink.on_conflict is None else f" ON CONFLICT DO {sink.on_conflict}"
-        raise NotSupportedYetError(
-            f"INSERT{action} into '{sink.name}' by another key than the query's (primary key: [{', '.join(primary)}], "
-            f"upsert key: {shown})",
+        return False
+    if sink.on_conflict is None and configuration.get(REQUIRE_ON_CONFLICT):
+        columns = [column.name for column in source.schema]
+        shown = ", ".join("[" + ", ".join(columns[i] for i in sorted(key)) + "]" for key in keys)
+        raise PlanError(
+            "upsert-key-differs",
+            f"The query has an upsert key that differs from the primary key of the sink table '{sink.name}'. Primary "
+            f"key: [{', '.join(primary)}], upsert key: {shown}. This can lead to non-deterministic results when "
+            "multiple records with different upsert keys map to the same primary key. Please specify an ON CONFLICT "
+            "clause to define how conflicts should be handled: ON CONFLICT DO DEDUPLICATE (update to the latest "
+            "record, state intensive, since we need to keep the entire history), or ON CONFLICT DO ERROR (fail on "
+            "conflict), or ON CONFLICT DO NOTHING (keep first record).",
             sink.span,
-            "group by the sink's primary key",
+            "or group by the sink's primary key",
         )
-    raise PlanError(
-        "upsert-key-differs",
-        f"The query has an upsert key that differs from the primary key of the sink table '{sink.name}'. Primary key: "
-        f"[{', '.join(primary)}], upsert key: {shown}. This can lead to non-deterministic results when multiple "
-        "records with different upsert keys map to the same primary key.",
-        sink.span,
-        "group by the sink's primary key",
-    )
+    return True

@@ -160,7 +160,7 @@ class _Builder:
             self._connect(source, number, index, partitioning)
 
     def _add_sink(self, node: SinkNode, parallelism: int) -> None:
-        """A sink, behind what keeps its table's constraints in the producer's task."""
+        """A sink, behind what keeps its table's constraints in the producer's task, and what makes one row a key."""
         uid = self._uids.assign(node)
         producer, _ = self._producer(node.inputs[0])
         before = self._graph.nodes[self._ids[id(producer)]]
@@ -169,6 +169,13 @@ class _Builder:
             name = f"ConstraintEnforcer[{', '.join(map(str, enforcer.constraints))}]"
             number = self._operator(node, f"Enforcer{uid}", name, enforcer, producer.schema, before.parallelism)
             self._connect(before, number, 0, FORWARD)
+            before = self._graph.nodes[number]
+        materializer = self._specs.materializer(node)
+        if materializer is not None:
+            keys = ", ".join(materializer.input[key].name for key in materializer.keys)
+            name = f"SinkMaterializer(pk=[{keys}])"
+            number = self._operator(node, f"Materializer{uid}", name, materializer, producer.schema, parallelism)
+            self._connect(before, number, 0, Partitioning(ShipStrategy.HASH, materializer.keys))
             before = self._graph.nodes[number]
         number = self._operator(node, uid, describe(node, infix=True), self._specs.make(node), node.schema, parallelism)
         self._ids[id(node)] = number

@@ -31,6 +31,8 @@ from flowsql_core.graph.specs import (
     MiniBatchAssignerSpec,
     OperatorSpec,
     ScanSpec,
+    SinkConflictsSpec,
+    SinkMaterializerSpec,
     SinkSpec,
     UnionSpec,
     ValuesSpec,
@@ -42,7 +44,7 @@ from flowsql_core.graph.specs import (
     WindowTableFunctionSpec,
 )
 from flowsql_core.record import record
-from flowsql_core.row import RowKind
+from flowsql_core.row import ChangelogMode, RowKind
 from flowsql_core.types.logical import Column, Schema
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import (
@@ -72,6 +74,7 @@ from flowsql_planner.physical.nodes import (
 )
 from flowsql_planner.physical.options import NON_TEMPORAL_SORT
 from flowsql_planner.traits.keys import derive_upsert_keys, smallest
+from flowsql_planner.traits.sink_keys import BY_WATERMARK
 from flowsql_planner.translate.options import SOURCE_IDLE_TIMEOUT_MS
 from flowsql_planner.translate.python import python_calc_spec
 
@@ -83,6 +86,8 @@ _JOIN_WORDS: Final = {
     JoinKind.SEMI: "semi join (IN or EXISTS)",
     JoinKind.ANTI: "anti join (NOT IN or NOT EXISTS)",
 }
+#: What leaves a materialiser.
+MATERIALIZED: Final = ChangelogMode(frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE}))
 
 
 @record
@@ -212,11 +217,6 @@ class SpecMaker:
 
     def _group(self, node: GroupAggregate) -> GroupAggregateSpec:
         source = node.inputs[0]
-        return GroupAggregateSpec(
-            node.grouping,
-            node.calls,
-            source.schema,
-            node.schema,
         for call in node.calls:
             if call.distinct and call.function == "COUNT" and len(call.args) > 1:
                 raise BindError(
@@ -225,6 +225,11 @@ class SpecMaker:
                     call.span,
                     "COUNT(DISTINCT ROW(a, b)) counts pairs",
                 )
+        return GroupAggregateSpec(
+            node.grouping,
+            node.calls,
+            source.schema,
+            node.schema,
             input_retracts=retracts(source),
             emit_update_before=emits_before(node),
             mini_batch=self._mini_batch,
@@ -320,6 +325,8 @@ class SpecMaker:
         if node.table is None:
             demanded = constraints_of(node.schema, self.context.configuration)
             return CollectSinkSpec(self.collect_resources[node.name], node.schema, mode, demanded)
+        if node.materialize:
+            mode = MATERIALIZED
         return SinkSpec(
             node.table, _written(node), mode, node.overwrite, node.static_partition, upsert_key=_sink_key(node)
         )
@@ -330,6 +337,16 @@ class SpecMaker:
             return None
         demanded = constraints_of(node.table.columns, self.context.configuration)
         return ConstraintEnforcerSpec(_written(node), demanded) if demanded else None
+
+    def materializer(self, node: SinkNode) -> SinkMaterializerSpec | SinkConflictsSpec | None:
+        """What makes one row of the query's rows with one key of the sink."""
+        if not node.materialize:
+            return None
+        # A table of one row is identified by no column: as in Flink, by all of them.
+        key = smallest(derive_upsert_keys(node.inputs[0])) or None
+        if node.on_conflict in BY_WATERMARK:
+            return SinkConflictsSpec(_written(node), _sink_key(node), key, node.on_conflict == "ERROR")
+        return SinkMaterializerSpec(_written(node), _sink_key(node), key, self._ttl(None))
 
 
 def _written(node: SinkNode) -> Schema:

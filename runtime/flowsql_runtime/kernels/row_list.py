@@ -10,12 +10,91 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsql_core.kernels.lazy import kernel
+from flowsql_core.kernels.lazy import device, kernel
 from flowsql_runtime.kernels.byte_arena import compare
 
 NEXT_ROW, FREE, LIVE = 0, 1, 2
 _OLDER, _NEWER, _SAME, _SLOT = 0, 1, 2, 3
 _NEWEST, _COUNT = 0, 1
+
+
+@device(inline=True)
+def put(i, slot, entry, unique, words, rows, links, ends, chains, meta):
+    """Put row ``i`` of ``words`` in; returns its id. ``entry`` is -1 where nothing is ever taken out."""
+    w = words.shape[1]
+    if unique and entry >= 0 and chains[entry, 0] >= 0:
+        row = np.int64(chains[entry, 0])
+        for j in range(w):
+            rows[row, j] = words[i, j]
+        return row
+    if meta[FREE]:
+        row = meta[FREE] - 1
+        meta[FREE] = links[row, _OLDER] + 1
+    else:
+        row = meta[NEXT_ROW]
+        meta[NEXT_ROW] += 1
+    meta[LIVE] += 1
+    for j in range(w):
+        rows[row, j] = words[i, j]
+    links[row, _OLDER] = -1
+    links[row, _NEWER] = -1
+    links[row, _SAME] = -1
+    links[row, _SLOT] = slot
+    if ends[slot, _COUNT]:
+        links[row, _OLDER] = ends[slot, _NEWEST]
+        if entry >= 0:
+            links[ends[slot, _NEWEST], _NEWER] = row
+    ends[slot, _NEWEST] = row
+    ends[slot, _COUNT] += 1
+    if entry >= 0:
+        if chains[entry, 0] < 0:
+            chains[entry, 0] = row
+        else:
+            links[chains[entry, 1], _SAME] = row
+        chains[entry, 1] = row
+    return row
+
+
+@device(inline=True)
+def take(i, slot, entry, unique, words, is_bytes, arena, rows, links, ends, chains, meta):
+    """Take the row that equals row ``i`` of ``words`` out; returns its id, -1 if there is none."""
+    before = np.int64(-1)
+    row = np.int64(chains[entry, 0])
+    while row >= 0 and not unique:
+        same = True
+        for j in range(words.shape[1]):
+            a = rows[row, j]
+            b = words[i, j]
+            if is_bytes[j] and a != 0 and b != 0:
+                same = same and compare(arena, a, b) == 0
+            elif a != b:
+                same = False
+        if same:
+            break
+        before = row
+        row = np.int64(links[row, _SAME])
+    if row < 0:
+        return row
+    if before < 0:
+        chains[entry, 0] = links[row, _SAME]
+    else:
+        links[before, _SAME] = links[row, _SAME]
+    if chains[entry, 1] == row:
+        chains[entry, 1] = before
+    older = links[row, _OLDER]
+    newer = links[row, _NEWER]
+    if newer >= 0:
+        links[newer, _OLDER] = older
+    else:
+        ends[slot, _NEWEST] = older
+    if older >= 0:
+        links[older, _NEWER] = newer
+    ends[slot, _COUNT] -= 1
+    links[row, _SLOT] = -1
+    links[row, _OLDER] = meta[FREE] - 1
+    meta[FREE] = row + 1
+    meta[LIVE] -= 1
+    return row
 
 
 @kernel(
@@ -32,86 +111,55 @@ def apply(signs, slots, entries, unique, words, is_bytes, arena, rows, links, en
             the oldest row with the same words goes.
         words: (n, w) the rows; where ``is_bytes`` they are references into ``arena``.
     """
-    n, w = words.shape
     has_identity = entries.size > 0
-    for i in range(n):
+    for i in range(len(slots)):
         slot = slots[i]
         out[i] = -1
         if slot < 0 or signs[i] == 0:
             continue
+        entry = np.int64(-1)
+        if has_identity:
+            entry = np.int64(entries[i])
         if signs[i] > 0:
-            if unique and has_identity and chains[entries[i], 0] >= 0:
-                row = np.int64(chains[entries[i], 0])
-                for j in range(w):
-                    rows[row, j] = words[i, j]
-                out[i] = row
-                continue
-            if meta[FREE]:
-                row = meta[FREE] - 1
-                meta[FREE] = links[row, _OLDER] + 1
-            else:
-                row = meta[NEXT_ROW]
-                meta[NEXT_ROW] += 1
-            meta[LIVE] += 1
-            for j in range(w):
-                rows[row, j] = words[i, j]
-            links[row, _OLDER] = -1
-            links[row, _NEWER] = -1
-            links[row, _SAME] = -1
-            links[row, _SLOT] = slot
-            if ends[slot, _COUNT]:
-                links[row, _OLDER] = ends[slot, _NEWEST]
-                if has_identity:
-                    links[ends[slot, _NEWEST], _NEWER] = row
-            ends[slot, _NEWEST] = row
-            ends[slot, _COUNT] += 1
-            if has_identity:
-                entry = entries[i]
-                if chains[entry, 0] < 0:
-                    chains[entry, 0] = row
-                else:
-                    links[chains[entry, 1], _SAME] = row
-                chains[entry, 1] = row
-            out[i] = row
+            out[i] = put(i, slot, entry, unique, words, rows, links, ends, chains, meta)
+        else:
+            out[i] = take(i, slot, entry, unique, words, is_bytes, arena, rows, links, ends, chains, meta)
+
+
+@kernel(
+    "int64(int8[::1], int32[::1], int32[::1], boolean, int64[:,::1], uint8[::1], uint8[::1], int64[:,::1],"
+    " int32[:,::1], int32[:,::1], int32[:,::1], int64[::1], int64, int8[::1], int32[::1])"
+)
+def apply_latest(
+    signs, slots, entries, unique, words, is_bytes, arena, rows, links, ends, chains, meta, spare, kinds, shown
+):
+    """:func:`apply`, and what each row makes of the newest one of its slot; returns the next spare row.
+
+    ``kinds``: of the change (bytes of ``RowKind``), -1 where the newest row stays. ``shown``: -1 where the change is of
+    the row itself; else the id of a copy, from ``spare`` on, of the row that is the newest again.
+    """
+    for i in range(len(slots)):
+        slot = slots[i]
+        entry = np.int64(entries[i])
+        kinds[i] = -1
+        shown[i] = -1
+        if signs[i] > 0:
+            kinds[i] = 2 if ends[slot, _COUNT] else 0
+            put(i, slot, entry, unique, words, rows, links, ends, chains, meta)
             continue
-        entry = entries[i]
-        before = np.int64(-1)
-        row = np.int64(chains[entry, 0])
-        while row >= 0 and not unique:
-            same = True
-            for j in range(w):
-                a = rows[row, j]
-                b = words[i, j]
-                if is_bytes[j] and a != 0 and b != 0:
-                    same = same and compare(arena, a, b) == 0
-                elif a != b:
-                    same = False
-            if same:
-                break
-            before = row
-            row = np.int64(links[row, _SAME])
+        newest = np.int64(ends[slot, _NEWEST])
+        row = take(i, slot, entry, unique, words, is_bytes, arena, rows, links, ends, chains, meta)
         if row < 0:
             continue
-        out[i] = row
-        if before < 0:
-            chains[entry, 0] = links[row, _SAME]
-        else:
-            links[before, _SAME] = links[row, _SAME]
-        if chains[entry, 1] == row:
-            chains[entry, 1] = before
-        older = links[row, _OLDER]
-        newer = links[row, _NEWER]
-        if newer >= 0:
-            links[newer, _OLDER] = older
-        else:
-            ends[slot, _NEWEST] = older
-        if older >= 0:
-            links[older, _NEWER] = newer
-        ends[slot, _COUNT] -= 1
-        links[row, _SLOT] = -1
-        links[row, _OLDER] = meta[FREE] - 1
-        meta[FREE] = row + 1
-        meta[LIVE] -= 1
+        if not ends[slot, _COUNT]:
+            kinds[i] = 3
+        elif row == newest:
+            kinds[i] = 2
+            for j in range(words.shape[1]):
+                rows[spare, j] = rows[ends[slot, _NEWEST], j]
+            shown[i] = spare
+            spare += 1
+    return spare
 
 
 @kernel("void(int32[::1], int64[::1], int32[:,::1], int32[:,::1], int32[::1], int32[::1])")

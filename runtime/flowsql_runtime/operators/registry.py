@@ -42,6 +42,8 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.LimitSpec: OperatorClass("limit:LimitOperator"),
     specs.DropUpdateBeforeSpec: OperatorClass("drop_update_before:DropUpdateBeforeOperator"),
     specs.ConstraintEnforcerSpec: OperatorClass("constraint_enforcer:ConstraintEnforcerOperator"),
+    specs.SinkMaterializerSpec: OperatorClass("sink_materializer:SinkMaterializerOperator", stateful=True),
+    specs.SinkConflictsSpec: OperatorClass("sink_conflicts:SinkConflictsOperator", stateful=True),
     specs.SinkSpec: OperatorClass("sink:SinkOperator"),
     specs.CollectSinkSpec: OperatorClass("collect:CollectSinkOperator"),
     specs.GroupAggregateSpec: OperatorClass("aggregate:GroupAggregateOperator", stateful=True),

@@ -127,10 +127,39 @@ class RowList:
             signs, slots, entries, self.unique is not None, words, self._is_bytes, self.store.arena, self.store.rows,
             self._ids.links, self._ends, self._chains, self._ids.meta, out,
         )  # fmt: skip
+        self._forget_identities(signs, entries)
+        return out
+
+    def apply_latest(self, signs: Int8s, slots: Int32s, columns: Sequence[Any]) -> tuple[Int8s, Int32s]:
+        """:meth:`apply` of rows that may be taken out, and how each changes the newest row of its slot.
+
+        Returns:
+            int8 (n,): the kind of change, -1 where the newest row stays. int32 (n,): -1 where it is the row itself that
+            changes, else a row that is the newest again; gather those before the next call.
+        """
+        self.store.compact()
+        n = len(slots)
+        # Rows past the used ones are free for copies.
+        self._reserve(2 * n)
+        words = self.store.words_of(columns, n)
+        entries = self._entries(slots, columns)
+        kinds, shown = np.empty(n, np.int8), np.empty(n, np.int32)
+        kernels.apply_latest(
+            signs, slots, entries, self.unique is not None, words, self._is_bytes, self.store.arena, self.store.rows,
+            self._ids.links, self._ends, self._chains, self._ids.meta, self._ids.high_water + n, kinds, shown,
+        )  # fmt: skip
+        self._forget_identities(signs, entries)
+        return kinds, shown
+
+    def _forget_identities(self, signs: Int8s, entries: Int32s) -> None:
         if self._identity is not None and (signs < 0).any():
             used = np.unique(entries[entries >= 0])
             self._identity.remove(used[self._chains[used, 0] < 0])
-        return out
+
+    def newest(self, slots: Int32s) -> Int32s:
+        """The newest row of each slot that has one."""
+        rows: Int32s = self._ends[slots, 0]
+        return rows
 
     def _reserve(self, n: int) -> None:
         needed = self._ids.high_water + n
