@@ -57,13 +57,26 @@ class SparkQuery:
 
 
 @record
+class ParquetFiles:
+    """Files of a table that Spark may read by itself, if they hold exactly the types of the table.
+
+    ``path`` and ``pattern`` (a regular expression) as the table's options give them; ``names``: what the columns of the
+    input are called in the files.
+    """
+
+    path: str
+    pattern: str | None
+    names: tuple[str, ...]
+
+
+@record
 class StagedInput:
     """Rows that a local job hands to Spark.
 
     ``view``: the name that the queries read. ``ddl``: the columns as Spark knows them, ``c0 INT, c1 STRING``. ``job``:
     its collect sink asks for the resource ``STAGE_RESOURCE``. ``source``: the query whose answer the job reads from its
     ``file``; it reads views that stand before this one. ``keys``: the job's rows are changes of groups with these
-    columns; of each the last stands.
+    columns; of each the last stands. ``files``: what Spark reads instead where it can.
     """
 
     view: str
@@ -72,6 +85,7 @@ class StagedInput:
     job: JobGraph
     source: SparkQuery | None = None
     keys: tuple[int, ...] | None = None
+    files: ParquetFiles | None = None
 
 
 @record

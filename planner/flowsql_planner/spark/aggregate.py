@@ -159,6 +159,9 @@ def over_call(call: OverCall, column: Column, schema: t.Schema) -> SqlNode:
         # Over windows Flink computes those of whole numbers in whole numbers.
         raise _refusal(f"{name} OVER", call.span)
     types = tuple(arg.type for arg in call.args)
+    if name in ("MIN", "MAX") and call.order and isinstance(types[0], t.ApproximateType):
+        first = windowed(e.IgnoreNulls(this=sql.function("FIRST_VALUE", value(call.args[0]))))
+        return _extreme_after(name, value(call.args[0]), first, windowed, spark_type(call.type))
     return _aggregate(name, types, call.type, lambda index: value(call.args[index]), called, windowed, call.span)
 
 
@@ -232,10 +235,14 @@ def _extreme(
 def _placed_extreme(name: str, value: SqlNode, place: SqlNode, type_text: str) -> SqlNode:
     """MIN or MAX over rows in a known order: NaN if the first value is one, else as if there were none."""
     known = sql.case([sql.negation(sql.is_null(value.copy()))], [place.copy()], sql.null("BIGINT"))
-    first = sql.function("MIN_BY", value, known)
+    return _extreme_after(name, value.copy(), sql.function("MIN_BY", value, known), lambda made: made, type_text)
+
+
+def _extreme_after(name: str, value: SqlNode, first: SqlNode, context: Context, type_text: str) -> SqlNode:
+    """MIN or MAX whose first value is known: a NaN there stays, one that comes later is passed over."""
     number = sql.case([sql.negation(sql.function("ISNAN", value.copy()))], [value.copy()], sql.null(type_text))
     strange = sql.cast(sql.exp().Literal.string("NaN"), type_text)
-    return sql.case([sql.function("ISNAN", first)], [strange], sql.function(name, number))
+    return sql.case([sql.function("ISNAN", first)], [strange], context(sql.function(name, number)))
 
 
 def _deviation(

@@ -40,6 +40,7 @@ from flowsql_planner.logical.rewrite import walk as walk_plan
 from flowsql_planner.spark import sql
 from flowsql_planner.spark.aggregate import check_windows, group_call, group_keys, over_call, wants_places
 from flowsql_planner.spark.expression import SparkExpressions
+from flowsql_planner.spark.files import parquet_files
 from flowsql_planner.spark.hosted import (
     answer_scan,
     apart_from_queries,
@@ -135,7 +136,7 @@ class SparkCompiler:
                 return self._staged(rel)
             case WindowTableFunction() | Correlate():
                 return self._staged(rel) if is_local(rel) else self._hosted(rel, _over_this_input(rel))
-            case Filter() if is_local(rel):
+            case Filter() if is_local(rel) and not self._reads_files(rel):
                 return self._staged(rel)
             case Project() | Union() if is_local(rel) and has_no_table(rel):
                 return self._staged(rel)
@@ -169,6 +170,15 @@ class SparkCompiler:
         if not is_local(rel):
             raise _over_this_input(rel)
         return self._view(rel, lambda: (rel, None))
+
+    def _reads_files(self, rel: Rel) -> bool:
+        """Whether a relation is nothing but files that Spark may read, and expressions that it has."""
+        match rel:
+            case Scan():
+                return parquet_files(rel) is not None
+            case Project() | Filter():
+                return self._reads_files(rel.input) and all(map(self._has_form, expressions(rel)))
+        return False
 
     def _hosted(self, rel: Rel, refusal: NotSupportedYetError) -> SqlNode:
         """Rows that FlowSQL makes of an answer of Spark.
@@ -218,7 +228,13 @@ class SparkCompiler:
             plan, source = make()
             view = f"flowsql_input_{len(self.staged)}"
             self.staged[rel] = StagedInput(
-                view, rel.schema, columns, self.stage(with_moments(plan)), source=source, keys=keys
+                view,
+                rel.schema,
+                columns,
+                self.stage(with_moments(plan)),
+                source=source,
+                keys=keys,
+                files=parquet_files(rel) if isinstance(rel, Scan) else None,
             )
         alias = self._alias()
         row = _Row(self, rel, alias, ())
@@ -310,6 +326,8 @@ class SparkCompiler:
     def _with_places(self, rel: Rel) -> SqlNode:
         """Rows that FlowSQL makes, and behind them numbers that grow in their order."""
         made = self._staged(rel)
+        # Spark cuts and orders files in its own way.
+        self.staged[rel] = replace(self.staged[rel], files=None)
         number = sql.function("MONOTONICALLY_INCREASING_ID")
         return made.select(sql.exp().alias_(number, f"c{len(rel.schema)}", copy=False), copy=False)
 

@@ -202,7 +202,13 @@ class SparkExpressions:
         constants = [arg.value for arg in call.args if isinstance(arg, Literal)]
         if not constants or not all(constants):
             raise no_form(call)
-        return sql.binary(call.function, *self._operands(*call.args))
+        a, b = self._operands(*call.args)
+        made = sql.binary(call.function, a, b)
+        greater = call.args[0 if call.function in (">", ">=") else 1]
+        if isinstance(greater, Literal):
+            return made
+        # Spark asks the least and greatest values of a file, which NaN is not among, unless it has to look at the rows.
+        return sql.binary("OR", made, sql.function("ISNAN", (a if greater is call.args[0] else b).copy()))
 
     def _null_safe(self, left: Expr, right: Expr) -> SqlNode:
         a, b = self._operands(left, right)

@@ -22,6 +22,7 @@ from flowsql_core.graph.spark import STAGE_RESOURCE, SparkJob, SparkQuery, Stage
 from flowsql_runtime.cluster.local import Job, JobStatus, LocalCluster
 from flowsql_runtime.operators.constraints import Judge
 from flowsql_runtime.spark.errors import translate
+from flowsql_runtime.spark.files import read_files, readable_by_spark
 from flowsql_runtime.spark.rows import ParquetStage, answer_batches, write_answer
 from flowsql_runtime.spark.session import spark_session
 
@@ -128,6 +129,11 @@ class SparkBatchJob(Job):
         if staged.source is not None:
             # Between two queries of Spark: functions that only FlowSQL has.
             write_answer(self._asked(session, staged.source), staged.source.columns, staged.source.file)
+        if staged.files is not None:
+            paths = readable_by_spark(session, staged.files, staged.columns)
+            if paths is not None:
+                read_files(session, paths, staged.files, staged.ddl).createOrReplaceTempView(staged.view)
+                return
         self._stage_text = "reading tables" if staged.source is None else "between queries"
         path = f"{self._spark.folder}/{staged.view}.parquet"
         writer = ParquetStage(path, staged.columns, staged.keys)

@@ -24,6 +24,7 @@ _PINNED: Final = {
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.caseSensitive": "false",
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",

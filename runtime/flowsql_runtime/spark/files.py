@@ -1,0 +1,75 @@
+"""Whether the parquet files of a table hold exactly what the table says, so that Spark may read them by itself."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from flowsql_connectors.filesystem.files import FoundFile, find_files
+from flowsql_core.errors import FlowSqlError
+from flowsql_core.graph.spark import ParquetFiles
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import LogicalType, Schema, without_attribute
+
+#: Spark takes these for patterns, and ``=`` for a partition.
+_SPECIAL: Final = frozenset("*?[]{}\\=:")
+#: Dates of a file with one of these are days of another calendar, for Spark.
+_OTHER_CALENDAR: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+
+
+def readable_by_spark(session: Any, files: ParquetFiles, columns: Schema) -> list[str] | None:
+    """The paths to read; None where FlowSQL has to: types differ, or something is wrong and it knows what to say."""
+    if not str(session.sparkContext.master).startswith("local"):
+        # Other machines need not see these files.
+        return None
+    pattern = None if files.pattern is None else re.compile(files.pattern)
+    try:
+        found = find_files(files.path, pattern=pattern)
+        types = [without_attribute(column.type) for column in columns]
+        if found and all(_is_plain(file) and _holds(file.path, files.names, types) for file in found):
+            return [os.path.abspath(file.path) for file in found]
+    except (FlowSqlError, OSError, pa.ArrowException):
+        return None
+    return None
+
+
+def read_files(session: Any, paths: Sequence[str], files: ParquetFiles, ddl: str) -> Any:
+    """The rows as Spark reads them, with columns c0, c1, ...; ``ddl`` says their types in this order."""
+    types = [part.split(" ", 1)[1] for part in _columns_of(ddl)]
+    named = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in zip(files.names, types, strict=True))
+    return session.read.schema(named).parquet(*paths).toDF(*(f"c{index}" for index in range(len(types))))
+
+
+def _columns_of(ddl: str) -> list[str]:
+    """``c0 INT, c1 DECIMAL(4, 2)`` as its columns."""
+    return re.split(r", (?=c\d+ )", ddl)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _is_plain(file: FoundFile) -> bool:
+    path = os.path.abspath(file.path)
+    hidden = os.path.basename(path).startswith(("_", "."))
+    return not hidden and file.compression is None and not _SPECIAL & frozenset(path)
+
+
+def _holds(path: str, names: Sequence[str], types: Sequence[LogicalType]) -> bool:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path, memory_map=False) as parquet:
+        schema = parquet.schema_arrow
+        kept = parquet.metadata.metadata or {}
+    if any(key in kept for key in _OTHER_CALENDAR):
+        return False
+    # Spark finds columns in any case of their letters.
+    present = [name.lower() for name in schema.names]
+    for name, type_ in zip(names, types, strict=True):
+        if present.count(name.lower()) != 1 or name not in schema.names or schema.field(name).type != to_arrow(type_):
+            return False
+    return True

@@ -1,0 +1,132 @@
+"""Parquet tables that Spark reads by itself, and those that it must not."""
+
+from __future__ import annotations
+
+import importlib.util
+from decimal import Decimal
+from pathlib import Path
+from types import ModuleType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flowsql.table.environment import TableEnvironment
+from flowsql_core.config import Configuration
+from flowsql_core.errors import FlowSqlError
+from flowsql_runtime.spark import batch
+
+
+def load(name: str) -> ModuleType:
+    """A module that stands beside this one."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+machine = load("spark_machine")
+pytestmark = machine.ON_SPARK
+
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4, 5], pa.int64()),
+        "Name": pa.array(["a", "ä", None, "a", "b"]),
+        "d": pa.array([float("nan"), -0.0, 0.0, None, 2.5]),
+        "f": pa.array([1.5, None, float("inf"), float("nan"), -1.0], pa.float32()),
+        "p": pa.array(
+            [Decimal("1.50"), None, Decimal("-2.25"), Decimal("0.00"), Decimal("99999.99")], pa.decimal128(7, 2)
+        ),
+        "born": pa.array([0, None, -200_000, 18_000, 1], pa.date32()),
+        "b": pa.array([True, None, False, True, False]),
+        "x": pa.array([b"\x00", b"", None, b"ab", b"\xff"]),
+        "t": pa.array([1, -1, None, 127, -128], pa.int8()),
+    }
+)
+COLUMNS = "id BIGINT, Name STRING, d DOUBLE, f FLOAT, p DECIMAL(7, 2), born DATE, b BOOLEAN, x BYTES, t TINYINT"
+
+
+@pytest.fixture
+def staged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths of what FlowSQL handed over."""
+    made: list[str] = []
+
+    class Noted(batch.ParquetStage):
+        def __init__(self, path: str, *rest: object) -> None:
+            made.append(path)
+            super().__init__(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(batch, "ParquetStage", Noted)
+    return made
+
+
+def session_over(path: Path, columns: str = COLUMNS, more: str = "") -> TableEnvironment:
+    machine.hurry()
+    values = {"execution.runtime-mode": "batch", "execution.batch.engine": "spark", "table.local-time-zone": "UTC"}
+    made = TableEnvironment.of_configuration(Configuration(values=values))
+    made.execute_sql(
+        f"CREATE TABLE t ({columns}) {more} WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'parquet')"
+    )
+    return made
+
+
+def rows(session: TableEnvironment, sql: str) -> list[str]:
+    with session.execute_sql(sql).collect() as found:
+        return [str(tuple(row)) for row in found]
+
+
+QUERIES = [
+    "SELECT id, Name, d, f, p, born, b, x, t, COUNT(*) OVER () AS n FROM t ORDER BY id",
+    "SELECT Name, COUNT(*) AS n, SUM(p) AS p, MAX(born) AS m, MIN(t) AS t FROM t WHERE id > 1 GROUP BY Name ORDER BY 1",
+    "SELECT a.id, c.id FROM t a JOIN t c ON a.d = c.d ORDER BY 1, 2",
+    "SELECT COUNT(*) AS n FROM t WHERE d > 1.5",
+    "SELECT COUNT(*) AS n FROM t WHERE NOT (d > 1e0) OR f >= 1e0",
+    "SELECT COUNT(*) AS n FROM t WHERE UPPER(Name) = 'A'",
+]
+
+
+def test_spark_reads_what_it_reads_exactly(tmp_path: Path, staged: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t").mkdir()
+    # One row a group: least and greatest values of each are those of a single row.
+    pq.write_table(ROWS.slice(0, 3), tmp_path / "t" / "one.parquet", row_group_size=1)
+    pq.write_table(ROWS.slice(3), tmp_path / "t" / "two.parquet", compression="zstd")
+    (tmp_path / "t" / "_not.parquet").write_bytes(b"")
+    session = session_over(tmp_path / "t")
+    direct = [rows(session, query) for query in QUERIES[:-1]]
+    assert not staged
+    direct.append(rows(session, QUERIES[-1]))
+    assert len(staged) == 1
+    monkeypatch.setattr(batch, "readable_by_spark", lambda *_: None)
+    assert [rows(session, query) for query in QUERIES] == direct
+    assert direct[3] == ["(2,)"]
+
+
+def test_files_of_other_types_are_read_by_flowsql(tmp_path: Path, staged: list[str]) -> None:
+    pq.write_table(ROWS.set_column(0, "id", ROWS["id"].cast(pa.int32())), tmp_path / "narrow.parquet")
+    found = rows(session_over(tmp_path / "narrow.parquet"), "SELECT SUM(id) AS s, COUNT(Name) AS n FROM t")
+    assert (found, len(staged)) == (["(15, 4)"], 1)
+    pq.write_table(ROWS.drop_columns(["Name"]), tmp_path / "few.parquet")
+    found = rows(session_over(tmp_path / "few.parquet"), "SELECT SUM(id) AS s, COUNT(Name) AS n FROM t")
+    assert (found, len(staged)) == (["(15, 0)"], 2)
+
+
+def test_partitions_and_moments_are_read_by_flowsql(tmp_path: Path, staged: list[str]) -> None:
+    folder = tmp_path / "t" / "k=a"
+    folder.mkdir(parents=True)
+    pq.write_table(ROWS, folder / "one.parquet")
+    session = session_over(tmp_path / "t", COLUMNS + ", k STRING", "PARTITIONED BY (k)")
+    assert rows(session, "SELECT k, COUNT(*) AS n FROM t GROUP BY k") == ["('a', 5)"]
+    pq.write_table(pa.table({"ts": pa.array([0, 1], pa.timestamp("ms"))}), tmp_path / "m.parquet")
+    session = session_over(tmp_path / "m.parquet", "ts TIMESTAMP(3)")
+    assert rows(session, "SELECT COUNT(DISTINCT ts) AS n FROM t") == ["(2,)"]
+    assert len(staged) == 2
+
+
+def test_what_is_wrong_with_a_file_is_said_by_flowsql(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"no parquet")
+    with pytest.raises(FlowSqlError, match="no readable parquet file"):
+        rows(session_over(tmp_path / "t.parquet"), "SELECT COUNT(*) AS n FROM t")
+    with pytest.raises(FlowSqlError, match="missing"):
+        rows(session_over(tmp_path / "missing.parquet"), "SELECT COUNT(*) AS n FROM t")
