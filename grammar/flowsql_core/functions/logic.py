@@ -28,7 +28,7 @@ from flowsql_core.functions.registry import (
 from flowsql_core.functions.signature import summary
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_core.types.coerce import common_type
+from flowsql_core.types.coerce import common_type, mixes_dates
 
 #: The option of a comparison of approximate numbers by Java's total order.
 TOTAL_ORDER = (("order", "total"),)
@@ -405,29 +405,43 @@ def nullif(value: Any, other: Any) -> Any:
     return pc.if_else(pc.coalesce(pc.equal(value, other), pa.scalar(False)), pa.scalar(None, value.type), value)
 
 
-def _coalesce_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+def _coalesce_meet(args: Sequence[Expr]) -> t.LogicalType | None:
+    """The type in which the arguments meet; of a TIMESTAMP and a DATE or TIME only the latter is left."""
+    types = [t.without_attribute(arg.type) for arg in args if not isinstance(arg.type, t.NullType)]
+    parts = [type_ for type_ in types if isinstance(type_, t.DateType | t.TimeType)]
+    if any(isinstance(type_, t.TimestampType | t.TimestampLtzType) for type_ in types) and parts:
+        left = common_type(parts)
+        whole = all(isinstance(type_, t.DateType | t.TimeType | t.TimestampType) for type_ in types)
+        return None if left is None or not whole else left.as_nullable(any(arg.type.nullable for arg in args))
     meet = common_type([arg.type for arg in args])
-    if meet is None or isinstance(meet, t.NullType):
-        return None
-    return meet.as_nullable(all(arg.type.nullable for arg in args))
+    return None if isinstance(meet, t.NullType) else meet
 
 
-@scalar("COALESCE(T, T...) -> T", nulls=CUSTOM, returns=_coalesce_type, spark="COALESCE({..., })")
+def _coalesce_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
+    meet = _coalesce_meet(args)
+    return None if meet is None else meet.as_nullable(all(arg.type.nullable for arg in args))
+
+
+@scalar("COALESCE(ANY, ANY...) -> $1", nulls=CUSTOM, returns=_coalesce_type,
+        coerce=lambda args, type_: tuple(implicit_cast(arg, type_) for arg in args),
+        spark="COALESCE({..., })")  # fmt: skip
 def coalesce(*values: Any) -> Any:
     """The first value that is not NULL."""
     return pc.coalesce(*values)
 
 
-def _rewrite_ifnull(args: tuple[Expr, ...], span: Span | None) -> Expr:
+def _rewrite_ifnull(args: tuple[Expr, ...], span: Span | None) -> Expr | None:
     value, other = args
     if not value.type.nullable:
-        text = isinstance(value.type, t.CharacterType)
-        meet = None if text else common_type([value.type, other.type])
-        return value if meet is None else implicit_cast(value, meet)
+        meet = _coalesce_meet(args)
+        if meet is None or isinstance(value.type, t.CharacterType):
+            return None if meet is None else value
+        return implicit_cast(value, meet)
     return resolve_call("COALESCE", (value, other), (), span)
 
 
-@scalar("IFNULL(T, T) -> T", rewrite=_rewrite_ifnull, spark="IFNULL({0}, {1})")
+@scalar("IFNULL(ANY, ANY) -> $1", rewrite=_rewrite_ifnull, returns=lambda args, options: None,
+        spark="IFNULL({0}, {1})")  # fmt: skip
 def ifnull(value: Any, other: Any) -> Any:
     """The second where the first is NULL."""
     return pc.coalesce(value, other)
@@ -436,7 +450,7 @@ def ifnull(value: Any, other: Any) -> Any:
 def _check_comparable(args: Sequence[Expr], span: Span | None) -> None:
     _check_ordered(args, span)
     for arg in args[1:]:
-        if common_type([args[0].type, arg.type]) is None:
+        if common_type([args[0].type, arg.type]) is None or mixes_dates([args[0].type, arg.type]):
             raise BindError(
                 "argument-types",
                 "All types in a comparison should support both 'EQUALS' and 'ORDER' comparison with each other. "

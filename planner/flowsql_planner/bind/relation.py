@@ -176,10 +176,19 @@ def _aliased(rel: Rel, alias: ast.TableAlias | None) -> Bound:
     return Bound(rel, Scope((Namespace(alias.name.text, schema),)))
 
 
+def _no_table_function(call: ast.FunctionCall) -> BindError | NotSupportedYetError:
+    # Loaded after a mistake only.
+    from flowsql_core.functions.known import FLINK_FUNCTIONS
+
+    if call.name.last.text.upper() in FLINK_FUNCTIONS:
+        return NotSupportedYetError(f"the table function {call.name}", call.span)
+    return BindError("function-not-found", f"No match found for function signature {call.name.last.text}", call.span)
+
+
 def _bind_table_function(env: Environment, call: ast.FunctionCall, lateral: bool) -> Rel:
     window = None if lateral else as_window_call(call)
     if window is None:
-        raise NotSupportedYetError(f"the table function {call.name}", call.span)
+        raise _no_table_function(call)
     data = window.data
     if isinstance(data.table, ast.Query):
         input_ = env.bind_query(env, data.table)
