@@ -21,7 +21,18 @@ from flowsql.table.projection import Projection, has_aggregates, item_name, name
 from flowsql.table.resolved_schema import ResolvedSchema
 from flowsql.table.result import TableResult
 from flowsql.table.syntax import ast, column, nodes, path, select
-from flowsql.table.trees import SORTED, bare, body_of, check_columns, fields, inside, qualified, without_condition
+from flowsql.table.trees import (
+    SORTED,
+    bare,
+    body_of,
+    check_columns,
+    fields,
+    inlined,
+    inside,
+    qualified,
+    settled,
+    without_condition,
+)
 from flowsql.table.whole_rows import row_call
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 
@@ -38,6 +49,8 @@ if TYPE_CHECKING:
 
 #: The ROW that map() opens.
 _MAPPED = "mapped"
+#: What map() calls a value that is no ROW.
+_SINGLE = "f0"
 #: The rows of a table function.
 _LATERAL = "lateral_rows"
 
@@ -271,7 +284,9 @@ class Table:
         prefix = f"{_MAPPED}$"
         names = [(item_name(item) or "").removeprefix(prefix) for item in flat]
         if names == [_MAPPED]:
-            return self._projected(step, items)
+            # A value that is no ROW is one column, under Flink's name for it unless the call has one.
+            own = items[0].alias or ast.Name(_SINGLE, quoted=True)
+            return self._projected(step, [ast.SelectItem(items[0].expression, own)])
         fields = [
             ast.SelectItem(item.expression, ast.Name(name, quoted=True)) for item, name in zip(flat, names, strict=True)
         ]
@@ -292,11 +307,17 @@ class Table:
 
     def to_changelog(self, *arguments: Expression) -> Table:
         """The changes as rows with a column that tells their kind."""
-        raise NotSupportedYetError("Table.to_changelog (the function TO_CHANGELOG)")
+        raise NotSupportedYetError(
+            "Table.to_changelog (the function TO_CHANGELOG)",
+            hint="to_changelog_stream of a StreamTableEnvironment gives the changes as rows with their kinds",
+        )
 
     def from_changelog(self, *arguments: Expression) -> Table:
         """Rows with a column that tells their kind, as changes."""
-        raise NotSupportedYetError("Table.from_changelog (the function FROM_CHANGELOG)")
+        raise NotSupportedYetError(
+            "Table.from_changelog (the function FROM_CHANGELOG)",
+            hint="from_changelog_stream of a StreamTableEnvironment takes rows as changes",
+        )
 
     # What it is
 
@@ -434,23 +455,27 @@ class Table:
             known |= self._known
         return known
 
-    def _sorted_body(self) -> ast.Select | None:
-        """The SELECT under an order without a limit. What follows goes into it: sorting comes last, as in Flink."""
+    def _sorts(self) -> bool:
+        """Whether there is an order without a limit. What follows goes below it: sorting comes last, as in Flink."""
         cut = self._query.limit is not None or self._query.offset is not None
-        body = self._query.body
-        return body if self._limits and not cut and isinstance(body, ast.Select) else None
+        return self._limits and not cut and isinstance(self._query.body, ast.Select)
 
     def _projected(self, step: Step, items: Sequence[ast.SelectItem]) -> Table:
         """Columns of this table, named."""
         with self._environment.located(step.source):
             items = named(items)
-        body = self._sorted_body()
-        if body is None or has_aggregates(items):
+        if not self._sorts() or has_aggregates(items):
             return self._then(step, select(self._relation(), items))
+        query, body = settled(self._query)
         with self._environment.located(step.source):
-            chosen = tuple(replace(item, expression=inside(item.expression, body)) for item in items)
-        query = step.fill(replace(self._query, body=replace(body, items=chosen)), *_from(body))
-        return Table(self._environment, query, step.source, True, self._known)
+            chosen = tuple(inlined(item, body) for item in items)
+        return self._sorted(step, replace(query, body=replace(body, items=chosen)))
+
+    def _sorted(self, step: Step, query: ast.Query) -> Table:
+        """The table of a sorted query that took something in."""
+        body = self._query.body
+        before = (body.from_,) if isinstance(body, ast.Select) and body.from_ is not None else ()
+        return Table(self._environment, step.fill(query, *before), step.source, True, self._known)
 
     def _renamed(self, step: Step, names: Sequence[str]) -> Table:
         items = [
@@ -464,15 +489,14 @@ class Table:
         with self._environment.located(step.source):
             projection = self._projection(step)
             condition = projection.condition(predicate, 0)
-        body = self._sorted_body()
-        if body is None:
+        if not self._sorts():
             return self._then(step, select(self._relation(), where=condition))
+        query, body = settled(self._query)
         with self._environment.located(step.source):
             condition = inside(condition, body)
         if body.where is not None:
             condition = ast.BinaryOp(ast.BinaryOperator.AND, body.where, condition)
-        query = step.fill(replace(self._query, body=replace(body, where=condition)), *_from(body))
-        return Table(self._environment, query, step.source, True, self._known)
+        return self._sorted(step, replace(query, body=replace(body, where=condition)))
 
     def _limited(
         self, step: Step, offset: ast.NumberLiteral | None = None, limit: ast.NumberLiteral | None = None
@@ -546,11 +570,6 @@ class Table:
         body = ast.SetOperation(operator, body_of(self._query), body_of(query), all_rows)
         further = (body_of(self._query), body_of(query))
         return self._then(step, body, further=further, known=right._plans(query))
-
-
-def _from(body: ast.Select) -> tuple[ast.Relation, ...]:
-    """What a SELECT reads."""
-    return () if body.from_ is None else (body.from_,)
 
 
 class _Shown:

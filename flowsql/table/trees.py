@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import cast
 
 from flowsql.table.chain import rewritten
 from flowsql.table.projection import item_name
-from flowsql.table.syntax import ast, nodes, select
+from flowsql.table.syntax import ast, column, nodes, select
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.span import Span
 from flowsql_core.types.coerce import common_type
@@ -20,6 +21,10 @@ _NO_FUNCTION = re.compile(r"No match found for function signature ([^(]*)\(")
 
 #: The name of the input of a query that sorts: its keys are qualified, so that no output column hides them.
 SORTED = "sorted"
+#: Begins the names of sort keys that are computed beside the columns.
+_KEY = "sort_key_"
+#: Nodes of all expressions of a sorted SELECT, beside ten a column, from which on they are computed below it.
+_LARGE = 500
 
 
 def without_condition(kind: ast.JoinKind) -> tuple[ast.JoinKind, ast.Expression | None]:
@@ -39,6 +44,27 @@ def body_of(query: ast.Query) -> ast.QueryBody:
     return query.body
 
 
+def settled(query: ast.Query) -> tuple[ast.Query, ast.Select]:
+    """A sorted query and its body, into which ``inside`` may write more.
+
+    That writes expressions anew wherever they are used, so that columns over columns over columns would grow without
+    end: where they are large they are computed below, and the keys of the order beside them.
+    """
+    body = query.body
+    assert isinstance(body, ast.Select)
+    names = [item_name(item) for item in body.items]
+    if None in names or sum(1 for item in body.items for _ in item.walk()) <= _LARGE + 10 * len(names):
+        return query, body
+    keys = [f"{_KEY}{place}" for place in range(len(query.order_by))]
+    hidden = [ast.SelectItem(item.expression, ast.Name(key)) for item, key in zip(query.order_by, keys, strict=True)]
+    below = ast.DerivedTable(
+        ast.Query(replace(body, items=(*body.items, *hidden))), alias=ast.TableAlias(ast.Name(SORTED))
+    )
+    upper = select(below, [ast.SelectItem(column(SORTED, name)) for name in names if name is not None])
+    order = [replace(item, expression=column(SORTED, key)) for item, key in zip(query.order_by, keys, strict=True)]
+    return replace(query, body=upper, order_by=tuple(order)), upper
+
+
 def inside(expression: ast.Expression, body: ast.Select) -> ast.Expression:
     """An expression over the columns of a SELECT as one over those of its FROM."""
     meanings = {name: item.expression for item in body.items if (name := item_name(item)) is not None}
@@ -54,6 +80,15 @@ def inside(expression: ast.Expression, body: ast.Select) -> ast.Expression:
         return found
 
     return cast(ast.Expression, rewritten(expression, meant, lambda part: isinstance(part, ast.Query)))
+
+
+def inlined(item: ast.SelectItem, body: ast.Select) -> ast.SelectItem:
+    """A column over those of a SELECT as one over those of its FROM; it keeps its name."""
+    made = inside(item.expression, body)
+    name = item_name(item)
+    same = isinstance(made, ast.ColumnRef) and made.path.last.text == name
+    alias = item.alias or (None if same or name is None else ast.Name(name, quoted=True, span=item.span))
+    return replace(item, expression=made, alias=alias)
 
 
 def _is_random(node: ast.Node) -> bool:

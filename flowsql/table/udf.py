@@ -136,7 +136,8 @@ def udtf(
         f: a function, or a :class:`TableFunction`. A list, a range or a generator gives many rows; anything else is one
             row, None no row. A row is a tuple or a ``Row``, or the value of its only column.
         input_types: as for :func:`udf`.
-        result_types: the type of the one column, the types of the columns, or a ROW type with their names.
+        result_types: the type of the one column, or the types of the columns, which are ``f0``, ``f1``; the text
+            ``ROW<w STRING, n INT>`` names them.
         deterministic: False for functions such as ``random``.
         name: how plans and messages call it.
 
@@ -252,14 +253,14 @@ def _input_types(given: Any) -> tuple[LogicalType, ...] | None:
 
 
 def _rows_type(given: Any) -> RowType:
-    """The ROW of a table function's columns: ``f0``, ``f1`` where nobody named them."""
+    """The ROW of a table function's columns: ``f0``, ``f1``, as in PyFlink; a ROW's text says their names."""
     if isinstance(given, list | tuple):
         types = [_logical(each, "result_type") for each in given]
     else:
         one = _logical(given, "result_type")
-        if isinstance(one, RowType):
+        if isinstance(one, RowType) and isinstance(given, str):
             return RowType(fields=one.fields, nullable=False)
-        types = [one]
+        types = [field.type for field in one.fields] if isinstance(one, RowType) else [one]
     return RowType(fields=tuple(Field(f"f{place}", type_) for place, type_ in enumerate(types)), nullable=False)
 
 

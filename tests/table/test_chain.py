@@ -70,3 +70,21 @@ def test_a_chain_means_what_it_means_when_it_is_bound_anew() -> None:
     assert [(str(column.name), str(column.type)) for column in anew.get_resolved_schema().get_columns()] == wanted
     with anew.collect() as rows, table.execute().collect() as own:
         assert sorted(map(tuple, rows)) == sorted(map(tuple, own))
+
+
+def test_columns_behind_an_order_keep_their_names() -> None:
+    table = TableEnvironment.create().from_elements([(1, 2)], ["n", "m"]).order_by(col("n"))
+    table = table.select((col("n") + 1).alias("x"), col("m")).select(col("m"), col("x"), col("x") + 1)
+    assert table.get_resolved_schema().get_column_names() == ["m", "x", "_c2"]
+    assert table.where(col("x") > 1).get_resolved_schema().get_column_names() == ["m", "x", "_c2"]
+
+
+def test_expressions_behind_an_order_do_not_grow_without_end() -> None:
+    table = TableEnvironment.create().from_elements([(1, 2)], ["n", "m"]).order_by(col("n").desc)
+    for _ in range(40):
+        # Written into each other these would be 2 ** 40 additions.
+        table = table.select((col("n") + col("n")).alias("n"), col("m")).where(col("m") > 0)
+    assert sum(1 for _ in table._query.walk()) < 40_000
+    assert table.get_resolved_schema().get_column_names() == ["n", "m"]
+    # The keys are those of the first order still.
+    assert [item.descending for item in table._query.order_by] == [True]

@@ -165,7 +165,7 @@ def test_compiled_plans(environment: TableEnvironment, people: Table, tmp_path: 
 SHOWN = """CREATE TABLE `default_catalog`.`default_database`.`t` (
   `id` BIGINT NOT NULL,
   `at time` TIMESTAMP(3),
-  `twice` AS `id` * 2,
+  `twice` AS id * 2,
   `thrice` AS `id` * 3,
   WATERMARK FOR `at time` AS `at time` - INTERVAL '5' SECOND,
   CONSTRAINT `PK_id` PRIMARY KEY (`id`) NOT ENFORCED

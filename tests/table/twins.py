@@ -34,6 +34,7 @@ from flowsql.table.expressions import (
     with_columns,
     without_columns,
 )
+from flowsql.table.udf import udtf
 from flowsql.table.window import Over, Session, Slide, Tumble
 
 TABLES = (
@@ -237,12 +238,12 @@ METHODS: dict[str, tuple[Program, str]] = {
         "SELECT * FROM orders, LATERAL TABLE(split_up(note)) AS t(word, length)",
     ),
     "left_outer_join_lateral": (
-        lambda o, c, a: o.left_outer_join_lateral(call("split_up", col("note")).alias("word")),
-        "SELECT * FROM orders LEFT JOIN LATERAL TABLE(split_up(note)) AS t(word) ON TRUE",
+        lambda o, c, a: o.left_outer_join_lateral(call("spell", col("note")).alias("word")),
+        "SELECT * FROM orders LEFT JOIN LATERAL TABLE(spell(note)) AS t(word) ON TRUE",
     ),
     "flat_map": (
-        lambda o, c, a: a.flat_map(call("split_up", col("id")).alias("word")),
-        "SELECT t.word FROM archive, LATERAL TABLE(split_up(id)) AS t(word)",
+        lambda o, c, a: a.flat_map(call("spell", col("id")).alias("word")),
+        "SELECT t.word FROM archive, LATERAL TABLE(spell(id)) AS t(word)",
     ),
     "map": (
         lambda o, c, a: a.map(row(col("id"), col("amount") + 1)),
@@ -356,4 +357,7 @@ def environment_with_tables() -> TableEnvironment:
     environment.get_config().set_local_timezone("UTC")
     for statement in TABLES:
         environment.execute_sql(statement)
+    split_up = udtf(lambda text: [(word, len(word)) for word in text.split()], result_types=["STRING", "INT"])
+    environment.create_temporary_function("split_up", split_up)
+    environment.create_temporary_function("spell", udtf(lambda value: list(str(value)), result_types=["STRING"]))
     return environment

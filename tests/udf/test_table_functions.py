@@ -81,17 +81,19 @@ def test_methods_of_tables_do_the_same(environment: TableEnvironment) -> None:
 
 
 def test_the_whole_row_may_be_the_argument(environment: TableEnvironment) -> None:
-    @udtf(
-        result_types=DataTypes.ROW(
-            [DataTypes.FIELD("id", DataTypes.BIGINT()), DataTypes.FIELD("w", DataTypes.STRING())]
-        )
-    )
+    @udtf(result_types="ROW<id BIGINT, w STRING>")
     def words(row: Row) -> list[Row]:
         return [Row(row.id * 10, word) for word in (row.text or "").split("|")]
 
     found = environment.from_path("lines").flat_map(words)
     assert found.get_resolved_schema().get_column_names() == ["id", "w"]
     assert rows(found) == [(10, "a"), (10, "bb"), (20, "c"), (30, "")]
+
+
+def test_only_a_text_names_the_columns(environment: TableEnvironment) -> None:
+    row = DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT()), DataTypes.FIELD("w", DataTypes.STRING())])
+    found = environment.from_path("lines").flat_map(udtf(lambda line: (line.id, "x"), result_types=row))
+    assert found.get_resolved_schema().get_column_names() == ["f0", "f1"]
 
 
 @pytest.mark.parametrize(
@@ -197,9 +199,7 @@ def test_what_is_wrong_is_told() -> None:
     assert "is a scalar function: it can be called only where a value stands" in refusal(
         lambda: made.sql_query("SELECT * FROM lines, LATERAL TABLE(twice(text)) AS t(x)")
     )
-    assert "the table function nosuch" in refusal(
-        lambda: made.sql_query("SELECT * FROM LATERAL TABLE(nosuch(1)) AS t(x)")
-    )
+    assert "nosuch" in refusal(lambda: made.sql_query("SELECT * FROM LATERAL TABLE(nosuch(1)) AS t(x)"))
     assert "same degree" in refusal(lambda: made.sql_query("SELECT * FROM lines, LATERAL TABLE(pieces(text)) AS t(x)"))
     assert "Invalid function call:\npieces(INT, INT)" in refusal(
         lambda: made.sql_query("SELECT * FROM LATERAL TABLE(pieces(1, 2)) AS t(x, y)")
