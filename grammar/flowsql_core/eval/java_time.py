@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
-from flowsql_core.errors import ExecutionError, NotSupportedYetError
+from flowsql_core.errors import ExecutionError
 from flowsql_core.eval.civil import civil_days
 from flowsql_core.eval.columns import Bools, make_array, make_strings
 from flowsql_core.eval.time import civil_from_days, days_from_civil
@@ -32,9 +32,9 @@ _NANOS = 1_000_000_000
 _DAY_NS = 86_400 * _NANOS
 #: The coarsest unit, in nanoseconds, that each letter's text is constant in.
 _GRAIN = {
-    **dict.fromkeys("yuMLdDEecQqYwWG", _DAY_NS),
+    **dict.fromkeys("yuMLdDEecQqYwWGFg", _DAY_NS),
     **dict.fromkeys("ahHkK", 3600 * _NANOS),
-    "m": 60 * _NANOS,
+    **dict.fromkeys("mB", 60 * _NANOS),
     "s": _NANOS,
 }
 _CANONICAL = "yyyy-MM-dd HH:mm:ss.SSS"
@@ -49,11 +49,13 @@ class Token:
     """A pattern letter with its count, or literal text (``letter`` is '').
 
     Brackets of optional parts have neither letter nor text; ``count`` is 1 for the opening one and 2 for the other.
+    ``pad`` is the width that spaces fill up, 0 without.
     """
 
     letter: str
     count: int
     text: str = ""
+    pad: int = 0
 
 
 @lru_cache(maxsize=256)
@@ -84,7 +86,7 @@ def pattern_tokens(pattern: str) -> tuple[Token, ...]:
             tokens.append(Token("", _OPTIONAL[character]))
             place += 1
         elif character in "{}#":
-            raise NotSupportedYetError(f"'{character}' in the date pattern {pattern}")
+            raise ExecutionError("bad-pattern", f"Pattern includes reserved character: '{character}'")
         else:
             tokens.append(Token("", 0, character))
             place += 1
@@ -100,7 +102,7 @@ def format_moments(values: Int64s, valid: Bools | None, per_second: int, pattern
     Raises:
         ExecutionError: the pattern is malformed or asks for a zone.
     """
-    tokens = pattern_tokens(pattern)
+    tokens = _padded(pattern_tokens(pattern), pattern)
     _check(tokens, pattern)
     n = len(values)
     if not n:
@@ -154,16 +156,42 @@ def _four_digit_years(low: int, high: int, per_second: int) -> bool:
     return low // per_second >= -62_135_596_800 and high // per_second < 253_402_300_800
 
 
+def _padded(tokens: tuple[Token, ...], pattern: str) -> tuple[Token, ...]:
+    """The letters with the pads before them (``ppH``)."""
+    if not any(token.letter == "p" for token in tokens):
+        return tokens
+    made: list[Token] = []
+    pad = 0
+    for token in tokens:
+        if token.letter == "p":
+            pad = token.count
+            continue
+        if pad and not token.letter:
+            break
+        made.append(Token(token.letter, token.count, token.text, pad))
+        pad = 0
+    if pad:
+        message = f"Pad letter 'p' must be followed by valid pad pattern: {pattern}"
+        raise ExecutionError("bad-pattern", message)
+    return tuple(made)
+
+
+#: How often a letter may stand in a row, where not 19 times.
+_MOST = {
+    **dict.fromkeys("dHhkKmsw", 2), **dict.fromkeys("aWF", 1), **dict.fromkeys("MLQqEeGB", 5), "c": 5, "D": 3, "S": 9,
+}  # fmt: skip
+
+
 def _check(tokens: tuple[Token, ...], pattern: str) -> None:
     for token in tokens:
         if token.letter and token.letter in "VvzOXxZ":
             raise ExecutionError("bad-pattern", f"Unable to extract ZoneId from temporal for pattern '{pattern}'")
-        if token.letter and token.letter not in "yuMLdDEecahHkKmsSnANQqYwWG":
+        if token.letter and token.letter not in "yuMLdDEecaBhHkKmsSnANQqYwWGFg":
             raise ExecutionError("bad-pattern", f"Unknown pattern letter: {token.letter}")
-        if (token.letter in ("d", "H", "h", "k", "K", "m", "s") and token.count > 2) or (
-            token.letter == "D" and token.count > 3
-        ):
+        if token.letter and token.count > _MOST.get(token.letter, 19):
             raise ExecutionError("bad-pattern", f"Too many pattern letters: {token.letter}")
+        if token.letter == "B" and token.count in (2, 3):
+            raise ExecutionError("bad-pattern", "Wrong number of pattern letters: B")
 
 
 def _fixed_width(tokens: tuple[Token, ...]) -> bool:
@@ -171,7 +199,7 @@ def _fixed_width(tokens: tuple[Token, ...]) -> bool:
         if not token.letter:
             continue
         padded = token.count == (4 if token.letter in "yu" else 2) or (token.letter in "yu" and token.count == 2)
-        if token.letter not in _NUMERIC_LETTERS or not (padded or token.letter == "S"):
+        if token.pad or token.letter not in _NUMERIC_LETTERS or not (padded or token.letter == "S"):
             return False
     return True
 
@@ -181,7 +209,7 @@ def _format_all(values: Int64s, per_second: int, tokens: tuple[Token, ...]) -> p
     if _fixed_width(tokens) and values.size and fields.year.min() >= 0 and fields.year.max() <= 9999:
         return _digits(fields, tokens, len(values))
     rows = fields.rows()
-    return pa.array(["".join(_shown(token, row) for token in tokens) for row in rows], pa.string())
+    return pa.array(["".join(_filled(token, row) for token in tokens) for row in rows], pa.string())
 
 
 class _Fields:
@@ -252,6 +280,25 @@ def _digits(fields: _Fields, tokens: tuple[Token, ...], n: int) -> pa.Array:
     )
 
 
+def _filled(token: Token, row: dict[str, int]) -> str:
+    text = _shown(token, row)
+    if token.pad and len(text) > token.pad:
+        message = f"Cannot print as output of {len(text)} characters exceeds pad width of {token.pad}"
+        raise ExecutionError("bad-pattern", message)
+    return text.rjust(token.pad)
+
+
+def _day_period(row: dict[str, int], short: bool) -> str:
+    """The part of the day in words, as the US say it."""
+    hour = row["H"]
+    if row["m"] == 0 and hour in (0, 12):
+        names = ("mi", "n") if short else ("midnight", "noon")
+        return names[hour // 12]
+    if hour < 6 or hour >= 21:
+        return "at night"
+    return "in the morning" if hour < 12 else "in the afternoon" if hour < 18 else "in the evening"
+
+
 def _shown(token: Token, row: dict[str, int]) -> str:
     letter, count = token.letter, token.count
     match letter:
@@ -264,9 +311,20 @@ def _shown(token: Token, row: dict[str, int]) -> str:
         case "E":
             return _name(DAY_NAMES[row["weekday"]], max(count, 3))
         case "e" | "c":
-            return str((row["weekday"] + 1) % 7 + 1) if count <= 2 else _name(DAY_NAMES[row["weekday"]], count)
+            return (
+                str((row["weekday"] + 1) % 7 + 1).rjust(count, "0")
+                if count <= 2
+                else _name(DAY_NAMES[row["weekday"]], count)
+            )
         case "a":
             return "AM" if row["H"] < 12 else "PM"
+        case "B":
+            return _day_period(row, count == 5)
+        case "F":
+            return str((row["d"] - 1) % 7 + 1)
+        case "g":
+            # Days of the modified Julian calendar.
+            return str(row["days"] + 40_587).rjust(count, "0")
         case "S":
             return str(row["nanos"] % _NANOS).rjust(9, "0")[:count].ljust(count, "0")
         case "n":

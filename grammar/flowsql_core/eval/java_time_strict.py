@@ -37,8 +37,8 @@ _LIMITS = {
 }  # fmt: skip
 #: Letters that mean the field of another one.
 _SAME = {"L": "M", "q": "Q", "S": "n", "E": "E", "c": "e"}
-_MAX_ONE = "aW"
-_MAX_TWO = "dHhKkmsw"
+#: How often letters may stand one behind another.
+_MOST_LETTERS = (("aW", 1), ("dHhKkmsw", 2), ("D", 3), ("MLEecQqG", 5))
 
 
 class _ConflictError(Exception):
@@ -65,6 +65,15 @@ def parse_strictly(text: str, pattern: str) -> int | None:
 # Patterns
 
 
+def check_pattern(pattern: str) -> None:
+    """Find out whether texts can be read by a pattern.
+
+    Raises:
+        ExecutionError: Java refuses the pattern.
+    """
+    _compiled(pattern)
+
+
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str]:
     tokens = pattern_tokens(pattern)
@@ -89,8 +98,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _field_regex(token: Token) -> str:
     letter, count = token.letter, token.count
-    if (letter in _MAX_ONE and count > 1) or (letter in _MAX_TWO and count > 2) or (letter == "D" and count > 3):
+    if count > next((most for letters, most in _MOST_LETTERS if letter in letters), count):
         raise ExecutionError("bad-pattern", f"Too many pattern letters: {letter}")
+    if letter == "S" and count > 9:
+        raise ExecutionError("bad-pattern", f"Minimum width must be from 0 to 9 inclusive but was {count}")
+    if letter in "yuYAnN" and count > 19:
+        raise ExecutionError("bad-pattern", f"The minimum width must be from 1 to 19 inclusive but was {count}")
     names = _names(token)
     if names is not None:
         return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))

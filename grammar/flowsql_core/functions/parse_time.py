@@ -19,13 +19,14 @@ from flowsql_core.eval.distinct import map_distinct, map_rows
 from flowsql_core.eval.fixed_moments import read_fixed
 from flowsql_core.eval.java_time import format_moments, pattern_tokens
 from flowsql_core.eval.java_time_lenient import parse_leniently, reads_zone
-from flowsql_core.eval.java_time_strict import parse_strictly
+from flowsql_core.eval.java_time_strict import check_pattern, parse_strictly
 from flowsql_core.eval.parse_text import parse_text_column
 from flowsql_core.eval.simple_date_format import format_seconds
 from flowsql_core.eval.text_kernels import KERNEL_ROWS
 from flowsql_core.eval.time import UNITS_PER_SECOND, java_zone, local_to_utc, old_calendar_utc, utc_to_local
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.functions.registry import NULLABLE, Invocation, scalar
+from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 
@@ -141,7 +142,11 @@ def _parse(
     java = _constant(pattern, _DEFAULT)
     if java is not None:
         column, (per_second, each) = _column(text, call.n), units
-        found = read_fixed(column, java, per_second, lenient)
+        try:
+            found = read_fixed(column, java, per_second, lenient)
+        except ExecutionError:
+            # A malformed pattern: what that means is the function's to say, of each text that there is.
+            found = None
         if found is not None:
             return _with_odd(column, found[0] // each, found[1], lambda word: function(word, java), type_)
         return map_distinct(column, lambda word: function(word, java), type_)
@@ -266,10 +271,26 @@ _FIRST_SECOND, _LAST_SECOND = -62_167_219_200, 253_402_300_800
 
 
 def _text_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
-    """As many fractional digits as the constant pattern has letters S, three at least."""
+    """As many fractional digits as the last run of the letter S in a written pattern, three at least."""
     pattern = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else None
-    digits = sum(token.count for token in pattern_tokens(pattern) if token.letter == "S") if pattern else 3
-    return t.TimestampLtzType(precision=min(max(digits, 3), 9))
+    try:
+        runs = [token.count for token in pattern_tokens(pattern) if token.letter == "S"] if pattern else []
+    except ExecutionError:
+        # ``_check_written`` says more of it.
+        runs = []
+    return t.TimestampLtzType(precision=min(max([*runs[-1:], 3]), 9))
+
+
+def _check_written(args: Sequence[Expr], span: Span | None) -> None:
+    """A written pattern must be one of Java's, even if it is never asked."""
+    pattern = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else None
+    if pattern is None:
+        return
+    try:
+        check_pattern(pattern)
+    except ExecutionError as error:
+        message = f"Invalid pattern for parsing TIMESTAMP_LTZ: {error.message}"
+        raise BindError(error.code, message, args[1].span or span) from error
 
 
 @scalar(
@@ -279,6 +300,7 @@ def _text_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType |
     nulls=NULLABLE,
     raises=True,
     returns=_text_type,
+    check=_check_written,
     spark=None,
 )
 def to_timestamp_ltz_text(call: Invocation, text: Any, pattern: Any = None, zone: Any = None) -> Any:
