@@ -56,8 +56,8 @@ DRAWS = re.compile(r"(?i)\b(RAND|RAND_INTEGER|UUID|NOW|UNIX_TIMESTAMP|CURRENT_(D
 CUT = re.compile(r"(?i)\b(STDDEV|VAR)(IANCE|_POP|_SAMP)?\b")
 GROUPING = re.compile(r"(?i)\b(GROUPING\s+SETS|ROLLUP|CUBE)\b")
 Values = tuple[Any, ...]
-#: Frames that count rows: which rows stand in one is decided among equal keys by nothing.
-COUNTED = re.compile(r"(?i)\bROWS\s+(BETWEEN|\d|UNBOUNDED)")
+#: What counts rows: which of several with equal keys comes first is decided by nothing.
+COUNTED = re.compile(r"(?i)\b(ROWS\s+(BETWEEN|\d|UNBOUNDED)|ROW_NUMBER)")
 
 
 @dataclass

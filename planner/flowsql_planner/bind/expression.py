@@ -49,7 +49,7 @@ class ExpressionBinder:
 
     ``clause``: the clause's name for messages (``WHERE``). ``aggregates``: where aggregate calls are collected; None
     where they are not allowed. ``nested``: what queries inside of expressions see, and window names; None (streaming)
-    where neither is executed.
+    where neither is executed. ``outputs``: names of a SELECT list, which go before columns.
     """
 
     context: BindContext
@@ -57,6 +57,7 @@ class ExpressionBinder:
     clause: str = "SELECT"
     aggregates: AggregateCollector | None = None
     nested: Environment | None = None
+    outputs: tuple[tuple[str, Expr], ...] = ()
 
     def bind(self, node: ast.Expression | ast.Argument) -> Expr:
         """The typed expression of a written one.
@@ -157,6 +158,8 @@ class ExpressionBinder:
         path = node.path
         if len(path.parts) == 1 and not path.last.quoted and path.last.text.upper() in _WITHOUT_BRACKETS:
             return self.call(path.last.text.upper(), (), (), node.span)
+        if len(path.parts) == 1 and path.last.text in (named := dict(reversed(self.outputs))):
+            return named[path.last.text]
         try:
             found, used = self.scope.resolve_path(path.texts, [part.span for part in path.parts])
         except BindError as error:

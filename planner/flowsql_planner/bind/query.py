@@ -8,7 +8,7 @@ from typing import assert_never
 
 from flowsql_core.config import parse_duration_ms
 from flowsql_core.errors import BindError, NotSupportedYetError
-from flowsql_core.expr import Expr, InputRef
+from flowsql_core.expr import Expr, InputRef, children, with_children
 from flowsql_core.functions.registry import resolve_cast
 from flowsql_core.record import record
 from flowsql_core.span import Span
@@ -22,7 +22,7 @@ from flowsql_planner.bind.expression import ExpressionBinder
 from flowsql_planner.bind.grouping import Aggregation, Grouping, bind_grouping
 from flowsql_planner.bind.names import column_alias, uniquify, unnamed
 from flowsql_planner.bind.relation import Bound, Environment, bind_named, bind_relation, relation_names
-from flowsql_planner.bind.scope import Namespace, Scope
+from flowsql_planner.bind.scope import Namespace, Scope, scope_of
 from flowsql_planner.bind.values import bind_values, one_row, row_refs
 from flowsql_planner.logical.bounded import SetOperation, SetOperator
 from flowsql_planner.logical.nodes import Aggregate, Filter, Project, Rel, Sort, SortKey, Union
@@ -53,8 +53,8 @@ def _bind_query(env: Environment, query: ast.Query) -> Rel:
     rel = _bind_body(env, query.body)
     if not query.order_by and not offset and fetch is None:
         return rel
-    keys = tuple(_output_key(env, item, rel.schema) for item in query.order_by)
-    return Sort(rel, keys, offset or 0, fetch, query.span)
+    wanted = [_output_expr(env, item, rel.schema) for item in query.order_by]
+    return _sorted(rel, wanted, query.order_by, offset or 0, fetch, query.span)
 
 
 def _with_common_tables(env: Environment, query: ast.Query) -> Environment:
@@ -129,6 +129,11 @@ def _bind_select(
         both_sides = Scope(source.scope.namespaces)
         condition = ExpressionBinder(env.context, both_sides, "WHERE", nested=env.nested).condition(node.where)
         source = Bound(Filter(source.rel, condition, node.where.span), source.scope)
+    if env.nested is not None and node.hints:
+        # Imported on use, like what else only batch mode has.
+        from flowsql_planner.bind.join_hints import check_join_hints
+
+        check_join_hints(source.rel, node.hints)
     collector = AggregateCollector(grouped=_names_groups(node.group_by))
     binder = ExpressionBinder(env.context, source.scope, "SELECT", collector, env.nested)
     try:
@@ -302,25 +307,50 @@ def _finish(
 ) -> Rel:
     """Project, DISTINCT, and ORDER BY with columns that only sort (dropped again above)."""
     exprs, names = list(output.exprs), list(output.names)
+    place = order_by[0].span.to(order_by[-1].span) if order_by else output.span
+    if output.distinct:
+        rel = distinct_rows(_project(output.rel, tuple(exprs), uniquify(names), output.span), output.span)
+        wanted = [_over_outputs(expr, exprs, output, item) for item, expr in zip(order_by, sort_exprs, strict=True)]
+        return _sorted(rel, wanted, order_by, offset, fetch, place)
     visible = len(exprs)
     keys = []
     for item, expr in zip(order_by, sort_exprs, strict=True):
         if expr not in exprs:
-            if output.distinct:
-                shown = output.text_of(item.expression.span) or "..."
-                raise BindError("order-by-distinct", f"Expression '{shown}' is not in the select clause", item.span)
             exprs.append(expr)
             names.append(f"EXPR${len(exprs) - 1}")
         keys.append(_sort_key(exprs.index(expr), item))
     rel = _project(output.rel, tuple(exprs), uniquify(names), output.span)
-    if output.distinct:
-        rel = distinct_rows(rel, output.span)
     if keys or offset or fetch is not None:
-        place = order_by[0].span.to(order_by[-1].span) if order_by else output.span
         rel = Sort(rel, tuple(keys), offset, fetch, place)
     if len(exprs) > visible:
         rel = Project(rel, row_refs(rel)[:visible], output.names, output.span)
     return rel
+
+
+def _over_outputs(expr: Expr, outputs: list[Expr], output: _Output, item: ast.OrderItem) -> Expr:
+    """What ORDER BY asks of a SELECT DISTINCT, over its columns: there is nothing else to sort by."""
+    if expr in outputs:
+        return InputRef(outputs.index(expr), expr.type, expr.span)
+    if isinstance(expr, InputRef):
+        shown = output.text_of(item.expression.span) or "..."
+        raise BindError("order-by-distinct", f"Expression '{shown}' is not in the select clause", item.span)
+    return with_children(expr, tuple(_over_outputs(child, outputs, output, item) for child in children(expr)))
+
+
+def _sorted(
+    rel: Rel, wanted: list[Expr], order_by: tuple[ast.OrderItem, ...], offset: int, fetch: int | None, span: Span
+) -> Rel:
+    """A relation sorted by expressions over its columns; those that are none stand beside them meanwhile."""
+    exprs = list(row_refs(rel))
+    visible = len(exprs)
+    exprs += [expr for place, expr in enumerate(wanted) if expr not in exprs and expr not in wanted[:place]]
+    keys = tuple(_sort_key(exprs.index(expr), item) for item, expr in zip(order_by, wanted, strict=True))
+    if not keys and not offset and fetch is None:
+        return rel
+    names = tuple(column.name for column in rel.schema)
+    added = tuple(f"EXPR${place}" for place in range(visible, len(exprs)))
+    made: Rel = Sort(_project(rel, tuple(exprs), uniquify((*names, *added)), span), keys, offset, fetch, span)
+    return Project(made, row_refs(made)[:visible], names, span) if added else made
 
 
 def _project(rel: Rel, exprs: tuple[Expr, ...], names: tuple[str, ...], span: Span) -> Rel:
@@ -344,24 +374,20 @@ def _order_expr(binder: ExpressionBinder, item: ast.OrderItem, items: list[_Item
     node = item.expression
     if isinstance(node, ast.NumberLiteral) and node.is_integer:
         return items[_ordinal(node, len(items))].expr
-    if isinstance(node, ast.ColumnRef) and len(node.path.parts) == 1:
-        for output in items:
-            if output.name == node.path.last.text:
-                return output.expr
-    return replace(binder, clause="ORDER BY").bind(node)
+    names = [output.name for output in items]
+    if isinstance(node, ast.ColumnRef) and len(node.path.parts) == 1 and names.count(node.path.last.text) > 1:
+        raise BindError("ambiguous-column", f"Column '{node.path.last.text}' is ambiguous", node.span)
+    outputs = tuple((output.name, output.expr) for output in items)
+    return replace(binder, clause="ORDER BY", outputs=outputs).bind(node)
 
 
-def _output_key(env: Environment, item: ast.OrderItem, schema: Schema) -> SortKey:
-    """An ORDER BY item over a set operation or VALUES: a column of the output."""
+def _output_expr(env: Environment, item: ast.OrderItem, schema: Schema) -> Expr:
+    """What an ORDER BY item over a set operation or VALUES sorts by, over the columns of the output."""
     node = item.expression
-    names = [column.name for column in schema]
     if isinstance(node, ast.NumberLiteral) and node.is_integer:
-        return _sort_key(_ordinal(node, len(schema)), item)
-    if isinstance(node, ast.ColumnRef) and node.path.texts[0] in names and len(node.path.parts) == 1:
-        return _sort_key(names.index(node.path.last.text), item)
-    if isinstance(node, ast.ColumnRef):
-        raise BindError("column-not-found", f"Column '{node.path}' not found in any table", node.span)
-    raise NotSupportedYetError("ORDER BY an expression over a set operation", node.span, "name an output column")
+        index = _ordinal(node, len(schema))
+        return InputRef(index, schema[index].type, node.span)
+    return ExpressionBinder(env.context, scope_of(schema), "ORDER BY").bind(node)
 
 
 def _ordinal(node: ast.NumberLiteral, width: int) -> int:
