@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.types.logical import LogicalType
 
 #: The class of the rows that functions take and give, ``module:name``: loaded where a type of theirs is a ROW. It
@@ -66,6 +65,47 @@ class Counter:
         return self._count
 
 
+class Meter:
+    """Counts events of this subtask; whoever looks derives the rate from two looks at the count."""
+
+    __slots__ = ("_counter",)
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+
+    def mark_event(self, value: int = 1) -> None:
+        """Note events."""
+        self._counter.inc(value)
+
+    def get_count(self) -> int:
+        """All events of this subtask."""
+        return self._counter.get_count()
+
+
+class Distribution:
+    """Values of this subtask: how many, their sum, extremes and mean, each a gauge under its own name."""
+
+    __slots__ = ("_count", "_max", "_min", "_sum")
+
+    def __init__(self, sink: MetricSink, name: str) -> None:
+        self._count = 0
+        self._sum: int | float = 0
+        self._min: int | float = 0
+        self._max: int | float = 0
+        sink.gauge(f"{name}.count", lambda: self._count)
+        sink.gauge(f"{name}.sum", lambda: self._sum)
+        sink.gauge(f"{name}.min", lambda: self._min)
+        sink.gauge(f"{name}.max", lambda: self._max)
+        sink.gauge(f"{name}.mean", lambda: self._sum / self._count if self._count else 0)
+
+    def update(self, value: int) -> None:
+        """Note a value."""
+        self._min = min(self._min, value) if self._count else value
+        self._max = max(self._max, value) if self._count else value
+        self._sum += value
+        self._count += 1
+
+
 class MetricGroup:
     """Metrics of a function, under names with dots between the groups."""
 
@@ -85,13 +125,13 @@ class MetricGroup:
         """A value that ``obj`` tells whenever somebody looks."""
         self._sink.gauge(self._full(name), obj)
 
-    def meter(self, name: str, time_span_in_seconds: int = 60) -> Any:
-        """Not there yet."""
-        raise NotSupportedYetError("a meter of a Python function", hint="count with counter(...)")
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
+        """A new meter: a counter whose rate is of interest."""
+        return Meter(self.counter(name))
 
-    def distribution(self, name: str) -> Any:
-        """Not there yet."""
-        raise NotSupportedYetError("a distribution of a Python function", hint="count with counter(...)")
+    def distribution(self, name: str) -> Distribution:
+        """A new distribution: gauges ``name.count``, ``.sum``, ``.min``, ``.max``, ``.mean``."""
+        return Distribution(self._sink, self._full(name))
 
     def _full(self, name: str) -> str:
         return ".".join((*self._scope, name))

@@ -95,6 +95,8 @@ class Life(ScalarFunction):
     def open(self, function_context: FunctionContext) -> None:
         self.counter = function_context.get_metric_group().add_group("my").counter("seen")
         function_context.get_metric_group().gauge("level", lambda: 7)
+        self.meter = function_context.get_metric_group().meter("marked")
+        self.sizes = function_context.get_metric_group().distribution("sizes")
         self.by = int(function_context.get_job_parameter("by", "1"))
         self.seen = 0
         self.note(
@@ -104,6 +106,8 @@ class Life(ScalarFunction):
 
     def eval(self, x: int) -> int:
         self.counter.inc()
+        self.meter.mark_event(2)
+        self.sizes.update(x)
         self.seen += 1
         return x * self.by
 
@@ -122,6 +126,12 @@ def test_life_of_a_function(tmp_path: Path, mode: str, parallelism: int) -> None
     assert client is not None
     assert client.get_metric("my.seen") == 500
     assert client.get_metric("level") == 7 * parallelism
+    assert client.get_metric("marked") == 1000
+    assert client.get_metric("sizes.count") == 500
+    assert client.get_metric("sizes.sum") == sum(range(1, 501))
+    if parallelism == 1:
+        found = [client.get_metric(f"sizes.{name}") for name in ("min", "max", "mean")]
+        assert found == [1, 500, 250.5]
     lines = (tmp_path / "life").read_text().splitlines()
     opened = sorted(line for line in lines if line.startswith("open"))
     assert opened == [f"open {subtask}/{parallelism} 0" for subtask in range(parallelism)]

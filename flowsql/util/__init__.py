@@ -1,0 +1,1 @@
+"""PyFlink's ``pyflink.util`` under FlowSQL's name, as far as programs meet it."""
