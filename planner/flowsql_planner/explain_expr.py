@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from flowsql_core.errors import InternalError
@@ -52,8 +52,10 @@ class ExpressionPrinter:
             case Cast(operand=operand, type=type_):
                 if t.is_proctime(operand.type) and not t.is_proctime(type_):
                     return f"PROCTIME_MATERIALIZE({args[0]})"
+                if self._names is None and not expr.safe:
+                    return f"CAST({args[0]}):{self._type(type_)}"
                 name = "TRY_CAST" if expr.safe else "CAST"
-                return f"{name}({args[0]} AS {calcite_type(type_)})"
+                return f"{name}({args[0]} AS {self._type(type_)})"
             case Case(conditions=conditions):
                 count = len(conditions)
                 pairs = [part for pair in zip(args[:count], args[count : 2 * count], strict=True) for part in pair]
@@ -61,6 +63,11 @@ class ExpressionPrinter:
             case Call():
                 return self._call(expr, args)
         raise InternalError(f"an operand has operands: {expr}")
+
+    def _type(self, type_: t.LogicalType) -> str:
+        """Execution plans say nothing of character sets."""
+        text = calcite_type(type_)
+        return text.replace(f" {_CHARSET}", "") if self._infix else text
 
     def _call(self, expr: Call, args: list[str]) -> str:
         if self._infix and expr.function in _INFIX and len(args) > 1:
@@ -80,7 +87,7 @@ class ExpressionPrinter:
     def _literal(self, literal: Literal) -> str:
         value, type_ = literal.value, literal.type
         if value is None:
-            return f"null:{calcite_type(type_.as_nullable())}"
+            return f"null:{self._type(type_.as_nullable())}"
         text = literal_text(value, type_)
         if self._infix:
             match type_:
@@ -208,3 +215,8 @@ def duration_text(ms: int) -> str:
         if ms and ms % length == 0:
             return f"{ms // length} {unit}"
     return f"{ms} ms"
+
+
+def target_columns(indexes: Iterable[int]) -> str:
+    """``[2],[0]``: the columns that an INSERT lists."""
+    return ",".join(f"[{index}]" for index in indexes)

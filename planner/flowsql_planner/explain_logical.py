@@ -8,7 +8,7 @@ from typing import Final, assert_never
 from flowsql_core.expr import AggregateCall, input_refs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import Schema
-from flowsql_planner.explain_expr import ExpressionPrinter, calcite_type, literal_text
+from flowsql_planner.explain_expr import ExpressionPrinter, calcite_type, literal_text, target_columns
 from flowsql_planner.logical.bounded import Over, OverCall, SetOperation, SetOperator
 from flowsql_planner.logical.nodes import (
     Aggregate,
@@ -103,7 +103,8 @@ def _line(rel: Rel) -> str:
         case Sort():
             return f"LogicalSort({_sort(rel)})"
         case Sink(name=name, schema=schema):
-            return f"LogicalSink(table=[{name}], fields=[{', '.join(column.name for column in schema)}])"
+            listed = f"targetColumns=[{target_columns(rel.target_columns)}], " if rel.target_columns else ""
+            return f"LogicalSink(table=[{name}], {listed}fields=[{', '.join(column.name for column in schema)}])"
         case _:
             assert_never(rel)
 

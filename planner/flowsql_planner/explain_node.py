@@ -11,7 +11,7 @@ from flowsql_core.expr import AggregateCall, Call, Expr, InputRef
 from flowsql_core.graph.specs import WindowKind, WindowProperty, WindowSpec
 from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
-from flowsql_planner.explain_expr import ExpressionPrinter, duration_text, literal_text, record_type
+from flowsql_planner.explain_expr import ExpressionPrinter, duration_text, literal_text, record_type, target_columns
 from flowsql_planner.physical.nodes import (
     Calc,
     ChangelogNormalize,
@@ -106,7 +106,8 @@ def _attributes(node: Physical, infix: bool) -> tuple[str, Attributes]:
         case TableSourceScan():
             return "TableSourceScan", _scan(node, infix)
         case ValuesNode():
-            return "Values", [("type", record_type(node.schema)), ("tuples", _tuples(node))]
+            type_ = [] if infix else [("type", record_type(node.schema))]
+            return "Values", [*type_, ("tuples", _tuples(node))]
         case PythonCalc():
             return "PythonCalc", _calc(node, infix)
         case Calc():
@@ -159,7 +160,8 @@ def _attributes(node: Physical, infix: bool) -> tuple[str, Attributes]:
             more = [("upsertMaterialize", "true")] if node.materialize else []
             if node.on_conflict is not None:
                 more.append(("conflictStrategy", node.on_conflict))
-            return "Sink", [("table", node.name), ("fields", ", ".join(_names(node.inputs[0]))), *more]
+            listed = [("targetColumns", target_columns(node.target_columns))] if node.target_columns else []
+            return "Sink", [("table", node.name), *listed, ("fields", ", ".join(_names(node.inputs[0]))), *more]
         case _:
             raise AssertionError(f"no line for {type(node).__name__}")
 

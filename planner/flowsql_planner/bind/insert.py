@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath
 from flowsql_core.errors import BindError, did_you_mean
-from flowsql_core.expr import Cast, Expr, InputRef, Literal
+from flowsql_core.expr import Cast, Expr, Literal
 from flowsql_core.functions.registry import resolve_cast
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
@@ -60,10 +61,11 @@ def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
     options = hinted_options(context, node.hints)
     if constants or node.columns:
         rel = _spread(rel, node, path, table, constants)
+    listed = _places(node, table)
     partition = tuple((entry.name.text, _partition_text(context, entry)) for entry in _static_entries(node))
     sink = sink_of(rel, path, table, node.overwrite, partition, options, node.span)
     conflict = None if node.on_conflict is None else node.on_conflict.value
-    return op.Insert(replace(sink, on_conflict=conflict), node.span)
+    return op.Insert(replace(sink, on_conflict=conflict, target_columns=listed), node.span)
 
 
 def sink_of(
@@ -122,23 +124,43 @@ def no_sink(context: BindContext, path: ObjectPath, at: Span) -> BindError:
 
 
 def _fit(rel: Rel, target: t.Schema, path: ObjectPath, span: Span | None) -> Rel:
-    """The query cast to the sink's types. NOT NULL is judged at run time, as in Flink."""
+    """The query cast to the sink's types. NOT NULL is judged at run time, as in Flink.
+
+    If one column needs a cast, all are cast to the sink's types, which are nullable, under its names (as in Flink).
+    """
     schema = rel.schema
     if len(schema) != len(target):
         raise _mismatch("Different number of columns.", schema, target, path, span)
-    exprs: list[Expr] = []
-    for position, (ref, column) in enumerate(zip(row_refs(rel), target, strict=True)):
-        have, wanted = t.without_attribute(ref.type).as_nullable(), column.type.as_nullable()
-        if avoids_cast(have, wanted):
-            exprs.append(ref)
+    fits = True
+    for position, (have, wanted) in enumerate(zip(schema, target, strict=True)):
+        given, taken = t.without_attribute(have.type).as_nullable(), wanted.type.as_nullable()
+        if avoids_cast(given, taken):
             continue
-        if not sink_cast_allowed(have, wanted):
-            cause = f"Incompatible types for sink column '{column.name}' at position {position + 1}."
+        if not sink_cast_allowed(given, taken):
+            cause = f"Incompatible types for sink column '{wanted.name}' at position {position + 1}."
             raise _mismatch(cause, schema, target, path, span)
-        exprs.append(_implicit(ref, column.type, span))
-    if all(isinstance(expr, InputRef) for expr in exprs):
+        fits = False
+    if fits:
         return rel
-    return Project(rel, tuple(exprs), tuple(column.name for column in schema), span)
+    source, values = _select(rel)
+    exprs = tuple(_cast(value, column.type, span) for value, column in zip(values, target, strict=True))
+    return Project(source, exprs, tuple(column.name for column in target), span)
+
+
+def _select(rel: Rel) -> tuple[Rel, Sequence[Expr]]:
+    """A query as expressions over something: those of its own SELECT, if that stands on top."""
+    return (rel.input, rel.exprs) if isinstance(rel, Project) else (rel, row_refs(rel))
+
+
+def _cast(ref: Expr, wanted: t.LogicalType, span: Span | None) -> Expr:
+    """A column as the nullable type of a sink."""
+    taken = wanted.as_nullable()
+    if ref.type == taken:
+        return ref
+    if ref.type.as_nullable() == taken:
+        return Cast(ref, taken, False, True, span)
+    made = resolve_cast(ref, taken, False, span)
+    return Cast(made.operand, taken, made.safe, True, made.span) if isinstance(made, Cast) else made
 
 
 def _implicit(ref: Expr, wanted: t.LogicalType, span: Span | None) -> Expr:
@@ -272,16 +294,31 @@ def _spread(rel: Rel, node: ast.Insert, path: ObjectPath, table: CatalogTable, c
     listed = _listed(node, table, names) if node.columns else [name for name in names if name not in constants]
     if len(listed) != len(rel.schema) and not node.columns:
         raise _mismatch("Different number of columns.", rel.schema, target, path, node.query.span)
-    if len(listed) != len(rel.schema):
+    if len(listed) != len(rel.schema) or not constants.keys().isdisjoint(listed):
         raise BindError(
             "insert-arity",
             "Number of columns must match number of query columns",
             node.query.span,
             f"{len(listed)} columns are listed, the query has {len(rel.schema)}",
         )
-    refs = dict(zip(listed, row_refs(rel), strict=True))
+    # What is left out becomes a part of the query's own SELECT.
+    source, values = _select(rel)
+    refs = dict(zip(listed, values, strict=True))
+    given = dict(zip(listed, (column.name for column in rel.schema), strict=True))
+    shown = tuple(_shown_name(given.get(name), position) for position, name in enumerate(names))
     exprs = tuple(_sink_value(column, refs, constants, node.span) for column in target)
-    return Project(rel, exprs, tuple(names), node.span)
+    return Project(source, exprs, shown, node.span)
+
+
+def _shown_name(name: str | None, position: int) -> str:
+    """The name of a column in the plan: an expression's is that of its place."""
+    return f"EXPR${position}" if name is None or re.fullmatch(r"EXPR\$\d+", name) else name
+
+
+def _places(node: ast.Insert, table: CatalogTable) -> tuple[int, ...]:
+    """Indexes of the listed columns among all of the table's."""
+    names = [column.name for column in table.columns]
+    return tuple(names.index(column.parts[0].text) for column in node.columns)
 
 
 def _sink_value(column: t.Column, refs: dict[str, Expr], constants: dict[str, Expr], span: Span) -> Expr:
@@ -289,7 +326,9 @@ def _sink_value(column: t.Column, refs: dict[str, Expr], constants: dict[str, Ex
         return refs[column.name]
     if column.name in constants:
         constant = constants[column.name]
-        return constant if avoids_cast(constant.type, column.type) else _implicit(constant, column.type, span)
+        if not avoids_cast(constant.type, column.type):
+            return _implicit(constant, column.type, span)
+        return replace(constant, type=column.type.as_nullable(False)) if isinstance(constant, Literal) else constant
     if not column.type.nullable:
         raise BindError(
             "missing-not-null-column",

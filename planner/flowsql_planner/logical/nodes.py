@@ -205,7 +205,7 @@ class Sink:
     """INSERT INTO a table; the input's columns are cast to the table's physical columns already.
 
     ``table`` None: the collected result of a SELECT (``name`` is then ``*anonymous_collect$n*``). ``on_conflict``: the
-    action of ON CONFLICT DO, if written.
+    action of ON CONFLICT DO, if written. ``target_columns``: indexes of the columns that the statement lists.
     """
 
     input: Rel
@@ -216,6 +216,7 @@ class Sink:
     options: tuple[tuple[str, str], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
     on_conflict: str | None = None
+    target_columns: tuple[int, ...] = ()
 
     @property
     def schema(self) -> Schema:

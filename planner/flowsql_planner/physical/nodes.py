@@ -267,6 +267,8 @@ class SinkNode(Physical):
     static_partition: tuple[tuple[str, str], ...] = ()
     #: What ON CONFLICT DO asks for.
     on_conflict: str | None = None
+    #: Indexes of the columns that the statement lists.
+    target_columns: tuple[int, ...] = ()
     #: Whether rows are materialised by the table's primary key.
     materialize: bool = False
     #: Modes that the connector takes, given what the query produces.

@@ -172,5 +172,6 @@ def _sink(rel: Sink, source: Physical) -> Physical:
         overwrite=rel.overwrite,
         static_partition=rel.static_partition,
         on_conflict=rel.on_conflict,
+        target_columns=rel.target_columns,
         span=rel.span,
     )

@@ -50,7 +50,7 @@ def test_three_sections(tables: Session) -> None:
 == Abstract Syntax Tree ==
 LogicalAggregate(group=[{0}], n=[COUNT()])
 +- LogicalProject(k=[$1])
-   +- LogicalFilter(condition=[>($2, CAST(1 AS BIGINT NOT NULL))])
+   +- LogicalFilter(condition=[>($2, CAST(1):BIGINT NOT NULL)])
       +- LogicalTableScan(table=[[default_catalog, default_database, b]])
 
 == Optimized Physical Plan ==
