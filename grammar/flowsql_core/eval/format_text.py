@@ -12,7 +12,7 @@ from flowsql_core.errors import InternalError
 from flowsql_core.eval.columns import as_type, make_array, validity, values_and_validity
 from flowsql_core.eval.context import EvalContext
 from flowsql_core.eval.decimal import bound, unscaled
-from flowsql_core.eval.time import UNITS_PER_SECOND, date_text, utc_to_local
+from flowsql_core.eval.time import UNITS_PER_SECOND, date_text, time_text, utc_to_local
 from flowsql_core.types import logical as t
 
 _PLAIN_SCALE = 6
@@ -38,7 +38,7 @@ def text_of(array: pa.Array, type_: t.LogicalType, context: EvalContext) -> pa.A
         case t.BinaryStringType():
             return decode_utf8(array)
         case t.TimeType(precision=precision):
-            return _time_text(array, precision)
+            return time_text(array, precision)
         case t.TimestampType(precision=precision):
             return timestamp_text(array, precision)
         case t.TimestampLtzType(precision=precision):
@@ -137,13 +137,6 @@ def _decimal_text(array: pa.Array, type_: t.DecimalType) -> pa.Array:
 def _plain(value: int, scale: int) -> str:
     digits = str(abs(value)).rjust(scale + 1, "0")
     return f"{'-' if value < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
-
-
-def _time_text(array: pa.Array, precision: int) -> pa.Array:
-    text = pc.cast(array, pa.string())
-    if precision == 0:
-        return pc.utf8_slice_codeunits(text, 0, 8)
-    return pc.utf8_rtrim(pc.utf8_rtrim(text, "0"), ".") if precision else text
 
 
 def _day_time_text(array: pa.Array) -> pa.Array:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
-from flowsql_core.eval.time import UNITS_PER_SECOND, date_text
+from flowsql_core.eval.time import UNITS_PER_SECOND, date_text, time_text
 from flowsql_core.row import SHORT_STRINGS
 from flowsql_core.types.logical import (
     INT,
@@ -312,7 +312,7 @@ def _times(array: Any, type_: LogicalType, notation: Notation) -> pa.StringArray
             if not zone:
                 texts = pc.replace_substring_regex(texts, r"^(.*\d\d:\d\d):00$", r"\1")
             return _wrap("", pc.replace_substring(texts, " ", "T"), zone)
-    return _fixed_fraction(texts, type_)
+    return time_text(array, type_.precision) if isinstance(type_, TimeType) else _fixed_fraction(texts, type_)
 
 
 def _signed_years(texts: pa.StringArray, moments: Any) -> pa.StringArray:
@@ -339,14 +339,11 @@ def _grouped_fraction(texts: pa.StringArray) -> pa.StringArray:
 
 def _fixed_fraction(texts: pa.StringArray, type_: LogicalType) -> pa.StringArray:
     """Exactly as many fraction digits as the type's precision."""
-    assert isinstance(type_, TimeType | TimestampType | TimestampLtzType)
-    width = 8 if isinstance(type_, TimeType) else 19
-    plain = pc.utf8_slice_codeunits(texts, 0, width)
+    assert isinstance(type_, TimestampType | TimestampLtzType)
+    plain = pc.utf8_slice_codeunits(texts, 0, 19)
     if type_.precision == 0:
         return plain
-    fraction = pc.utf8_rpad(
-        pc.utf8_slice_codeunits(texts, width + 1, width + 1 + type_.precision), type_.precision, "0"
-    )
+    fraction = pc.utf8_rpad(pc.utf8_slice_codeunits(texts, 20, 20 + type_.precision), type_.precision, "0")
     return pc.binary_join_element_wise(plain, fraction, ".")
 
 

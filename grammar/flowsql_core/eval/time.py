@@ -82,6 +82,15 @@ def add_months(days: npt.NDArray[Any], months: npt.NDArray[Any]) -> Int64s:
     return days_from_civil(new_year, new_month, np.minimum(day, month_length(new_year, new_month)))
 
 
+def time_text(array: Any, precision: int) -> pa.StringArray:
+    """``HH:mm:ss`` and, for a precision above 0, the milliseconds without zeros at their end, but for one digit."""
+    texts = pc.cast(array, pa.string())
+    if precision == 0:
+        return pc.utf8_slice_codeunits(texts, 0, 8)
+    shortened = pc.utf8_rtrim(pc.utf8_slice_codeunits(texts, 0, 9 + min(precision, 3)), "0")
+    return pc.replace_substring_regex(shortened, r"\.$", ".0")
+
+
 def date_text(days: pa.Array, whole: bool) -> pa.Array:
     """Dates as text. Years of five and more digits carry a sign, or, not ``whole``, only their last four digits."""
     numbers = pc.cast(days, pa.int32())
