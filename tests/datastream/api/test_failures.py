@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -203,3 +207,42 @@ def test_a_partitioner_must_name_a_subtask(env: Env, answer: Any) -> None:
     stream = env.from_collection([1]).partition_custom(lambda key, channels: answer, lambda value: value)
     with pytest.raises(ExecutionError, match="which is not one of 2 subtasks"):
         list(stream.map(str).set_parallelism(2).execute_and_collect())
+
+
+#: A program whose function stops in the debugger.
+STOPPED = """
+from flowsql.common import Types
+from flowsql.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+
+
+class Twice(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        made = value * 2
+        breakpoint()
+        yield made
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(1)
+numbers = env.from_collection([21], Types.INT())
+numbers.key_by(lambda n: n).process(Twice(), Types.INT()).print()
+env.execute()
+"""
+
+
+def test_a_breakpoint_stops_in_the_function(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(STOPPED)
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        input="where\nprint('value is', value, 'key', ctx.get_current_key())\nmade = 43\ncontinue\n",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "process_element" in done.stdout
+    assert "value is 21 key 21" in done.stdout
+    assert done.stdout.rstrip().endswith("43")
