@@ -2,8 +2,8 @@
 
     python tests/spark/random_queries.py [COUNT] [SEED]
 
-Two tables with many NULLs and few values, so that keys meet; every query is one that Flink's grammar has. What a home
-refuses it does not answer; two answers that differ are a fault of one of them.
+Two tables (csv, and parquet that Spark reads by itself) with many NULLs and few values, so that keys meet; every query
+is one that Flink's grammar has. What a home refuses it does not answer; two answers that differ are a fault of one.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 TABLES = """
 CREATE TABLE a (k INT, g STRING, n BIGINT, p DECIMAL(8, 2), d DATE, t TIMESTAMP(3))
 WITH ('connector' = 'filesystem', 'path' = '{folder}/a.csv', 'format' = 'csv', 'csv.null-literal' = '');
 CREATE TABLE b (k BIGINT, g STRING, m SMALLINT, q DECIMAL(6, 3), s STRING)
-WITH ('connector' = 'filesystem', 'path' = '{folder}/b.csv', 'format' = 'csv', 'csv.null-literal' = '');
+WITH ('connector' = 'filesystem', 'path' = '{folder}/b.parquet', 'format' = 'parquet');
 """
+TYPES_OF_B = (pa.int64(), pa.string(), pa.int16(), pa.decimal128(6, 3), pa.string())
 NUMBERS = {"a": ("k", "n", "p"), "b": ("k", "m", "q")}
 TEXTS = {"a": ("g",), "b": ("g", "s")}
 OTHERS = {"a": ("d", "t"), "b": ()}
@@ -46,6 +51,9 @@ def parity_runner() -> ModuleType:
 def make_files(folder: Path, seed: int) -> None:
     draw = random.Random(seed)
 
+    def some(value: object) -> object:
+        return None if draw.random() < 0.2 else value
+
     def maybe(value: object) -> object:
         return "" if draw.random() < 0.2 else value
 
@@ -56,12 +64,18 @@ def make_files(folder: Path, seed: int) -> None:
         for _ in range(24)
     ]
     b = [
-        f"{maybe(draw.randrange(2, 9))},{maybe(draw.choice('xyq'))},{maybe(draw.randrange(-3, 4))},"
-        f"{maybe(draw.randrange(-2000, 3000) / 1000)},{maybe(draw.choice(['x', 'Xy', ' z', 'äö']))}"
+        (
+            some(draw.randrange(2, 9)),
+            some(draw.choice("xyq")),
+            some(draw.randrange(-3, 4)),
+            some(Decimal(draw.randrange(-2000, 3000)).scaleb(-3)),
+            some(draw.choice(["x", "Xy", " z", "äö"])),
+        )
         for _ in range(15)
     ]
     (folder / "a.csv").write_text("\n".join(a) + "\n", encoding="utf-8")
-    (folder / "b.csv").write_text("\n".join(b) + "\n", encoding="utf-8")
+    columns = [pa.array(values, type_) for values, type_ in zip(zip(*b, strict=True), TYPES_OF_B, strict=True)]
+    pq.write_table(pa.table(columns, names=["k", "g", "m", "q", "s"]), folder / "b.parquet")
 
 
 class Queries:

@@ -240,6 +240,15 @@ class Terminal(io.StringIO):
         return True
 
 
+def test_nothing_is_told_where_nobody_looks(session: TableEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowsql.cli.progress.PATIENCE_S", 0.0)
+    file = io.StringIO()
+    result = session.execute_sql(f"SELECT s, COUNT(*) FROM {VALUES} GROUP BY s")
+    with progress(result, file):
+        assert sum(batch.num_rows for batch in result.batches()) == 2
+    assert not file.getvalue()
+
+
 def test_progress_of_a_query_stands_on_the_terminal_until_it_answers(
     session: TableEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -149,7 +149,7 @@ class SparkCompiler:
             case Join():
                 return self._join(rel, outer)
             case Union(inputs=parts):
-                return self._union([self._relation(part, outer) for part in parts])
+                return self._union([self._branch(part, place, outer) for place, part in enumerate(parts)])
             case SetOperation():
                 return self._set_operation(rel, outer)
             case Over():
@@ -405,6 +405,17 @@ class SparkCompiler:
         made = sql.select(items, left)
         made.append("joins", join)
         return made
+
+    def _branch(self, part: Rel, place: int, outer: tuple[SqlNode, ...]) -> SqlNode:
+        """One input of a union, which has the names of the first.
+
+        Of two sorted ones with columns of one table and the same names Spark makes a plan that it then refuses.
+        """
+        if not place or not isinstance(part, Sort):
+            return self._relation(part, outer)
+        source, row = self._source(part, outer)
+        items = [sql.exp().alias_(column, f"u{place}_{index}", copy=False) for index, column in enumerate(row.all())]
+        return sql.exp().select(*items, copy=False).from_(source, copy=False)
 
     @staticmethod
     def _union(parts: list[SqlNode]) -> SqlNode:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from flowsql_core.catalog import ANONYMOUS
 from flowsql_core.expr import (
     Call,
     Expr,
@@ -120,7 +121,7 @@ def answer_scan(file: str, schema: t.Schema) -> Scan:
         ("format", "parquet"),
         ("parquet.utc-timezone", "true"),
     )
-    table = TableSpec(("default_catalog", "default_database", "spark answer"), columns, options)
+    table = TableSpec((ANONYMOUS, ANONYMOUS, "of the answer of Spark"), columns, options)
     return Scan(table, tuple(range(len(columns))), columns)
 
 
