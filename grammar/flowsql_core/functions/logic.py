@@ -327,6 +327,9 @@ def _in_meeting_type(args: Sequence[Expr]) -> t.LogicalType | None:
     if isinstance(operand, t.IntegerType) and all(isinstance(arg, Literal) for arg in args[1:]):
         # Flink looks numbers up in a set of the operand's type: 3 IN (3.5) is TRUE.
         return operand if isinstance(values, t.NumericType | t.CharacterType | t.NullType) else None
+    if isinstance(operand, t.CharacterType) and not isinstance(values, t.CharacterType | t.NullType):
+        # The values become texts as long as the operand's type says: '2020-01-01' IN (TIMESTAMP ...) may be TRUE.
+        return None if _meeting_type(operand, values) is None else operand
     return _meeting_type(operand, values)
 
 

@@ -13,7 +13,7 @@ import importlib
 from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, Final
 
 from flowsql_core.errors import BindError, InternalError, NotSupportedYetError, did_you_mean
 from flowsql_core.eval.context import EvalContext
@@ -235,6 +235,8 @@ def resolve_call(name: str, args: tuple[Expr, ...], options: Options = (), span:
         raise _unknown(name, args, span)
     name = overloads[0].name
     if any(isinstance(arg.type, t.NullType) for arg in args):
+        if name in _REFUSING_NULL:
+            check_no_null(args, span)
         args = _nulls_typed(name, overloads[0].signature, args)
     by_option = dict(options)
     for definition in overloads:
@@ -243,6 +245,9 @@ def resolve_call(name: str, args: tuple[Expr, ...], options: Options = (), span:
             return made
     raise _misfit(name, overloads, args, span)
 
+
+#: Operators that take any type and yet no bare NULL.
+_REFUSING_NULL: Final = frozenset({"AND", "GREATEST", "IF", "LEAST", "OR"})
 
 #: What a bare NULL is taken for, by family.
 _NULL_TYPES: dict[str, t.LogicalType] = {

@@ -71,6 +71,9 @@ class LiteralBuilder:
                 charset = prefix[1:].upper()
             elif prefix in ("N", "n"):
                 charset = "ISO-8859-1"
+                if not all(character < "\u0100" for character in content):
+                    message = f"Failed to encode '{content}' in character set 'ISO-8859-1'"
+                    raise _bad("bad-character-set", message, piece.span)
             elif prefix in ("E", "e"):
                 content = re.sub(_C_ESCAPE, _c_escape, text[quote + 1 : -1])
             elif prefix:

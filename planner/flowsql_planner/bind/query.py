@@ -13,7 +13,7 @@ from flowsql_core.functions.registry import resolve_cast
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.coerce import common_type, mixes_dates
-from flowsql_core.types.logical import Column, LogicalType, NullType, RowType, Schema
+from flowsql_core.types.logical import ArrayType, Column, LogicalType, NullType, RowType, Schema
 from flowsql_grammar import ast
 from flowsql_planner.bind.aggregate_calls import AggregateCollector
 from flowsql_planner.bind.context import BindContext
@@ -228,10 +228,17 @@ def _select_items(binder: ExpressionBinder, nodes: tuple[ast.SelectItem, ...]) -
             continue
         name = column_alias(node) or unnamed(len(items))
         bound = binder.bind(node.expression)
-        if isinstance(bound.type, NullType):
+        if _is_untyped(bound.type):
             raise BindError("illegal-null", "Illegal use of 'NULL'", node.span, "cast it: CAST(NULL AS INT)")
         items.append(_Item(name, bound))
     return items
+
+
+def _is_untyped(type_: LogicalType) -> bool:
+    """Whether a value is a bare NULL, or a row or list of rows with one."""
+    if isinstance(type_, RowType):
+        return any(_is_untyped(field.type) for field in type_.fields)
+    return isinstance(type_, NullType) or (isinstance(type_, ArrayType) and _is_untyped(type_.element))
 
 
 def _star(binder: ExpressionBinder, star: ast.Star) -> list[tuple[str, Expr]]:

@@ -6,9 +6,9 @@ becomes options of the call.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, cast
 
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.record import record
 from flowsql_grammar import ast
 from flowsql_planner.bind.types import bind_cast_type
@@ -78,9 +78,38 @@ def as_call(node: ast.Expression | ast.Argument) -> CallForm | None:
             raise NotSupportedYetError(f"{'CURRENT' if node.current else 'NEXT'} VALUE FOR", node.span)
         case ast.NewObject():
             raise NotSupportedYetError("NEW", node.span)
-        case ast.EscapedFunction():
-            raise NotSupportedYetError("{fn ...}", node.span, "write the function without {fn }")
+        case ast.EscapedFunction(call):
+            return _escaped(call)
     return _as_json_call(node)
+
+
+#: Functions by their names in JDBC.
+_JDBC: Final = {
+    **{name: name for name in (
+        "ABS", "ACOS", "ASIN", "ATAN", "ATAN2", "COS", "COT", "DAYOFMONTH", "DAYOFWEEK", "DAYOFYEAR",
+        "DEGREES", "EXP", "FLOOR", "HOUR", "LOG10", "LTRIM", "MINUTE", "MOD", "MONTH", "PI", "POWER", "QUARTER",
+        "RADIANS", "RTRIM", "SECOND", "SIGN", "SIN", "SQRT", "TAN", "WEEK",
+        "YEAR",
+    )},
+    "CEILING": "CEIL", "CONCAT": "||", "IFNULL": "COALESCE", "INSERT": "OVERLAY", "LCASE": "LOWER",
+    "LENGTH": "CHAR_LENGTH", "LOCATE": "POSITION", "LOG": "LN", "UCASE": "UPPER",
+}  # fmt: skip
+
+
+def _escaped(call: ast.Expression) -> CallForm | None:
+    """``{fn f(x)}``; the names are those of JDBC, in capital letters."""
+    if isinstance(call, ast.TimestampAdd | ast.TimestampDiff):
+        return as_call(call)
+    name = call.name.last.text if isinstance(call, ast.FunctionCall) else type(call).__name__.upper()
+    if name not in _JDBC or not isinstance(call, ast.FunctionCall):
+        raise BindError("function-not-found", f"Function '{{fn {name}}}' is not defined", call.span)
+    operands = cast("tuple[ast.Expression, ...]", call.args)
+    if any(isinstance(arg, ast.Star | ast.NamedArgument | ast.TableArgument | ast.Descriptor) for arg in operands):
+        raise BindError("argument-types", f"'{{fn {name}}}' takes values only", call.span)
+    if name == "INSERT" and len(operands) == 4:
+        text, start, length, replacement = operands
+        operands = (text, replacement, start, length)
+    return CallForm(_JDBC[name], operands)
 
 
 def _difference(node: ast.IntervalDifference) -> CallForm | None:
