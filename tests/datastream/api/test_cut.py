@@ -53,7 +53,7 @@ from flowsql_runtime.cluster.local import LocalCluster
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 #: (key, time): rising, a little out of order, with gaps.
 DATA = [(f"k{(n * 7) % 11}", n * 3 + n % 5 * 2 + n // 30 * 40) for n in range(90)]
-ODD = OutputTag("odd", PAIR)
+ODD = OutputTag("odd")
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
 
 
@@ -207,7 +207,7 @@ def folded(env: StreamExecutionEnvironment) -> ds.DataStream:
 def windowed(env: StreamExecutionEnvironment) -> ds.DataStream:
     stream = keyed(env)
     tumbling = TumblingEventTimeWindows.of(Time.milliseconds(40))
-    late = OutputTag("late", PAIR)
+    late = OutputTag("late")
     listed = stream.window(tumbling).allowed_lateness(5).side_output_late_data(late).process(Elements())
     return listed.union(
         listed.get_side_output(late),

@@ -232,3 +232,13 @@ def test_objects_are_copied_between_functions_unless_reused() -> None:
 
     assert changed(reuse=False) == [[2], [[1]]]
     assert changed(reuse=True) == [[2], [[1, 0]]]
+
+
+def test_a_union_is_of_one_type(env: Env) -> None:
+    numbers = env.from_collection([1], Types.INT())
+    with pytest.raises(ValueError, match="Cannot union streams of different types: Integer and String"):
+        numbers.union(env.from_collection(["a"], Types.STRING()))
+    with pytest.raises(ValueError, match="Cannot union streams of different types"):
+        numbers.union(numbers.map(str))
+    with pytest.raises(ValueError, match="Limit must be greater than 0"):
+        numbers.execute_and_collect(limit=0)
