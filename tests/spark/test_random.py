@@ -23,7 +23,7 @@ def load(name: str) -> ModuleType:
 
 machine = load("spark_machine")
 pytestmark = machine.ON_SPARK
-COUNT = 15
+COUNT = 12
 
 
 @pytest.mark.parametrize("seed", [11, 12])
