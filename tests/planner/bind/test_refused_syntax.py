@@ -18,7 +18,6 @@ from flowsql_planner import deep
         ("SELECT * FROM (SELECT 1 AS a) TABLESAMPLE SYSTEM(10)", "TABLESAMPLE"),
         ("SELECT * FROM (SELECT 1 AS a) PIVOT (SUM(a) FOR a IN (1))", "PIVOT"),
         ("SELECT * FROM (SELECT 1 AS a) UNPIVOT (v FOR n IN (a))", "UNPIVOT"),
-        ("SELECT {fn ABS(1)}", "{fn ...}"),
         ("SELECT FLOOR(CURRENT_TIMESTAMP TO WEEK(MONDAY))", "FLOOR(... TO WEEK(MONDAY))"),
         ("SELECT JSON_VALUE('{}', '$.a' PASSING 1 AS x)", "PASSING"),
         ("SELECT NEXT VALUE FOR s", "NEXT VALUE FOR"),
