@@ -373,12 +373,12 @@ class ExpressionBinder:
         check_literals(name, args)
         order = tuple((inner.bind(item.expression), item.descending) for item in node.order_by)
         condition = None if node.filter is None else replace(inner, clause="FILTER").condition(node.filter)
-        distinct = node.quantifier is ast.SetQuantifier.DISTINCT
-        return self._collect(collector, name, args, distinct, condition, order, (), node.span)
-
         if node.null_treatment is ast.NullTreatment.IGNORE:
             known = self.call("IS NOT NULL", (args[0],), (), node.span)
             condition = known if condition is None else self.call("AND", (known, condition), (), node.span)
+        distinct = node.quantifier is ast.SetQuantifier.DISTINCT
+        return self._collect(collector, name, args, distinct, condition, order, (), node.span)
+
     def _json_aggregate(self, node: ast.JsonObjectAgg | ast.JsonArrayAgg) -> Expr:
         name = "JSON_OBJECTAGG" if isinstance(node, ast.JsonObjectAgg) else "JSON_ARRAYAGG"
         collector = self._collector(name, node.span)
@@ -537,9 +537,6 @@ def _fractions(arg: Expr) -> tuple[float, ...] | None:
     return tuple(made)
 
 
-def _signed_number(bound: Literal, node: ast.UnaryOp) -> Literal:
-    """A sign in front of a number makes another number, whose type its value decides."""
-    value = bound.value if node.operator is ast.UnaryOperator.PLUS else -bound.value
 def _fraction_column(arg: Expr) -> Expr:
     """Fractions of PERCENTILE that rows hold: that of a group's first row counts."""
     inner = arg.type.element if isinstance(arg.type, t.ArrayType) else arg.type
@@ -555,6 +552,9 @@ def _fraction_column(arg: Expr) -> Expr:
     return resolve_cast(arg, wanted, False, arg.span)
 
 
+def _signed_number(bound: Literal, node: ast.UnaryOp) -> Literal:
+    """A sign in front of a number makes another number, whose type its value decides."""
+    value = bound.value if node.operator is ast.UnaryOperator.PLUS else -bound.value
     type_ = bound.type
     if isinstance(type_, t.IntegerType):
         if value not in range(-(2**63), 2**63):
