@@ -72,7 +72,7 @@ chaos: $(VENV)/test.installed
 	$(BIN)/python tests/chaos/chaos.py 40
 
 parity: $(VENV)/test.installed
-	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/python tests/spark/parity.py batch_mode select_basics joins group_agg
+	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/python tests/spark/parity.py all
 
 clean:
 	rm -rf $(VENV) build dist
