@@ -119,7 +119,7 @@ in operator Calc(select=[ELEMENT(SPLIT(s, '7')) AS EXPR$0], where=[(k > 10)])
 row: number 43 that the source read: k = 42, n = NULL
 reading table {SOURCE}
 writing table {SINK}
-in operator Sink(table=[{SINK}], fields=[k, EXPR$1])
+in operator ConstraintEnforcer[NotNullEnforcer(fields=[n])]
 """,
     ),
     "null row time": (

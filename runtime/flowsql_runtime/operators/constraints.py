@@ -7,8 +7,8 @@ from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
 from flowsql_core.config import NOT_NULL_ENFORCER, TYPE_LENGTH_ENFORCER
 from flowsql_core.errors import ExecutionError, FailedRow
