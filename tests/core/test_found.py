@@ -210,3 +210,16 @@ def test_moments_before_the_first_year_are_printed() -> None:
     text = "PRINTF('%s', FLOOR(x TO WEEK))"
     assert run(text, *rows, x="TIMESTAMP(3)") == ["0000-12-31T00:00", "null", "2020-05-03T00:00"]
     assert run("PRINTF('%s', x)", *rows, x="TIMESTAMP(3)") == ["0001-01-01T12:00", "null", "2020-05-06T07:08:09.120"]
+
+
+@pytest.mark.parametrize("before", [0, 40])
+def test_equal_zeros_in_order(before: int) -> None:
+    # As Flink answers: sorting up turns equal elements around, sorting down does not; the first is the extreme.
+    x = [([0.0, -0.0, 0.0, -0.0],), ([1.0, -0.0, 0.0, -1.0],), ([-0.0, None, 0.0],), (None,)]
+    fill = [([float(place)],) for place in range(before)]
+    up = ["[-0.0, 0.0, -0.0, 0.0]", "[-1.0, 0.0, -0.0, 1.0]", "[None, 0.0, -0.0]", "None"]
+    down = ["[0.0, -0.0, 0.0, -0.0]", "[1.0, -0.0, 0.0, -1.0]", "[-0.0, 0.0, None]", "None"]
+    assert [str(v) for v in run("ARRAY_SORT(a)", *fill, *x, a="ARRAY<DOUBLE>")[before:]] == up
+    assert [str(v) for v in run("ARRAY_SORT(a, FALSE)", *fill, *x, a="ARRAY<DOUBLE>")[before:]] == down
+    assert [str(v) for v in run("ARRAY_MAX(a)", *x, a="ARRAY<DOUBLE>")] == ["0.0", "1.0", "-0.0", "None"]
+    assert [str(v) for v in run("ARRAY_MIN(a)", *x, a="ARRAY<DOUBLE>")] == ["0.0", "-1.0", "-0.0", "None"]

@@ -372,10 +372,18 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def ranks(array: pa.Array) -> Int64s:
-    """Integers ordered as the values are (bytes of texts, NaN above all numbers), (n,); undefined at NULL."""
+    """Integers ordered as the values are (bytes of texts, NaN above all numbers), (n,); undefined at NULL.
+
+    Equal values have equal integers, -0.0 and 0.0 too.
+    """
     if pa.types.is_integer(array.type) or pa.types.is_temporal(array.type) or pa.types.is_boolean(array.type):
         values, _ = values_and_validity(array)
         return values.astype(np.int64)
+    if pa.types.is_floating(array.type):
+        numbers = values_and_validity(array)[0].astype(np.float64) + 0.0
+        bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
+        # As integers, negative doubles stand the wrong way around.
+        return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
     encoded = pc.dictionary_encode(array)
     words = encoded.dictionary
     order, _ = values_and_validity(pc.sort_indices(words))

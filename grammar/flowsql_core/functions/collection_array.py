@@ -349,13 +349,29 @@ def array_sort(call: Invocation, whole: Any, ascending: Any = None, nulls_first:
         # Within a row NULLs stand before or behind all values.
         keys = np.where(valid, keys, 0)
         edges[~valid] = np.where(first[owners[~valid]], -1, 1)
-    sequence = sorted_places(rows, keys, edges)
+    turned = _has_both_zeros(values)
+    sequence = _turned(rows, up[owners], order, edges) if turned else sorted_places(rows, keys, edges)
     made = pc.take(values, pa.array(sequence), boundscheck=False)
     kept = both_valid(rows.valid, up_valid, first_valid)
     type_ = to_arrow(call.type)
     if kept is None or kept is rows.valid:
         return make_list(made, rows.sizes, kept, type_)
     return keep(made, Ranges(rows.starts, rows.sizes, kept), kept[owners], type_)
+
+
+def _has_both_zeros(values: Any) -> bool:
+    """Whether there are equal elements that can be told from each other."""
+    if not pa.types.is_floating(values.type):
+        return False
+    numbers, _ = values_and_validity(values)
+    return bool(np.any(np.signbit(numbers) & (numbers == 0)))
+
+
+def _turned(rows: Ranges, up: Any, order: Any, edges: Any) -> Any:
+    """Places of the values in order, of which equal ones are turned around where a row sorts up, as by Flink's sort."""
+    down = sorted_places(rows, ~order, np.where(up, -edges, edges).astype(np.int8))
+    places = np.arange(len(order))
+    return down[np.where(up, (2 * rows.starts + rows.sizes - 1)[rows.owners()] - places, places)]
 
 
 def _flags(datum: Any, n: int, default: bool) -> tuple[Any, Any]:
