@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from flowsql_core.stream.state import (
     AggregatingState,
@@ -30,7 +30,13 @@ KEY = TypeVar("KEY")
 W = TypeVar("W")
 
 
-class Counter(Protocol):
+@runtime_checkable
+class Metric(Protocol):
+    """Something that a function counts or measures."""
+
+
+@runtime_checkable
+class Counter(Metric, Protocol):
     """A number that goes up and down."""
 
     def inc(self, n: int = 1) -> None:
@@ -43,7 +49,8 @@ class Counter(Protocol):
         """The number."""
 
 
-class Meter(Protocol):
+@runtime_checkable
+class Meter(Metric, Protocol):
     """Counts events; the rate a second is derived from it."""
 
     def mark_event(self, value: int = 1) -> None:
@@ -53,13 +60,15 @@ class Meter(Protocol):
         """All events so far."""
 
 
-class Distribution(Protocol):
+@runtime_checkable
+class Distribution(Metric, Protocol):
     """Count, sum, smallest and largest of what it was told."""
 
     def update(self, value: int) -> None:
         """Note a value."""
 
 
+@runtime_checkable
 class MetricGroup(Protocol):
     """Metrics of a function, by name."""
 

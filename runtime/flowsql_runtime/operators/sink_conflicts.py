@@ -28,6 +28,9 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Int8s = npt.NDArray[np.int8]
 
+#: Slots, signs and columns of some rows.
+_Rows = tuple[Int32s, Int8s, list[Any]]
+
 _SIGN: Final = "sign"
 
 
@@ -145,56 +148,63 @@ def _identities(columns: list[Any]) -> tuple[Int32s, int]:
 
 
 class _Waiting:
-    """Rows in order of arrival, as the Arrow arrays that came.
+    """Rows in order of arrival, as the Arrow arrays that came; joined only when somebody looks.
 
     A store of the backend's: ``nbytes``, ``save`` and ``load``.
     """
 
     def __init__(self, parent: KeyIndex, types: list[Any]) -> None:
         self._parent = parent
-        self._types = types
-        self._slots = np.zeros(0, np.int32)
-        self._signs = np.zeros(0, np.int8)
-        self._columns = [pa.array([], type_) for type_ in types]
+        self._nothing: _Rows = (np.zeros(0, np.int32), np.zeros(0, np.int8), [pa.array([], type_) for type_ in types])
+        self._pieces: list[_Rows] = []
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return sum(len(slots) for slots, _, _ in self._pieces)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return int(self._slots.nbytes + self._signs.nbytes + sum(column.nbytes for column in self._columns))
+        return sum(
+            int(slots.nbytes + signs.nbytes + sum(column.nbytes for column in columns))
+            for slots, signs, columns in self._pieces
+        )
 
     @property
     def slots(self) -> Int32s:
         """Of all rows."""
-        return self._slots
+        return self._whole()[0]
 
     def append(self, slots: Int32s, signs: Int8s, columns: Sequence[Any]) -> None:
         """Rows that wait from now on."""
-        if not len(self):
-            self._slots, self._signs, self._columns = slots, signs, list(columns)
-            return
-        self._slots = np.concatenate((self._slots, slots))
-        self._signs = np.concatenate((self._signs, signs))
-        self._columns = [pa.concat_arrays(pair) for pair in zip(self._columns, columns, strict=True)]
+        self._pieces.append((slots, signs, list(columns)))
 
-    def first(self, rows: int) -> tuple[Int32s, Int8s, list[Any]]:
+    def first(self, rows: int) -> _Rows:
         """Slots, signs and columns of the first rows."""
-        return self._slots[:rows], self._signs[:rows], [column.slice(0, rows) for column in self._columns]
+        slots, signs, columns = self._whole()
+        return slots[:rows], signs[:rows], [column.slice(0, rows) for column in columns]
 
     def drop_first(self, rows: int) -> None:
         """The first rows wait no longer; what is left holds no memory of theirs."""
-        self._slots, self._signs = self._slots[rows:].copy(), self._signs[rows:].copy()
-        self._columns = [pa.concat_arrays([column.slice(rows), column.slice(0, 0)]) for column in self._columns]
+        slots, signs, columns = self._whole()
+        left = [pa.concat_arrays([column.slice(rows), column.slice(0, 0)]) for column in columns]
+        self._pieces = [(slots[rows:].copy(), signs[rows:].copy(), left)] if rows < len(slots) else []
+
+    def _whole(self) -> _Rows:
+        """All rows as one piece."""
+        if len(self._pieces) > 1:
+            slots, signs, columns = zip(*self._pieces, strict=True)
+            joined = [pa.concat_arrays(parts) for parts in zip(*columns, strict=True)]
+            self._pieces = [(np.concatenate(slots), np.concatenate(signs), joined)]
+        return self._pieces[0] if self._pieces else self._nothing
 
     def save(self) -> Any:
         """Keys, columns and signs of all rows."""
-        names = [f"r{index}" for index in range(len(self._types))]
-        return key_table_of(self._parent, self._slots, [*self._columns, pa.array(self._signs)], [*names, _SIGN])
+        slots, signs, columns = self._whole()
+        names = [f"r{index}" for index in range(len(columns))]
+        return key_table_of(self._parent, slots, [*columns, pa.array(signs)], [*names, _SIGN])
 
     def load(self, table: Any) -> None:
         """Append the rows of a saved table."""
-        columns = [flat(table.column(f"r{index}")) for index in range(len(self._types))]
+        columns = [flat(table.column(f"r{index}")) for index in range(len(self._nothing[2]))]
         signs, _ = values_and_validity(flat(table.column(_SIGN)))
         self.append(parent_slots(self._parent, table), signs, columns)

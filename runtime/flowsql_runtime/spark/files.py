@@ -39,18 +39,12 @@ def readable_by_spark(session: Any, files: ParquetFiles, columns: Schema) -> lis
 
 def read_files(session: Any, paths: Sequence[str], files: ParquetFiles, ddl: str) -> Any:
     """The rows as Spark reads them, with columns c0, c1, ...; ``ddl`` says their types in this order."""
-    types = [part.split(" ", 1)[1] for part in _columns_of(ddl)]
-    named = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in zip(files.names, types, strict=True))
-    return session.read.schema(named).parquet(*paths).toDF(*(f"c{index}" for index in range(len(types))))
+    from pyspark.sql.types import StructField, StructType
 
-
-def _columns_of(ddl: str) -> list[str]:
-    """``c0 INT, c1 DECIMAL(4, 2)`` as its columns."""
-    return re.split(r", (?=c\d+ )", ddl)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    declared = StructType.fromDDL(ddl)
+    assert isinstance(declared, StructType)
+    fields = [StructField(name, own.dataType) for name, own in zip(files.names, declared.fields, strict=True)]
+    return session.read.schema(StructType(fields)).parquet(*paths).toDF(*declared.names)
 
 
 def _is_plain(file: FoundFile) -> bool:
