@@ -30,13 +30,13 @@ $(BIN)/python:
 $(VENV)/demo.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
 	$(BIN)/python -m compileall -q $(SOURCES)
-	$(BIN)/python -m flowsql_core.kernels.prepare
+	$(BIN)/python -m flowsql_compute.compiler.prepare
 	@touch $@
 
 $(VENV)/test.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,test]'
 	$(BIN)/python -m compileall -q $(SOURCES)
-	$(BIN)/python -m flowsql_core.kernels.prepare
+	$(BIN)/python -m flowsql_compute.compiler.prepare
 	@touch $@
 
 $(DEMO_DATA)/flights.csv: examples/prepare_flights.py $(VENV)/demo.installed
@@ -65,7 +65,7 @@ bench: $(VENV)/test.installed
 fuzz: $(VENV)/test.installed
 	$(BIN)/python tests/grammar/fuzz.py 10000
 	$(BIN)/python tests/planner/fuzz_plan.py 10000
-	$(BIN)/python tests/core/random_expressions.py 10000
+	$(BIN)/python tests/compute/random_expressions.py 10000
 	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -m hypothesis
 
 chaos: $(VENV)/test.installed

@@ -1,7 +1,8 @@
 """Write down the functions and types that the code declares: ``python docs/make_functions.py``.
 
 ``docs/functions.md`` comes from the registry, ``docs/types.md`` from the logical types and their Arrow forms, and
-``flowsql_core/functions/places.py``, by which the registry finds the module of a name, from the modules themselves.
+``flowsql_compute/functions/declared_in.py``, by which the registry finds the module of a name, from the modules
+themselves.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from flowsql_compute.functions.aggregate import aggregate_function, aggregate_names
+from flowsql_compute.functions.flink_names import FLINK_FUNCTIONS
+from flowsql_compute.functions.registry import FunctionDef, Nulls, declared_in, definitions
+from flowsql_compute.functions.signature import FAMILIES, Signature
+from flowsql_compute.functions.spark_form import NoSparkForm
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.functions.aggregate import aggregate_function, aggregate_names
-from flowsql_core.functions.known import FLINK_FUNCTIONS
-from flowsql_core.functions.registry import FunctionDef, Nulls, definitions, places
-from flowsql_core.functions.signature import FAMILIES, Signature
-from flowsql_core.functions.spark_form import NoSparkForm
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 
 DOCS = Path(__file__).resolve().parent
 FUNCTIONS, TYPES = DOCS / "functions.md", DOCS / "types.md"
-PLACES = DOCS.parent / "grammar" / "flowsql_core" / "functions" / "places.py"
+DECLARED_IN = DOCS.parent / "runtime" / "flowsql_compute" / "functions" / "declared_in.py"
 
 _NULL_RULES = {
     Nulls.PROPAGATE: "NULL when an argument is NULL",
@@ -80,7 +81,7 @@ def render_functions() -> str:
         parts.extend(_rows(group))
     parts.append("\n## Aggregates\n\n")
     parts.extend(f"- {form}\n" for form in _aggregate_forms())
-    missing = sorted(FLINK_FUNCTIONS - {*places(), *aggregate_names()})
+    missing = sorted(FLINK_FUNCTIONS - {*declared_in(), *aggregate_names()})
     parts.append(f"\n## Not yet\n\nFlink has these too: {', '.join(f'`{name}`' for name in missing)}.\n")
     return "".join(parts)
 
@@ -131,20 +132,20 @@ def render_types() -> str:
     return "".join(parts)
 
 
-def render_places() -> str:
+def render_declared_in() -> str:
     """The module of names and the modules that declare them."""
     lines = []
-    for name, modules in places().items():
+    for name, modules in declared_in().items():
         shown = ", ".join(f'"{module}"' for module in modules) + ("," if len(modules) == 1 else "")
         lines.append(f'    "{name}": ({shown}),\n')
     return (
         '"""Which modules declare a function, by name or alias. Written by ``docs/make_functions.py``."""\n\n'
         "from __future__ import annotations\n\nfrom typing import Final\n\n"
-        "PLACES: Final[dict[str, tuple[str, ...]]] = {\n" + "".join(lines) + "}\n"
+        "DECLARED_IN: Final[dict[str, tuple[str, ...]]] = {\n" + "".join(lines) + "}\n"
     )
 
 
-PAGES = ((FUNCTIONS, render_functions), (TYPES, render_types), (PLACES, render_places))
+PAGES = ((FUNCTIONS, render_functions), (TYPES, render_types), (DECLARED_IN, render_declared_in))
 
 
 if __name__ == "__main__":

@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flowsql_compute.eval.compile import compile_projections
+from flowsql_compute.eval.context import EvalContext
+from flowsql_compute.eval.nested.bitmaps import sets_of_lists, write_sets
+from flowsql_compute.functions.registry import FunctionDef, definitions, resolve_call
 from flowsql_core.errors import FlowSqlError
-from flowsql_core.eval.bitmaps import sets_of_lists, write_sets
-from flowsql_core.eval.compile import compile_projections
-from flowsql_core.eval.context import EvalContext
 from flowsql_core.expr import Expr, InputRef, Literal
-from flowsql_core.functions.registry import FunctionDef, definitions, resolve_call
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flowsql_compute.functions.aggregate import resolve_aggregate
 from flowsql_core.batch import ChangelogBatch, single_watermark
 from flowsql_core.expr import AggregateCall, InputRef
-from flowsql_core.functions.aggregate import resolve_aggregate
 from flowsql_core.graph.specs import (
     GroupAggregateSpec,
     JoinKind,

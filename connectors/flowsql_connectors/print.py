@@ -6,11 +6,11 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 
+from flowsql_compute.eval.text.render import json_rows, print_rows
 from flowsql_connectors.options import SINK_PARALLELISM, ConnectorOption, OptionSet, parse_boolean, parse_choice
 from flowsql_connectors.spi.sink import SinkFactory, SinkWriter, TableSink, WriterContext
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import option
-from flowsql_core.eval.render import json_rows, print_rows
 from flowsql_core.graph.specs import SinkSpec, TableSpec
 from flowsql_core.row import ChangelogMode
 

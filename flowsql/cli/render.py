@@ -135,7 +135,7 @@ class JsonLinesRenderer(_LinesRenderer):
         return json.dumps({"columns": columns}, ensure_ascii=False) + "\n"
 
     def _rows(self, result: TableResult, batch: ChangelogBatch) -> str:
-        from flowsql_core.eval.render import json_rows
+        from flowsql_compute.eval.text.render import json_rows
 
         return json_rows(batch, result.schema)
 
@@ -161,7 +161,7 @@ def _csv_lines(schema: Schema, batch: ChangelogBatch, with_op: bool) -> Iterator
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from flowsql_core.eval.render import Notation, render_column
+    from flowsql_compute.eval.text.render import Notation, render_column
     from flowsql_core.row import SHORT_STRINGS
 
     if not batch.num_rows:

@@ -31,9 +31,9 @@ from flowsql.common.typeinfo import (
     TypeInformation,
     Types,
 )
+from flowsql_compute.eval.columns import values_and_validity
 from flowsql_core.batch import PyObjectColumn
 from flowsql_core.errors import ExecutionError, NotSupportedYetError
-from flowsql_core.eval.columns import values_and_validity
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 

@@ -256,7 +256,7 @@ def _is_aggregate(node: ast.Node) -> bool:
         return True
     if not isinstance(node, ast.FunctionCall) or node.over is not None or len(node.name.parts) > 1:
         return False
-    from flowsql_core.functions.registry import is_aggregate
+    from flowsql_compute.functions.registry import is_aggregate
 
     return is_aggregate(node.name.last.text.upper())
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from flowsql_compute.eval.text.render import Notation, render_column
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import option
-from flowsql_core.eval.render import Notation, render_column
 from flowsql_core.row import SHORT_STRINGS
 from flowsql_core.types.logical import (
     BigIntType,

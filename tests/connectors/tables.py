@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_compute.eval.text.render import json_rows
 from flowsql_connectors import registry
 from flowsql_connectors.spi.sink import Committable, Committer, SinkWriter, WriterContext
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch, TableSource
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import Clock, SystemClock
-from flowsql_core.eval.render import json_rows
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
 from flowsql_core.row import INSERT_ONLY
 from flowsql_core.types.arrow import to_arrow

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flowsql_compute.kernels.delimited import gather_texts, text_offsets
 from flowsql_connectors.formats import csv_decode
 from flowsql_connectors.formats.csv import CsvFormat
 from flowsql_connectors.formats.csv_tokens import CsvDialect
 from flowsql_connectors.formats.format import DecodeContext, FileView, Range
 from flowsql_core.errors import FlowSqlError
-from flowsql_core.kernels.delimited import gather_texts, text_offsets
 from tests.connectors.tables import columns_of
 
 _COLUMNS = columns_of(

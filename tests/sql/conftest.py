@@ -24,9 +24,9 @@ from typing import Any
 import pytest
 
 from flowsql.table.environment import TableEnvironment
+from flowsql_compute.eval.text.render import Notation, render_column
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import FlowSqlError
-from flowsql_core.eval.render import Notation, render_column
 from flowsql_core.row import SHORT_STRINGS
 from flowsql_core.span import Source
 from flowsql_core.types.logical import Schema

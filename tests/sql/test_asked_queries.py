@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from flowsql.table.environment import TableEnvironment
+from flowsql_compute.eval.text.render import json_rows
 from flowsql_core.errors import FlowSqlError
-from flowsql_core.eval.render import json_rows
 
 FILES = sorted((Path(__file__).parent / "queries").glob("*.txt"))
 

@@ -20,8 +20,8 @@ import pytest
 
 from flowsql.table.environment import TableEnvironment
 from flowsql.table.result import AnswerKind
+from flowsql_compute.eval.text.render import json_rows
 from flowsql_core.errors import FlowSqlError
-from flowsql_core.eval.render import json_rows
 
 from .changelog_connector import install
 

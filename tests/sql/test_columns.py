@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from flowsql.table.environment import TableEnvironment
+from flowsql_compute.eval.text.render import Notation, render_column
 from flowsql_core.errors import FlowSqlError
-from flowsql_core.eval.render import Notation, render_column
 
 FILES = sorted((Path(__file__).parent / "columns").glob("*.txt"))
 #: Expressions of one query.

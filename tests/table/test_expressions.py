@@ -11,8 +11,8 @@ from flowsql.common.row import Row
 from flowsql.table import DataTypes
 from flowsql.table.expression_functions import FunctionMethod, FunctionProperty, Functions
 from flowsql.table.expressions import call, col, lit, null_of, range_, row_interval, with_columns
+from flowsql_compute.functions.flink_names import FLINK_FUNCTIONS
 from flowsql_core.errors import BindError
-from flowsql_core.functions.known import FLINK_FUNCTIONS
 
 
 def test_every_plain_function_is_one_of_flinks() -> None:

@@ -11,6 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import values_and_validity
+from flowsql_compute.eval.text.render import Notation, render_column
 from flowsql_connectors.filesystem.files import escape_path_name, unescape_path_name
 from flowsql_connectors.filesystem.options import (
     COMMIT_DELAY_MS,
@@ -28,8 +30,6 @@ from flowsql_connectors.filesystem.options import (
 from flowsql_connectors.options import OptionValues
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
-from flowsql_core.eval.columns import values_and_validity
-from flowsql_core.eval.render import Notation, render_column
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import CharacterType

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from flowsql_compute.eval.text.render import regrouped
 from flowsql_connectors.formats.csv_scan import CsvScan
 from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
@@ -22,7 +23,6 @@ from flowsql_connectors.formats.rows_in_bytes import Block, line_start, read_blo
 from flowsql_connectors.formats.text_values import TextDialect, parse_texts
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
-from flowsql_core.eval.render import regrouped
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
     ArrayType,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from flowsql_compute.eval.text.render import contains_bytes, float_texts, regrouped
 from flowsql_connectors.formats.csv_lines import Integers, Texts, Timestamps, lines
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream, TextPart
 from flowsql_connectors.formats.text_output import (
@@ -23,7 +24,6 @@ from flowsql_connectors.formats.text_output import (
 )
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.eval.render import contains_bytes, float_texts, regrouped
 from flowsql_core.types.logical import (
     ArrayType,
     BinaryStringType,

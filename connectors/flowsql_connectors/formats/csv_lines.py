@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_core.eval.columns import make_strings, string_buffers, validity, values_and_validity
-from flowsql_core.kernels.views import for_kernel
+from flowsql_compute.eval.columns import make_strings, string_buffers, validity, values_and_validity
+from flowsql_compute.kernels.contiguous import for_kernel
 from flowsql_core.record import record
 
 Int64s = npt.NDArray[np.int64]
@@ -42,13 +42,13 @@ class Integers:
 
     def add_sizes(self, null: Bytes, sizes: Int64s) -> None:
         """Bytes of the fields."""
-        from flowsql_core.kernels.lines import add_integer_sizes
+        from flowsql_compute.kernels.lines import add_integer_sizes
 
         add_integer_sizes(self.values, self.valid, len(null), sizes)
 
     def put(self, null: Bytes, after: int, cursors: Int64s, out: Bytes) -> None:
         """Write the fields."""
-        from flowsql_core.kernels.lines import put_integers
+        from flowsql_compute.kernels.lines import put_integers
 
         put_integers(self.values, self.valid, null, after, cursors, out)
 
@@ -80,14 +80,14 @@ class Timestamps:
 
     def add_sizes(self, null: Bytes, sizes: Int64s) -> None:
         """Bytes of the fields."""
-        from flowsql_core.kernels.lines import add_timestamp_sizes
+        from flowsql_compute.kernels.lines import add_timestamp_sizes
 
         around = (2 if self.quote else 0) + (1 if self.zone else 0)
         add_timestamp_sizes(self.values, self.valid, len(null), self.digits, self.per_second, around, sizes)
 
     def put(self, null: Bytes, after: int, cursors: Int64s, out: Bytes) -> None:
         """Write the fields."""
-        from flowsql_core.kernels.lines import put_timestamps
+        from flowsql_compute.kernels.lines import put_timestamps
 
         put_timestamps(
             self.values, self.valid, null, self.digits, self.per_second, self.quote, self.zone, after, cursors, out
@@ -119,13 +119,13 @@ class Texts:
 
     def add_sizes(self, null: Bytes, sizes: Int64s) -> None:
         """Bytes of the fields."""
-        from flowsql_core.kernels.lines import add_text_sizes
+        from flowsql_compute.kernels.lines import add_text_sizes
 
         add_text_sizes(self.offsets, self.data, self.valid, len(null), self.special, self.most, self.quoted, sizes)
 
     def put(self, null: Bytes, after: int, cursors: Int64s, out: Bytes) -> None:
         """Write the fields."""
-        from flowsql_core.kernels.lines import put_texts
+        from flowsql_compute.kernels.lines import put_texts
 
         put_texts(self.offsets, self.data, self.valid, null, self.quote, self.quoted, after, cursors, out)
 

@@ -13,9 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_connectors.formats.csv_tokens import CsvDialect
-from flowsql_connectors.formats.rows_in_bytes import Block
-from flowsql_core.kernels.delimited import (
+from flowsql_compute.kernels.delimited import (
     DATE,
     INTEGER,
     NUMBER,
@@ -26,6 +24,8 @@ from flowsql_core.kernels.delimited import (
     gather_texts,
     text_offsets,
 )
+from flowsql_connectors.formats.csv_tokens import CsvDialect
+from flowsql_connectors.formats.rows_in_bytes import Block
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
     DateType,

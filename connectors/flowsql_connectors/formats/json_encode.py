@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow as pa
 
+from flowsql_compute.eval.text.render import Notation, json_strings, regrouped, render_column
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream, TextPart
 from flowsql_connectors.formats.text_output import base64_texts, decimal_texts, time_texts, timestamp_texts
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.eval.render import Notation, json_strings, regrouped, render_column
 from flowsql_core.types.logical import (
     BIGINT,
     ArrayType,

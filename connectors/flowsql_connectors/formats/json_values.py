@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
+from flowsql_compute.eval.text.render import java_double
 from flowsql_connectors.formats.text_values import TextDialect, text_value
-from flowsql_core.eval.render import java_double
 from flowsql_core.types.logical import (
     ArrayType,
     BigIntType,
@@ -108,7 +108,7 @@ class JsonConverter:
     def _pairs(self, value: Any, type_: LogicalType, key: LogicalType, item: LogicalType) -> list[tuple[Any, Any]]:
         document = _expect(value, dict, type_)
         # Loaded by formats that have maps alone.
-        from flowsql_core.eval.map_order import text_order
+        from flowsql_compute.eval.nested.map_order import text_order
 
         names = text_order(tuple(document))
         return [(text_value(name, key, self._dialect), self._value(document[name], item)) for name in names]

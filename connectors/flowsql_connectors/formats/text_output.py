@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_compute.eval.text.render import over_distinct
 from flowsql_core.arrow import compute as pc
-from flowsql_core.eval.render import over_distinct
 
 
 def timestamp_texts(array: Any, separator: str, grouped: bool = False) -> pa.StringArray:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from flowsql_compute.functions.registry import function_names, is_aggregate, resolve_call, resolve_case, resolve_cast
+from flowsql_compute.functions.signature import family_name, summary
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal
-from flowsql_core.functions.registry import function_names, is_aggregate, resolve_call, resolve_case, resolve_cast
-from flowsql_core.functions.signature import family_name, summary
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
@@ -350,7 +350,7 @@ class ExpressionBinder:
 
     def _aggregate(self, name: str, node: ast.FunctionCall) -> Expr:
         # Imported here: the declarations of aggregates take time to load, and most expressions need none.
-        from flowsql_core.functions.aggregate import check_literals
+        from flowsql_compute.functions.aggregate import check_literals
 
         collector = self._collector(name, node.span)
         inner = replace(self, aggregates=None, clause=f"{name}(...)")
@@ -409,7 +409,7 @@ class ExpressionBinder:
         span: Span,
     ) -> Expr:
         # Imported here: the declarations of aggregates take time to load, and most expressions need none.
-        from flowsql_core.functions.aggregate import resolve_aggregate
+        from flowsql_compute.functions.aggregate import resolve_aggregate
 
         resolved = resolve_aggregate(
             name,
@@ -593,6 +593,6 @@ def refuse_aggregate(bound: Expr, clause: str, span: Span | None) -> None:
 
 
 def _is_system_function(name: str) -> bool:
-    from flowsql_core.functions.known import FLINK_FUNCTIONS
+    from flowsql_compute.functions.flink_names import FLINK_FUNCTIONS
 
     return name in FLINK_FUNCTIONS or name in function_names()

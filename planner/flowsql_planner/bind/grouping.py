@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from flowsql_compute.functions.registry import resolve_call, resolve_case, resolve_cast
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import AggregateCall, Call, Case, Cast, Expr, InputRef, Literal, children, with_children
-from flowsql_core.functions.registry import resolve_call, resolve_case, resolve_cast
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from flowsql_compute.functions.registry import resolve_cast
 from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.expr import Cast, Expr, Literal
-from flowsql_core.functions.registry import resolve_cast
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast

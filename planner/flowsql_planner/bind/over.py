@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from flowsql_compute.functions.registry import implicit_cast
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr, InputRef, Literal, transform, walk
-from flowsql_core.functions.registry import implicit_cast
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
@@ -218,7 +218,7 @@ def _typed(name: str, args: list[Expr], frame: Frame | None, span: Span) -> tupl
     if name == "NTH_VALUE":
         raise NotSupportedYetError("NTH_VALUE(...) OVER (...)", span)
     # Imported here: the declarations of aggregates take time to load, and most queries need none.
-    from flowsql_core.functions.aggregate import resolve_aggregate
+    from flowsql_compute.functions.aggregate import resolve_aggregate
 
     resolved = resolve_aggregate(name, tuple(arg.type for arg in args), False, span, grouped=_is_never_empty(frame))
     cast = [implicit_cast(arg, wanted) for arg, wanted in zip(args, resolved.arg_types, strict=True)]

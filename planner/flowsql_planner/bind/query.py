@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from flowsql_compute.functions.registry import resolve_cast
 from flowsql_core.config import parse_duration_ms
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Expr, InputRef, children, with_children
-from flowsql_core.functions.registry import resolve_cast
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.coerce import common_type, mixes_dates

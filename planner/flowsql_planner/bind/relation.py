@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol, assert_never
 
+from flowsql_compute.functions.registry import resolve_call
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction, input_refs, remap_inputs
-from flowsql_core.functions.registry import resolve_call
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.record import record
 from flowsql_core.span import Span
@@ -178,7 +178,7 @@ def _aliased(rel: Rel, alias: ast.TableAlias | None) -> Bound:
 
 def _no_table_function(call: ast.FunctionCall) -> BindError | NotSupportedYetError:
     # Loaded after a mistake only.
-    from flowsql_core.functions.known import FLINK_FUNCTIONS
+    from flowsql_compute.functions.flink_names import FLINK_FUNCTIONS
 
     if call.name.last.text.upper() in FLINK_FUNCTIONS:
         return NotSupportedYetError(f"the table function {call.name}", call.span)

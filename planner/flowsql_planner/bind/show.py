@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import assert_never
 
+from flowsql_compute.functions.registry import definitions, is_aggregate
 from flowsql_core.catalog import Catalog, CatalogObject, CatalogTable, CatalogView, ColumnKind, TableColumn
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
-from flowsql_core.functions.registry import definitions, is_aggregate
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from flowsql_compute.functions.registry import implicit_cast, resolve_call
 from flowsql_core.errors import BindError
 from flowsql_core.expr import Call, Expr, InputRef
-from flowsql_core.functions.registry import implicit_cast, resolve_call
 from flowsql_core.span import Span
 from flowsql_core.types.coerce import common_type
 from flowsql_core.types.logical import BooleanType, NullType

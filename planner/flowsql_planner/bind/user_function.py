@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowsql_compute.functions.registry import implicit_cast
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.expr import Cast, Expr
-from flowsql_core.functions.registry import implicit_cast
 from flowsql_core.python_call import PythonFunction, python_call, spoken_name
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t

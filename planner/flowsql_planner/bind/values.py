@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
+from flowsql_compute.functions.registry import resolve_cast
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Cast, Expr, InputRef, Literal
-from flowsql_core.functions.registry import resolve_cast
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import common_type, mixes_dates

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from flowsql_core.eval.context import EvalContext
+from flowsql_compute.eval.context import EvalContext
 from flowsql_planner.logical.nodes import Rel
 from flowsql_planner.optimize.abilities import SourceAbilities
 from flowsql_planner.optimize.driver import Rule, Stage, TreeRule

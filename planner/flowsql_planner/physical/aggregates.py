@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from flowsql_compute.functions.aggregate import is_order_sensitive
 from flowsql_core.expr import AggregateCall
-from flowsql_core.functions.aggregate import is_order_sensitive
 
 #: Flink's functions without ``merge``: one of them keeps an aggregate in one phase. (LISTAGG merges in Flink.)
 _WITHOUT_MERGE: Final = frozenset({"FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE", "ARRAY_AGG", "COLLECT"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from flowsql_compute.functions.aggregate import is_mergeable, local_columns
 from flowsql_core.config import (
     AUTO_WATERMARK_INTERVAL_MS,
     RUNTIME_MODE,
@@ -12,7 +13,6 @@ from flowsql_core.config import (
     parse_duration_ms,
 )
 from flowsql_core.errors import BindError, InternalError, NotSupportedYetError, PlanError
-from flowsql_core.functions.aggregate import is_mergeable, local_columns
 from flowsql_core.graph.constraints import constraints_of
 from flowsql_core.graph.specs import (
     CalcSpec,

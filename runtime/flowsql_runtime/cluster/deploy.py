@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from flowsql_compute.keys import key_group_range
 from flowsql_core.config import (
     OBJECT_REUSE,
     RUNTIME_MODE,
@@ -20,7 +21,6 @@ from flowsql_core.config import (
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import ExchangeEdge, JobGraph, JobVertex, OperatorNode, ResultPartitionType
 from flowsql_core.graph.specs import CollectSinkSpec, ScanSpec
-from flowsql_core.keys import key_group_range
 from flowsql_runtime.metrics.registry import JobMetrics, OperatorMetrics, TaskMetrics
 from flowsql_runtime.network.channel import ConsumerQueue, LocalChannel
 from flowsql_runtime.network.gate import InputGate, InputProcessor

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from flowsql_core.kernels.lazy import Kernel, device, kernel
+from flowsql_compute.compiler.declare import Kernel, device, kernel
 from flowsql_runtime.kernels.byte_arena import compare
 
 (

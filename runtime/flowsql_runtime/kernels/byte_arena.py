@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsql_core.kernels.lazy import device, kernel
-from flowsql_core.kernels.memory import copy_bytes, load64, store64
+from flowsql_compute.compiler.declare import device, kernel
+from flowsql_compute.kernels.memory import copy_bytes, load64, store64
 
 #: First position in use, so that 0 can mean NULL.
 START = 8

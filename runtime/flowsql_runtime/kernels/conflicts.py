@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsql_core.kernels.lazy import kernel
+from flowsql_compute.compiler.declare import kernel
 
 #: Kinds of change (bytes of ``RowKind``).
 _INSERT, _UPDATE, _DELETE = 0, 2, 3

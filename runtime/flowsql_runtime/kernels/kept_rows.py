@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsql_core.kernels.lazy import kernel
-from flowsql_core.kernels.memory import copy_far, far8, far32, far64, store64
+from flowsql_compute.compiler.declare import kernel
+from flowsql_compute.kernels.memory import copy_far, far8, far32, far64, store64
 
 _OLDER, _BATCH = 0, 1
 _NEWEST, _COUNT = 0, 1

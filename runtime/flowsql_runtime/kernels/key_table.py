@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsql_core.kernels.lazy import device, kernel
-from flowsql_core.kernels.memory import block32, copy_bytes, load64, store64
+from flowsql_compute.compiler.declare import device, kernel
+from flowsql_compute.kernels.memory import block32, copy_bytes, load64, store64
 
 LIVE, NEXT, FREE, ARENA, GARBAGE = 0, 1, 2, 3, 4
 META_SIZE = 5

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsql_core.kernels.lazy import device, kernel
+from flowsql_compute.compiler.declare import device, kernel
 from flowsql_runtime.kernels.byte_arena import compare
 
 NEXT_ROW, FREE, LIVE = 0, 1, 2

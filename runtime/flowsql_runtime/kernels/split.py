@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsql_core.kernels.lazy import kernel
+from flowsql_compute.compiler.declare import kernel
 
 _U = np.uint64
 

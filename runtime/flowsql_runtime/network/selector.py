@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from flowsql_compute.keys import key_hash64, subtask_of
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import Partitioning, ShipStrategy
-from flowsql_core.keys import key_hash64, subtask_of
 
 #: Per channel its part of the batch, or None where it gets nothing.
 Parts = list[ChangelogBatch | None]

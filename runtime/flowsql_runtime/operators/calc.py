@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from flowsql_compute.eval.compile import compile_condition, compile_projections
 from flowsql_core.batch import ChangelogBatch, late_columns
 from flowsql_core.element import Watermark
 from flowsql_core.errors import ExecutionError
-from flowsql_core.eval.compile import compile_condition, compile_projections
 from flowsql_core.expr import InputRef
 from flowsql_core.graph.specs import CalcSpec
 from flowsql_runtime.operators.base import Operator, OperatorContext

@@ -8,20 +8,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import Bools, make_array, validity, values_and_validity
+from flowsql_compute.eval.compile import compile_condition, compile_projections
+from flowsql_compute.eval.nested.lists import Ranges, ranges_of
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack
 from flowsql_core.element import Watermark
 from flowsql_core.errors import ExecutionError
-from flowsql_core.eval.columns import Bools, make_array, validity, values_and_validity
-from flowsql_core.eval.compile import compile_condition, compile_projections
-from flowsql_core.eval.nested_lists import Ranges, ranges_of
 from flowsql_core.graph.specs import CorrelateSpec
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.operators.failure import trace_row
-from flowsql_runtime.operators.join_side import row_ranges
+from flowsql_runtime.operators.join.side import row_ranges
 
 Int64s = npt.NDArray[np.int64]
 

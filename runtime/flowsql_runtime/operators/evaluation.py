@@ -6,8 +6,8 @@ import datetime
 import os
 from collections.abc import Callable
 
+from flowsql_compute.eval.context import EvalContext
 from flowsql_core.config import LOCAL_TIME_ZONE
-from flowsql_core.eval.context import EvalContext
 from flowsql_runtime.operators.base import OperatorContext
 
 #: Job parameter of batch mode: CURRENT_TIMESTAMP and its like are this moment for all rows, epoch ms.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from flowsql_compute.eval.compile import compile_projections
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, RowTimes, WatermarkTrack
-from flowsql_core.eval.compile import compile_projections
 from flowsql_core.graph.specs import ExpandSpec
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.evaluation import eval_context

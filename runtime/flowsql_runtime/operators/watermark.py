@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from flowsql_compute.eval.columns import validity, values_and_validity
+from flowsql_compute.eval.compile import compile_projections
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.element import ACTIVE, IDLE, MAX_WATERMARK, MIN_WATERMARK, Watermark, WatermarkStatus
 from flowsql_core.errors import ExecutionError, FailedRow
-from flowsql_core.eval.columns import validity, values_and_validity
-from flowsql_core.eval.compile import compile_projections
 from flowsql_core.expr import Call, Expr, InputRef, Literal
 from flowsql_core.graph.specs import WatermarkAssignerSpec, WatermarkEmit
 from flowsql_core.types.logical import DayTimeIntervalType, TimestampLtzType, TimestampType

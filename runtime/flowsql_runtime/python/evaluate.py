@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from flowsql_compute.eval.literal import literal_array
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import FlowSqlError
-from flowsql_core.eval.literal import literal_array
 from flowsql_core.expr import Literal
 from flowsql_core.python_call import spoken_name
 from flowsql_core.types.arrow import to_arrow

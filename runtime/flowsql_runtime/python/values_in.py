@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import validity, values_and_validity
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError, NotSupportedYetError
-from flowsql_core.eval.columns import validity, values_and_validity
 from flowsql_core.types import logical as t
 from flowsql_core.udf import ROW_CLASS
 

@@ -17,9 +17,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import dtype_of, make_array, pack_validity
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.eval.columns import dtype_of, make_array, pack_validity
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.python.values_in import row_class, tzinfo_of

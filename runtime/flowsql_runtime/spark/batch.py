@@ -20,7 +20,7 @@ from flowsql_core.graph.constraints import constraints_of
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import STAGE_RESOURCE, SparkJob, SparkQuery, StagedInput
 from flowsql_runtime.cluster.local import Job, JobStatus, LocalCluster
-from flowsql_runtime.operators.constraints import Judge
+from flowsql_runtime.operators.sink.constraints import Judge
 from flowsql_runtime.spark.errors import translate
 from flowsql_runtime.spark.files import read_files, readable_by_spark
 from flowsql_runtime.spark.rows import ParquetStage, answer_batches, write_answer

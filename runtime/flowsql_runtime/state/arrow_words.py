@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import pack_validity, values_and_validity
+from flowsql_compute.keys import FixedColumn, fixed_column
 from flowsql_core.arrow import compute as pc
-from flowsql_core.eval.columns import pack_validity, values_and_validity
-from flowsql_core.keys import FixedColumn, fixed_column
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]

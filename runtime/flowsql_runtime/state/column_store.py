@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.kernels.contiguous import for_kernel
+from flowsql_compute.keys import bytes_column, is_bytes_type
 from flowsql_core.batch import LateColumns
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.kernels.views import for_kernel
-from flowsql_core.keys import bytes_column, is_bytes_type
 from flowsql_core.record import record
 from flowsql_runtime.kernels import byte_arena
 from flowsql_runtime.kernels import rows as row_kernels

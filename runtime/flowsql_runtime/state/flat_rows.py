@@ -50,12 +50,12 @@ def _is_collection(type_: Any) -> bool:
 
 
 def _to_bytes(array: Any) -> Any:
-    from flowsql_core.eval.value_bytes import to_bytes
+    from flowsql_compute.eval.nested.value_bytes import to_bytes
 
     return to_bytes(array)
 
 
 def _from_bytes(array: Any, type_: Any) -> Any:
-    from flowsql_core.eval.value_bytes import from_bytes
+    from flowsql_compute.eval.nested.value_bytes import from_bytes
 
     return from_bytes(array, type_)

@@ -8,9 +8,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from flowsql_compute.keys import key_groups
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import InternalError
-from flowsql_core.keys import key_groups
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn, flat
 from flowsql_runtime.state.key_index import KeyIndex
 from flowsql_runtime.state.map_store import MapStore

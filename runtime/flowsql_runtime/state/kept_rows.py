@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import pack_validity
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import LateColumns, RowSource
-from flowsql_core.eval.columns import pack_validity
 from flowsql_core.record import record
 from flowsql_runtime.kernels import kept_rows as kernels
 from flowsql_runtime.state.column_store import flat, key_table_of

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_core.kernels.views import for_kernel
-from flowsql_core.keys import BytesColumn, is_bytes_type, key_columns, null_masks
+from flowsql_compute.kernels.contiguous import for_kernel
+from flowsql_compute.keys import BytesColumn, is_bytes_type, key_columns, null_masks
 from flowsql_runtime.kernels import key_table
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, word_count
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns

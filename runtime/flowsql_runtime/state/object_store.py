@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 
+from flowsql_compute.keys import key_groups
 from flowsql_core.errors import ExecutionError
-from flowsql_core.keys import key_groups
 from flowsql_core.stream.keys import token_bytes
 from flowsql_runtime.state.backend import KeyedStateBackend
 from flowsql_runtime.state.key_index import KeyIndex

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_core.keys import is_bytes_type, key_hash64
+from flowsql_compute.keys import is_bytes_type, key_hash64
 from flowsql_runtime.kernels import row_list as kernels
 from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn, flat, key_table_of

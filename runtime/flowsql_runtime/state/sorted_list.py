@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_core.eval.columns import validity
-from flowsql_core.keys import is_bytes_type
+from flowsql_compute.eval.columns import validity
+from flowsql_compute.keys import is_bytes_type
 from flowsql_runtime.kernels import sorted_list as kernels
 from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn, flat, key_table_of

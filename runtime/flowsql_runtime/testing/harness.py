@@ -6,12 +6,12 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+from flowsql_compute.keys import key_group_range
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import ManualClock
 from flowsql_core.element import ACTIVE, IDLE, MAX_WATERMARK, LatencyMarker, Watermark, WatermarkStatus
 from flowsql_core.graph.job import Partitioning, ShipStrategy
 from flowsql_core.graph.specs import OperatorSpec
-from flowsql_core.keys import key_group_range
 from flowsql_core.row import SHORT_STRINGS
 from flowsql_runtime.cluster.deploy import make_state
 from flowsql_runtime.metrics.registry import OperatorMetrics

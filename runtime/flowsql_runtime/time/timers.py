@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import values_and_validity
 from flowsql_core.errors import InternalError
-from flowsql_core.eval.columns import values_and_validity
 from flowsql_core.record import record
 
 Int64s = npt.NDArray[np.int64]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flowsql_compute.eval.columns import values_and_validity
 from flowsql_core.errors import ExecutionError
-from flowsql_core.eval.columns import values_and_validity
 
 Int64s = npt.NDArray[np.int64]
 _PER_MS = {"s": 0, "ms": 1, "us": 1_000, "ns": 1_000_000}

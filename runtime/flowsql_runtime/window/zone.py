@@ -42,7 +42,7 @@ def to_epoch_ms(local_ms: Int64s, zone: str | None) -> Int64s:
 
 
 def _int64s(array: object) -> Int64s:
-    from flowsql_core.eval.columns import values_and_validity
+    from flowsql_compute.eval.columns import values_and_validity
 
     values: Int64s = values_and_validity(array)[0]
     return values

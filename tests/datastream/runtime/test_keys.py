@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from flowsql.common.row import Row
-from flowsql_core.keys import key_hash64
-from flowsql_core.stream.key_hash import xxh64
+from flowsql_compute.keys import key_hash64
+from flowsql_compute.object_keys import xxh64
 from flowsql_core.stream.keys import encode_key, key_token, key_tokens, token_bytes
 from flowsql_runtime.stream.emitter import object_column
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsql_core.eval.context import EvalContext
+from flowsql_compute.eval.context import EvalContext
 from flowsql_planner.bind import operations as op
 from flowsql_planner.logical import nodes as n
 from flowsql_planner.optimize import programs

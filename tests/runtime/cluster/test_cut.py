@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flowsql_compute.functions.aggregate import resolve_aggregate
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import AggregateCall, InputRef
-from flowsql_core.functions.aggregate import resolve_aggregate
 from flowsql_core.graph.job import JobGraph, ShipStrategy
 from flowsql_core.graph.specs import (
     GroupAggregateSpec,

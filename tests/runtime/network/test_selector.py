@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flowsql_compute.keys import key_groups, subtask_of
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import Partitioning, ShipStrategy
-from flowsql_core.keys import key_groups, subtask_of
 from flowsql_runtime.network.selector import ChannelSelector, make_selector, rescale_targets
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flowsql_compute.functions.aggregate import aggregate_names, local_columns, resolve_aggregate
 from flowsql_core.batch import ChangelogBatch, single_watermark
 from flowsql_core.clock import ManualClock
 from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
 from flowsql_core.expr import AggregateCall, InputRef
-from flowsql_core.functions.aggregate import aggregate_names, local_columns, resolve_aggregate
 from flowsql_core.graph.specs import (
     GlobalGroupAggregateSpec,
     GroupAggregateSpec,

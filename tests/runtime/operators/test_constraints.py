@@ -18,7 +18,7 @@ from flowsql_core.row import DELETE, INSERT
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Column, Schema
 from flowsql_core.types.text import parse_type
-from flowsql_runtime.operators.constraints import Judge
+from flowsql_runtime.operators.sink.constraints import Judge
 from flowsql_runtime.testing.harness import OperatorHarness
 
 

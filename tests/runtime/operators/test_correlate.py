@@ -15,7 +15,7 @@ from flowsql_core.expr import Call, Cast, InputRef, Literal
 from flowsql_core.graph.specs import CorrelateSpec
 from flowsql_core.row import SHORT_STRINGS
 from flowsql_core.types import logical as t
-from flowsql_runtime.operators import join_side
+from flowsql_runtime.operators.join import side as join_side
 from flowsql_runtime.testing.harness import OperatorHarness
 
 INTS = t.ArrayType(element=t.INT)

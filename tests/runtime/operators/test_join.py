@@ -16,7 +16,7 @@ from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Call, InputRef
 from flowsql_core.graph.specs import JoinKind, JoinSpec, WindowJoinSpec
 from flowsql_core.types.logical import BIGINT, INT, STRING, BooleanType, Column, TimestampType
-from flowsql_runtime.operators import join_side
+from flowsql_runtime.operators.join import side as join_side
 from flowsql_runtime.testing.harness import OperatorHarness
 
 LEFT = (Column("k", INT), Column("a", STRING))

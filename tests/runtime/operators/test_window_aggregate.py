@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flowsql_compute.functions.aggregate import resolve_aggregate
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.clock import ManualClock
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import AggregateCall, InputRef
-from flowsql_core.functions.aggregate import resolve_aggregate
 from flowsql_core.graph.specs import (
     WindowAggregateSpec,
     WindowKind,

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flowsql_compute.keys import key_group_range
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.keys import key_group_range
 from flowsql_runtime.state.backend import OperatorStateBackend
 from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
 from flowsql_runtime.state.hashmap import KEY_GROUP, HashMapBackend

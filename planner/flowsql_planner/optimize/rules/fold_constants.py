@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flowsql_core.eval.context import EvalContext
-from flowsql_core.eval.decide import decided
+from flowsql_compute.eval.context import EvalContext
+from flowsql_compute.eval.planner_facts import decided
 from flowsql_core.expr import (
     Call,
     Case,
@@ -124,7 +124,7 @@ def _fold(expr: Expr, context: EvalContext) -> Expr:
     if not any(_constant(node) for node in walk(expr)):
         return expr
     # Imported on use: a plan without constant expressions does not load the kernels.
-    from flowsql_core.eval.compile import fold
+    from flowsql_compute.eval.compile import fold
 
     return transform(expr, lambda node: decided(node) or (fold(node, context) if _constant(node) else node))
 

@@ -1,0 +1,1 @@
+"""The expression engine: functions, evaluation, scalar kernels. Above ``flowsql_core`` alone."""

@@ -1,0 +1,542 @@
+"""Expression IR to vectorised callables: each distinct sub-expression once per batch, branches where they are taken.
+
+A compiled expression is a graph of steps. Evaluating a batch makes a *frame*: its columns and the results so far.
+AND, OR, CASE and COALESCE evaluate an operand that may fail or is dear on a sub-frame of just the rows that need it, as
+Flink does row by row; operands that are cheap and cannot fail are evaluated whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_compute.eval.cast import cast_array, cast_raises
+from flowsql_compute.eval.columns import Bools, validity, values_and_validity
+from flowsql_compute.eval.context import EvalContext
+from flowsql_compute.eval.literal import is_literal_type, literal_scalar, scalar_to_literal
+from flowsql_compute.eval.planner_facts import decided
+from flowsql_compute.functions.registry import FunctionDef, Invocation, find_definition
+from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import BindError, ExecutionError, FlowSqlError
+from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform, walk
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import (
+    ApproximateType,
+    ArrayType,
+    BigIntType,
+    BooleanType,
+    CharType,
+    DateType,
+    DayTimeIntervalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    MapType,
+    TimeType,
+    VarCharType,
+    YearMonthIntervalType,
+)
+
+#: A column, or one value for all rows.
+Datum = Any
+Rows = npt.NDArray[np.int64]
+_Evaluate = Callable[[Sequence[Datum], int], Datum]
+Projector = Callable[[Sequence[pa.Array], int], list[pa.Array]]
+Condition = Callable[[Sequence[pa.Array], int], Bools]
+
+
+class _Frame:
+    """The rows that a step works on, and what was computed for them."""
+
+    __slots__ = ("_columns", "_parent", "_rows", "n", "results")
+
+    def __init__(self, columns: Sequence[pa.Array], n: int, parent: _Frame | None = None, rows: Any = None) -> None:
+        self._columns: dict[int, pa.Array] | Sequence[pa.Array] = columns if parent is None else {}
+        self.n = n
+        self._parent = parent
+        self._rows = rows
+        self.results: dict[int, Datum] = {}
+
+    def column(self, index: int) -> pa.Array:
+        if self._parent is None:
+            return self._columns[index]
+        found = self._columns.get(index)  # type: ignore[union-attr]
+        if found is None:
+            found = pc.take(self._parent.column(index), self._rows, boundscheck=False)
+            self._columns[index] = found  # type: ignore[index]
+        return found
+
+    def known(self, step: int) -> Datum | None:
+        """A result of this frame, or of the frame around it cut to these rows."""
+        found = self.results.get(step)
+        if found is None and self._parent is not None:
+            whole = self._parent.known(step)
+            if whole is not None:
+                found = whole if isinstance(whole, pa.Scalar) else pc.take(whole, self._rows, boundscheck=False)
+                self.results[step] = found
+        return found
+
+    def blame(self, error: ExecutionError, expr: Expr, args: Sequence[Datum], evaluate: _Evaluate) -> None:
+        """Give the error the place in the text, the row and its values. Costs nothing while all goes well."""
+        if error.row is None and not all(isinstance(arg, pa.Scalar) for arg in args):
+            from flowsql_compute.eval.blame import failed_row, first_failure
+
+            found = first_failure(evaluate, args, self.n)
+            if found is not None:
+                row, first = found
+                error.code, error.message, error.hint, error.args = first.code, first.message, first.hint, first.args
+                frame = self
+                while frame._parent is not None:
+                    row, frame = frame._rows[row].as_py(), frame._parent
+                error.row = failed_row(expr, row, frame.column)
+        error.at = error.at or expr.span
+
+    def part(self, rows: Rows) -> _Frame:
+        return _Frame((), len(rows), self, pa.array(rows))
+
+
+@dataclass(slots=True, eq=False)
+class _Step:
+    """One node of the graph. ``raises``/``costly``: this node or one below.
+
+    ``depth`` counts first inputs of first inputs. Every kind of step begins with its first input, on all rows of the
+    frame, so that a deep chain is computed from its lowest ``stage`` up: in a loop, not in calls as deep as the chain.
+    ``shared``: more than one step or column asks for the result.
+    """
+
+    index: int
+    expr: Expr
+    inputs: tuple[_Step, ...]
+    run: Callable[[_Frame], Datum]
+    raises: bool
+    costly: bool
+    depth: int = field(init=False)
+    stage: _Step | None = field(init=False)
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        below = self.inputs[0] if self.inputs else None
+        self.depth = 0 if below is None else below.depth + 1
+        if below is None or not below.depth or below.depth % _STAGE:
+            self.stage = None if below is None else below.stage
+        else:
+            self.stage = below
+
+    @property
+    def lazy(self) -> bool:
+        return self.raises or self.costly
+
+    def __call__(self, frame: _Frame) -> Datum:
+        found = frame.known(self.index)
+        if found is None:
+            if self.stage is not None:
+                self._climb(frame)
+            found = self.run(frame)
+            frame.results[self.index] = found
+        return found
+
+    def _climb(self, frame: _Frame) -> None:
+        """Compute the stages below, lowest first, unless one in between is known; each is dropped once it is used."""
+        todo: list[_Step] = []
+        step = self.stage
+        while step is not None and frame.known(step.index) is None:
+            todo.append(step)
+            step = step.stage
+        for stage in reversed(todo):
+            stage(frame)
+            below = stage.inputs[0]
+            for _ in range(_STAGE):
+                if not below.shared:
+                    frame.results.pop(below.index, None)
+                if not below.inputs:
+                    break
+                below = below.inputs[0]
+
+
+#: Steps of a chain between two stages.
+_STAGE = 64
+
+
+def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projector:
+    """A callable ``(columns, n) -> columns`` that computes all expressions over a batch.
+
+    The arrays that come out have the physical types of ``types.arrow``. Raises ExecutionError with the expression's
+    place where a row breaks a rule.
+    """
+    builder = _Builder(context)
+    folded = [fold(expr, context) for expr in exprs]
+    steps = [builder.step(expr) for expr in folded]
+    defaults = [_missing_default(expr) for expr in folded]
+
+    def project(columns: Sequence[pa.Array], n: int) -> list[pa.Array]:
+        frame = _Frame(columns, n)
+        made = [_as_column(step(frame), n) for step in steps]
+        return [
+            column if default is None or not column.null_count else pc.fill_null(column, default)
+            for column, default in zip(made, defaults, strict=True)
+        ]
+
+    return project
+
+
+def compile_condition(expr: Expr, context: EvalContext) -> Condition:
+    """A callable ``(columns, n) -> mask`` that is True where the predicate is TRUE (neither FALSE nor NULL)."""
+    step = _Builder(context).step(fold(expr, context))
+
+    def keep(columns: Sequence[pa.Array], n: int) -> Bools:
+        return _truth(step(_Frame(columns, n)), n)
+
+    return keep
+
+
+def _missing_default(expr: Expr) -> pa.Scalar | None:
+    """What a projected ``array[i]`` or ``map[key]`` of NOT NULL elements holds where there is no such element.
+
+    Flink keeps such a value for never NULL and writes its type's default (-1, FALSE, an empty text); inside of other
+    expressions it is NULL.
+    """
+    if not _is_item_for_sure(expr):
+        return None
+    match expr.type:
+        case CharType(length=length):
+            # A constant one passes through a cast, which pads.
+            value: Any = "" if any(isinstance(node, InputRef) for node in walk(expr)) else " " * length
+        case VarCharType():
+            value = ""
+        case BooleanType():
+            value = False
+        case TimeType():
+            value = 0
+        case IntegerType() | ApproximateType() | DateType() | DayTimeIntervalType() | YearMonthIntervalType():
+            value = -1
+        case _:
+            return None
+    return literal_scalar(Literal(value, expr.type))
+
+
+def _is_item_for_sure(expr: Expr) -> bool:
+    if not isinstance(expr, Call) or expr.function != "ITEM" or expr.args[1] == Literal(None, expr.args[1].type):
+        return False
+    match expr.args[0].type:
+        case ArrayType(element=element):
+            return not element.nullable
+        case MapType(value=value):
+            return not value.nullable
+    return False
+
+
+def fold(expr: Expr, context: EvalContext) -> Expr:
+    """Constant, deterministic sub-trees replaced by literals; what would fail stays, to fail only if evaluated.
+
+    Raises:
+        BindError: the index of an array turns out to be a constant before its first element.
+    """
+
+    def change(node: Expr) -> Expr:
+        match node:
+            case InputRef() | Literal():
+                return node
+            case Call(function="IS NULL" | "IS NOT NULL", args=(held,)) if _is_item_for_sure(held):
+                return Literal(node.function == "IS NOT NULL", node.type, node.span)
+            case Call(function="=", args=(Literal(value=float() as one), Literal(value=float() as other))) if (
+                one != one and other != other
+            ):
+                # The planner knows x = x without asking IEEE about NaN.
+                return Literal(True, node.type, node.span)
+            case Call(function="ITEM", args=(held, Literal(value=int() as place))) if (
+                isinstance(held.type, ArrayType) and place < 1
+            ):
+                message = f"Array element access needs an index starting at 1 but was {place}."
+                raise BindError("bad-index", message, node.span)
+            case Call():
+                known = decided(node)
+                if known is not None:
+                    return known
+                definition = find_definition(node)
+                if not definition.deterministic:
+                    return node
+            case Cast(operand=Literal(value=float() as number), type=BigIntType()) if 2.0**63 <= abs(number) < math.inf:
+                # The planner casts a written number exactly and keeps its low 64 bits; columns saturate.
+                return Literal((int(number) + 2**63) % 2**64 - 2**63, node.type, node.span)
+            case Cast(operand=Literal(value=float() as number, type=FloatType()), type=DoubleType()):
+                # The planner keeps a FLOAT as the shortest decimal that names it: 0.1, not 0.10000000149011612.
+                return Literal(float(str(np.float32(number))), node.type, node.span)
+            case Cast() | Case():
+                pass
+            case _:
+                assert_never(node)
+        if not is_literal_type(node.type) or not all(isinstance(child, Literal) for child in children(node)):
+            return node
+        try:
+            step = _Builder(context).step(node)
+            value = _as_column(step(_Frame((), 1)), 1)[0]
+        except FlowSqlError:
+            return node
+        if not value.is_valid and (not node.type.nullable or _is_item_for_sure(node)):
+            # A missing element is another value where it is projected.
+            # A DECIMAL that overflowed: the sink complains about the NULL, with the column's own type.
+            return node
+        return replace(scalar_to_literal(value, node.type), span=node.span)
+
+    return transform(expr, change)
+
+
+class _Builder:
+    def __init__(self, context: EvalContext) -> None:
+        self.context = context
+        self.known: dict[Expr, _Step] = {}
+        self.count = 0
+
+    def step(self, expr: Expr) -> _Step:
+        # Long sums nest to the left, deeper than calls of Python may.
+        spine: list[Expr] = []
+        found = self.known.get(expr)
+        while found is None and (below := children(expr)):
+            spine.append(expr)
+            expr = below[0]
+            found = self.known.get(expr)
+        if found is None:
+            made = self._made(expr, ())
+        else:
+            made = found
+            made.shared = True
+        for node in reversed(spine):
+            made = self._made(node, (made, *[self.step(child) for child in children(node)[1:]]))
+        return made
+
+    def _made(self, expr: Expr, inputs: tuple[_Step, ...]) -> _Step:
+        made, repeatable = self._make(expr, inputs)
+        if repeatable:
+            self.known[expr] = made
+        return made
+
+    def _make(self, expr: Expr, inputs: tuple[_Step, ...]) -> tuple[_Step, bool]:
+        raises = any(step.raises for step in inputs)
+        costly = any(step.costly for step in inputs)
+        repeatable = all(self.known.get(step.expr) is step for step in inputs)
+        run: Callable[[_Frame], Datum]
+        match expr:
+            case InputRef(index=column):
+
+                def run(frame: _Frame) -> Datum:
+                    return frame.column(column)
+
+            case Literal():
+                value = literal_scalar(expr)
+
+                def run(frame: _Frame) -> Datum:
+                    return value
+
+            case Cast():
+                raises = raises or (not expr.safe and cast_raises(expr.operand.type, expr.type))
+                run = _cast_runner(expr, inputs[0], self.context)
+            case Case():
+                run = _case_runner(expr, inputs)
+            case Call(function="AND" | "OR"):
+                run = _logic_runner(inputs, absorbing=expr.function == "OR")
+            case Call(function="COALESCE"):
+                run = _coalesce_runner(expr, inputs)
+            case Call():
+                definition = find_definition(expr)
+                raises, costly = raises or definition.raises, costly or definition.costly
+                repeatable = repeatable and definition.deterministic
+                run = _call_runner(expr, inputs, definition, self.context)
+            case _:
+                assert_never(expr)
+        self.count += 1
+        return _Step(self.count, expr, inputs, run, raises, costly), repeatable
+
+
+def _call_runner(
+    expr: Call, inputs: tuple[_Step, ...], definition: FunctionDef, context: EvalContext
+) -> Callable[[_Frame], Datum]:
+    kernel = definition.kernel
+    assert kernel is not None
+    arrow_type = to_arrow(expr.type)
+    arg_types = tuple(arg.type for arg in expr.args)
+    passes_call = definition.passes_call
+    memory: dict[str, Any] = {}
+
+    def evaluate(args: Sequence[Datum], n: int, constant: bool = False) -> Datum:
+        if passes_call:
+            return kernel(Invocation(n, context, arg_types, expr.type, expr.options, memory, constant), *args)
+        return kernel(*args)
+
+    def run(frame: _Frame) -> Datum:
+        args = [step(frame) for step in inputs]
+        n = frame.n
+        constant = definition.deterministic and bool(args) and all(isinstance(arg, pa.Scalar) for arg in args)
+        if constant:
+            # Kernels count on one column among their arguments; one row is enough.
+            args[0] = pa.repeat(args[0], 1)
+            n = 1
+        try:
+            made = evaluate(args, n, constant)
+        except ExecutionError as error:
+            frame.blame(error, expr, () if constant else args, evaluate)
+            raise
+        made = _settled(made, arrow_type)
+        return made[0] if constant and isinstance(made, pa.Array) else made
+
+    return run
+
+
+def _settled(made: Datum, arrow_type: pa.DataType) -> Datum:
+    if isinstance(made, pa.ChunkedArray):
+        made = made.combine_chunks()
+    return made if made.type == arrow_type else pc.cast(made, arrow_type)
+
+
+def _cast_runner(expr: Cast, operand: _Step, context: EvalContext) -> Callable[[_Frame], Datum]:
+    source, target, safe = expr.operand.type, expr.type, expr.safe
+
+    def evaluate(args: Sequence[Datum], n: int) -> Datum:
+        return cast_array(args[0], source, target, safe, context)
+
+    def run(frame: _Frame) -> Datum:
+        value = operand(frame)
+        try:
+            if isinstance(value, pa.Scalar):
+                return cast_array(pa.repeat(value, 1), source, target, safe, context)[0]
+            return cast_array(value, source, target, safe, context)
+        except ExecutionError as error:
+            frame.blame(error, expr, (value,), evaluate)
+            raise
+
+    return run
+
+
+def _logic_runner(inputs: tuple[_Step, ...], absorbing: bool) -> Callable[[_Frame], Datum]:
+    combine = pc.or_kleene if absorbing else pc.and_kleene
+
+    def run(frame: _Frame) -> Datum:
+        made = inputs[0](frame)
+        for step in inputs[1:]:
+            if not step.lazy or frame.known(step.index) is not None:
+                made = combine(made, step(frame))
+                continue
+            open_rows = np.flatnonzero(~_decided(made, frame.n, absorbing))
+            if len(open_rows) == frame.n:
+                made = combine(made, step(frame))
+            elif len(open_rows):
+                part = _as_column(step(frame.part(open_rows)), len(open_rows))
+                # Rows that are decided get NULL here, which cannot change them.
+                made = combine(_as_column(made, frame.n), _spread(part, open_rows, frame.n))
+        return made
+
+    return run
+
+
+def _decided(made: Datum, n: int, absorbing: bool) -> Bools:
+    """Where the value so far already decides: FALSE of AND, TRUE of OR."""
+    if isinstance(made, pa.Scalar):
+        return np.full(n, made.is_valid and made.as_py() is absorbing)
+    values, valid = values_and_validity(made)
+    decided = values if absorbing else ~values
+    return decided if valid is None else decided & valid
+
+
+def _spread(part: pa.Array, rows: Rows, n: int) -> pa.Array:
+    """``part`` at ``rows`` of ``n`` rows, NULL elsewhere."""
+    index = np.zeros(n, dtype=np.int64)
+    index[rows] = np.arange(len(rows))
+    elsewhere = np.ones(n, dtype=np.bool_)
+    elsewhere[rows] = False
+    return pc.take(part, pa.array(index, mask=elsewhere), boundscheck=False)
+
+
+def _case_runner(expr: Case, inputs: tuple[_Step, ...]) -> Callable[[_Frame], Datum]:
+    count = len(expr.conditions)
+    conditions, results = inputs[:count], inputs[count:]
+    arrow_type = to_arrow(expr.type)
+
+    def run(frame: _Frame) -> Datum:
+        branch = np.full(frame.n, count, dtype=np.int64)
+        undecided: Rows | None = None
+        for position, step in enumerate(conditions):
+            if undecided is not None and not len(undecided):
+                break
+            if undecided is None:
+                hit = np.flatnonzero(_truth(step(frame), frame.n))
+            elif step.lazy and frame.known(step.index) is None:
+                hit = undecided[_truth(step(frame.part(undecided)), len(undecided))]
+            else:
+                hit = undecided[_truth(step(frame), frame.n)[undecided]]
+            branch[hit] = position
+            undecided = np.flatnonzero(branch == count)
+        return _gather(frame, branch, results, arrow_type)
+
+    return run
+
+
+def _gather(frame: _Frame, branch: Rows, results: Sequence[_Step], arrow_type: pa.DataType) -> Datum:
+    """Row i of the result that ``branch[i]`` names; results are evaluated where they are needed only."""
+    n = frame.n
+    used = np.flatnonzero(np.bincount(branch, minlength=len(results)))
+    if len(used) == 1:
+        return results[int(used[0])](frame)
+    pieces: list[pa.Array] = []
+    index = np.empty(n, dtype=np.int64)
+    start = 0
+    for position in used:
+        step = results[int(position)]
+        rows = np.flatnonzero(branch == position)
+        if not step.lazy or frame.known(step.index) is not None:
+            made = step(frame)
+            piece = pa.repeat(made, 1) if isinstance(made, pa.Scalar) else made
+            index[rows] = start if isinstance(made, pa.Scalar) else start + rows
+        else:
+            piece = _as_column(step(frame.part(rows)), len(rows))
+            index[rows] = start + np.arange(len(rows))
+        pieces.append(_settled(piece, arrow_type))
+        start += len(piece)
+    return pc.take(pa.concat_arrays(pieces), pa.array(index), boundscheck=False)
+
+
+def _coalesce_runner(expr: Call, inputs: tuple[_Step, ...]) -> Callable[[_Frame], Datum]:
+    arrow_type = to_arrow(expr.type)
+
+    def run(frame: _Frame) -> Datum:
+        first = inputs[0](frame)
+        if not any(step.lazy for step in inputs[1:]):
+            made = first
+            for step in inputs[1:]:
+                made = pc.coalesce(made, step(frame))
+            return made
+        branch = np.full(frame.n, len(inputs) - 1, dtype=np.int64)
+        missing = np.arange(frame.n)
+        for position, step in enumerate(inputs[:-1]):
+            if not len(missing):
+                break
+            valid = _valid_rows(step(frame.part(missing)), len(missing)) if position else _valid_rows(first, frame.n)
+            branch[missing[valid]] = position
+            missing = missing[~valid]
+        return _gather(frame, branch, inputs, arrow_type)
+
+    return run
+
+
+def _valid_rows(datum: Datum, n: int) -> Bools:
+    if isinstance(datum, pa.Scalar):
+        return np.full(n, datum.is_valid)
+    valid = validity(datum)
+    return np.ones(n, dtype=np.bool_) if valid is None else valid
+
+
+def _truth(datum: Datum, n: int) -> Bools:
+    if isinstance(datum, pa.Scalar):
+        return np.full(n, bool(datum.is_valid and datum.as_py()))
+    if pa.types.is_null(datum.type):
+        return np.zeros(n, dtype=np.bool_)
+    values, valid = values_and_validity(datum)
+    return values if valid is None else values & valid
+
+
+def _as_column(datum: Datum, n: int) -> pa.Array:
+    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum

@@ -1,0 +1,1 @@
+"""What Java's libraries do with text, moments and random numbers."""

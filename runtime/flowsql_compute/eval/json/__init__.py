@@ -1,0 +1,1 @@
+"""JSON over columns: documents, paths, rendering, VARIANT."""

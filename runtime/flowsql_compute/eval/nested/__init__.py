@@ -1,0 +1,1 @@
+"""Arrays, maps, rows and bitmaps over whole columns."""

@@ -1,0 +1,1 @@
+"""Values as text and back, and text columns through kernels."""

@@ -1,0 +1,1 @@
+"""Calendars, zones and moments over columns."""

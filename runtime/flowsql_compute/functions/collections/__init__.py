@@ -1,0 +1,1 @@
+"""Functions over arrays, maps, rows and structured types."""

@@ -1,0 +1,1 @@
+"""Functions over dates, times and intervals."""

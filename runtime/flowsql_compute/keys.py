@@ -1,0 +1,261 @@
+"""Keys: canonical words and bytes of key columns, their hash, key groups, and which subtask owns which group.
+
+Canonical bytes of a row, fixed for savepoints (version 1): for each column in order the value as 8-byte little-endian
+words (integers, dates, times, timestamps in their own unit, BOOLEAN as 0/1: one signed word; FLOAT and DOUBLE: the bits
+of the double with -0.0 as 0.0 and one NaN; DECIMAL: unscaled value without trailing zeros, low word, high word, scale;
+character and binary strings: the bytes, then their length as one word; CHAR values carry their padding, as Flink
+compares them; NULL: zero words, an empty string); ROW: its fields; ARRAY, MAP and MULTISET: the bytes that
+``eval.value_bytes`` makes of them, as a binary string. A row with a NULL ends in one more word whose bit i
+says that flattened column i is NULL. The hash is XXH64 with seed 0 over these bytes.
+
+Source: Flink, ``KeyGroupRangeAssignment`` (rules for key groups, operator indexes and the default maximum).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_compute.eval.columns import validity, values_and_validity
+from flowsql_core.arrow import compute as pc
+from flowsql_core.batch import PyObjectColumn
+from flowsql_core.record import record
+
+VERSION: Final = 1
+LOWEST_MAX_PARALLELISM: Final = 128
+HIGHEST_MAX_PARALLELISM: Final = 32768
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+UInt64s = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+_NAN_BITS: Final = np.uint64(0x7FF8000000000000)
+
+
+@record
+class FixedColumn:
+    """A key column as words: ``words`` (n,) int64 each, 0 at NULL; ``valid`` (n,) or None without NULLs."""
+
+    words: tuple[Int64s, ...]
+    valid: Bools | None
+
+
+@record
+class BytesColumn:
+    """A variable-length key column: ``starts`` and ``lengths`` int64 (n,) into ``data`` uint8; NULL has length 0."""
+
+    starts: Int64s
+    lengths: Int64s
+    data: npt.NDArray[np.uint8]
+    valid: Bools | None
+
+
+KeyColumn = FixedColumn | BytesColumn
+
+
+def is_bytes_type(type_: Any) -> bool:
+    """Whether keys of this Arrow type are variable-length bytes."""
+    return bool(
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_binary(type_)
+        or pa.types.is_large_binary(type_)
+        or pa.types.is_fixed_size_binary(type_)
+    )
+
+
+def key_columns(array: Any) -> Iterator[KeyColumn]:
+    """The flat key columns of an Arrow array; a ROW gives one for itself and those of its fields."""
+    type_ = array.type
+    if pa.types.is_dictionary(type_):
+        yield from key_columns(array.dictionary_decode())
+    elif pa.types.is_struct(type_):
+        valid = validity(array)
+        yield FixedColumn((np.zeros(len(array), np.int64),), valid)
+        for field in array.flatten():
+            yield from key_columns(field)
+    elif is_bytes_type(type_):
+        yield bytes_column(array)
+    elif pa.types.is_nested(type_):
+        # Few jobs have collections as keys; what turns them into bytes takes time to load.
+        from flowsql_compute.eval.nested.value_bytes import to_bytes
+
+        yield bytes_column(to_bytes(array))
+    else:
+        yield fixed_column(array)
+
+
+def fixed_column(array: Any) -> FixedColumn:
+    """Words of a fixed-width Arrow array: one, or two (low, high) for DECIMAL of more than 18 digits."""
+    type_ = array.type
+    values, valid = values_and_validity(array)
+    words: tuple[Int64s, ...]
+    if values.ndim == 2:
+        words = (values[:, 0].copy(), values[:, 1].copy())
+    elif pa.types.is_floating(type_):
+        # Adding 0.0 turns -0.0 into 0.0.
+        doubles = values.astype(np.float64) + 0.0
+        bits = doubles.view(np.uint64)
+        bits[np.isnan(doubles)] = _NAN_BITS
+        words = (bits.view(np.int64),)
+    elif pa.types.is_decimal(type_):
+        words = (values.copy(),)
+    else:
+        words = (values.astype(np.int64, copy=False),)
+    if valid is not None:
+        words = tuple(np.where(valid, word, np.int64(0)) for word in words)
+    return FixedColumn(words, valid)
+
+
+def bytes_column(array: Any) -> BytesColumn:
+    """Starts, lengths and data of a string or binary Arrow array."""
+    type_ = array.type
+    n = len(array)
+    valid = validity(array)
+    if pa.types.is_fixed_size_binary(type_):
+        array = pc.cast(array, pa.binary())
+        type_ = array.type
+    wide = pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
+    _, offsets_buffer, data_buffer = array.buffers()
+    kind: Any = np.int64 if wide else np.int32
+    if n == 0 or offsets_buffer is None:
+        empty = np.zeros(n, np.int64)
+        return BytesColumn(empty, empty, np.zeros(0, np.uint8), valid)
+    offsets = np.frombuffer(offsets_buffer, kind, count=n + 1, offset=array.offset * kind().itemsize).astype(np.int64)
+    data = np.zeros(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+    lengths = np.diff(offsets)
+    if valid is not None:
+        lengths = np.where(valid, lengths, 0)
+    return BytesColumn(offsets[:-1], lengths, data, valid)
+
+
+def key_hash64(columns: Sequence[Any], num_rows: int | None = None) -> UInt64s:
+    """XXH64 of each row's canonical key bytes, uint64 (n,).
+
+    Args:
+        columns: Arrow arrays of one length; of any type. Or columns of Python objects.
+        num_rows: needed only when there is no column.
+    """
+    if len(columns) == 1 and isinstance(columns[0], PyObjectColumn):
+        # Jobs without Python objects do not load what encodes them.
+        from flowsql_compute.object_keys import key_hashes
+
+        return key_hashes(columns[0].values)
+    # Numba is loaded where a job first hashes, not where a stateless one imports this module.
+    from flowsql_compute.kernels import hash as kernels
+    from flowsql_compute.kernels.contiguous import for_kernel
+
+    n = len(columns[0]) if columns else (num_rows or 0)
+    flat = [(part, array.type) for array in map(_arrow_keys, columns) for part in key_columns(array)]
+    masks = null_masks([part.valid for part, _ in flat], n)
+    out = np.empty(n, np.uint64)
+    pieces: list[UInt64s | BytesColumn] = []
+    run: list[Int64s] = []
+    for part, type_ in flat:
+        if isinstance(part, BytesColumn):
+            if run:
+                pieces.append(_interleave(run, n))
+                run = []
+            pieces.append(part)
+        else:
+            run.extend(_canonical_decimal(part, type_) if pa.types.is_decimal(type_) else part.words)
+    if run or not pieces:
+        pieces.append(_interleave(run, n))
+    if len(pieces) == 1 and not isinstance(pieces[0], BytesColumn):
+        kernels.xxh64_words(for_kernel(pieces[0]), masks, out)
+        return out
+    lengths = np.zeros(n, np.int64)
+    for piece in pieces:
+        lengths += piece.lengths + 8 if isinstance(piece, BytesColumn) else 8 * piece.shape[1]
+    if masks.size:
+        lengths += np.where(masks != 0, 8, 0)
+    starts = np.zeros(n + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    buffer = np.empty(int(starts[-1]), np.uint8)
+    cursors = starts[:-1].copy()
+    for piece in pieces:
+        if isinstance(piece, BytesColumn):
+            kernels.append_bytes(
+                buffer, cursors, for_kernel(piece.starts), for_kernel(piece.lengths), for_kernel(piece.data)
+            )
+        else:
+            kernels.append_words(buffer, cursors, for_kernel(piece))
+    if masks.size:
+        rows = np.flatnonzero(masks)
+        at = cursors[rows]
+        kernels.append_words(buffer, at, masks[rows].reshape(-1, 1))
+    kernels.xxh64_rows(buffer, starts, out)
+    return out
+
+
+def _arrow_keys(column: Any) -> Any:
+    if not isinstance(column, PyObjectColumn):
+        return column
+    # Jobs without Python objects do not load what encodes them.
+    from flowsql_core.stream.keys import encoded_keys
+
+    return encoded_keys(column.values)
+
+
+def null_masks(validities: Sequence[Bools | None], n: int) -> UInt64s:
+    """One word a row with bit i set where column i is NULL; empty when nothing is."""
+    masks = np.zeros(0, np.uint64)
+    for index, valid in enumerate(validities):
+        if valid is not None:
+            if not masks.size:
+                masks = np.zeros(n, np.uint64)
+            masks |= (~valid).astype(np.uint64) << np.uint64(index)
+    return masks
+
+
+def _interleave(words: list[Int64s], n: int) -> UInt64s:
+    if len(words) == 1:
+        return words[0].view(np.uint64).reshape(n, 1)
+    joined = np.empty((n, len(words)), np.uint64)
+    for index, word in enumerate(words):
+        joined[:, index] = word.view(np.uint64)
+    return joined
+
+
+def _canonical_decimal(part: FixedColumn, type_: Any) -> list[Int64s]:
+    from flowsql_compute.kernels import hash as kernels
+
+    low = part.words[0].copy()
+    high = part.words[1].copy() if len(part.words) == 2 else low >> 63
+    scales = np.full(len(low), type_.scale, np.int64)
+    kernels.strip_decimal_zeros(low, high, scales)
+    return [low, high, scales]
+
+
+def key_groups(columns: Sequence[Any], max_parallelism: int, num_rows: int | None = None) -> Int32s:
+    """Key group of each row, int32 (n,) in ``[0, max_parallelism)``: the top bits of the hash."""
+    return groups_of_hashes(key_hash64(columns, num_rows), max_parallelism)
+
+
+def groups_of_hashes(hashes: UInt64s, max_parallelism: int) -> Int32s:
+    """``(h >> 32) * max_parallelism >> 32``, int32 (n,)."""
+    return (((hashes >> np.uint64(32)) * np.uint64(max_parallelism)) >> np.uint64(32)).astype(np.int32)
+
+
+def subtask_of(groups: Int32s, max_parallelism: int, parallelism: int) -> Int32s:
+    """Subtask that owns each key group: ``group * parallelism / max_parallelism``, int32 (n,)."""
+    return (groups.astype(np.int64) * parallelism // max_parallelism).astype(np.int32)
+
+
+def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> range:
+    """Key groups of one subtask; the ranges of all subtasks part ``[0, max_parallelism)``."""
+    start = (subtask * max_parallelism + parallelism - 1) // parallelism
+    stop = ((subtask + 1) * max_parallelism - 1) // parallelism + 1
+    return range(start, stop)
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """Flink's default: 1.5 times the parallelism rounded up to a power of two, at least 128, at most 32768."""
+    wanted = parallelism + parallelism // 2
+    power = 1 << max(0, wanted - 1).bit_length()
+    return min(max(power, LOWEST_MAX_PARALLELISM), HIGHEST_MAX_PARALLELISM)

@@ -1,0 +1,1 @@
+"""Aggregation: programs of accumulators, per key, per window, in one or two phases."""

@@ -1,0 +1,156 @@
+"""What the fold kernel reads of one batch: a sign vector and a word vector for each thing that a call asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_compute.eval.columns import validity, values_and_validity
+from flowsql_compute.keys import is_bytes_type
+from flowsql_core.record import record
+from flowsql_runtime.state.arrow_words import value_words
+from flowsql_runtime.state.column_store import ColumnStore
+from flowsql_runtime.state.sorted_list import SortedList
+
+Int8s = npt.NDArray[np.int8]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+
+@record
+class Sign:
+    """Which rows a fold takes: not NULL at ``not_null``, TRUE at ``filter``, first or last of DISTINCT ``group``."""
+
+    not_null: tuple[int, ...] = ()
+    filter: int | None = None
+    group: int | None = None
+    place: int = 0
+
+
+@record
+class Argument:
+    """Words of input column ``column``, or of the entry on top of sorted list ``column`` (``top``).
+
+    ``presence``: 1 where the column is not NULL, or the sorted list not empty, instead.
+    """
+
+    column: int
+    top: bool = False
+    presence: bool = False
+
+
+class SignRows:
+    """Sign vectors of one batch, each computed once; row 0 is the rows' own sign."""
+
+    def __init__(self, columns: Sequence[Any], base: Int8s) -> None:
+        self._columns = columns
+        self._rows: list[Int8s] = [base]
+        self._places: dict[Sign, int] = {Sign(): 0}
+
+    def add_group(self, group: int, signs: npt.NDArray[np.int8]) -> None:
+        """Rows of a DISTINCT group, one a filter."""
+        for place, row in enumerate(signs):
+            self._places[Sign(group=group, place=place)] = len(self._rows)
+            self._rows.append(row)
+
+    def place(self, sign: Sign) -> int:
+        """Row number of a sign vector."""
+        found = self._places.get(sign)
+        if found is None:
+            row = self._rows[0]
+            for column in sign.not_null:
+                valid = validity(self._columns[column])
+                if valid is not None:
+                    row = row * valid
+            if sign.filter is not None:
+                values, valid = values_and_validity(self._columns[sign.filter])
+                row = row * (values if valid is None else values & valid)
+            found = 0 if row is self._rows[0] else len(self._rows)
+            if found:
+                self._rows.append(row)
+            self._places[sign] = found
+        return found
+
+    def row(self, sign: Sign) -> Int8s:
+        """One sign vector."""
+        return self._rows[self.place(sign)]
+
+    def matrix(self) -> npt.NDArray[np.int8]:
+        """All of them, (s, n)."""
+        return self._rows[0].reshape(1, -1) if len(self._rows) == 1 else np.stack(self._rows)
+
+
+class ArgumentRows:
+    """Argument words of one batch, each column once."""
+
+    def __init__(
+        self, store: ColumnStore, kept: Sequence[SortedList], columns: Sequence[Any], tops: Sequence[Int32s], n: int
+    ) -> None:
+        self._store = store
+        self._kept = kept
+        self._columns = columns
+        self._tops = tops
+        self._n = n
+        self._rows: list[Int64s] = []
+        self._places: dict[tuple[Argument, bool], int] = {}
+
+    def place(self, argument: Argument, part: int) -> int:
+        """Row number of an argument's word ``part`` (-1: as a double whatever its type)."""
+        key = (argument, part < 0)
+        if key not in self._places:
+            self._places[key] = len(self._rows)
+            self._rows.extend(self._words(argument, as_double=part < 0))
+        return self._places[key] + max(part, 0)
+
+    def _words(self, argument: Argument, as_double: bool) -> list[Int64s]:
+        if argument.top:
+            return self._top_words(argument)
+        array = self._columns[argument.column]
+        if argument.presence:
+            valid = validity(array)
+            return [np.ones(self._n, np.int64) if valid is None else valid.astype(np.int64)]
+        if is_bytes_type(array.type):
+            return [self._store.store_bytes(array)]
+        if as_double:
+            return [_as_doubles(array).view(np.int64)]
+        words = list(value_words(array).words)
+        if pa.types.is_decimal(array.type) and len(words) == 1:
+            words.append(words[0] >> 63)
+        return words
+
+    def _top_words(self, argument: Argument) -> list[Int64s]:
+        tops = self._tops[argument.column]
+        found = tops >= 0
+        if argument.presence:
+            return [found.astype(np.int64)]
+        values = self._kept[argument.column].values
+        at = np.where(found, tops, 0)
+        if is_bytes_type(values.columns[0].type):
+            array = values.bytes_at(np.where(found, values.rows[at, 0], np.int64(0)), values.columns[0].type)
+            return [self._store.store_bytes(array)]
+        rows = values.rows[at] if len(values.rows) else np.zeros((len(tops), values.width), np.int64)
+        return [np.ascontiguousarray(rows[:, word]) for word in range(values.width)]
+
+    def matrix(self) -> npt.NDArray[np.int64]:
+        """All of them, (a, n)."""
+        if not self._rows:
+            return np.zeros((1, self._n), np.int64)
+        if len(self._rows) == 1 and self._rows[0].flags.writeable and self._rows[0].flags.c_contiguous:
+            return self._rows[0].reshape(1, -1)
+        return np.stack(self._rows)
+
+
+def _as_doubles(array: Any) -> npt.NDArray[np.float64]:
+    words = value_words(array).words
+    if pa.types.is_floating(array.type):
+        return words[0].view(np.float64)
+    if pa.types.is_decimal(array.type):
+        low = words[0].view(np.uint64).astype(np.float64) if len(words) == 2 else words[0].astype(np.float64)
+        high = words[1].astype(np.float64) * 2.0**64 if len(words) == 2 else 0.0
+        result: npt.NDArray[np.float64] = (low + high) / 10.0**array.type.scale
+        return result
+    return words[0].astype(np.float64)

@@ -1,0 +1,576 @@
+"""Aggregate calls compiled to one accumulator row a slot and one program for the fold kernel.
+
+Equal accumulators are shared (SUM and AVG of a column have one sum and one count). FILTER, NULL arguments and DISTINCT
+become signs: 1 takes a value in, -1 takes it out, 0 leaves it. MIN and MAX over retractions and calls that keep their
+values stand beside the row in stores of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_compute.compiler.other_process import compile_ahead
+from flowsql_compute.functions.aggregate import Fold, accumulator_columns, needs_values
+from flowsql_compute.keys import is_bytes_type
+from flowsql_core.errors import ExecutionError
+from flowsql_core.expr import AggregateCall
+from flowsql_core.record import record
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import DecimalType, FloatType, LogicalType, Schema
+from flowsql_runtime.kernels import accumulate as kernels
+from flowsql_runtime.kernels import rows as row_kernels
+from flowsql_runtime.operators.aggregate.changes import Changes, joined
+from flowsql_runtime.operators.aggregate.exchange import Place, columns_of_states, places_of, put_columns
+from flowsql_runtime.operators.aggregate.inputs import Argument, ArgumentRows, Sign, SignRows
+from flowsql_runtime.operators.aggregate.ordered_values import OrderedValues, ValueResults, takes_nulls
+from flowsql_runtime.operators.aggregate.result import (
+    Average,
+    Count,
+    Deviation,
+    Finisher,
+    Plain,
+    ResultColumn,
+    WideSum,
+)
+from flowsql_runtime.operators.aggregate.states import StateFactory
+from flowsql_runtime.state.arrow_words import value_words, word_count
+from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
+from flowsql_runtime.state.flat_rows import flat_types
+from flowsql_runtime.state.key_index import KeyIndex
+from flowsql_runtime.state.map_store import MapStore
+from flowsql_runtime.state.row_list import RowList
+from flowsql_runtime.state.sorted_list import SortedList
+
+Int8s = npt.NDArray[np.int8]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Words = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_ROWS: Final = StoredColumn("rows", pa.int64(), nullable=False)
+_NO_BYTES: Final = np.zeros(0, np.uint8)
+
+
+@record
+class _Op:
+    code: int
+    word: int
+    argument: Argument | None
+    part: int
+    sign: Sign
+    count: int
+
+
+@record
+class _Extreme:
+    """A MIN or MAX that keeps its values: their column, which end, and the rows that take part."""
+
+    column: int
+    largest: bool
+    sign: Sign
+
+
+@record
+class _DistinctGroup:
+    """DISTINCT calls over the same argument columns; one place in ``filters`` for each different FILTER.
+
+    ``nulls``: NULL is one of the values.
+    """
+
+    columns: tuple[int, ...]
+    nulls: bool
+    filters: tuple[int | None, ...]
+
+    @property
+    def not_null(self) -> tuple[int, ...]:
+        """Columns whose NULLs keep a row out."""
+        return () if self.nulls else self.columns
+
+
+class AggregateProgram:
+    """All calls of one operator over one input.
+
+    Args:
+        calls: arguments are column indexes of ``input``.
+        retracts: rows may be taken back.
+        clear_at_zero: a slot without rows starts over (group aggregates do, windows do not).
+    """
+
+    def __init__(
+        self, calls: Sequence[AggregateCall], input: Schema, retracts: bool, clear_at_zero: bool = True
+    ) -> None:
+        self.calls = tuple(calls)
+        self.input = input
+        self.retracts = retracts
+        self._clear = clear_at_zero
+        self._ops: list[_Op] = []
+        self._counts: list[_Op] = []
+        self._shared: dict[Any, int] = {}
+        self._columns: list[StoredColumn] = [_ROWS]
+        self._width = 1
+        self._groups: list[_DistinctGroup] = []
+        self._extremes: list[_Extreme] = []
+        self._finishers: list[Finisher | None] = []
+        self._ordered_calls: list[int] = []
+        self._group_calls()
+        for index, call in enumerate(self.calls):
+            self._finishers.append(self._compile(index, call))
+        self._program = [*self._ops, *self._counts]
+        self._fold_rows = kernels.folding(op.code for op in self._program)
+        compile_ahead(self._fold_rows)
+        self._seen = np.zeros(0, np.uint8)
+        self._touched: Int32s = np.empty(0, np.int32)
+        self._first_rows: Int32s = np.empty(0, np.int32)
+        self._states: Words = np.empty((0, self._width), np.int64)
+
+    # -- compilation
+
+    def _group_calls(self) -> None:
+        found: dict[tuple[tuple[int, ...], bool], list[int | None]] = {}
+        for call in self.calls:
+            if call.distinct and call.function not in ("MIN", "MAX"):
+                key = tuple(arg.index for arg in call.args), takes_nulls(call)
+                filters = found.setdefault(key, [])
+                if call.filter_index not in filters:
+                    filters.append(call.filter_index)
+        self._groups = [_DistinctGroup(*key, tuple(filters)) for key, filters in found.items()]
+
+    def _sign(self, call: AggregateCall, nulls_too: bool = False) -> Sign:
+        columns = tuple(arg.index for arg in call.args)
+        not_null = () if nulls_too else columns
+        # DISTINCT changes nothing for MIN and MAX.
+        if call.distinct and call.function not in ("MIN", "MAX"):
+            for group, distinct in enumerate(self._groups):
+                if distinct.columns == columns and distinct.nulls == takes_nulls(call):
+                    return Sign(group=group, place=distinct.filters.index(call.filter_index))
+        return Sign(not_null, call.filter_index)
+
+    def _reserve(self, name: str, type_: Any) -> int:
+        word = self._width
+        self._columns.append(StoredColumn(name, type_, nullable=False))
+        self._width += 1 if is_bytes_type(type_) else word_count(type_)
+        return word
+
+    def _count(self, sign: Sign, own: bool = False) -> int:
+        # Word 0 counts all rows, but is raised before the program runs: ``own`` is raised after it.
+        if sign == Sign() and not own:
+            return 0
+        key = ("count", sign)
+        if key not in self._shared:
+            word = self._reserve(f"count{_name(sign)}", pa.int64())
+            self._shared[key] = word
+            self._counts.append(_Op(kernels.COUNT, word, None, 0, sign, -1))
+        return self._shared[key]
+
+    def _fold(self, name: str, code: int, argument: Argument, type_: Any, sign: Sign, count: int) -> int:
+        key = (name, code, argument, type_, sign)
+        if key not in self._shared:
+            word = self._reserve(f"{name}({argument.column}){_name(sign)}", type_)
+            self._shared[key] = word
+            parts = 1
+            if code in (kernels.FIRST, kernels.LAST, kernels.SET, kernels.SINGLE) and not is_bytes_type(type_):
+                parts = word_count(type_)
+            for part in range(parts):
+                self._ops.append(_Op(code, word + part, argument, part, sign, count))
+        return self._shared[key]
+
+    def _compile(self, index: int, call: AggregateCall) -> Finisher | None:
+        result = to_arrow(call.type)
+        if call.function == "COUNT":
+            return Count(self._count(self._sign(call)), result)
+        folds = accumulator_columns(call)
+        ordered = any(fold.fold is Fold.VALUES for fold in folds) or (
+            needs_values(call, self.retracts) and folds[0].fold in (Fold.FIRST, Fold.LAST, Fold.SINGLE)
+        )
+        if ordered:
+            self._ordered_calls.append(index)
+            return None
+        argument = Argument(call.args[0].index)
+        sign = self._sign(call)
+        match folds[0].fold:
+            case Fold.SUM:
+                return self._compile_sum(call, folds[0].type, argument, sign, result)
+            case Fold.MIN | Fold.MAX as fold:
+                if self.retracts:
+                    return self._compile_kept(fold is Fold.MAX, argument.column, sign, result)
+                count = self._count(sign)
+                word = self._fold(fold.value, _extreme_code(fold, result), argument, result, sign, count)
+                return Plain(word, count, result, is_bytes_type(result))
+            case Fold.FIRST | Fold.LAST as fold:
+                code = kernels.FIRST if fold is Fold.FIRST else kernels.LAST
+                count = self._count(sign)
+                word = self._fold(fold.value, code, argument, result, sign, count)
+                return Plain(word, count, result, is_bytes_type(result))
+            case Fold.SINGLE:
+                # A NULL row counts as the one row too.
+                rows = self._sign(call, nulls_too=True)
+                present = Argument(argument.column, presence=True)
+                valid = self._fold("present", kernels.LAST, present, pa.int64(), rows, -1)
+                word = self._fold("single", kernels.SINGLE, argument, result, rows, self._count(rows, own=True))
+                return Plain(word, valid, result, is_bytes_type(result))
+            case _:
+                return self._compile_moments(call, argument, sign, result)
+
+    def _compile_sum(
+        self, call: AggregateCall, state: LogicalType, argument: Argument, sign: Sign, result: Any
+    ) -> Finisher:
+        count = self._count(sign)
+        state_type = to_arrow(state)
+        code = kernels.SUM
+        if isinstance(state, DecimalType):
+            code = kernels.SUM_WIDE
+        elif isinstance(state, FloatType):
+            code = kernels.SUM_FLOAT
+        elif pa.types.is_floating(state_type):
+            code = kernels.SUM_DOUBLE
+        word = self._fold("sum", code, argument, state_type, sign, count)
+        if call.function == "AVG":
+            digits = result.scale - state.scale if isinstance(state, DecimalType) else 0
+            return Average(word, count, result, digits)
+        if code == kernels.SUM_WIDE:
+            return WideSum(word, count, result)
+        return Plain(word, count, result, zero_if_empty=call.function == "$SUM0")
+
+    def _compile_kept(self, largest: bool, column: int, sign: Sign, result: Any) -> Finisher:
+        extreme = _Extreme(column, largest, sign)
+        if extreme not in self._extremes:
+            self._extremes.append(extreme)
+        place = self._extremes.index(extreme)
+        name = "max" if largest else "min"
+        word = self._fold(name, kernels.SET, Argument(place, top=True), result, sign, -1)
+        present = Argument(place, top=True, presence=True)
+        valid = self._fold(f"has {name}", kernels.SET, present, pa.int64(), sign, -1)
+        return Plain(word, valid, result, is_bytes_type(result))
+
+    def _compile_moments(self, call: AggregateCall, argument: Argument, sign: Sign, result: Any) -> Finisher:
+        key = ("moments", argument, sign)
+        if key not in self._shared:
+            word = self._reserve(f"n({argument.column}){_name(sign)}", pa.int64())
+            self._reserve(f"mean({argument.column}){_name(sign)}", pa.float64())
+            self._reserve(f"squares({argument.column}){_name(sign)}", pa.float64())
+            self._shared[key] = word
+            self._ops.append(_Op(kernels.MOMENTS, word, argument, -1, sign, -1))
+        word = self._shared[key]
+        return Deviation(word, result, call.function.endswith("SAMP"), call.function.startswith("STDDEV"))
+
+    # -- state
+
+    @property
+    def mergeable(self) -> bool:
+        """Whether accumulator rows of two slots combine: no DISTINCT, nothing kept beside the row."""
+        return not (self._groups or self._extremes or self._ordered_calls)
+
+    def open(self, states: StateFactory, index: KeyIndex, name: str = "aggregate") -> None:
+        """Make the stores beside the slots of ``index``."""
+        self.index = index
+        self.store = states.column_store(f"{name}.accumulators", index, self._columns)
+        self._distinct = [
+            states.map_store(
+                f"{name}.distinct{number}",
+                index,
+                [to_arrow(self.input[column].type) for column in group.columns],
+                [StoredColumn(str(i), pa.int64(), False) for i in range(len(group.filters) if self.retracts else 1)],
+            )
+            for number, group in enumerate(self._groups)
+        ]
+        self._sorted = [
+            states.sorted_list(
+                f"{name}.sorted{number}", index, to_arrow(self.input[extreme.column].type), extreme.largest
+            )
+            for number, extreme in enumerate(self._extremes)
+        ]
+        self._ordered: list[OrderedValues] = []
+        for number in self._ordered_calls:
+            call = self.calls[number]
+            columns = [arg.index for arg in call.args]
+            types = [to_arrow(self.input[column].type) for column in columns]
+            values = RowList(index, [part for type_ in types for part in flat_types(type_)], removable=self.retracts)
+            states.register(f"{name}.values{number}", values, index)
+            self._ordered.append(OrderedValues(call, values, columns, types))
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether a call keeps values in order: then a change per row needs rounds of distinct slots."""
+        return bool(self._ordered_calls)
+
+    # -- running
+
+    def known_signs(self, slots: Int32s, signs: Int8s) -> Int8s:
+        """The signs without retractions of slots that have no rows: Flink ignores those."""
+        self.store.ensure()
+        out = np.empty_like(signs)
+        kernels.ignore_unknown(self.store.rows, slots, signs, out)
+        return out
+
+    def fold(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, every: bool) -> Changes:
+        """Take all rows in and say what changed: each row (``every``) or each slot once.
+
+        Args:
+            slots: (n,) of the index the program was opened on.
+            columns: input columns (Arrow).
+            signs: int8 (n,): 1, -1 or 0.
+        """
+        if every and self.keeps_order:
+            return self._fold_in_rounds(slots, columns, signs)
+        self.store.ensure()
+        self.store.compact()
+        touched = before = None
+        if self._ordered:
+            order = np.sort(np.unique(slots, return_index=True)[1])
+            touched = slots[order]
+            before = [values.results(touched) for values in self._ordered]
+        changes = self._run(slots, columns, signs, every)
+        kept: list[ResultColumn] = []
+        if self._ordered:
+            assert touched is not None
+            assert before is not None
+            for values, old in zip(self._ordered, before, strict=True):
+                own = self._signs.row(self._sign(values.call, takes_nulls(values.call)))
+                values.update(own, slots, columns)
+                came = np.zeros(self.index.high_water, np.bool_)
+                came[slots[own != 0]] = True
+                kept.append(ValueResults(old, values.results(touched), came[touched]))
+        return self._with_results(changes, kept)
+
+    def take_in(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> None:
+        """Take all rows in without saying what changed; only where ``mergeable``."""
+        self.store.ensure()
+        self.store.compact()
+        self._run(slots, columns, signs, every=False, record=False)
+
+    def reset(self) -> None:
+        """Forget every slot, and the keys of the index; the memory stays. Only where ``mergeable``."""
+        self.store.clear_all()
+        self.index.clear()
+
+    def _with_results(self, changes: Changes, kept: list[ResultColumn]) -> Changes:
+        results: list[ResultColumn] = []
+        place = 0
+        for finisher in self._finishers:
+            if finisher is None:
+                results.append(kept[place])
+                place += 1
+            else:
+                results.append(finisher.results(changes.states, self.store))
+        return Changes(changes.slots, changes.first_rows, changes.states, results)
+
+    def _run(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, every: bool, record: bool = True) -> Changes:
+        n = len(slots)
+        self._signs = SignRows(columns, signs)
+        for number, group in enumerate(self._groups):
+            self._signs.add_group(number, self._distinct_signs(number, group, slots, columns))
+        tops = [
+            self._sorted[number].update(slots, columns[extreme.column], self._signs.row(extreme.sign))
+            for number, extreme in enumerate(self._extremes)
+        ]
+        arguments = ArgumentRows(self.store, self._sorted, columns, tops, n)
+        ops = np.zeros((len(self._program), 5), np.int64)
+        for k, op in enumerate(self._program):
+            argument = 0 if op.argument is None else arguments.place(op.argument, op.part)
+            ops[k] = (op.code, op.word, argument, self._signs.place(op.sign), op.count)
+        if len(self._seen) < self.index.high_water:
+            self._seen = np.zeros(max(self.index.high_water, 2 * len(self._seen)), np.uint8)
+        rows = self.store.rows
+        touched, first_rows, states = self._scratch_for(n if record else 0)
+        status = np.zeros(1, np.int64)
+        matrix = arguments.matrix()
+        m = self._fold_rows(
+            rows, rows.view(np.float64), slots, ops, matrix, matrix.view(np.float64), self._signs.matrix(),
+            self.store.arena, int(every) if record else kernels.NOTHING, self._clear and self.retracts, self._seen,
+            touched, first_rows, states, status,
+        )  # fmt: skip
+        if status[0] == kernels.MORE_THAN_ONE:
+            raise ExecutionError("single-value", "SingleValueAggFunction received more than one element.")
+        return Changes(touched[:m], first_rows[:m], states[: 2 * m], [])
+
+    def _scratch_for(self, n: int) -> tuple[Int32s, Int32s, Words]:
+        """Room for the changes of ``n`` rows, the same memory each time: fresh pages cost more than the fold itself.
+
+        What a fold returns is therefore valid until the next one.
+        """
+        if len(self._touched) < n:
+            self._touched = np.empty(n, np.int32)
+            self._first_rows = np.empty(n, np.int32)
+            self._states = np.empty((2 * n, self._width), np.int64)
+        return self._touched, self._first_rows, self._states
+
+    def _distinct_signs(self, number: int, group: _DistinctGroup, slots: Int32s, columns: Sequence[Any]) -> Any:
+        store = self._distinct[number]
+        filtered = np.stack([self._signs.row(Sign(group.not_null, index)) for index in group.filters])
+        skip: Bools = np.asarray(~filtered.any(axis=0))
+        skipped: npt.NDArray[np.uint8] = skip.view(np.uint8) if skip.any() else _NO_BYTES
+        entries, _ = store.find_or_insert(slots, [columns[column] for column in group.columns], skipped)
+        out = np.empty_like(filtered)
+        gone = np.empty(filtered.size, np.int32)
+        left = kernels.distinct(store.values.rows, entries, filtered, not self.retracts, out, gone)
+        if left:
+            empty = np.unique(gone[:left])
+            store.remove(empty[~store.values.rows[empty].any(axis=1)])
+        return out
+
+    def _fold_in_rounds(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> Changes:
+        """Rows of one slot one after the other, rows of different slots together; then in row order again."""
+        order = np.argsort(slots, kind="stable")
+        ordered = slots[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(slots) else np.zeros(0, np.int64)
+        rank = np.empty(len(slots), np.int64)
+        rank[order] = np.arange(len(slots)) - np.repeat(starts, np.diff(np.r_[starts, len(slots)]))
+        parts = []
+        for number in range(int(rank.max()) + 1 if len(rank) else 0):
+            rows = np.flatnonzero(rank == number)
+            index = pa.array(rows)
+            changes = self.fold(slots[rows], [column.take(index) for column in columns], signs[rows], False)
+            kept = Changes(changes.slots.copy(), changes.first_rows, changes.states.copy(), changes.results)
+            parts.append((rows[changes.first_rows], kept))
+        return self._with_results(*joined(parts, len(self.calls)))
+
+    # -- slots
+
+    def forget(self, slots: Int32s) -> None:
+        """Clear all that is kept of slots; whoever removes keys calls it first."""
+        self.store.clear(slots)
+        beside: list[MapStore | SortedList | RowList] = [*self._distinct, *self._sorted]
+        for store in (*beside, *(values.values for values in self._ordered)):
+            store.drop_slots(slots)
+
+    def results_at(self, slots: Int32s) -> list[Any]:
+        """Results of slots as they stand, Arrow arrays."""
+        states = self.store.rows[slots]
+        rows = np.arange(len(slots))
+        arrays, place = [], 0
+        for finisher in self._finishers:
+            if finisher is None:
+                arrays.append(self._ordered[place].results(slots))
+                place += 1
+            else:
+                arrays.append(finisher.results(states, self.store).to_arrow(rows))
+        return arrays
+
+    def accumulators_at(self, slots: Int32s) -> list[Any]:
+        """Accumulator columns of each call, as ``local_columns`` declares them; ``rows`` last if the input retracts."""
+        states = np.empty((self._width, len(slots)), np.int64)
+        row_kernels.gather(self.store.rows, np.ascontiguousarray(slots), states)
+        arrays = list(columns_of_states(states, self._places(), self.store))
+        if self.retracts:
+            arrays.append(pa.array(states[0]))
+        return arrays
+
+    def _places(self) -> list[Place]:
+        pairs = zip(self.calls, self._finishers, strict=True)
+        return [place for call, finisher in pairs for place in places_of(call, finisher)]
+
+    def rows_of_accumulators(self, arrays: Sequence[Any], n: int) -> Words:
+        """The inverse of :meth:`accumulators_at`: accumulator rows, their bytes put into this program's arena.
+
+        A row of an insert-only input counts as one.
+        """
+        self.store.compact()
+        rows = np.zeros((n, self._width), np.int64)
+        rows[:, 0] = 1
+        places = self._places()
+        put_columns(rows, arrays[: len(places)], places, self.store)
+        if self.retracts:
+            rows[:, 0] = value_words(arrays[len(places)]).words[0]
+        return rows
+
+    def merged_rows(self, positions: Int32s, count: int, members: Int32s) -> Words:
+        """Accumulator rows of ``members`` (slots) merged by position, (count, words); bytes stay in the arena."""
+        rows = np.zeros((count, self._width), np.int64)
+        source = self.store.rows
+        row_kernels.merge(
+            rows, rows.view(np.float64), positions, source, source.view(np.float64), members, self._merge_ops,
+            self.store.arena,
+        )  # fmt: skip
+        return rows
+
+    @property
+    def _merge_ops(self) -> npt.NDArray[np.int64]:
+        ops = [(op.code, op.word, 0, 0, op.count) for op in self._program]
+        return np.array(ops, np.int64).reshape(-1, 5)
+
+    def results_of(self, states: Words) -> list[Any]:
+        """Results of merged accumulator rows, Arrow arrays; only where ``mergeable``."""
+        rows = np.arange(len(states))
+        return [finisher.results(states, self.store).to_arrow(rows) for finisher in self._finishers if finisher]
+
+    def merge_rows(self, slots: Int32s, rows: Words, arena: npt.NDArray[np.uint8]) -> Changes:
+        """Fold accumulator rows of another program of the same calls into slots; only where ``mergeable``.
+
+        One change a slot comes back.
+
+        Args:
+            rows: (n, words); bytes in them are references into ``arena``.
+        """
+        self.store.ensure()
+        n = len(slots)
+        rows = self._adopt_bytes(rows, arena)
+        matrix = np.ascontiguousarray(rows.T)
+        sign_rows: dict[int, int] = {-1: 0}
+        signs = [np.ones(n, np.int8)]
+        ops: list[tuple[int, int, int, int, int]] = []
+        for op in self._program:
+            match op.code:
+                case kernels.COUNT:
+                    ops.append((kernels.SUM, op.word, op.word, 0, -1))
+                case kernels.SUM | kernels.SUM_DOUBLE | kernels.SUM_FLOAT | kernels.SUM_WIDE:
+                    ops.append((op.code, op.word, op.word, 0, -1))
+                case kernels.MOMENTS:
+                    ops.append((kernels.MERGE_MOMENTS, op.word, op.word, 0, -1))
+                case _:
+                    if op.count not in sign_rows:
+                        sign_rows[op.count] = len(signs)
+                        signs.append((rows[:, op.count] != 0).astype(np.int8))
+                    ops.append((op.code, op.word, op.word, sign_rows[op.count], op.count))
+        # Row counts last: word 0 is what MIN and MAX of a column without NULLs look at.
+        ops.append((kernels.SUM, 0, 0, 0, -1))
+        signs.insert(0, np.zeros(n, np.int8))
+        table = np.array(ops, np.int64)
+        table[:, 3] += 1
+        if len(self._seen) < self.index.high_water:
+            self._seen = np.zeros(max(self.index.high_water, 2 * len(self._seen)), np.uint8)
+        touched, first_rows, states = self._scratch_for(n)
+        mine = self.store.rows
+        m = kernels.folding(code for code, *_ in ops)(
+            mine, mine.view(np.float64), slots, table, matrix, matrix.view(np.float64), np.stack(signs),
+            self.store.arena, kernels.ONCE, False, self._seen, touched, first_rows, states, np.zeros(1, np.int64),
+        )  # fmt: skip
+        if self.retracts and self._clear:
+            gone = touched[:m][mine[touched[:m], 0] == 0]
+            mine[gone] = 0
+        return self._with_results(Changes(touched[:m], first_rows[:m], states[: 2 * m], []), [])
+
+    def _adopt_bytes(self, rows: Words, arena: npt.NDArray[np.uint8]) -> Words:
+        copied = False
+        for column, word in zip(self._columns, self.store.word_of, strict=True):
+            if is_bytes_type(column.type) and arena is not self.store.arena:
+                rows = rows if copied else rows.copy()
+                copied = True
+                source = ColumnStore(self.index, [])
+                source.arena = arena
+                rows[:, word] = self.store.store_bytes(source.bytes_at(rows[:, word], column.type))
+        return rows
+
+
+def _extreme_code(fold: Fold, type_: Any) -> int:
+    least = fold is Fold.MIN
+    if is_bytes_type(type_):
+        return kernels.MIN_BYTES if least else kernels.MAX_BYTES
+    if pa.types.is_floating(type_):
+        return kernels.MIN_DOUBLE if least else kernels.MAX_DOUBLE
+    if word_count(type_) == 2:
+        return kernels.MIN_WIDE if least else kernels.MAX_WIDE
+    return kernels.MIN if least else kernels.MAX
+
+
+def _name(sign: Sign) -> str:
+    parts = [str(column) for column in sign.not_null]
+    if sign.filter is not None:
+        parts.append(f"filter {sign.filter}")
+    if sign.group is not None:
+        parts.append(f"distinct {sign.group}.{sign.place}")
+    return "[" + ",".join(parts) + "]" if parts else ""

@@ -1,0 +1,159 @@
+"""Regular join: both sides in state, each row meets what the other side holds at that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.graph.specs import JoinKind, JoinSpec
+from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.operators.aggregate.group import signs_of
+from flowsql_runtime.operators.base import Operator, OperatorContext
+from flowsql_runtime.operators.join.side import JoinSide, row_ranges
+from flowsql_runtime.state.kept_rows import KeptRows
+from flowsql_runtime.state.row_list import RowList
+
+Int32s = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+Condition = Callable[[Sequence[Any], int], Bools]
+
+
+class JoinOperator(Operator[JoinSpec]):
+    """Inner equi-join.
+
+    In     two changelogs, hash-partitioned by their keys.
+    Out    left columns, then right; a result has the change kind of the row that made it.
+    State  per key and side the rows in arrival order; a side with a unique key holds one row per value of it, newer
+           rows overwrite. Rows older than a side's ``ttl_ms`` meet nothing and go.
+    Late   not judged. NULL keys meet nothing unless ``null_safe``.
+
+    Source: Flink, ``StreamingJoinOperator``.
+    """
+
+    number_of_inputs = 2
+
+    def __init__(self, spec: JoinSpec) -> None:
+        super().__init__(spec)
+        if spec.kind is not JoinKind.INNER:
+            raise NotSupportedYetError(f"{spec.kind.value} in streaming mode")
+        self._sides = (
+            JoinSide(spec.left_keys, spec.left, spec.null_safe),
+            JoinSide(spec.right_keys, spec.right, spec.null_safe),
+        )
+        self._ttl_ms = (spec.left_ttl_ms, spec.right_ttl_ms)
+
+    def open(self, ctx: OperatorContext) -> None:
+        """Make the state and compile the condition."""
+        spec = self.spec
+        left = self._sides[0]
+        self._index = ctx.state.key_index([to_arrow(left.schema[key].type) for key in left.keys])
+        self._rows = (
+            self._open_side(ctx, "left", 0, spec.left_unique, spec.left_retracts),
+            self._open_side(ctx, "right", 1, spec.right_unique, spec.right_retracts),
+        )
+        self._condition = compiled_condition(self.spec.condition, ctx)
+        self._sweep_at = ctx.clock.now_ms() + max(self._ttl_ms)
+
+    def _open_side(
+        self, ctx: OperatorContext, name: str, side: int, unique: tuple[int, ...] | None, retracts: bool
+    ) -> RowList | KeptRows:
+        types = [to_arrow(column.type) for column in self._sides[side].schema]
+        if unique is not None:
+            keys = set(self._sides[side].keys)
+            # Inside the join key: at most one row a slot.
+            unique = () if set(unique) <= keys else tuple(column for column in unique if column not in keys)
+        ttl = self._ttl_ms[side] > 0
+        rows: RowList | KeptRows
+        if unique is None and not retracts and not ttl:
+            rows = KeptRows(self._index, types, ctx.parallelism)
+        else:
+            rows = RowList(self._index, types, removable=retracts or ttl, unique=unique, stamped=ttl)
+        made: RowList | KeptRows = ctx.state.register(name, rows, self._index)
+        return made
+
+    def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
+        """Probe the other side with all rows, then keep them."""
+        track = self.advance_track(input_index, batch.track)
+        n = batch.num_rows
+        side, mine, others = self._sides[input_index], self._rows[input_index], self._rows[1 - input_index]
+        if any(self._ttl_ms):
+            self._sweep()
+        lost = side.without_match(batch.columns)
+        skip = np.zeros(0, np.uint8) if lost is None else lost.view(np.uint8)
+        slots, _ = self._index.find_or_insert(self._index.encode(side.key_columns(batch.columns), num_rows=n), skip)
+        counts = others.counts(slots)
+        # A row that meets many makes a batch of its own: the pairs of a cross join are never there at once.
+        for first, last in row_ranges(counts if lost is None else np.where(lost, 0, counts)):
+            probes, found = others.rows_of(slots[first:last])
+            probes += np.int32(first)
+            if isinstance(others, RowList) and self._ttl_ms[1 - input_index]:
+                alive = others.stamps[found] + self._ttl_ms[1 - input_index] > self.ctx.clock.now_ms()
+                probes, found = probes[alive], found[alive]
+            part = None if track is None else track.cut(first, last, last == n)
+            self._emit(input_index, batch, probes, found, part, first)
+        if isinstance(mine, KeptRows):
+            mine.append(slots, batch.columns)
+            return
+        signs = signs_of(batch)
+        kept = mine.apply(signs, slots, batch.columns)
+        if self._ttl_ms[input_index]:
+            mine.stamps[kept[(kept >= 0) & (signs > 0)]] = self.ctx.clock.now_ms()
+        if batch.kinds is not None:
+            self._release(slots[signs < 0])
+
+    def _emit(
+        self,
+        input_index: int,
+        batch: ChangelogBatch,
+        probes: Int32s,
+        found: Int32s,
+        track: WatermarkTrack | None,
+        first_row: int,
+    ) -> None:
+        own = LateColumns.of(batch.columns, probes)
+        stored = self._rows[1 - input_index].gather(found)
+        columns = LateColumns.beside(own, stored) if input_index == 0 else LateColumns.beside(stored, own)
+        if self._condition is not None and len(probes):
+            keep = self._condition(columns, len(probes))
+            if not keep.all():
+                rows = np.flatnonzero(keep)
+                columns, probes = LateColumns.of(columns, rows), probes[rows]
+        if track is not None:
+            offsets = np.searchsorted(probes, track.offsets + first_row, side="left").astype(np.int32)
+            track = WatermarkTrack(offsets, track.wm_ms)
+        kinds = None if batch.kinds is None else batch.kinds[probes]
+        if len(probes) or track is not None:
+            self.output.collect(ChangelogBatch(columns, len(probes), kinds, None, track))
+
+    def _release(self, slots: Int32s) -> None:
+        """Forget keys that no side holds rows of."""
+        slots = np.unique(slots[slots >= 0])
+        if len(slots):
+            empty = slots[(self._rows[0].counts(slots) == 0) & (self._rows[1].counts(slots) == 0)]
+            self._index.remove(empty)
+
+    def _sweep(self) -> None:
+        now = self.ctx.clock.now_ms()
+        if now < self._sweep_at:
+            return
+        self._sweep_at = now + max(1, max(self._ttl_ms) // 2)
+        for side, rows in enumerate(self._rows):
+            if isinstance(rows, RowList) and self._ttl_ms[side]:
+                self._release(rows.remove_older(now - self._ttl_ms[side]))
+
+
+def compiled_condition(condition: Any, ctx: OperatorContext) -> Condition | None:
+    """The residual predicate over the joined row, or None."""
+    if condition is None:
+        return None
+    # Loaded where a join has a condition beside its keys.
+    from flowsql_compute.eval.compile import compile_condition
+    from flowsql_compute.eval.context import EvalContext
+
+    zone = ctx.parameter("table.local-time-zone", "UTC")
+    return compile_condition(condition, EvalContext(zone=zone, clock=ctx.clock, rng=ctx.rng))

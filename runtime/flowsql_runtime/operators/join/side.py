@@ -1,0 +1,66 @@
+"""One side of a join: its key columns, its rows in state, and pairs of probing rows with stored ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_compute.eval.columns import validity
+from flowsql_core.arrow import compute as pc
+from flowsql_core.record import record
+from flowsql_core.types.logical import Schema
+
+Int32s = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+#: Pairs that are made at once: bounds the memory of a batch that meets a popular key.
+MOST_PAIRS: Final = 262_144
+
+
+@record
+class JoinSide:
+    """Plan data of one side."""
+
+    keys: tuple[int, ...]
+    schema: Schema
+    null_safe: tuple[bool, ...]
+
+    def key_columns(self, columns: Sequence[Any]) -> list[Any]:
+        """The key columns of a batch."""
+        return [columns[key] for key in self.keys]
+
+    def without_match(self, columns: Sequence[Any]) -> Bools | None:
+        """Rows whose key is NULL where NULL equals nothing, (n,); None when there is none."""
+        found: Bools | None = None
+        for key, null_safe in zip(self.keys, self.null_safe, strict=True):
+            valid = None if null_safe else validity(columns[key])
+            if valid is not None:
+                found = ~valid if found is None else found | ~valid
+        return found
+
+
+def row_ranges(counts: npt.NDArray[Any]) -> Iterator[tuple[int, int]]:
+    """Cut rows so that each part makes at most :data:`MOST_PAIRS` rows, (first, last) of each; at least one part.
+
+    ``counts``: how many rows each makes, (n,). A row that makes more is a part of its own.
+    """
+    ends = np.cumsum(counts, dtype=np.int64)
+    n, first = len(ends), 0
+    while True:
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + MOST_PAIRS, side="right"))
+        last = min(max(last, first + 1), n)
+        yield first, last
+        if last >= n:
+            return
+        first = last
+
+
+def take_all(columns: Sequence[Any], rows: npt.NDArray[Any]) -> list[Any]:
+    """Rows of every column by position."""
+    index = pa.array(rows)
+    return [pc.take(column, index, boundscheck=False) for column in columns]

@@ -1,0 +1,1 @@
+"""The ends of a job: writing, what stands in front of a sink, and collecting."""

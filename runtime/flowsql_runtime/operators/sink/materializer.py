@@ -1,0 +1,110 @@
+"""Sinks whose key is not the query's: of all rows with one key of the sink, the last one counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_core.batch import ChangelogBatch, WatermarkTrack
+from flowsql_core.element import Watermark
+from flowsql_core.graph.specs import SinkMaterializerSpec
+from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.operators.aggregate.group import signs_of
+from flowsql_runtime.operators.base import Operator, OperatorContext
+from flowsql_runtime.state.row_list import RowList
+
+Int32s = npt.NDArray[np.int32]
+
+
+class SinkMaterializerOperator(Operator[SinkMaterializerSpec]):
+    """Keep the rows of each key of the sink; tell it of the last one.
+
+    In     any changelog, split by the sink's key. A row of the query is known by its upsert key, else by all columns.
+    Out    ``+I`` for a key's first row, ``+U`` for one that is the last now: a new row, or the one before when the last
+           was taken back. ``-D`` with a key's last row. Nothing where a row in the middle goes.
+    State  the rows of each key in order of arrival; a row of the query that comes again stands where it stood.
+    Late   not judged. Rows taken back that nobody knows are ignored. A key idle for ``state_ttl_ms`` starts over.
+    """
+
+    def open(self, ctx: OperatorContext) -> None:
+        """Make the index and the rows of its keys."""
+        spec = self.spec
+        types = [to_arrow(column.type) for column in spec.input]
+        self._index = ctx.state.key_index([types[key] for key in spec.keys])
+        unique = None
+        if spec.upsert_key is not None:
+            unique = tuple(column for column in spec.upsert_key if column not in spec.keys)
+        made = RowList(self._index, types, removable=True, unique=unique, stamped=spec.state_ttl_ms > 0)
+        self._rows: RowList = ctx.state.register("rows", made, self._index)
+        self._sweep_at = ctx.clock.now_ms() + spec.state_ttl_ms
+
+    def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
+        """Put all rows into state, and tell what became the last row of a key, change by change."""
+        track = self.advance_track(input_index, batch.track)
+        columns = [batch.columns[index] for index in range(len(self.spec.input))]
+        keys = [columns[key] for key in self.spec.keys]
+        slots, _ = self._index.find_or_insert(self._index.encode(keys, num_rows=batch.num_rows))
+        if self.spec.state_ttl_ms:
+            self._expire(slots)
+        signs = signs_of(batch)
+        kinds, shown = self._rows.apply_latest(signs, slots, columns)
+        self._emit(batch, columns, kinds, shown, track)
+        if self.spec.state_ttl_ms:
+            held = slots[self._rows.counts(slots) > 0]
+            self._rows.stamps[self._rows.newest(held)] = self.ctx.clock.now_ms()
+        if batch.kinds is not None:
+            # A key whose only row was unknown is empty, too.
+            gone = np.unique(slots[signs < 0])
+            self._index.remove(gone[self._rows.counts(gone) == 0])
+
+    def _emit(
+        self,
+        batch: ChangelogBatch,
+        columns: list[Any],
+        kinds: npt.NDArray[np.int8],
+        shown: Int32s,
+        track: WatermarkTrack | None,
+    ) -> None:
+        told = np.flatnonzero(kinds >= 0)
+        if track is not None:
+            track = WatermarkTrack(np.searchsorted(told, track.offsets, side="left").astype(np.int32), track.wm_ms)
+        if not len(told):
+            if track is not None:
+                self.output.emit_watermark(Watermark(track.last_ms))
+            return
+        again = np.flatnonzero(shown >= 0)
+        places = told
+        if len(again):
+            # Rows that are the last again stand behind those of the batch.
+            stored = self._rows.gather(shown[again])
+            columns = [pa.concat_arrays(pair) for pair in zip(columns, stored, strict=True)]
+            position = np.arange(batch.num_rows)
+            position[again] = batch.num_rows + np.arange(len(again))
+            places = position[told]
+        rows = pa.array(places)
+        self.output.collect(
+            ChangelogBatch(
+                tuple(column.take(rows) for column in columns),
+                len(told),
+                kinds[told].view(np.uint8),
+                None,
+                track,
+            )
+        )
+
+    def _expire(self, slots: Int32s) -> None:
+        """Forget the keys that nobody wrote to for too long: those of the batch, and now and then all."""
+        now = self.ctx.clock.now_ms()
+        looked = np.unique(slots)
+        sweeps = now >= self._sweep_at
+        if sweeps:
+            self._sweep_at = now + max(1, self.spec.state_ttl_ms // 2)
+            looked = self._index.live_slots()
+        looked = looked[self._rows.counts(looked) > 0]
+        idle = looked[self._rows.stamps[self._rows.newest(looked)] + self.spec.state_ttl_ms <= now]
+        self._rows.drop_slots(idle)
+        if sweeps:
+            self._index.remove(np.setdiff1d(idle, slots))
