@@ -2,7 +2,7 @@
 
 A type does two things. Where an operator declares it for its output, every value passes its ``converter`` on its way
 out: rows become :class:`Row`, tuples tuples, FLOAT is rounded to four bytes, and a value that does not fit is refused.
-And it gives the columns of a table that is made from the stream (``flowsql.datastream.columns``).
+And it gives the columns of a table that is made from the stream (``flowsql.datastream.bridges.columns``).
 """
 
 # ruff: noqa: N802 - PyFlink's names

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flowsql.common.typeinfo import TypeInformation
-from flowsql.datastream import operators
-from flowsql.datastream.result_type import OutputType, result_type
+from flowsql.datastream.plan import operators
+from flowsql.datastream.values.result_type import OutputType, result_type
 from flowsql_core.graph.stream_specs import CoCall
 from flowsql_core.stream.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flowsql_core.stream.functions import (

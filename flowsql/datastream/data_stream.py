@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from flowsql.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from flowsql.common.without_java import WithoutJava
-from flowsql.datastream import operators
 from flowsql.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
-from flowsql.datastream.custom_partition import custom_assigner
 from flowsql.datastream.data_stream_sink import DataStreamSink
-from flowsql.datastream.field_fold import FieldCall, FieldFold
 from flowsql.datastream.iterator import CloseableIterator
-from flowsql.datastream.result_type import OutputType, result_type
-from flowsql.datastream.slot_sharing_group import SlotSharingGroup
-from flowsql.datastream.transformations import (
+from flowsql.datastream.plan import operators
+from flowsql.datastream.plan.custom_partition import custom_assigner
+from flowsql.datastream.plan.field_fold import FieldCall, FieldFold
+from flowsql.datastream.plan.transformations import (
     OperatorTransformation,
     PartitionTransformation,
     SideOutputTransformation,
@@ -25,6 +23,8 @@ from flowsql.datastream.transformations import (
     UnionTransformation,
     Wishes,
 )
+from flowsql.datastream.slot_sharing_group import SlotSharingGroup
+from flowsql.datastream.values.result_type import OutputType, result_type
 from flowsql.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.graph.job import ChainingStrategy, Partitioning, ShipStrategy
@@ -435,7 +435,7 @@ class DataStream(WithoutJava):
         """
         if limit is not None and limit < 1:
             raise ValueError("Limit must be greater than 0")
-        from flowsql.datastream.collected_values import handed_out
+        from flowsql.datastream.values.collected import handed_out
         from flowsql.table.collect import CollectBuffer
 
         buffer = CollectBuffer()

@@ -8,7 +8,7 @@ from flowsql.datastream.slot_sharing_group import SlotSharingGroup
 from flowsql_core.graph.job import ChainingStrategy
 
 if TYPE_CHECKING:
-    from flowsql.datastream.transformations import Recorder
+    from flowsql.datastream.plan.transformations import Recorder
 
 
 class DataStreamSink:

@@ -12,13 +12,13 @@ from flowsql.common.execution_config import ExecutionConfig
 from flowsql.common.typeinfo import TypeInformation, Types
 from flowsql.common.without_java import WithoutJava
 from flowsql.configuration import file_configuration, set_option
-from flowsql.datastream import operators
 from flowsql.datastream.checkpointing_mode import CheckpointingMode
 from flowsql.datastream.data_stream import DataStream
 from flowsql.datastream.execution_mode import RuntimeExecutionMode
+from flowsql.datastream.plan import operators
+from flowsql.datastream.plan.transformations import OperatorTransformation, Recorder, Wishes
 from flowsql.datastream.slot_sharing_group import SlotSharingGroup
 from flowsql.datastream.state_backend import HashMapStateBackend, StateBackend
-from flowsql.datastream.transformations import OperatorTransformation, Recorder, Wishes
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
     from flowsql.common.job_execution_result import JobExecutionResult
     from flowsql.datastream.connectors.base import Source
-    from flowsql.datastream.graph import PlanBuilder, PlanSettings
+    from flowsql.datastream.plan.graph import PlanBuilder, PlanSettings
     from flowsql_core.graph.job import JobGraph
     from flowsql_core.stream.watermark import WatermarkStrategy
     from flowsql_runtime.cluster.local import LocalCluster
@@ -308,7 +308,7 @@ class StreamExecutionEnvironment(WithoutJava):
 
     def get_execution_plan(self) -> str:
         """The job that ``execute`` would run, as JSON; each edge says whether it is chained, and why."""
-        from flowsql.datastream.graph import json_plan
+        from flowsql.datastream.plan.graph import json_plan
 
         return json_plan(self._built(self.recorder.sinks).plan)
 
@@ -318,7 +318,7 @@ class StreamExecutionEnvironment(WithoutJava):
         Raises:
             PlanError: nothing was recorded, or its parts do not fit together.
         """
-        from flowsql.datastream.graph import to_job_graph
+        from flowsql.datastream.plan.graph import to_job_graph
 
         builder = self._built(self.recorder.sinks)
         name = job_name or self.configuration.text("pipeline.name") or DEFAULT_JOB_NAME
@@ -347,12 +347,12 @@ class StreamExecutionEnvironment(WithoutJava):
 
     def new_builder(self) -> PlanBuilder:
         """A builder over the streams of this environment."""
-        from flowsql.datastream.graph import PlanBuilder
+        from flowsql.datastream.plan.graph import PlanBuilder
 
         return PlanBuilder(self.recorder, self._plan_settings())
 
     def _plan_settings(self) -> PlanSettings:
-        from flowsql.datastream.graph import PlanSettings
+        from flowsql.datastream.plan.graph import PlanSettings
         from flowsql_planner.translate.options import CHAIN_SINGLE_PARTITION, MAX_PARALLELISM, OPERATOR_CHAINING
 
         configuration = self.configuration

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from flowsql.common.typeinfo import TypeInformation
-from flowsql.datastream import operators
-from flowsql.datastream.operators import WindowParts
-from flowsql.datastream.result_type import OutputType, result_type
-from flowsql.datastream.transformations import Wishes
-from flowsql.datastream.typed_functions import typed
+from flowsql.datastream.plan import operators
+from flowsql.datastream.plan.operators import WindowParts
+from flowsql.datastream.plan.transformations import Wishes
+from flowsql.datastream.values.result_type import OutputType, result_type
+from flowsql.datastream.values.typed_functions import typed
 from flowsql_core.stream.functions import (
     AggregateFunction,
     AllWindowFunction,

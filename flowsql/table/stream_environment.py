@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from flowsql.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
-from flowsql.datastream.bridge import RowForm, SourceStream, TablePart, scanned_streams
-from flowsql.datastream.columns import columns_of, type_of_columns
+from flowsql.datastream.bridges.columns import columns_of, type_of_columns
+from flowsql.datastream.bridges.tables import RowForm, SourceStream, TablePart, scanned_streams
 from flowsql.datastream.data_stream import DataStream, row_type_of
+from flowsql.datastream.plan.transformations import TableTransformation
 from flowsql.datastream.stream_execution_environment import StreamExecutionEnvironment
-from flowsql.datastream.transformations import TableTransformation
 from flowsql.table.environment import TableEnvironment, located
 from flowsql.table.execute import StatementExecutor
 from flowsql.table.expression import Expression
@@ -89,8 +89,8 @@ class _StreamExecutor(StatementExecutor):
         graph = super()._with_rows(graph)
         if not scanned_streams(graph):
             return graph
-        from flowsql.datastream.graph import to_job_graph
-        from flowsql.datastream.transformations import Wishes
+        from flowsql.datastream.plan.graph import to_job_graph
+        from flowsql.datastream.plan.transformations import Wishes
 
         part = TablePart(graph, tuple(self.streams.items()))
         builder = self._environment.new_builder()
@@ -178,7 +178,7 @@ class StreamTableEnvironment(TableEnvironment):
             )
         mode = changelog_mode or ALL_CHANGES
         if mode.upsert:
-            from flowsql.datastream.changelog_normalize import normalized
+            from flowsql.datastream.bridges.changelog_normalize import normalized
 
             key = () if schema is None or schema.key is None else tuple(name.text for name in schema.key.columns)
             names = [column.name for column in columns_of(data_stream.get_type())]
@@ -226,7 +226,7 @@ class StreamTableEnvironment(TableEnvironment):
         self, name: str, schema: Schema, physical: Sequence[Column], options: dict[str, str]
     ) -> tuple[str, ...] | None:
         """A table of a declared schema; the columns that the program sees, None for all."""
-        from flowsql.datastream.declared_schema import check_metadata, declared
+        from flowsql.datastream.bridges.declared_schema import check_metadata, declared
 
         check_metadata(schema)
         declaration = declared(f"`{ANONYMOUS}`.`{ANONYMOUS}`.`{name}`", schema, physical)
@@ -240,7 +240,7 @@ class StreamTableEnvironment(TableEnvironment):
 
     def _named(self, stream: DataStream, given: Sequence[Expression]) -> Table:
         """Fields by name where the expressions name fields, else new names by position; time attributes among them."""
-        from flowsql.datastream.declared_schema import attribute_name, named_fields, schema_of_fields
+        from flowsql.datastream.bridges.declared_schema import attribute_name, named_fields, schema_of_fields
         from flowsql.table.expressions import col
 
         fields = named_fields(given, [column.name for column in columns_of(stream.get_type())])
@@ -286,7 +286,7 @@ class StreamTableEnvironment(TableEnvironment):
             changelog_mode: the kinds that may occur; all unless told.
         """
         if target_schema is not None:
-            from flowsql.datastream.declared_schema import produced
+            from flowsql.datastream.bridges.declared_schema import produced
 
             made = produced(table, target_schema)
             return self._stream(made.table, changelog_mode or ALL_CHANGES, made.time, made.required)

@@ -194,7 +194,7 @@ def _operands(operator: ast.BinaryOperator, left: ast.Node, right: ast.Node) -> 
 
 def _number(node: ast.NumberLiteral) -> str:
     """A number as Java writes it."""
-    from flowsql.datastream.value_text import double_text
+    from flowsql.datastream.values.text import double_text
 
     return double_text(float(node.text)) if node.is_approximate else node.text
 

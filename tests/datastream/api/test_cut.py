@@ -26,9 +26,9 @@ from flowsql.datastream import (
     ProcessWindowFunction,
     RuntimeContext,
     StreamExecutionEnvironment,
-    operators,
 )
 from flowsql.datastream import data_stream as ds
+from flowsql.datastream.plan import operators
 from flowsql.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,

@@ -27,8 +27,8 @@ from flowsql.datastream import (
     StreamExecutionEnvironment,
     WindowFunction,
 )
-from flowsql.datastream.field_fold import FieldCall, FieldFold
 from flowsql.datastream.functions import AllWindowFunction, ProcessAllWindowFunction
+from flowsql.datastream.plan.field_fold import FieldCall, FieldFold
 from flowsql.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from flowsql.datastream.window import (
     CountTrigger,

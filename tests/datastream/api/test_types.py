@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flowsql.common import Instant, Row, RowKind, TypeInformation, Types
-from flowsql.datastream.value_text import double_text, float_text, java_text, line_text
+from flowsql.datastream.values.text import double_text, float_text, java_text, line_text
 
 D = decimal.Decimal
 

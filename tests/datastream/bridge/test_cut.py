@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from flowsql.common import RowKind, Types
-from flowsql.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment, operators
+from flowsql.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from flowsql.datastream.plan import operators
 from flowsql.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flowsql.table import StreamTableEnvironment
 from flowsql_core.batch import ChangelogBatch

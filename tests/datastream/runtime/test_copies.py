@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from flowsql.common.row import Row
-from flowsql.datastream.custom_partition import custom_assigner
+from flowsql.datastream.plan.custom_partition import custom_assigner
 from flowsql_core.batch import ChangelogBatch, LateColumns
 from flowsql_core.errors import ExecutionError
 from flowsql_core.graph import job as g

@@ -14,7 +14,7 @@ from flowsql_core.graph.job import ChainingStrategy, Partitioning
 from flowsql_core.graph.specs import OperatorSpec
 
 if TYPE_CHECKING:
-    from flowsql.datastream.bridge import TablePart
+    from flowsql.datastream.bridges.tables import TablePart
 
 #: Makes the spec of an operator when a job is built: the mode and intervals of the environment count as they are then.
 SpecMaker = Callable[["JobSettings"], "SpecWithResources"]

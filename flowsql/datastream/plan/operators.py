@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowsql.common.typeinfo import TypeInformation
-from flowsql.datastream.transformations import JobSettings, SpecMaker, SpecWithResources
-from flowsql.datastream.typed_functions import typed
-from flowsql.datastream.value_text import line_text
+from flowsql.datastream.plan.transformations import JobSettings, SpecMaker, SpecWithResources
+from flowsql.datastream.values.text import line_text
+from flowsql.datastream.values.typed_functions import typed
 from flowsql_core.graph.specs import CollectSinkSpec, OperatorSpec
 from flowsql_core.graph.stream_specs import (
     AssignTimestampsSpec,

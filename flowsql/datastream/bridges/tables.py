@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from flowsql.common.row import Row
 from flowsql.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
-from flowsql.datastream.columns import column_maker, column_values, epoch_ms, objects
-from flowsql.datastream.transformations import Wishes
+from flowsql.datastream.bridges.columns import column_maker, column_values, epoch_ms, objects
+from flowsql.datastream.plan.transformations import Wishes
 from flowsql_connectors.datastream import IDENTIFIER, SOURCE_WATERMARK, STREAM, UTC_TIME
 from flowsql_core.batch import ChangelogBatch, RowTimes
 from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, RuntimeMode
@@ -38,7 +38,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema, is_rowtime
 
 if TYPE_CHECKING:
-    from flowsql.datastream.graph import PlanBuilder
+    from flowsql.datastream.plan.graph import PlanBuilder
 
 BatchMap = Callable[[ChangelogBatch], ChangelogBatch]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flowsql.datastream.transformations import (
+from flowsql.datastream.plan.transformations import (
     JobSettings,
     OperatorTransformation,
     PartitionTransformation,

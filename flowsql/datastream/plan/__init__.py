@@ -1,0 +1,1 @@
+"""From a program's calls to a ``JobGraph``."""

@@ -1,0 +1,1 @@
+"""Values of streams: types declared for them, and their text."""
