@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from flowsql.common.completable_future import CompletableFuture
     from flowsql.common.job_execution_result import JobExecutionResult
     from flowsql_core.graph.job import JobGraph
-    from flowsql_runtime.cluster.local import Job, JobStatus
+    from flowsql_runtime.cluster.job import Job, JobStatus
 
 
 class Accumulators(dict[str, int]):

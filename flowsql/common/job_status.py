@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from flowsql_runtime.cluster.local import JobStatus
+from flowsql_runtime.cluster.job import JobStatus
 
 __all__ = ["JobStatus"]

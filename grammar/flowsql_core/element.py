@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Final
 
 from flowsql_core.record import record
@@ -28,12 +29,35 @@ ACTIVE: Final = WatermarkStatus(True)
 IDLE: Final = WatermarkStatus(False)
 
 
+class SnapshotKind(enum.Enum):
+    """Why a snapshot is taken. The two that stop end the job once the savepoint is complete.
+
+    ``DRAIN`` sends the last watermark before it, so that all event-time windows fire.
+    """
+
+    CHECKPOINT = "checkpoint"
+    SAVEPOINT = "savepoint"
+    SUSPEND = "suspend"
+    DRAIN = "drain"
+
+    @property
+    def is_savepoint(self) -> bool:
+        """Whether somebody asked for it: it never expires and is always aligned."""
+        return self is not SnapshotKind.CHECKPOINT
+
+    @property
+    def stops(self) -> bool:
+        """Whether the job ends behind it."""
+        return self in (SnapshotKind.SUSPEND, SnapshotKind.DRAIN)
+
+
 @record
 class CheckpointBarrier:
     """Cuts the stream into what a snapshot holds and what follows it."""
 
     checkpoint_id: int
     timestamp_ms: int
+    kind: SnapshotKind = SnapshotKind.CHECKPOINT
 
 
 @record

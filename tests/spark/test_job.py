@@ -21,7 +21,7 @@ from flowsql.table.environment import TableEnvironment
 from flowsql.table.udf import udf
 from flowsql_core.config import Configuration
 from flowsql_core.errors import ConnectorError, ExecutionError
-from flowsql_runtime.cluster.local import JobStatus
+from flowsql_runtime.cluster.job import JobStatus
 
 
 def load(name: str) -> ModuleType:

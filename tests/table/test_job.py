@@ -19,7 +19,7 @@ from flowsql.common.job_client import JobClient
 from flowsql.table.environment import TableEnvironment
 from flowsql.table.settings import EnvironmentSettings
 from flowsql_core.errors import ExecutionError, FlowSqlError
-from flowsql_runtime.cluster.local import JobStatus
+from flowsql_runtime.cluster.job import JobStatus
 
 WAIT_S = 60.0
 HOLE = "CREATE TABLE hole (a INT) WITH ('connector' = 'blackhole')"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flowsql.table.environment import TableEnvironment
-from flowsql_runtime.cluster.local import JobStatus
+from flowsql_runtime.cluster.job import JobStatus
 
 ENDLESS = "CREATE TABLE endless (id BIGINT, name STRING) WITH ('connector' = 'datagen')"
 

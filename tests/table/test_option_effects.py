@@ -6,6 +6,7 @@ An observation runs twice, with the option at its default and set, and must diff
 from __future__ import annotations
 
 import io
+import random
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
@@ -18,15 +19,18 @@ from flowsql.option_homes import OPTION_HOMES
 from flowsql.session_zone import session_zone
 from flowsql.table.environment import TableEnvironment
 from flowsql_core.config import LOCAL_TIME_ZONE, Configuration
-from flowsql_core.errors import FlowSqlError
+from flowsql_core.errors import ConnectorError, FlowSqlError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.span import Source
 from flowsql_grammar import parse_statement
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.statement import bind_statement
 from flowsql_planner.planner import Planner
+from flowsql_runtime.checkpoint.settings import CheckpointSettings, RecoverySettings
 from flowsql_runtime.cluster.deploy import blocking_edges, make_spill_space
-from flowsql_runtime.cluster.local import LocalCluster, _Run
+from flowsql_runtime.cluster.local import LocalCluster
+from flowsql_runtime.cluster.master import JobMaster
+from flowsql_runtime.cluster.restart import strategy_of
 from flowsql_runtime.spark.session import _options as spark_options
 
 #: Values under which an option is set beside those that it is looked at with.
@@ -84,11 +88,11 @@ def plan_of(sql: str) -> Callable[[Options], Any]:
     return lambda options: outcome(lambda: session(options).execute_sql(f"EXPLAIN {sql}").text())
 
 
-def tasks_of(look: Callable[[_Run], Any]) -> Callable[[Options], Any]:
+def tasks_of(look: Callable[[JobMaster], Any]) -> Callable[[Options], Any]:
     """A deployed job that is not started."""
 
     def observe(options: Options) -> Any:
-        run = LocalCluster()._deploy(graph(GROUPED, {"parallelism.default": "2", **options}), {}, None)
+        run = LocalCluster()._master(graph(GROUPED, {"parallelism.default": "2", **options}), None, None)
         return look(run)
 
     return observe
@@ -184,21 +188,45 @@ def functions(definition: str) -> Callable[[Options], Any]:
     return observe
 
 
-def outputs(run: _Run) -> list[str]:
-    nodes = [node for task in run.tasks for node in task._chain.operators]
+def outputs(run: JobMaster) -> list[str]:
+    nodes = [node for task in run._tasks for node in task._chain.operators]
     return [type(node.output).__name__ for node in nodes]
 
 
-def targets(run: _Run) -> list[str]:
-    nodes = [node for task in run.tasks for node in task._chain.operators]
+def targets(run: JobMaster) -> list[str]:
+    nodes = [node for task in run._tasks for node in task._chain.operators]
     return [type(target).__name__ for node in nodes for target in node.output._all]
 
 
 def budget(options: Options) -> int:
     cluster = LocalCluster()
-    cluster._deploy(graph("SELECT 1", options), {}, None)
+    cluster._master(graph("SELECT 1", options), None, None)
     assert cluster.budget is not None
     return cluster.budget.total_bytes
+
+
+def checkpoints(options: Options) -> Any:
+    return outcome(lambda: CheckpointSettings.of(Configuration(values=options)))
+
+
+def recovery(options: Options) -> RecoverySettings:
+    return RecoverySettings.of(Configuration(values=options))
+
+
+def waits(error: BaseException, times: int, apart_ms: int = 0) -> Callable[[Options], list[int | None]]:
+    """What the restart strategy answers to failures one behind another."""
+
+    def observe(options: Options) -> list[int | None]:
+        strategy = strategy_of(Configuration(values=options), True, random.Random(1))
+        return [strategy.delay_ms(number * apart_ms, error) for number in range(times)]
+
+    return observe
+
+
+LOST = ConnectorError("lost", "The other side is gone.", retryable=True)
+EXPONENTIAL = {"restart-strategy.type": "exponential-delay"}
+RATE = {"restart-strategy.type": "failure-rate"}
+FIXED = {"restart-strategy.type": "fixed-delay"}
 
 
 @dataclass(frozen=True)
@@ -221,20 +249,52 @@ EFFECTS: dict[str, Effect] = {
     "execution.batch.engine": Effect("spark", plan_of("SELECT who FROM clicks"), {"execution.runtime-mode": "batch"}),
     "execution.batch-shuffle-mode": Effect("ALL_EXCHANGES_BLOCKING", blocking, {"execution.runtime-mode": "batch"}),
     "execution.buffer-timeout.enabled": Effect(
-        "false", tasks_of(lambda r: [w.timeout_ms for t in r.tasks for w in t.writers])
+        "false", tasks_of(lambda r: [w.timeout_ms for t in r._tasks for w in t.writers])
     ),
     "execution.buffer-timeout.interval": Effect(
-        "7 ms", tasks_of(lambda r: [w.timeout_ms for t in r.tasks for w in t.writers])
+        "7 ms", tasks_of(lambda r: [w.timeout_ms for t in r._tasks for w in t.writers])
     ),
+    "execution.checkpointing.checkpoints-after-tasks-finish": Effect("false", checkpoints),
+    "execution.checkpointing.create-subdir": Effect("false", checkpoints),
+    "execution.checkpointing.data-inline-threshold": Effect("1 mb", checkpoints),
+    "execution.checkpointing.dir": Effect("/tmp/c", checkpoints),
+    "execution.checkpointing.externalized-checkpoint-retention": Effect("RETAIN_ON_CANCELLATION", checkpoints),
+    "execution.checkpointing.interval": Effect("1 s", checkpoints),
+    "execution.checkpointing.max-concurrent-checkpoints": Effect("2", checkpoints),
+    "execution.checkpointing.min-pause": Effect("1 s", checkpoints),
+    "execution.checkpointing.mode": Effect("AT_LEAST_ONCE", checkpoints),
+    "execution.checkpointing.num-retained": Effect("3", checkpoints),
+    "execution.checkpointing.savepoint-dir": Effect("/tmp/s", checkpoints),
+    "execution.checkpointing.snapshot-compression": Effect("true", checkpoints),
+    "execution.checkpointing.storage": Effect("filesystem", checkpoints),
+    "execution.checkpointing.timeout": Effect("1 min", checkpoints),
+    "execution.checkpointing.tolerable-failed-checkpoints": Effect("2", checkpoints),
+    "execution.state-recovery.claim-mode": Effect("CLAIM", recovery),
+    "execution.state-recovery.ignore-unclaimed-state": Effect("true", recovery),
+    "execution.state-recovery.path": Effect(
+        "/nowhere", lambda options: outcome(lambda: tasks_of(lambda r: len(r._tasks))(options))
+    ),
+    "restart-strategy.type": Effect("fixed-delay", waits(LOST, 3)),
+    "restart-strategy.fixed-delay.attempts": Effect("2", waits(LOST, 3), FIXED),
+    "restart-strategy.fixed-delay.delay": Effect("5 s", waits(LOST, 3), FIXED),
+    "restart-strategy.failure-rate.max-failures-per-interval": Effect("2", waits(LOST, 3), RATE),
+    "restart-strategy.failure-rate.failure-rate-interval": Effect("1 s", waits(LOST, 3, 2_000), RATE),
+    "restart-strategy.failure-rate.delay": Effect("5 s", waits(LOST, 3), RATE),
+    "restart-strategy.exponential-delay.initial-backoff": Effect("5 s", waits(LOST, 3), EXPONENTIAL),
+    "restart-strategy.exponential-delay.max-backoff": Effect("1 s", waits(LOST, 9), EXPONENTIAL),
+    "restart-strategy.exponential-delay.backoff-multiplier": Effect("3", waits(LOST, 3), EXPONENTIAL),
+    "restart-strategy.exponential-delay.reset-backoff-threshold": Effect("1 s", waits(LOST, 4, 9_000), EXPONENTIAL),
+    "restart-strategy.exponential-delay.jitter-factor": Effect("0", waits(LOST, 3), EXPONENTIAL),
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff": Effect("2", waits(LOST, 3), EXPONENTIAL),
     "execution.runtime-mode": Effect("batch", command("SELECT 1")),
     "flowsql.chain-single-partition": Effect("false", job_of(GROUPED)),
     "flowsql.debug": Effect("true", tasks_of(outputs)),
     "flowsql.memory": Effect("512 mb", budget),
     "flowsql.network.batch-rows": Effect(
-        "99", tasks_of(lambda r: [w._target_rows for t in r.tasks for w in t.writers])
+        "99", tasks_of(lambda r: [w._target_rows for t in r._tasks for w in t.writers])
     ),
     "flowsql.network.channel-memory": Effect(
-        "1 mb", tasks_of(lambda r: [c.capacity_bytes for t in r.tasks for w in t.writers for c in w._channels])
+        "1 mb", tasks_of(lambda r: [c.capacity_bytes for t in r._tasks for w in t.writers for c in w._channels])
     ),
     "flowsql.print.format": Effect("jsonl", command(f"{STRICT}; INSERT INTO strict VALUES (1)")),
     "flowsql.source.batch-rows": Effect("3", lambda options: len(rows_of("SELECT id FROM clicks")(options))),

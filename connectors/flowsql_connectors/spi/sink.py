@@ -81,6 +81,13 @@ class Committer(ABC):
     def abort(self, committables: list[Committable]) -> None:
         """The job failed before completion: remove what was prepared."""
 
+    def snapshot(self) -> bytes:
+        """What the committer remembers beside its committables; part of each checkpoint."""
+        return b""
+
+    def restore(self, state: bytes) -> None:
+        """Take over what :meth:`snapshot` gave; before the first commit."""
+
 
 class TableSink(ABC):
     """A sink for one INSERT."""

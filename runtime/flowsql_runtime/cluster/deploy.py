@@ -6,6 +6,7 @@ import enum
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flowsql_compute.keys import key_group_range
@@ -34,7 +35,7 @@ from flowsql_runtime.network.partition import (
     RecordWriterOutput,
 )
 from flowsql_runtime.network.selector import make_selector
-from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot, SourceOperator
+from flowsql_runtime.operators.base import OperatorContext, SourceOperator
 from flowsql_runtime.operators.registry import make_operator, operator_class
 from flowsql_runtime.task.chain import (
     ChainedOperator,
@@ -47,10 +48,10 @@ from flowsql_runtime.task.chain import (
 )
 from flowsql_runtime.task.mailbox import Mailbox
 from flowsql_runtime.task.memory import MemoryBudget, OperatorMemory
-from flowsql_runtime.task.restore import JobSnapshot, redistribute
+from flowsql_runtime.task.restore import NothingRestored, RestoredState
 from flowsql_runtime.task.services import JobServices, SplitProgress
 from flowsql_runtime.task.stateless import NoKeyedState, NoOperatorState
-from flowsql_runtime.task.task import SnapshotListener, StreamTask
+from flowsql_runtime.task.task import StreamTask
 from flowsql_runtime.time.processing import ProcessingTime
 from flowsql_runtime.time.timers import TimerService
 
@@ -97,9 +98,10 @@ class Deployment:
     network_memory: OperatorMemory
     spill: SpillSpace | None
     seed: int
-    restored: JobSnapshot = field(default_factory=dict)
+    restored: RestoredState = field(default_factory=NothingRestored)
     cut: Cut | None = None
-    on_snapshot: SnapshotListener | None = None
+    #: Whether barriers wait for each other.
+    exactly_once: bool = True
     #: Accounts of the blocking exchanges; closed when the job is over.
     exchange_memory: list[OperatorMemory] = field(default_factory=list)
 
@@ -136,7 +138,6 @@ class _Builder:
         self._queues: dict[tuple[int, int], ConsumerQueue] = {}
         #: (edge position, producer subtask) -> channels by consumer subtask
         self._channels: dict[tuple[int, int], list[LocalChannel]] = {}
-        self._restored: dict[tuple[str, int], OperatorSnapshot] = {}
         self._vertices = {vertex.id: vertex for vertex in self._graph.vertices}
         #: Vertex -> its edges with their positions.
         self._edges_from: dict[int, list[tuple[int, ExchangeEdge]]] = {}
@@ -180,16 +181,12 @@ class _Builder:
     def _restore(self) -> None:
         for vertex in self._graph.vertices:
             for node in vertex.operators:
-                old = self._job.restored.get(node.uid)
-                if old is None:
-                    continue
-                for subtask, snapshot in enumerate(redistribute(old, vertex.parallelism)):
-                    self._restored[node.uid, subtask] = snapshot
                 if isinstance(node.spec, ScanSpec):
                     from flowsql_runtime.operators.source import SPLITS, decode_splits
 
-                    encoded = [split for snapshot in old for split in snapshot.lists.get(SPLITS, ())]
-                    self._job.services.restore_splits(node.uid, decode_splits(encoded))
+                    encoded = self._job.restored.operator_lists(node.uid, SPLITS)
+                    if encoded is not None:
+                        self._job.services.restore_splits(node.uid, decode_splits(encoded))
 
     def _connect(self, position: int, edge: ExchangeEdge, producer: JobVertex, consumer: JobVertex) -> None:
         for source in range(producer.parallelism):
@@ -224,7 +221,10 @@ class _Builder:
         }
         chain = self._chain(vertex, subtask, writers, metrics, mailbox, rng)
         gates = self._gates(vertex, subtask)
-        inputs = InputProcessor(self._queues[vertex.id, subtask], gates, metrics) if gates else None
+        queue = self._queues[vertex.id, subtask]
+        inputs = InputProcessor(queue, gates, metrics, job.exactly_once) if gates else None
+        uids = tuple(node.uid for node in vertex.operators)
+        groups = key_group_range(vertex.max_parallelism, vertex.parallelism, subtask)
         return StreamTask(
             vertex_id=vertex.id,
             subtask=subtask,
@@ -232,17 +232,12 @@ class _Builder:
             chain=chain,
             mailbox=mailbox,
             inputs=inputs,
-            number_of_gates=len(gates),
             writers=tuple(writers.values()),
             processing_time=job.processing_time,
             metrics=metrics,
-            restored={
-                node.uid: self._restored[node.uid, subtask]
-                for node in vertex.operators
-                if (node.uid, subtask) in self._restored
-            },
-            key_groups=key_group_range(vertex.max_parallelism, vertex.parallelism, subtask),
-            on_snapshot=job.on_snapshot,
+            restored=partial(job.restored.task, uids, subtask, vertex.parallelism, groups),
+            key_groups=groups,
+            finished_before=job.restored.finished(uids),
             ends_early=job.cut is None,
             latency_interval_ms=0 if self._latency is None else self._latency.interval_ms,
         )
@@ -358,6 +353,7 @@ class _Builder:
             job=job.services,
             progress=progress,
             pause=mailbox.sleep,
+            vertex_id=vertex.id,
         )
 
 

@@ -8,21 +8,21 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import CheckpointBarrier, EndOfInput, LatencyMarker, Watermark, WatermarkStatus
 from flowsql_core.errors import InternalError
 from flowsql_runtime.metrics.registry import TaskMetrics
-from flowsql_runtime.network.channel import ConsumerQueue, Element, LocalChannel
+from flowsql_runtime.network.alignment import BarrierAligner
+from flowsql_runtime.network.channel import ConsumerQueue, Element, LocalChannel, Spilled
 from flowsql_runtime.time.watermarks import WatermarkMerger
 
 
 class InputGate:
     """One input of a task: as many channels as the producer has subtasks."""
 
-    __slots__ = ("_open", "_without_barrier", "channels", "index", "merger")
+    __slots__ = ("_open", "channels", "index", "merger")
 
     def __init__(self, index: int, channels: Sequence[LocalChannel]) -> None:
         self.index = index
         self.channels = tuple(channels)
         self.merger = WatermarkMerger(len(self.channels))
         self._open = len(self.channels)
-        self._without_barrier = len(self.channels)
 
     def accept(self, channel: int, element: Element) -> tuple[Element, ...]:
         """What the task sees of one channel's element: watermarks merged, EndOfInput only after the last channel."""
@@ -48,34 +48,58 @@ class InputGate:
             case EndOfInput():
                 self._open -= 1
                 return (element,) if self._open == 0 else ()
-            case CheckpointBarrier():
-                # Nothing follows a stopping barrier on its channel, so aligning is counting.
-                self._without_barrier -= 1
-                return (element,) if self._without_barrier == 0 else ()
         raise InternalError(f"unknown element {element!r}")
 
 
 class InputProcessor:
-    """All gates of a task, read in the order of arrival."""
+    """All gates of a task, read in the order of arrival; barriers are aligned over all of them.
 
-    __slots__ = ("_gates", "_metrics", "_queue")
+    Args:
+        exactly_once: whether channels wait for the barriers of the others.
+    """
 
-    def __init__(self, queue: ConsumerQueue, gates: Sequence[InputGate], metrics: TaskMetrics) -> None:
+    __slots__ = ("_aligner", "_gates", "_metrics", "_queue", "_waiting")
+
+    def __init__(
+        self, queue: ConsumerQueue, gates: Sequence[InputGate], metrics: TaskMetrics, exactly_once: bool = True
+    ) -> None:
         self._queue = queue
         self._gates = tuple(gates)
         self._metrics = metrics
+        self._aligner = BarrierAligner((channel for gate in gates for channel in gate.channels), exactly_once)
+        #: What arrived on blocked channels, in order. It still counts as backlog, so that producers feel it.
+        self._waiting: list[tuple[LocalChannel, Element | Spilled, int]] = []
 
     def next(self) -> tuple[int, tuple[Element, ...]] | None:
         """``(input index, elements)`` of the oldest arrival, or None when nothing waits. Task thread."""
-        entries = self._queue.entries
-        if not entries:
-            return None
-        channel, waiting, size_bytes = entries.popleft()
-        element = channel.take(waiting, size_bytes)
-        if size_bytes:
-            self._metrics.buffers_in += 1
-            self._metrics.bytes_in += size_bytes
-        return channel.input_index, self._gates[channel.input_index].accept(channel.channel_index, element)
+        entries, blocked = self._queue.entries, self._aligner.blocked
+        while entries:
+            entry = entries.popleft()
+            channel, waiting, size_bytes = entry
+            if channel in blocked:
+                self._waiting.append(entry)
+                continue
+            element = channel.take(waiting, size_bytes)
+            if size_bytes:
+                self._metrics.buffers_in += 1
+                self._metrics.bytes_in += size_bytes
+            if isinstance(element, CheckpointBarrier):
+                whole = self._aligner.arrived(channel, element)
+                self._resume()
+                return channel.input_index, () if whole is None else (whole,)
+            found = self._gates[channel.input_index].accept(channel.channel_index, element)
+            if isinstance(element, EndOfInput):
+                whole = self._aligner.ended(channel)
+                if whole is not None:
+                    self._resume()
+                    found = (*found, whole)
+            return channel.input_index, found
+        return None
+
+    def give_up(self, checkpoint_id: int) -> None:
+        """A checkpoint was aborted: its blocked channels go on."""
+        self._aligner.give_up(checkpoint_id)
+        self._resume()
 
     def stop(self) -> None:
         """Tell all producers that nothing more is wanted, and let go what waits."""
@@ -83,3 +107,14 @@ class InputProcessor:
             for channel in gate.channels:
                 channel.stop()
         self._queue.entries.clear()
+        self._waiting.clear()
+
+    def _resume(self) -> None:
+        """Where channels are free again, what waited is the oldest: it arrived before all that is still in the queue.
+
+        What channels that are still blocked sent goes back to waiting when it is met again.
+        """
+        blocked = self._aligner.blocked
+        if any(channel not in blocked for channel, _, _ in self._waiting):
+            self._queue.entries.extendleft(reversed(self._waiting))
+            self._waiting.clear()

@@ -99,6 +99,8 @@ class OperatorContext:
     submit: Callable[[Callable[[], None]], None]
     memory_bytes: int
     spill_directory: str
+    #: The vertex whose task this is.
+    vertex_id: int = 0
     #: Account at the process budget: ``memory.reserve(bytes)`` before large allocations.
     memory: OperatorMemory = field(default_factory=lambda: OperatorMemory(UNLIMITED, "operator"))
     #: What the subtasks of the job share.

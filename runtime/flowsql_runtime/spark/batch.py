@@ -19,7 +19,8 @@ from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.constraints import constraints_of
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import STAGE_RESOURCE, SparkJob, SparkQuery, StagedInput
-from flowsql_runtime.cluster.local import Job, JobStatus, LocalCluster
+from flowsql_runtime.cluster.job import Job, JobStatus
+from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.operators.sink.constraints import Judge
 from flowsql_runtime.spark.errors import translate
 from flowsql_runtime.spark.files import read_files, readable_by_spark

@@ -1,9 +1,9 @@
-"""Dealing snapshots out to another parallelism: keyed state by key group, lists by element, the rest whole."""
+"""What a job starts from, as its deployment and its tasks see it (``checkpoint/recovery.py`` reads it from bytes)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Protocol, TypeAlias
 
 from flowsql_runtime.operators.base import OperatorSnapshot
 
@@ -11,42 +11,45 @@ from flowsql_runtime.operators.base import OperatorSnapshot
 JobSnapshot: TypeAlias = Mapping[str, Sequence[OperatorSnapshot]]
 
 
-def redistribute(snapshots: Sequence[OperatorSnapshot], parallelism: int) -> list[OperatorSnapshot]:
-    """One snapshot per new subtask from those of all old ones.
+class RestoredState(Protocol):
+    """What a job starts from, as its deployment asks for it."""
 
-    Keyed tables go whole to everyone: the state backend takes the rows of its key groups. Watermarks are the minimum
-    over the old subtasks.
-    """
-    keyed: dict[str, list[Any]] = {}
-    lists: dict[str, list[bytes]] = {}
-    union: dict[str, list[bytes]] = {}
-    broadcast: dict[str, bytes] = {}
-    for snapshot in snapshots:
-        for name, table in snapshot.keyed.items():
-            keyed.setdefault(name, []).append(table)
-        for name, elements in snapshot.lists.items():
-            lists.setdefault(name, []).extend(elements)
-        for name, elements in snapshot.union.items():
-            union.setdefault(name, []).extend(elements)
-        broadcast |= snapshot.broadcast
-    tables = {name: _concatenated(found) for name, found in keyed.items()}
-    levels = [snapshot.watermarks_ms for snapshot in snapshots if snapshot.watermarks_ms]
-    watermarks = tuple(min(column) for column in zip(*levels, strict=True))
-    return [
-        OperatorSnapshot(
-            keyed=tables,
-            lists={name: tuple(elements[subtask::parallelism]) for name, elements in lists.items()},
-            union={name: tuple(elements) for name, elements in union.items()},
-            broadcast=broadcast,
-            watermarks_ms=watermarks,
-        )
-        for subtask in range(parallelism)
-    ]
+    def finished(self, uids: Sequence[str]) -> bool:
+        """Whether these operators, which share a task, had all ended."""
+        ...
+
+    def operator_lists(self, uid: str, name: str) -> list[bytes] | None:
+        """A list state over all old subtasks; None where the operator has no state."""
+        ...
+
+    def task(
+        self, uids: Sequence[str], subtask: int, parallelism: int, key_groups: range
+    ) -> Mapping[str, OperatorSnapshot]:
+        """What the operators of one new subtask take over, by uid. Called in the task's thread."""
+        ...
+
+    def max_parallelism(self, uid: str) -> int | None:
+        """Number of key groups that the operator's state was dealt out by; None where it has no state."""
+        ...
 
 
-def _concatenated(tables: list[Any]) -> Any:
-    if len(tables) == 1:
-        return tables[0]
-    import pyarrow as pa
+class NothingRestored:
+    """A job that starts from the beginning."""
 
-    return pa.concat_tables(tables)
+    def finished(self, uids: Sequence[str]) -> bool:
+        """Nothing has run yet."""
+        return False
+
+    def operator_lists(self, uid: str, name: str) -> list[bytes] | None:
+        """No state."""
+        return None
+
+    def task(
+        self, uids: Sequence[str], subtask: int, parallelism: int, key_groups: range
+    ) -> Mapping[str, OperatorSnapshot]:
+        """No state."""
+        return {}
+
+    def max_parallelism(self, uid: str) -> int | None:
+        """No state."""
+        return None

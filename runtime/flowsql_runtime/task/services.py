@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from flowsql_runtime.task.collected import CollectedRows
 
 if TYPE_CHECKING:
     from flowsql_connectors.spi.sink import Committable, Committer
@@ -17,13 +20,16 @@ logger = logging.getLogger(__name__)
 class JobServices:
     """Job-wide coordination of sources and sinks. Any thread."""
 
-    def __init__(self, job_name: str = "", job_id: str = "") -> None:
+    def __init__(self, job_name: str = "", job_id: str = "", collected: CollectedRows | None = None) -> None:
         self.job_name = job_name
         self.job_id = job_id
+        #: Rows for the program that asked.
+        self.collected = CollectedRows(held=False) if collected is None else collected
         self._lock = threading.Lock()
         self._splits: dict[str, list[list[Split]]] = {}
         self._restored: dict[str, list[Split]] = {}
-        self._commits: dict[str, tuple[Committer, list[Committable]]] = {}
+        self._sinks: dict[str, _Sink] = {}
+        self._restored_committers: dict[str, bytes] = {}
 
     # -- sources
 
@@ -46,33 +52,136 @@ class JobServices:
                 )
             return self._splits[uid][subtask]
 
+    def snapshot_enumerators(self) -> dict[str, bytes]:
+        """State of the enumerators of unbounded scans, when a checkpoint is triggered."""
+        return {}
+
+    def restore_enumerators(self, states: Mapping[str, bytes]) -> None:
+        """State of the enumerators of a snapshot; before the tasks start."""
+
     # -- sinks
 
     def add_committables(
-        self, uid: str, create_committer: Callable[[], Committer | None], new: list[Committable]
+        self,
+        uid: str,
+        create_committer: Callable[[], Committer | None],
+        new: list[Committable],
+        checkpoint_id: int | None = None,
+        task: tuple[int, int] | None = None,
     ) -> None:
-        """What one sink subtask prepared at its end of input (possibly nothing)."""
+        """What one sink subtask prepared (possibly nothing): at a barrier, or, without a number, at its end of input.
+
+        Args:
+            task: vertex and subtask that ended.
+        """
         with self._lock:
-            if uid not in self._commits:
+            if uid not in self._sinks:
                 committer = create_committer()
                 if committer is None:
                     return
-                self._commits[uid] = (committer, [])
-            self._commits[uid][1].extend(new)
+                self._sinks[uid] = _Sink(committer)
+                if uid in self._restored_committers:
+                    committer.restore(self._restored_committers.pop(uid))
+            sink = self._sinks[uid]
+            if checkpoint_id is None:
+                sink.ended.append((task, new))
+            else:
+                sink.prepared.setdefault(checkpoint_id, []).extend(new)
+
+    @property
+    def has_committers(self) -> bool:
+        """Whether a sink makes its results visible by commits."""
+        return bool(self._sinks)
+
+    def prepared(self, checkpoint_id: int, finished: set[tuple[int, int]]) -> dict[str, list[bytes]]:
+        """Per sink what stands to be committed with a checkpoint, in order of preparation.
+
+        ``finished``: tasks that had ended before the barrier: what they prepared at their end belongs to it.
+        """
+        with self._lock:
+            found = {}
+            for uid, sink in self._sinks.items():
+                left = []
+                for task, new in sink.ended:
+                    if task in finished:
+                        sink.prepared.setdefault(checkpoint_id, []).extend(new)
+                    else:
+                        left.append((task, new))
+                sink.ended = left
+                found[uid] = [
+                    one.data
+                    for number in sorted(sink.prepared)
+                    if number <= checkpoint_id
+                    for one in sink.prepared[number]
+                ]
+            return found
+
+    def snapshot_committers(self) -> dict[str, bytes]:
+        """What committers remember beside their committables."""
+        with self._lock:
+            sinks = dict(self._sinks)
+        return {uid: state for uid, sink in sinks.items() if (state := sink.committer.snapshot())}
+
+    def commit_again(self, uid: str, committer: Committer, committables: list[Committable]) -> None:
+        """What a restored snapshot says was prepared: commit it, as it may not have been before the failure.
+
+        The committer goes on with the job. Before the tasks start.
+        """
+        if uid in self._restored_committers:
+            committer.restore(self._restored_committers.pop(uid))
+        self._sinks[uid] = _Sink(committer)
+        committer.commit(committables, end_of_input=False)
+
+    def restore_committers(self, states: Mapping[str, bytes]) -> None:
+        """Give committers what they remembered; before the tasks start."""
+        self._restored_committers.update(states)
+
+    def commit(self, checkpoint_id: int) -> None:
+        """A checkpoint is complete: what it covers becomes visible. One caller at a time."""
+        self.collected.show(checkpoint_id)
+        with self._lock:
+            sinks = list(self._sinks.values())
+        for sink in sinks:
+            with self._lock:
+                numbers = sorted(number for number in sink.prepared if number <= checkpoint_id)
+                covered = [one for number in numbers for one in sink.prepared[number]]
+            sink.committer.commit(covered, end_of_input=False)
+            with self._lock:
+                for number in numbers:
+                    del sink.prepared[number]
+
+    def everything_prepared(self) -> dict[str, list[bytes]]:
+        """Per sink all that stands to be committed, once every task has ended."""
+        return {uid: [one.data for one in sink.everything()] for uid, sink in self._sinks.items()}
 
     def commit_all(self) -> None:
         """Every task of the job succeeded: make all results visible."""
-        for committer, committables in self._commits.values():
-            committer.commit(committables, end_of_input=True)
+        self.collected.show_all()
+        for sink in self._sinks.values():
+            sink.committer.commit(sink.everything(), end_of_input=True)
 
     def abort_all(self) -> None:
-        """The job failed or was cancelled: remove what was prepared."""
-        for uid, (committer, committables) in self._commits.items():
+        """The job failed or was cancelled: remove what was prepared and is in no complete checkpoint."""
+        for uid, sink in self._sinks.items():
             try:
-                committer.abort(committables)
+                sink.committer.abort(sink.everything())
             except Exception:
                 # The job's own failure is what the user must see.
                 logger.exception("job=%s op=%s: removing prepared results failed", self.job_id, uid)
+
+
+@dataclass(slots=True)
+class _Sink:
+    """One sink's committer, what stands to be committed by checkpoint, and what ended subtasks prepared."""
+
+    committer: Committer
+    prepared: dict[int, list[Committable]] = field(default_factory=dict)
+    ended: list[tuple[tuple[int, int] | None, list[Committable]]] = field(default_factory=list)
+
+    def everything(self) -> list[Committable]:
+        """All of it, in order."""
+        found = [one for number in sorted(self.prepared) for one in self.prepared[number]]
+        return found + [one for _, new in self.ended for one in new]
 
 
 class SplitProgress:

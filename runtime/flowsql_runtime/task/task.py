@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import (
@@ -15,6 +15,7 @@ from flowsql_core.element import (
     CheckpointBarrier,
     EndOfInput,
     LatencyMarker,
+    SnapshotKind,
     Watermark,
     WatermarkStatus,
 )
@@ -34,8 +35,27 @@ logger = logging.getLogger(__name__)
 #: After so many inputs the state of a task is compared with the memory budget.
 ACCOUNT_EVERY = 4
 
-#: Called with ``(vertex id, subtask, snapshot by operator uid)`` when a barrier passed a task.
-SnapshotListener = Callable[[int, int, Mapping[str, OperatorSnapshot]], None]
+
+class TaskCheckpoints(Protocol):
+    """Whom a task tells of checkpoints. A task is named by vertex id and subtask."""
+
+    def task_started(self, task: tuple[int, int]) -> None:
+        """All operators are open."""
+        ...
+
+    def task_finished(self, task: tuple[int, int]) -> None:
+        """The task ended well."""
+        ...
+
+    def acknowledge(
+        self, task: tuple[int, int], barrier: CheckpointBarrier, snapshots: Mapping[str, OperatorSnapshot]
+    ) -> None:
+        """The barrier passed the task; by operator uid what each remembers."""
+        ...
+
+    def decline(self, task: tuple[int, int], checkpoint_id: int, error: BaseException) -> None:
+        """The task could not take its snapshot."""
+        ...
 
 
 class StreamTask:
@@ -54,13 +74,12 @@ class StreamTask:
         chain: OperatorChain,
         mailbox: Mailbox,
         inputs: InputProcessor | None,
-        number_of_gates: int,
         writers: Sequence[RecordWriter],
         processing_time: ProcessingTime,
         metrics: TaskMetrics,
-        restored: Mapping[str, OperatorSnapshot],
+        restored: Callable[[], Mapping[str, OperatorSnapshot]],
         key_groups: range,
-        on_snapshot: SnapshotListener | None = None,
+        finished_before: bool = False,
         ends_early: bool = True,
         latency_interval_ms: int = 0,
     ) -> None:
@@ -72,11 +91,17 @@ class StreamTask:
         self.writers = tuple(writers)
         self._chain = chain
         self._inputs = inputs
-        self._gates_without_barrier = number_of_gates
         self._processing_time = processing_time
-        self._restored = restored
+        self._load = restored
+        self._restored: Mapping[str, OperatorSnapshot] = {}
         self._key_groups = key_groups
-        self._on_snapshot = on_snapshot
+        self._finished_before = finished_before
+        #: Set before the task runs, where somebody takes checkpoints.
+        self.checkpoints: TaskCheckpoints | None = None
+        #: Whether the task ended well.
+        self.over = False
+        #: The savepoint behind which this task stops once it is complete; no input is taken meanwhile.
+        self._stopping: CheckpointBarrier | None = None
         self._inputs_to_account = ACCOUNT_EVERY
         contexts = [node.operator.ctx for node in chain.operators]
         self._stateful = tuple(ctx for ctx in contexts if not isinstance(ctx.state, NoKeyedState))
@@ -98,13 +123,19 @@ class StreamTask:
         self._processing_time.on_jump(self.mailbox.wake)
         failed = True
         try:
-            self._open()
-            head = self._chain.head.operator
-            if isinstance(head, SourceOperator):
-                self._run_source(head)
+            if self._finished_before:
+                self._end_at_once()
             else:
-                self._run_inputs()
+                self._open()
+                head = self._chain.head.operator
+                if isinstance(head, SourceOperator):
+                    self._run_source(head)
+                else:
+                    self._run_inputs()
             failed = False
+            self.over = True
+            if self.checkpoints is not None:
+                self.checkpoints.task_finished(self._key)
         finally:
             close_error = self._chain.close()
             self.metrics.stop()
@@ -113,7 +144,23 @@ class StreamTask:
             if close_error is not None:
                 logger.warning("task=%s subtask=%d: close failed: %s", self.name, self.subtask, close_error)
 
+    @property
+    def is_source(self) -> bool:
+        """Whether barriers start here."""
+        return isinstance(self._chain.head.operator, SourceOperator)
+
+    @property
+    def _key(self) -> tuple[int, int]:
+        return self.vertex_id, self.subtask
+
+    def _end_at_once(self) -> None:
+        """The task had ended before the snapshot that the job started from: its receivers hear only of the end."""
+        for writer in self.writers:
+            writer.broadcast(Watermark(MAX_WATERMARK))
+            writer.end()
+
     def _open(self) -> None:
+        self._restored = self._load()
         for node in self._chain.operators:
             snapshot = self._restored.get(node.uid)
             if snapshot is not None:
@@ -135,6 +182,8 @@ class StreamTask:
             if node.uid in self._restored and level_ms > MIN_WATERMARK:
                 # Receivers behind an exchange start without a watermark: tell them where this operator stands.
                 node.output.emit_watermark(Watermark(level_ms))
+        if self.checkpoints is not None:
+            self.checkpoints.task_started(self._key)
 
     def _run_source(self, source: SourceOperator[Any]) -> None:
         head = self._chain.head
@@ -142,9 +191,14 @@ class StreamTask:
             self._marker_due_ms = self._processing_time.clock.now_ms()
         while self._running:
             self._between_inputs()
+            if not self._running:
+                return
             if self._unwanted:
                 self._end_early()
                 return
+            if self._stopping is not None:
+                self._idle()
+                continue
             try:
                 status = source.emit_next()
             except Exception as error:
@@ -162,7 +216,9 @@ class StreamTask:
                 case SourceStatus.SUSPENDED | SourceStatus.DRAINED:
                     if status is SourceStatus.DRAINED:
                         head.output.emit_watermark(Watermark(MAX_WATERMARK))
-                    self._snapshot(CheckpointBarrier(1, self._processing_time.clock.now_ms()))
+                    # A cut: every source has its own position, and nobody waits for the others.
+                    self._snapshot(CheckpointBarrier(1, self._processing_time.clock.now_ms(), SnapshotKind.SUSPEND))
+                    self._running = False
                 case _:
                     assert_never(status)
 
@@ -171,6 +227,8 @@ class StreamTask:
         assert inputs is not None
         while self._running:
             self._between_inputs()
+            if not self._running:
+                return
             if self._unwanted:
                 self._end_early()
                 inputs.stop()
@@ -218,9 +276,9 @@ class StreamTask:
                         head.report_latency(element)
                     head.operator.process_latency_marker(input_index, element)
                 case CheckpointBarrier():
-                    self._gates_without_barrier -= 1
-                    if not self._gates_without_barrier:
-                        self._snapshot(element)
+                    self._snapshot(element)
+                    # The barrier of a cut: nothing follows it.
+                    self._running = self._ends_early
                 case EndOfInput():
                     head.end_input(input_index)
                     self._running = not head.ended
@@ -238,6 +296,8 @@ class StreamTask:
                 self._account()
         while True:
             self.mailbox.run_mails()
+            if not self._running:
+                return
             self._fire_processing_timers()
             for writer in self.writers:
                 if writer.blocked():
@@ -260,6 +320,8 @@ class StreamTask:
         self.metrics.idle_ns += perf_counter_ns() - began_ns
 
     def _next_timer_ms(self) -> int | None:
+        if self._stopping is not None:
+            return None
         due = self._marker_due_ms
         for timers in self._timers:
             at = timers.next_processing_ms
@@ -271,8 +333,8 @@ class StreamTask:
         return self._processing_time.seconds_until(self._next_timer_ms())
 
     def _fire_processing_timers(self) -> None:
-        if self._next_timer_ms() is None:
-            return
+        if self._next_timer_ms() is None or self._stopping is not None:
+            return  # what fires behind the last barrier would be in no snapshot
         now_ms = self._processing_time.clock.now_ms()
         for node in self._chain.operators:
             self._fire(node, now_ms)
@@ -293,18 +355,70 @@ class StreamTask:
         except Exception as error:
             raise named_failure(error, node.name)  # noqa: B904
 
+    # -- checkpoints
+
+    def trigger_checkpoint(self, barrier: CheckpointBarrier) -> None:
+        """Put a barrier into the stream here, at a source (any thread)."""
+        self.mailbox.submit(partial(self._trigger, barrier))
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is durable everywhere and its results are committed (any thread)."""
+        self.mailbox.submit(partial(self._completed, checkpoint_id))
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will never complete (any thread)."""
+        self.mailbox.submit(partial(self._aborted, checkpoint_id))
+
+    def _trigger(self, barrier: CheckpointBarrier) -> None:
+        if barrier.kind is SnapshotKind.DRAIN:
+            self._chain.head.output.emit_watermark(Watermark(MAX_WATERMARK))
+        self._snapshot(barrier)
+
     def _snapshot(self, barrier: CheckpointBarrier) -> None:
-        """Everything before the barrier is processed: snapshot all operators, hand the barrier on and stop here."""
-        taken: dict[str, OperatorSnapshot] = {}
+        """Everything before the barrier is processed: snapshot all operators, then hand the barrier on.
+
+        An operator that cannot take its snapshot declines the checkpoint; the task goes on.
+        """
         for node in self._chain.operators:
             try:
                 node.operator.prepare_snapshot_pre_barrier()
             except Exception as error:
                 raise named_failure(error, node.name)  # noqa: B904
+        taken: dict[str, OperatorSnapshot] = {}
+        for node in self._chain.operators:
+            try:
+                taken[node.uid] = node.operator.snapshot_state(barrier.checkpoint_id)
+            except Exception as error:
+                failure = named_failure(error, node.name)
+                if self.checkpoints is None or barrier.kind.stops:
+                    raise failure  # noqa: B904
+                logger.warning("task=%s subtask=%d: no snapshot: %s", self.name, self.subtask, failure, exc_info=True)
+                self.checkpoints.decline(self._key, barrier.checkpoint_id, failure)
+                return
         for writer in self.writers:
             writer.broadcast(barrier)
+        if barrier.kind.stops:
+            self._stopping = barrier
+        if self.checkpoints is not None:
+            self.checkpoints.acknowledge(self._key, barrier, taken)
+
+    def _completed(self, checkpoint_id: int) -> None:
         for node in self._chain.operators:
-            taken[node.uid] = node.operator.snapshot_state(barrier.checkpoint_id)
-        if self._on_snapshot is not None:
-            self._on_snapshot(self.vertex_id, self.subtask, taken)
-        self._running = False
+            try:
+                node.operator.notify_checkpoint_complete(checkpoint_id)
+            except Exception as error:
+                raise named_failure(error, node.name)  # noqa: B904
+        if self._stopping is not None and self._stopping.checkpoint_id == checkpoint_id:
+            self._running = False
+            self._stopping = None
+
+    def _aborted(self, checkpoint_id: int) -> None:
+        if self._inputs is not None:
+            self._inputs.give_up(checkpoint_id)
+        for node in self._chain.operators:
+            try:
+                node.operator.notify_checkpoint_aborted(checkpoint_id)
+            except Exception as error:
+                raise named_failure(error, node.name)  # noqa: B904
+        if self._stopping is not None and self._stopping.checkpoint_id == checkpoint_id:
+            self._stopping = None

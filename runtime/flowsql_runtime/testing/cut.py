@@ -11,7 +11,8 @@ from flowsql_core.clock import Clock
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import CollectSinkSpec
 from flowsql_core.record import record
-from flowsql_runtime.cluster.local import Job, LocalCluster
+from flowsql_runtime.cluster.job import Job
+from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.operators.registry import is_source
 from flowsql_runtime.task.restore import JobSnapshot
 from flowsql_runtime.testing.harness import batch_rows

@@ -13,13 +13,13 @@ from flowsql_core.element import ACTIVE, IDLE, MAX_WATERMARK, LatencyMarker, Wat
 from flowsql_core.graph.job import Partitioning, ShipStrategy
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.row import SHORT_STRINGS
+from flowsql_runtime.checkpoint.of_snapshots import reader_of
 from flowsql_runtime.cluster.deploy import make_state
 from flowsql_runtime.metrics.registry import OperatorMetrics
 from flowsql_runtime.network.selector import ChannelSelector, make_selector
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.operators.registry import make_operator, operator_class
 from flowsql_runtime.task.chain import freeze
-from flowsql_runtime.task.restore import redistribute
 from flowsql_runtime.time.timers import TIMER_TABLES, TimerService
 
 Emitted = ChangelogBatch | Watermark | WatermarkStatus | LatencyMarker
@@ -91,13 +91,26 @@ class OperatorHarness(Generic[S]):
         self._keys = tuple(keys)
         self._parameters = dict(parameters or {})
         self._resources = dict(resources or {})
-        dealt = [None] * parallelism if snapshot is None else redistribute(snapshot, parallelism)
+        dealt = [None] * parallelism if snapshot is None else self._dealt(snapshot)
         self.operators: list[Operator[Any]] = [self._make(subtask, dealt[subtask]) for subtask in range(parallelism)]
         self._selectors: list[ChannelSelector] = [
             make_selector(
                 Partitioning(ShipStrategy.HASH, key), 0, 1, parallelism, max_parallelism, random.Random(0), {}
             )
             for key in (self._keys or ((),))
+        ]
+
+    def _dealt(self, snapshot: Sequence[OperatorSnapshot]) -> list[OperatorSnapshot | None]:
+        """What each new subtask takes over, written to bytes and read again."""
+        reader = reader_of({"operator": snapshot}, self.max_parallelism)
+        return [
+            reader.task(
+                ["operator"],
+                subtask,
+                self.parallelism,
+                key_group_range(self.max_parallelism, self.parallelism, subtask),
+            ).get("operator", OperatorSnapshot())
+            for subtask in range(self.parallelism)
         ]
 
     def _make(self, subtask: int, snapshot: OperatorSnapshot | None) -> Operator[Any]:

@@ -17,7 +17,8 @@ from flowsql_core.errors import ExecutionError, InternalError
 from flowsql_core.graph.job import JobGraph, ResultPartitionType, ShipStrategy
 from flowsql_core.graph.specs import ExtensionSpec, UnionSpec
 from flowsql_core.types.logical import BIGINT
-from flowsql_runtime.cluster.local import JobStatus, LocalCluster
+from flowsql_runtime.cluster.job import JobStatus
+from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.operators.base import Operator, SourceOperator, SourceStatus
 
 from ..graphs import Collected, collect, edge, graph, schema, values, vertex

@@ -3,7 +3,8 @@ from __future__ import annotations
 from flowsql_core.expr import Call, InputRef, Literal
 from flowsql_core.graph.specs import CalcSpec
 from flowsql_core.types.logical import BIGINT, BOOLEAN, STRING
-from flowsql_runtime.cluster.local import JobStatus, run_job
+from flowsql_runtime.cluster.job import JobStatus
+from flowsql_runtime.cluster.local import run_job
 
 from ..graphs import Collected, collect, edge, graph, values, vertex
 

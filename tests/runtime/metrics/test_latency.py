@@ -13,7 +13,8 @@ from flowsql_core.clock import ManualClock
 from flowsql_core.element import LatencyMarker
 from flowsql_core.graph.job import JobGraph, ShipStrategy
 from flowsql_core.graph.specs import ExtensionSpec
-from flowsql_runtime.cluster.local import JobStatus, LocalCluster
+from flowsql_runtime.cluster.job import JobStatus
+from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.metrics.registry import Histogram
 from flowsql_runtime.operators.base import Operator, SourceOperator, SourceStatus
 

@@ -17,7 +17,8 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.graph import specs as s
 from flowsql_core.graph.job import JobGraph, ResultPartitionType, ShipStrategy
 from flowsql_core.types.logical import BIGINT
-from flowsql_runtime.cluster.local import JobStatus, LocalCluster
+from flowsql_runtime.cluster.job import JobStatus
+from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.metrics.registry import TaskMetrics
 from flowsql_runtime.network import spill
 from flowsql_runtime.network.blocking import SpillableSubpartition

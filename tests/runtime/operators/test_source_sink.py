@@ -21,7 +21,8 @@ from flowsql_core.graph.specs import (
 )
 from flowsql_core.row import ALL_CHANGES
 from flowsql_core.types.logical import BIGINT, STRING, TimestampType
-from flowsql_runtime.cluster.local import JobStatus, LocalCluster
+from flowsql_runtime.cluster.job import JobStatus
+from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.testing.cut import run_cut, run_whole
 
 from ..fake_connector import FakeStore, install

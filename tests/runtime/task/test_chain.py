@@ -11,9 +11,8 @@ from flowsql_core.errors import ExecutionError, InternalError
 from flowsql_core.graph.specs import ExtensionSpec
 from flowsql_core.types.logical import BIGINT
 from flowsql_runtime.cluster.local import LocalCluster
-from flowsql_runtime.operators.base import Operator, OperatorSnapshot, SourceOperator, SourceStatus
+from flowsql_runtime.operators.base import Operator, SourceOperator, SourceStatus
 from flowsql_runtime.task.memory import MemoryBudget, OperatorMemory
-from flowsql_runtime.task.restore import redistribute
 
 from ..graphs import Collected, collect, graph, schema, vertex
 
@@ -92,17 +91,3 @@ def test_memory_is_refused_politely_and_given_back() -> None:
     first.close()
     second.close()
     assert budget.reserved_bytes == 0
-
-
-def test_snapshots_are_dealt_out_by_their_kind() -> None:
-    table = pa.table({"__key_group": pa.array([1], pa.int32())})
-    old = [
-        OperatorSnapshot({"s": table}, {"l": (b"1", b"2")}, {"u": (b"x",)}, {"b": b"same"}, (5, 7)),
-        OperatorSnapshot({"s": table}, {"l": (b"3",)}, {"u": (b"y",)}, {"b": b"same"}, (6, 4)),
-    ]
-    new = redistribute(old, 3)
-    assert [snapshot.lists["l"] for snapshot in new] == [(b"1",), (b"2",), (b"3",)]
-    assert all(snapshot.union["u"] == (b"x", b"y") for snapshot in new)
-    assert all(snapshot.broadcast == {"b": b"same"} for snapshot in new)
-    assert all(snapshot.watermarks_ms == (5, 4) for snapshot in new)
-    assert new[0].keyed["s"].num_rows == 2

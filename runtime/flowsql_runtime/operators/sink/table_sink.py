@@ -1,4 +1,4 @@
-"""Writing a table: a writer per subtask, results visible when the whole job succeeded."""
+"""Writing a table: a writer per subtask, results visible when the checkpoint or the whole job succeeded."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _WRITER: Final = "writer"
 class SinkOperator(Operator[SinkSpec]):
     """Write, and commit in two phases.
 
-    At the end of input the writer prepares its committables; the job commits those of all sinks once every task ended
-    well, and removes them otherwise.
+    At a barrier and at the end of input the writer prepares its committables; the job commits those of all sinks when
+    the checkpoint is complete, or every task ended well, and removes them otherwise.
 
     In     the changelog that the planner agreed on with the sink.
     Out    nothing.
@@ -68,16 +68,18 @@ class SinkOperator(Operator[SinkSpec]):
 
     def finish(self) -> None:
         """First phase; the second is the job's."""
-        self._prepare(end_of_input=True)
+        self._prepare(None)
 
-    def _prepare(self, end_of_input: bool) -> None:
-        writer = self._opened()
-        writer.flush(end_of_input)
-        self.ctx.job.add_committables(self.ctx.uid, self._sink.create_committer, writer.prepare_commit())
+    def _prepare(self, checkpoint_id: int | None) -> None:
+        """``checkpoint_id``: at a barrier; None: at the end of input."""
+        ctx, writer = self.ctx, self._opened()
+        writer.flush(checkpoint_id is None)
+        new = writer.prepare_commit()
+        ctx.job.add_committables(ctx.uid, self._sink.create_committer, new, checkpoint_id, (ctx.vertex_id, ctx.subtask))
 
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
         """What was written so far becomes committable with the snapshot; the rest is the writer's state."""
-        self._prepare(end_of_input=False)
+        self._prepare(checkpoint_id)
         state = self._opened().snapshot()
         return OperatorSnapshot(
             lists={_WRITER: (state,)} if state else {},

@@ -1,0 +1,1 @@
+"""Checkpoints and savepoints: options, coordination, storage, recovery."""

@@ -1,0 +1,86 @@
+"""From what the tasks of a job wrote to the manifest of the whole snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+
+from flowsql_core.element import CheckpointBarrier
+from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.checkpoint.manifest import Manifest, OperatorState, Part, SubtaskState, encode_manifest
+from flowsql_runtime.checkpoint.write import ALIGNMENT, WrittenTask
+
+
+def assemble(
+    barrier: CheckpointBarrier,
+    job_id: str,
+    graph: JobGraph,
+    written: Mapping[tuple[int, int], WrittenTask],
+    finished: set[tuple[int, int]],
+    committables: Mapping[str, Sequence[bytes]],
+    enumerators: Mapping[str, bytes],
+    committers: Mapping[str, bytes],
+) -> tuple[Manifest, bytes]:
+    """The manifest and the bytes of ``_metadata``.
+
+    Args:
+        written: by vertex and subtask, of all tasks that were alive.
+        finished: tasks that had ended before the barrier.
+    """
+    inline: list[bytes] = []
+    base = 0
+    states: dict[str, list[SubtaskState]] = {}
+    for _, task in sorted(written.items()):
+        for uid, state in task.states.items():
+            states.setdefault(uid, []).append(_relocated(state, base) if task.inline else state)
+        if task.inline:
+            gap = -len(task.inline) % ALIGNMENT
+            inline += [task.inline, bytes(gap)]
+            base += len(task.inline) + gap
+    operators = {}
+    for vertex in graph.vertices:
+        ended = tuple(subtask for subtask in range(vertex.parallelism) if (vertex.id, subtask) in finished)
+        for node in vertex.operators:
+            operators[node.uid] = OperatorState(
+                uid=node.uid,
+                name=node.name,
+                kind=type(node.spec).__name__.removesuffix("Spec"),
+                parallelism=vertex.parallelism,
+                max_parallelism=vertex.max_parallelism,
+                subtasks=tuple(states.get(node.uid, ())),
+                finished=ended,
+            )
+    manifest = Manifest(
+        checkpoint_id=barrier.checkpoint_id,
+        kind="savepoint" if barrier.kind.is_savepoint else "checkpoint",
+        timestamp_ms=barrier.timestamp_ms,
+        job_id=job_id,
+        job_name=graph.name,
+        operators=operators,
+        committables={uid: tuple(part.hex() for part in parts) for uid, parts in committables.items() if parts},
+        enumerators={uid: state.hex() for uid, state in enumerators.items()},
+        committers={uid: state.hex() for uid, state in committers.items()},
+        flowsql=_version(),
+    )
+    return manifest, encode_manifest(manifest, b"".join(inline))
+
+
+def _relocated(state: SubtaskState, base: int) -> SubtaskState:
+    """The state with parts that stand in ``_metadata``, ``base`` bytes behind its header."""
+
+    def moved(part: Part) -> Part:
+        return replace(part, file="", offset=part.offset + base)
+
+    return replace(
+        state,
+        keyed={name: tuple(map(moved, parts)) for name, parts in state.keyed.items()},
+        operator=None if state.operator is None else moved(state.operator),
+    )
+
+
+def _version() -> str:
+    try:
+        return version("flowsql")
+    except PackageNotFoundError:  # run from a checkout
+        return ""

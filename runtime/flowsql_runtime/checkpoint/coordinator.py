@@ -1,0 +1,408 @@
+"""The checkpoint coordinator: triggers barriers at sources, collects what tasks wrote, completes or gives up.
+
+One thread of its own per attempt of a job; tasks, writers and callers only put events into its queue. A checkpoint is
+complete when every task wrote its part (or had finished before the barrier) and ``_metadata`` is there; then sinks
+commit and every task hears of it. Source: Chandy and Lamport, "Distributed Snapshots", TOCS 3(1), 1985; Carbone et
+al., "Lightweight Asynchronous Snapshots for Distributed Dataflows", 2015; Flink, ``CheckpointCoordinator``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from flowsql_core.clock import Clock, ManualClock
+from flowsql_core.element import CheckpointBarrier, SnapshotKind
+from flowsql_core.errors import ExecutionError, FlowSqlError
+from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.checkpoint.assemble import assemble
+from flowsql_runtime.checkpoint.completed import CompletedCheckpoint, CompletedCheckpoints
+from flowsql_runtime.checkpoint.settings import CheckpointSettings
+from flowsql_runtime.checkpoint.storage import CHECKPOINT_PREFIX, SnapshotFolder
+from flowsql_runtime.checkpoint.write import SnapshotWriters, WrittenTask, write_task
+from flowsql_runtime.operators.base import OperatorSnapshot
+from flowsql_runtime.task.services import JobServices
+from flowsql_runtime.task.task import StreamTask
+
+logger = logging.getLogger(__name__)
+
+#: A task: vertex id and subtask.
+TaskKey: TypeAlias = tuple[int, int]
+
+
+class CheckpointFailedError(ExecutionError):
+    """A checkpoint or savepoint did not complete."""
+
+    def __init__(self, checkpoint_id: int, kind: SnapshotKind, reason: str) -> None:
+        what = "Savepoint" if kind.is_savepoint else f"Checkpoint {checkpoint_id}"
+        super().__init__("checkpoint-failed", f"{what} did not complete: {reason}.")
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A snapshot under way."""
+
+    barrier: CheckpointBarrier
+    folder: SnapshotFolder
+    began_s: float
+    expected: frozenset[TaskKey]
+    enumerators: Mapping[str, bytes]
+    future: Future[str] | None
+    acknowledged: set[TaskKey] = field(default_factory=set)
+    finished: set[TaskKey] = field(default_factory=set)
+    written: dict[TaskKey, WrittenTask] = field(default_factory=dict)
+    publishing: bool = False
+
+    @property
+    def id(self) -> int:
+        return self.barrier.checkpoint_id
+
+    @property
+    def whole(self) -> bool:
+        return self.expected <= self.written.keys() | self.finished
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Somebody asks for a savepoint."""
+
+    folder: SnapshotFolder
+    kind: SnapshotKind
+    future: Future[str]
+
+
+class CheckpointCoordinator:
+    """Checkpoints and savepoints of one attempt of a job.
+
+    Args:
+        graph: what runs.
+        tasks: all of them; sources are triggered.
+        ids: checkpoint numbers, rising over all attempts.
+        completed: the job's snapshots, kept over attempts.
+        on_failure: more checkpoints in a row failed than are tolerable, or a commit did.
+    """
+
+    def __init__(
+        self,
+        *,
+        job_id: str,
+        graph: JobGraph,
+        tasks: Sequence[StreamTask],
+        services: JobServices,
+        settings: CheckpointSettings,
+        completed: CompletedCheckpoints,
+        ids: itertools.count[int],
+        clock: Clock,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._job_id = job_id
+        self._graph = graph
+        self._tasks = {(task.vertex_id, task.subtask): task for task in tasks}
+        self._services = services
+        self._settings = settings
+        self._completed = completed
+        self._ids = ids
+        self._clock = clock
+        self._on_failure = on_failure
+        self._writers = SnapshotWriters()
+        self._events: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="checkpoint-coordinator", daemon=True)
+        self._starting = set(self._tasks)
+        self._finished: set[TaskKey] = set()
+        self._pending: dict[int, _Pending] = {}
+        self._wanted: list[_Wanted] = []
+        self._failures = 0
+        self._stopped = False
+        self._due_s: float | None = None
+        self._last_end_s = float("-inf")
+        #: The savepoint that ended the job, once it is complete.
+        self.stopped_with: str | None = None
+        if isinstance(clock, ManualClock):
+            clock.on_advance(lambda: self._events.put(_nothing))
+        for task in tasks:
+            task.checkpoints = self
+
+    # -- from outside
+
+    def start(self) -> None:
+        """Begin; the first checkpoint comes one interval after all tasks run."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; what is under way is given up."""
+        self._events.put(None)
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._writers.close()
+
+    def savepoint(self, folder: SnapshotFolder, kind: SnapshotKind) -> Future[str]:
+        """Ask for a savepoint; the future gives its path, or :class:`CheckpointFailedError`."""
+        future: Future[str] = Future()
+        self._post(lambda: self._want(_Wanted(folder, kind, future)))
+        return future
+
+    # -- from tasks (any thread)
+
+    def task_started(self, task: TaskKey) -> None:
+        """All operators of the task are open."""
+        self._post(lambda: self._note_started(task))
+
+    def task_finished(self, task: TaskKey) -> None:
+        """The task ended well; what it had not acknowledged it does not need."""
+        self._post(lambda: self._note_finished(task))
+
+    def acknowledge(self, task: TaskKey, barrier: CheckpointBarrier, snapshots: Mapping[str, OperatorSnapshot]) -> None:
+        """The barrier passed the task: write what its operators remember."""
+        self._post(lambda: self._acknowledged(task, barrier.checkpoint_id, snapshots))
+
+    def decline(self, task: TaskKey, checkpoint_id: int, error: BaseException) -> None:
+        """The task cannot take part."""
+        self._post(lambda: self._fail(checkpoint_id, f"{self._tasks[task].name} could not take part: {error}"))
+
+    def _post(self, event: Callable[[], None]) -> None:
+        self._events.put(event)
+
+    # -- the coordinator's thread
+
+    def _run(self) -> None:
+        while True:
+            try:
+                event = self._events.get(timeout=self._pause_s())
+            except queue.Empty:
+                event = _nothing
+            if event is None:
+                break
+            try:
+                event()
+                self._look()
+            except Exception as error:
+                logger.exception("job=%s: the checkpoint coordinator failed", self._job_id)
+                self._on_failure(error)
+                break
+        self._stopped = True
+        for pending in list(self._pending.values()):
+            self._give_up(pending, "the job ended")
+        for wanted in self._wanted:
+            wanted.future.set_exception(CheckpointFailedError(0, wanted.kind, "the job ended"))
+        self._wanted.clear()
+
+    def _now_s(self) -> float:
+        """Seconds that a stepping wall clock does not move; those of the test's clock where there is one."""
+        return self._clock.now_ms() / 1000 if isinstance(self._clock, ManualClock) else time.monotonic()
+
+    def _pause_s(self) -> float | None:
+        if isinstance(self._clock, ManualClock):
+            return None
+        due = [pending.began_s + self._settings.timeout_ms / 1000 for pending in self._pending.values()]
+        if self._due_s is not None and self._may_trigger():
+            due.append(max(self._due_s, self._last_end_s + self._settings.min_pause_ms / 1000))
+        return max(0.0, min(due) - self._now_s()) if due else None
+
+    def _look(self) -> None:
+        """After every event: what is due?"""
+        now_s = self._now_s()
+        for pending in list(self._pending.values()):
+            if now_s >= pending.began_s + self._settings.timeout_ms / 1000:
+                # Its writes may hang in the storage for ever.
+                self._writers.abandon()
+                missing = sorted(pending.expected - pending.written.keys() - pending.finished)
+                names = ", ".join(f"{self._tasks[key].name} ({key[1]})" for key in missing[:3])
+                self._fail(
+                    pending.id, f"it took longer than {self._settings.timeout_ms} ms; missing: {names or 'none'}"
+                )
+        if self._starting:
+            return
+        if self._wanted and not self._stopping():
+            wanted = self._wanted.pop(0)
+            self._trigger(wanted.kind, wanted.folder, wanted.future)
+        if self._due_s is None and self._settings.periodic:
+            self._due_s = now_s + self._settings.interval_ms / 1000
+        if (
+            self._due_s is not None
+            and now_s >= self._due_s
+            and now_s >= self._last_end_s + self._settings.min_pause_ms / 1000
+            and self._may_trigger()
+        ):
+            self._due_s = max(self._due_s + self._settings.interval_ms / 1000, now_s)
+            self._trigger(SnapshotKind.CHECKPOINT, None, None)
+
+    def _may_trigger(self) -> bool:
+        if self._starting or self._stopping() or (self._finished and not self._settings.after_tasks_finish):
+            return False
+        running = sum(not pending.barrier.kind.is_savepoint for pending in self._pending.values())
+        return running < self._settings.max_concurrent and any(self._sources())
+
+    def _stopping(self) -> bool:
+        return self.stopped_with is not None or any(one.barrier.kind.stops for one in self._pending.values())
+
+    def _sources(self) -> Iterable[StreamTask]:
+        return (task for key, task in self._tasks.items() if task.is_source and key not in self._finished)
+
+    def _want(self, wanted: _Wanted) -> None:
+        if self._stopping():
+            wanted.future.set_exception(CheckpointFailedError(0, wanted.kind, "the job is being stopped"))
+        else:
+            self._wanted.append(wanted)
+
+    def _trigger(self, kind: SnapshotKind, folder: SnapshotFolder | None, future: Future[str] | None) -> None:
+        number = next(self._ids)
+        barrier = CheckpointBarrier(number, self._clock.now_ms(), kind)
+        if folder is None:
+            folder = self._completed.storage.folder(f"{CHECKPOINT_PREFIX}{number}")
+        alive = frozenset(self._tasks) - self._finished
+        enumerators = self._services.snapshot_enumerators()
+        pending = _Pending(barrier, folder, self._now_s(), alive, enumerators, future)
+        self._pending[number] = pending
+        sources = list(self._sources())
+        if not sources:
+            self._fail(number, "all sources have finished")
+            return
+        logger.debug("job=%s checkpoint=%d triggered at %d sources", self._job_id, number, len(sources))
+        for task in sources:
+            task.trigger_checkpoint(barrier)
+
+    # -- what tasks and writers say
+
+    def _note_started(self, task: TaskKey) -> None:
+        self._starting.discard(task)
+
+    def _note_finished(self, task: TaskKey) -> None:
+        self._starting.discard(task)
+        self._finished.add(task)
+        for pending in list(self._pending.values()):
+            if task in pending.expected and task not in pending.acknowledged:
+                pending.finished.add(task)
+                self._complete_if_whole(pending)
+
+    def _acknowledged(self, task: TaskKey, checkpoint_id: int, snapshots: Mapping[str, OperatorSnapshot]) -> None:
+        pending = self._pending.get(checkpoint_id)
+        if pending is None:
+            return  # given up meanwhile
+        pending.acknowledged.add(task)
+        settings, folder = self._settings, pending.folder
+        # Savepoints are one file set that can be moved as a whole and read at any time: nothing is compressed there.
+        compress = settings.compression and not pending.barrier.kind.is_savepoint
+
+        def write() -> None:
+            try:
+                name = f"{task[0]}-{task[1]}.state"
+                written = write_task(folder, name, task[1], snapshots, compress, settings.inline_bytes)
+            except FlowSqlError as error:
+                reason = str(error).rstrip(".")
+                self._post(lambda: self._fail(checkpoint_id, reason))
+            except Exception as error:
+                logger.exception("job=%s checkpoint=%d: encoding state failed", self._job_id, checkpoint_id)
+                text = f"{type(error).__name__}: {error}"
+                self._post(lambda: self._fail(checkpoint_id, text))
+            else:
+                self._post(lambda: self._wrote(task, checkpoint_id, written))
+
+        self._writers.submit(write)
+
+    def _wrote(self, task: TaskKey, checkpoint_id: int, written: WrittenTask) -> None:
+        pending = self._pending.get(checkpoint_id)
+        if pending is not None:
+            pending.written[task] = written
+            self._complete_if_whole(pending)
+
+    def _complete_if_whole(self, pending: _Pending) -> None:
+        if not pending.whole or pending.publishing:
+            return
+        pending.publishing = True
+        finished = pending.finished | self._finished_before(pending)
+        committables = self._services.prepared(pending.id, finished)
+        manifest, metadata = assemble(
+            pending.barrier,
+            self._job_id,
+            self._graph,
+            pending.written,
+            finished,
+            committables,
+            pending.enumerators,
+            self._services.snapshot_committers(),
+        )
+        folder, number = pending.folder, pending.id
+
+        def publish() -> None:
+            try:
+                folder.publish(metadata)
+            except FlowSqlError as error:
+                reason = str(error).rstrip(".")
+                self._post(lambda: self._fail(number, reason))
+            else:
+                self._post(lambda: self._completed_one(number, CompletedCheckpoint(folder, manifest)))
+
+        self._writers.submit(publish)
+
+    def _finished_before(self, pending: _Pending) -> set[TaskKey]:
+        return {key for key in self._tasks if key not in pending.expected}
+
+    def _completed_one(self, number: int, made: CompletedCheckpoint) -> None:
+        pending = self._pending.pop(number, None)
+        if pending is None:
+            # It was given up while its metadata was on the way: nobody may start from it.
+            self._writers.submit(made.folder.remove)
+            return
+        self._last_end_s = self._now_s()
+        if not pending.barrier.kind.is_savepoint:
+            self._failures = 0
+            older = [one for one in self._pending.values() if one.id < number]
+            for one in (one for one in older if not one.barrier.kind.is_savepoint):
+                self._give_up(one, "a newer checkpoint completed before it")
+        logger.info("job=%s checkpoint=%d complete: %s", self._job_id, number, made.folder.path)
+        kind = pending.barrier.kind
+        if kind.stops:
+            self.stopped_with = made.folder.path
+        # A savepoint beside a running job commits nothing: a restart would go back to the checkpoint before it.
+        try:
+            if kind is not SnapshotKind.SAVEPOINT:
+                self._completed.add(made)
+                self._services.commit(number)
+        except Exception as error:
+            if pending.future is not None:
+                pending.future.set_exception(error)
+            self._on_failure(error)
+            return
+        for task in self._tasks.values():
+            task.notify_checkpoint_complete(number)
+        if pending.future is not None:
+            pending.future.set_result(made.folder.path)
+
+    # -- giving up
+
+    def _fail(self, number: int, reason: str) -> None:
+        """A snapshot failed; too many checkpoints in a row make the job fail."""
+        pending = self._pending.get(number)
+        if pending is None:
+            return
+        kind = pending.barrier.kind
+        self._give_up(pending, reason)
+        if kind is SnapshotKind.DRAIN:
+            # The last watermark is out: the job cannot go on as if nothing had been.
+            self._on_failure(CheckpointFailedError(number, kind, reason))
+        if kind.is_savepoint:
+            return
+        self._failures += 1
+        logger.warning("job=%s checkpoint=%d failed: %s", self._job_id, number, reason)
+        if self._failures > self._settings.tolerable_failures:
+            self._on_failure(CheckpointFailedError(number, kind, reason))
+
+    def _give_up(self, pending: _Pending, reason: str) -> None:
+        self._pending.pop(pending.id, None)
+        self._last_end_s = self._now_s()
+        self._writers.submit(pending.folder.remove)
+        for task in self._tasks.values():
+            task.notify_checkpoint_aborted(pending.id)
+        if pending.future is not None:
+            pending.future.set_exception(CheckpointFailedError(pending.id, pending.barrier.kind, reason))
+
+
+def _nothing() -> None:
+    """An event that only makes the coordinator look at the time."""

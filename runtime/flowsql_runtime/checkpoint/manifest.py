@@ -1,0 +1,175 @@
+"""``_metadata``: what a snapshot holds and where each part of it stands (docs/snapshots.md has the format).
+
+A part is a run of bytes in a file of the snapshot, or in ``_metadata`` itself, with its digest. ``_metadata`` is magic,
+version, length of the header, the header (JSON), the parts that stand in it, and a digest of all of that.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+import orjson
+import xxhash
+
+from flowsql_core.errors import ConnectorError
+
+MAGIC: Final = b"FLOWSQLS"
+VERSION: Final = 1
+_HEAD: Final = struct.Struct("<8sHHQ")
+_DIGEST_BYTES: Final = 16
+
+
+class CorruptSnapshotError(ConnectorError):
+    """A file of a snapshot is missing, cut or changed."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(
+            "corrupt-snapshot", f"The snapshot's file '{path}' {what}.", hint="start from an older checkpoint"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Bytes ``offset .. offset + length`` of a file; ``file`` "" is ``_metadata`` behind its header.
+
+    ``groups`` are the first and the last key group of the rows in it, None where rows belong to no key.
+    """
+
+    file: str
+    offset: int
+    length: int
+    digest: str
+    rows: int = 0
+    groups: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskState:
+    """What one operator in one subtask remembered.
+
+    ``keyed``: per state name Arrow IPC streams, by key groups. ``operator``: one Arrow IPC stream with list, union and
+    broadcast state. ``watermarks_ms``: combined, then by input.
+    """
+
+    subtask: int
+    keyed: dict[str, tuple[Part, ...]] = field(default_factory=dict)
+    operator: Part | None = None
+    watermarks_ms: tuple[int, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all parts."""
+        parts = [part for parts in self.keyed.values() for part in parts]
+        return sum(part.length for part in parts) + (self.operator.length if self.operator is not None else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorState:
+    """One operator over all subtasks. ``finished``: subtasks that had ended before the barrier."""
+
+    uid: str
+    name: str
+    kind: str
+    parallelism: int
+    max_parallelism: int
+    subtasks: tuple[SubtaskState, ...]
+    finished: tuple[int, ...] = ()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all subtasks had ended."""
+        return len(self.finished) == self.parallelism
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A whole snapshot.
+
+    ``committables``: per sink what its writers had prepared and nobody had committed, as hexadecimal digits.
+    ``enumerators`` and ``committers``: their own state, likewise.
+    """
+
+    checkpoint_id: int
+    kind: str
+    timestamp_ms: int
+    job_id: str
+    job_name: str
+    operators: dict[str, OperatorState]
+    committables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    enumerators: dict[str, str] = field(default_factory=dict)
+    committers: dict[str, str] = field(default_factory=dict)
+    flowsql: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of state."""
+        return sum(state.size_bytes for found in self.operators.values() for state in found.subtasks)
+
+    def files(self) -> tuple[str, ...]:
+        """Names of the files that hold parts."""
+        parts = [part for found in self.operators.values() for state in found.subtasks for part in parts_of(state)]
+        return tuple(sorted({part.file for part in parts if part.file}))
+
+
+def parts_of(state: SubtaskState) -> list[Part]:
+    """All parts of one subtask's state."""
+    found = [part for parts in state.keyed.values() for part in parts]
+    return found if state.operator is None else [*found, state.operator]
+
+
+def digest_of(data: Any) -> str:
+    """The digest that a part carries: XXH3, 128 bits, in hexadecimal digits."""
+    return xxhash.xxh3_128_hexdigest(data)
+
+
+def encode_manifest(manifest: Manifest, inline: bytes) -> bytes:
+    """``_metadata`` with the parts that stand in it."""
+    header = orjson.dumps(asdict(manifest))
+    body = _HEAD.pack(MAGIC, VERSION, 0, len(header)) + header + inline
+    return body + xxhash.xxh3_128_digest(body)
+
+
+def decode_manifest(data: memoryview, path: str) -> tuple[Manifest, memoryview]:
+    """The manifest, and the parts that stand in ``_metadata``.
+
+    Raises:
+        CorruptSnapshotError: the bytes are not those that were written.
+    """
+    if len(data) < _HEAD.size + _DIGEST_BYTES or bytes(data[:8]) != MAGIC:
+        raise CorruptSnapshotError(path, "is not a snapshot's metadata")
+    body = data[:-_DIGEST_BYTES]
+    if xxhash.xxh3_128_digest(body) != bytes(data[-_DIGEST_BYTES:]):
+        raise CorruptSnapshotError(path, "is cut or damaged: its checksum does not match")
+    _, version, _, length = _HEAD.unpack_from(data)
+    if version != VERSION:
+        raise ConnectorError(
+            "snapshot-version", f"'{path}' has format {version}; this version of FlowSQL reads format {VERSION}."
+        )
+    end = _HEAD.size + length
+    return _manifest(orjson.loads(body[_HEAD.size : end])), body[end:]
+
+
+def _manifest(found: dict[str, Any]) -> Manifest:
+    operators = {uid: _operator(state) for uid, state in found.pop("operators").items()}
+    committables = {uid: tuple(parts) for uid, parts in found.pop("committables").items()}
+    return Manifest(operators=operators, committables=committables, **found)
+
+
+def _operator(found: dict[str, Any]) -> OperatorState:
+    subtasks = tuple(
+        SubtaskState(
+            state["subtask"],
+            {name: tuple(map(_part, parts)) for name, parts in state["keyed"].items()},
+            None if state["operator"] is None else _part(state["operator"]),
+            tuple(state["watermarks_ms"]),
+        )
+        for state in found.pop("subtasks")
+    )
+    return OperatorState(subtasks=subtasks, finished=tuple(found.pop("finished")), **found)
+
+
+def _part(found: dict[str, Any]) -> Part:
+    groups = found.pop("groups")
+    return Part(groups=None if groups is None else (groups[0], groups[1]), **found)

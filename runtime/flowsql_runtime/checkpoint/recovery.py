@@ -1,0 +1,194 @@
+"""Starting from a snapshot: find it, check it byte by byte, deal it out to the subtasks of the new job."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flowsql_core.errors import BindError, ConnectorError
+from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
+from flowsql_runtime.checkpoint.encode import OperatorParts, decode_keyed, decode_operator
+from flowsql_runtime.checkpoint.manifest import (
+    CorruptSnapshotError,
+    Manifest,
+    OperatorState,
+    Part,
+    decode_manifest,
+    digest_of,
+    parts_of,
+)
+from flowsql_runtime.checkpoint.storage import METADATA, SnapshotFolder, open_folder, open_storage
+from flowsql_runtime.operators.base import OperatorSnapshot
+
+logger = logging.getLogger(__name__)
+
+
+class SnapshotReader:
+    """One snapshot's state. Every byte is checked against its digest when the reader is made.
+
+    Raises:
+        CorruptSnapshotError: a file is missing, cut or changed; it is named.
+    """
+
+    def __init__(self, folder: SnapshotFolder) -> None:
+        self.folder = folder
+        data = folder.read(METADATA)
+        self.manifest, self._inline = decode_manifest(data, f"{folder.path}/{METADATA}")
+        self._files: dict[str, memoryview] = {}
+        for operator in self.manifest.operators.values():
+            for state in operator.subtasks:
+                for part in parts_of(state):
+                    self._check(part)
+        self._parts: dict[tuple[str, int], OperatorParts] = {}
+
+    def _check(self, part: Part) -> None:
+        path = f"{self.folder.path}/{part.file or METADATA}"
+        data = self._bytes(part)
+        if len(data) != part.length:
+            raise CorruptSnapshotError(path, f"is cut: {part.length} bytes are missing from byte {part.offset} on")
+        if digest_of(data) != part.digest:
+            raise CorruptSnapshotError(
+                path, f"is damaged: bytes {part.offset} to {part.offset + part.length} have another checksum"
+            )
+
+    def _bytes(self, part: Part) -> memoryview:
+        if not part.file:
+            return self._inline[part.offset : part.offset + part.length]
+        if part.file not in self._files:
+            try:
+                self._files[part.file] = self.folder.read(part.file)
+            except ConnectorError as error:
+                if error.code == "snapshot-file-missing":
+                    raise CorruptSnapshotError(f"{self.folder.path}/{part.file}", "is missing") from error
+                raise
+        return self._files[part.file][part.offset : part.offset + part.length]
+
+    # -- RestoredState
+
+    def finished(self, uids: Sequence[str]) -> bool:
+        """Whether all of these operators had ended."""
+        found = [self.manifest.operators.get(uid) for uid in uids]
+        return all(one is not None and one.is_finished for one in found)
+
+    def max_parallelism(self, uid: str) -> int | None:
+        """Of the operator's state."""
+        found = self.manifest.operators.get(uid)
+        return None if found is None else found.max_parallelism
+
+    def operator_lists(self, uid: str, name: str) -> list[bytes] | None:
+        """A list state over all old subtasks."""
+        found = self.manifest.operators.get(uid)
+        if found is None:
+            return None
+        return [element for parts in self._operator_parts(found) for element in parts.lists.get(name, ())]
+
+    def task(
+        self, uids: Sequence[str], subtask: int, parallelism: int, key_groups: range
+    ) -> Mapping[str, OperatorSnapshot]:
+        """Keyed state of ``key_groups``, lists by element, the rest whole; watermarks are the minimum."""
+        found = {}
+        for uid in uids:
+            state = self.manifest.operators.get(uid)
+            if state is not None and state.subtasks:
+                found[uid] = self._snapshot(state, subtask, parallelism, key_groups)
+        return found
+
+    def _snapshot(self, state: OperatorState, subtask: int, parallelism: int, key_groups: range) -> OperatorSnapshot:
+        streams: dict[str, list[Any]] = {}
+        for one in state.subtasks:
+            for name, parts in one.keyed.items():
+                wanted = streams.setdefault(name, [])
+                wanted += [self._bytes(part) for part in parts if _overlaps(part, key_groups)]
+        keyed = {name: decode_keyed(found, key_groups) for name, found in streams.items()}
+        lists: dict[str, list[bytes]] = {}
+        union: dict[str, list[bytes]] = {}
+        broadcast: dict[str, bytes] = {}
+        for old in self._operator_parts(state):
+            for name, elements in old.lists.items():
+                lists.setdefault(name, []).extend(elements)
+            for name, elements in old.union.items():
+                union.setdefault(name, []).extend(elements)
+            broadcast |= old.broadcast
+        levels = [one.watermarks_ms for one in state.subtasks if one.watermarks_ms]
+        return OperatorSnapshot(
+            keyed={name: table for name, table in keyed.items() if table is not None},
+            lists={name: tuple(elements[subtask::parallelism]) for name, elements in lists.items()},
+            union={name: tuple(elements) for name, elements in union.items()},
+            broadcast=broadcast,
+            watermarks_ms=tuple(min(column) for column in zip(*levels, strict=True)),
+        )
+
+    def _operator_parts(self, state: OperatorState) -> list[OperatorParts]:
+        found = []
+        for one in state.subtasks:
+            if one.operator is None:
+                continue
+            key = (state.uid, one.subtask)
+            if key not in self._parts:
+                self._parts[key] = decode_operator(self._bytes(one.operator))
+            found.append(self._parts[key])
+        return found
+
+
+def _overlaps(part: Part, key_groups: range) -> bool:
+    return part.groups is None or (part.groups[0] < key_groups.stop and part.groups[1] >= key_groups.start)
+
+
+def open_snapshot(location: str) -> SnapshotReader:
+    """The snapshot at a path: its own folder, or a folder with several, of which the newest readable one is taken.
+
+    Raises:
+        ConnectorError: there is none, or none can be read (:class:`CorruptSnapshotError` names the file).
+    """
+    folder = open_folder(location)
+    try:
+        return SnapshotReader(folder)
+    except ConnectorError as error:
+        if error.code != "snapshot-file-missing":
+            raise
+        missing = error
+    storage = open_storage(location)
+    damaged: ConnectorError | None = None
+    for name in reversed(storage.snapshots()):
+        try:
+            return SnapshotReader(storage.folder(name))
+        except CorruptSnapshotError as error:
+            logger.warning("%s The next older snapshot is tried.", error)
+            damaged = damaged or error
+    if damaged is not None:
+        raise damaged
+    raise ConnectorError(
+        "no-snapshot",
+        f"There is no checkpoint or savepoint in '{location}'.",
+        hint="name a folder with a '_metadata' file, or one that holds such folders",
+    ) from missing
+
+
+def newest_readable(found: Sequence[CompletedCheckpoint]) -> tuple[CompletedCheckpoint, SnapshotReader] | None:
+    """The first of these (newest first) that can be read; damaged ones are named in the log."""
+    for one in found:
+        try:
+            return one, SnapshotReader(one.folder)
+        except ConnectorError as error:
+            logger.warning("%s The next older checkpoint is used.", error)
+    return None
+
+
+def check_claims(manifest: Manifest, graph: JobGraph, ignore_unclaimed: bool) -> None:
+    """Refuse a job that would lose state.
+
+    Raises:
+        BindError: state that no operator of the job takes.
+    """
+    uids = {node.uid for vertex in graph.vertices for node in vertex.operators}
+    lost = [state for uid, state in manifest.operators.items() if uid not in uids and state.subtasks]
+    lost = [state for state in lost if any(parts_of(one) for one in state.subtasks)]
+    if lost and not ignore_unclaimed:
+        names = ", ".join(f"{state.uid} ({state.name})" for state in lost[:3]) + (", ..." if len(lost) > 3 else "")
+        raise BindError(
+            "unclaimed-state",
+            f"The snapshot holds state that no operator of the job takes: {names}.",
+            hint="SET 'execution.state-recovery.ignore-unclaimed-state' = 'true' drops it",
+        )

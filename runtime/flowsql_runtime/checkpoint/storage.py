@@ -1,0 +1,365 @@
+"""Where snapshots are kept: folders in memory, on local disks, or on anything that Arrow or fsspec can write to.
+
+A folder holds files that are written once and whole, and becomes a snapshot when its ``_metadata`` appears, which is
+written last and by one rename. A crash at any byte before leaves a folder without ``_metadata``: no snapshot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from flowsql_core.errors import ConnectorError
+
+METADATA: Final = "_metadata"
+#: Prefix of a checkpoint's folder below the job's.
+CHECKPOINT_PREFIX: Final = "chk-"
+
+Chunk = Any  # bytes, memoryview, pyarrow.Buffer: what supports the buffer protocol
+
+
+class SnapshotFolder(Protocol):
+    """One snapshot's files. Any thread; different files at the same time."""
+
+    @property
+    def path(self) -> str:
+        """As a program names it: a path, a URI, or ``memory:...``."""
+        ...
+
+    def write(self, name: str, chunks: Iterable[Chunk]) -> None:
+        """Write a file; when this returns it survives the process (and, on local disks, the machine)."""
+        ...
+
+    def publish(self, metadata: bytes) -> None:
+        """Write ``_metadata``: readers see all of it or nothing."""
+        ...
+
+    def read(self, name: str) -> memoryview:
+        """A whole file; ConnectorError ``snapshot-file-missing`` where there is none."""
+        ...
+
+    def remove(self) -> None:
+        """Remove the folder with everything in it; never raises."""
+        ...
+
+
+class SnapshotStorage(Protocol):
+    """Where a job puts its checkpoints."""
+
+    def folder(self, name: str) -> SnapshotFolder:
+        """The folder of one snapshot, made when something is written."""
+        ...
+
+    def snapshots(self) -> list[str]:
+        """Names of the folders that hold a snapshot, the newest checkpoint last."""
+        ...
+
+    def close(self) -> None:
+        """The job is over: remove what is empty."""
+        ...
+
+
+def _missing(path: str) -> ConnectorError:
+    return ConnectorError("snapshot-file-missing", f"The snapshot's file '{path}' is missing.")
+
+
+def _failed(what: str, path: str, error: Exception) -> ConnectorError:
+    reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    made = ConnectorError("snapshot-storage", f"{what} '{path}': {reason}.", retryable=True)
+    made.__cause__ = error
+    return made
+
+
+# -- memory
+
+
+class MemoryFolder:
+    """Files as bytes of this process."""
+
+    def __init__(self, owner: MemoryStorage, name: str) -> None:
+        self._owner = owner
+        self._name = name
+        self._files: dict[str, bytes] = {}
+
+    @property
+    def path(self) -> str:
+        """A name for messages."""
+        return f"memory:{self._name}"
+
+    def write(self, name: str, chunks: Iterable[Chunk]) -> None:
+        """Keep a copy."""
+        self._files[name] = b"".join(bytes(memoryview(chunk)) for chunk in chunks)
+
+    def publish(self, metadata: bytes) -> None:
+        """Keep it and be counted."""
+        self._files[METADATA] = metadata
+        self._owner.published(self._name)
+
+    def read(self, name: str) -> memoryview:
+        """A file."""
+        if name not in self._files:
+            raise _missing(f"{self.path}/{name}")
+        return memoryview(self._files[name])
+
+    def remove(self) -> None:
+        """Forget everything."""
+        self._files.clear()
+        self._owner.forget(self._name)
+
+
+class MemoryStorage:
+    """Checkpoints of one job in this process: they end with it."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, MemoryFolder] = {}
+        self._published: list[str] = []
+        self._lock = threading.Lock()
+
+    def folder(self, name: str) -> SnapshotFolder:
+        """The folder under a name."""
+        with self._lock:
+            return self._folders.setdefault(name, MemoryFolder(self, name))
+
+    def snapshots(self) -> list[str]:
+        """In the order of completion."""
+        with self._lock:
+            return list(self._published)
+
+    def published(self, name: str) -> None:
+        """A folder became a snapshot."""
+        with self._lock:
+            self._published.append(name)
+
+    def forget(self, name: str) -> None:
+        """A folder was removed."""
+        with self._lock:
+            self._folders.pop(name, None)
+            if name in self._published:
+                self._published.remove(name)
+
+    def close(self) -> None:
+        """Nothing is empty here."""
+
+
+# -- local disks
+
+
+class LocalFolder:
+    """A folder on a local disk. Files and their names are forced to the disk before ``_metadata`` says that they count.
+
+    ``chunks`` go to the file one by one, so that a large state is never in memory twice.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+
+    @property
+    def path(self) -> str:
+        """The path."""
+        return str(self._path)
+
+    def write(self, name: str, chunks: Iterable[Chunk]) -> None:
+        """Write and force to the disk."""
+        target = self._path / name
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+            with open(target, "wb", buffering=0) as file:
+                for chunk in chunks:
+                    rest = memoryview(chunk).cast("B")
+                    while rest.nbytes:
+                        rest = rest[file.write(rest) :]
+                os.fsync(file.fileno())
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                target.unlink(missing_ok=True)
+            raise _failed("Cannot write the snapshot's file", str(target), error) from error
+
+    def publish(self, metadata: bytes) -> None:
+        """Under another name first, then by one rename."""
+        hidden = f".{METADATA}.inprogress"
+        self.write(hidden, [metadata])
+        try:
+            os.replace(self._path / hidden, self._path / METADATA)
+            _sync_folder(self._path)
+            _sync_folder(self._path.parent)
+        except OSError as error:
+            raise _failed("Cannot write the snapshot's file", str(self._path / METADATA), error) from error
+
+    def read(self, name: str) -> memoryview:
+        """A mapping of the file: pages are read when they are looked at."""
+        import mmap
+
+        target = self._path / name
+        try:
+            with open(target, "rb") as file:
+                if os.fstat(file.fileno()).st_size == 0:
+                    return memoryview(b"")
+                return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except FileNotFoundError as error:
+            raise _missing(str(target)) from error
+        except OSError as error:
+            raise _failed("Cannot read the snapshot's file", str(target), error) from error
+
+    def remove(self) -> None:
+        """``_metadata`` first: what is half removed is no snapshot."""
+        with contextlib.suppress(OSError):
+            (self._path / METADATA).unlink(missing_ok=True)
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+def _sync_folder(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class LocalStorage:
+    """Folders below one on a local disk."""
+
+    def __init__(self, root: str) -> None:
+        self._root = Path(root)
+
+    def folder(self, name: str) -> SnapshotFolder:
+        """``root/name``."""
+        return LocalFolder(str(self._root / name))
+
+    def snapshots(self) -> list[str]:
+        """Folders with ``_metadata``."""
+        try:
+            found = [entry.name for entry in self._root.iterdir() if (entry / METADATA).is_file()]
+        except OSError:
+            return []
+        return sorted(found, key=_newest_last)
+
+    def close(self) -> None:
+        """Remove the root if nothing was retained."""
+        with contextlib.suppress(OSError):
+            self._root.rmdir()
+
+
+# -- everything else
+
+
+class RemoteFolder:
+    """A folder behind ``pyarrow.fs``. Object stores show an object once it was written whole."""
+
+    def __init__(self, files: Any, base: str, shown: str) -> None:
+        self._files = files
+        self._base = base
+        self._shown = shown
+
+    @property
+    def path(self) -> str:
+        """The URI."""
+        return self._shown
+
+    def write(self, name: str, chunks: Iterable[Chunk]) -> None:
+        """Write through the file system."""
+        try:
+            self._files.create_dir(self._base, recursive=True)
+            with self._files.open_output_stream(f"{self._base}/{name}") as stream:
+                for chunk in chunks:
+                    stream.write(chunk)
+        except Exception as error:  # file systems of users raise what they like
+            raise _failed("Cannot write the snapshot's file", f"{self._shown}/{name}", error) from error
+
+    def publish(self, metadata: bytes) -> None:
+        """The last object."""
+        self.write(METADATA, [metadata])
+
+    def read(self, name: str) -> memoryview:
+        """The whole object."""
+        try:
+            with self._files.open_input_stream(f"{self._base}/{name}") as stream:
+                return memoryview(stream.read())
+        except FileNotFoundError as error:
+            raise _missing(f"{self._shown}/{name}") from error
+        except Exception as error:  # see write
+            raise _failed("Cannot read the snapshot's file", f"{self._shown}/{name}", error) from error
+
+    def remove(self) -> None:
+        """Everything below the folder."""
+        with contextlib.suppress(Exception):
+            self._files.delete_file(f"{self._base}/{METADATA}")
+        with contextlib.suppress(Exception):
+            self._files.delete_dir(self._base)
+
+
+class RemoteStorage:
+    """Folders below a URI."""
+
+    def __init__(self, files: Any, base: str, shown: str) -> None:
+        self._files = files
+        self._base = base.rstrip("/")
+        self._shown = shown.rstrip("/")
+
+    def folder(self, name: str) -> SnapshotFolder:
+        """``root/name``."""
+        return RemoteFolder(self._files, f"{self._base}/{name}", f"{self._shown}/{name}")
+
+    def snapshots(self) -> list[str]:
+        """Folders with ``_metadata``."""
+        from pyarrow import fs
+
+        try:
+            found = self._files.get_file_info(fs.FileSelector(self._base, recursive=True, allow_not_found=True))
+        except Exception as error:  # see RemoteFolder.write
+            raise _failed("Cannot list the snapshots in", self._shown, error) from error
+        prefix = len(self._base.strip("/")) + 1
+        names = [info.path.strip("/")[prefix:].rpartition("/") for info in found]
+        return sorted((folder for folder, _, name in names if name == METADATA and "/" not in folder), key=_newest_last)
+
+    def close(self) -> None:
+        """Object stores have no empty folders."""
+
+
+def _newest_last(name: str) -> tuple[int, str]:
+    number = name.removeprefix(CHECKPOINT_PREFIX)
+    return (int(number), name) if name.startswith(CHECKPOINT_PREFIX) and number.isdigit() else (-1, name)
+
+
+def open_storage(location: str) -> SnapshotStorage:
+    """The storage below a path or URI.
+
+    Raises:
+        ConnectorError: nothing can open the URI.
+    """
+    if location.startswith("file:"):
+        location = "/" + location.removeprefix("file:").lstrip("/")
+    if "://" not in location:
+        return LocalStorage(os.path.abspath(os.path.expanduser(location)))
+    from pyarrow import fs
+
+    try:
+        files, base = fs.FileSystem.from_uri(location)
+        return RemoteStorage(files, base, location)
+    except Exception as by_arrow:  # an unknown scheme, or one that this build of Arrow lacks
+        try:
+            import fsspec
+        except ImportError:
+            raise ConnectorError(
+                "snapshot-storage",
+                f"'{location}' cannot be opened: {by_arrow}.",
+                hint="Arrow knows file, s3, gs, abfs and hdfs; 'pip install fsspec' adds others",
+            ) from by_arrow
+        try:
+            files, base = fsspec.core.url_to_fs(location)
+        except Exception as error:  # a missing client library, an unknown scheme
+            raise _failed("Cannot open", location, error) from error
+        return RemoteStorage(fs.PyFileSystem(fs.FSSpecHandler(files)), base, location)
+
+
+def open_folder(location: str) -> SnapshotFolder:
+    """The folder at a path or URI."""
+    root, _, name = location.rstrip("/").rpartition("/")
+    if "://" not in location:
+        path = os.path.abspath(os.path.expanduser(location.removeprefix("file:")))
+        return LocalFolder(path)
+    return open_storage(root).folder(name)

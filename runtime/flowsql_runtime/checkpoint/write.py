@@ -1,0 +1,124 @@
+"""Writing what tasks hand over, away from their threads: encode, write, say where it stands."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+from typing import Any, Final
+
+from flowsql_runtime.checkpoint.encode import EncodedPart, encode_keyed, encode_operator
+from flowsql_runtime.checkpoint.manifest import Part, SubtaskState, digest_of
+from flowsql_runtime.checkpoint.storage import SnapshotFolder
+from flowsql_runtime.operators.base import OperatorSnapshot
+
+logger = logging.getLogger(__name__)
+
+#: Threads that encode and write for one job.
+WRITERS: Final = 2
+#: Parts begin at multiples of this, so that what is mapped from a file is aligned for kernels.
+ALIGNMENT: Final = 64
+
+
+class WrittenTask:
+    """The state of one task, written: per operator where it stands, and the bytes that go into ``_metadata``."""
+
+    def __init__(self, states: dict[str, SubtaskState], inline: bytes) -> None:
+        self.states = states
+        self.inline = inline
+
+
+class _Layout:
+    """Bytes of one file as they are put together."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.chunks: list[Any] = []
+        self.size = 0
+
+    def add(self, part: EncodedPart) -> Part:
+        view = memoryview(part.data)
+        made = Part(self.name, self.size, view.nbytes, digest_of(view), part.rows, part.groups)
+        self.chunks.append(view)
+        self.size += view.nbytes
+        if self.size % ALIGNMENT:
+            gap = ALIGNMENT - self.size % ALIGNMENT
+            self.chunks.append(bytes(gap))
+            self.size += gap
+        return made
+
+
+def write_task(
+    folder: SnapshotFolder,
+    name: str,
+    subtask: int,
+    snapshots: Mapping[str, OperatorSnapshot],
+    compress: bool,
+    inline_bytes: int,
+) -> WrittenTask:
+    """Write one task's operators into one file of a snapshot, or keep them for ``_metadata`` where they are small.
+
+    Raises:
+        ConnectorError: the storage refuses.
+    """
+    layout = _Layout(name)
+    states = {}
+    for uid, snapshot in snapshots.items():
+        keyed = {
+            state: tuple(layout.add(part) for part in encode_keyed(table, compress))
+            for state, table in snapshot.keyed.items()
+        }
+        operator = encode_operator(snapshot, compress)
+        states[uid] = SubtaskState(
+            subtask,
+            keyed,
+            None if operator is None else layout.add(operator),
+            tuple(snapshot.watermarks_ms),
+        )
+    if layout.size > inline_bytes:
+        folder.write(name, layout.chunks)
+        return WrittenTask(states, b"")
+    return WrittenTask(states, b"".join(layout.chunks))
+
+
+class SnapshotWriters:
+    """Threads that run one job's writes in order of submission; a storage that hangs is left behind with them."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._started = 0
+        self._lock = threading.Lock()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Run ``work``, which must not raise, soon."""
+        with self._lock:
+            if self._started < WRITERS:
+                self._started += 1
+                thread = threading.Thread(target=_serve, args=(self._queue,), name="snapshot-writer", daemon=True)
+                thread.start()
+            self._queue.put(work)
+
+    def abandon(self) -> None:
+        """Go on with new threads: those of now may hang. What they were given is still tried by them."""
+        self.close()
+        with self._lock:
+            self._queue = SimpleQueue()
+            self._started = 0
+
+    def close(self) -> None:
+        """Threads end when they have done what waits."""
+        with self._lock:
+            for _ in range(self._started):
+                self._queue.put(None)
+
+
+def _serve(queue: SimpleQueue[Callable[[], None] | None]) -> None:
+    while True:
+        work = queue.get()
+        if work is None:
+            return
+        try:
+            work()
+        except Exception:
+            logger.exception("a snapshot's write failed in an unexpected way")

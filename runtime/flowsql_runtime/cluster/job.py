@@ -1,0 +1,245 @@
+"""A job as its submitter sees it: status, failure, restarts, cancellation."""
+
+from __future__ import annotations
+
+import enum
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Final, Protocol
+
+from flowsql_core.element import SnapshotKind
+from flowsql_core.errors import ExecutionError, FlowSqlError, InternalError
+from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.metrics.registry import JobMetrics
+from flowsql_runtime.operators.base import OperatorSnapshot
+from flowsql_runtime.task.restore import JobSnapshot
+from flowsql_runtime.task.task import StreamTask
+
+logger = logging.getLogger(__name__)
+
+#: A waiting thread looks up so often. The kernel may hand a signal to any thread: Ctrl-C then ends no wait of the main
+#: thread, and Python handles it there only once it runs again.
+LOOK_UP_S = 0.1
+
+
+class JobStatus(enum.Enum):
+    """Flink's job states."""
+
+    INITIALIZING = "INITIALIZING"
+    CREATED = "CREATED"
+    RUNNING = "RUNNING"
+    FAILING = "FAILING"
+    FAILED = "FAILED"
+    RESTARTING = "RESTARTING"
+    CANCELLING = "CANCELLING"
+    CANCELED = "CANCELED"
+    FINISHED = "FINISHED"
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the job is over."""
+        return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
+
+    def is_terminal_state(self) -> bool:
+        """:attr:`terminal`, under PyFlink's name."""
+        return self.terminal
+
+    def is_globally_terminal_state(self) -> bool:
+        """:attr:`terminal`: a job that is restarted never leaves through one of these."""
+        return self.terminal
+
+    def result(self) -> JobStatus:
+        """The status itself: PyFlink asks for it through a future."""
+        return self
+
+
+_CANCELLABLE: Final = (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.INITIALIZING, JobStatus.RESTARTING)
+
+
+class SavepointTaker(Protocol):
+    """Who runs the job."""
+
+    def savepoint(self, directory: str | None, kind: SnapshotKind) -> Future[str]:
+        """Take one."""
+        ...
+
+
+class Job:
+    """A submitted job. All methods may be called from any thread."""
+
+    def __init__(self, graph: JobGraph, job_id: str | None = None) -> None:
+        self.id = job_id or secrets.token_hex(16)
+        self.name = graph.name
+        self.metrics = JobMetrics()
+        self._status = JobStatus.INITIALIZING
+        self._exception: FlowSqlError | None = None
+        self._consequences: list[BaseException] = []
+        self._tasks: list[StreamTask] = []
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[], None]] = []
+        self._sealed = False
+        self._snapshots: dict[str, list[OperatorSnapshot]] = {}
+        self._restarts: list[FlowSqlError] = []
+        self._cancelled = threading.Event()
+        self.master: SavepointTaker | None = None
+
+    @property
+    def status(self) -> JobStatus:
+        """Where the job stands."""
+        return self._status
+
+    @property
+    def exception(self) -> FlowSqlError | None:
+        """What made the job fail: the first failure, with the operator's name."""
+        return self._exception
+
+    @property
+    def exceptions(self) -> tuple[BaseException, ...]:
+        """Every failure, the root cause first, then what broke while the job unwound; empty if nothing failed."""
+        with self._lock:
+            return () if self._exception is None else (self._exception, *self._consequences)
+
+    @property
+    def accumulators(self) -> Mapping[str, int]:
+        """Job-wide sums."""
+        return self.metrics.accumulators()
+
+    @property
+    def restarts(self) -> tuple[FlowSqlError, ...]:
+        """The failures after which the job was started again, the oldest first."""
+        with self._lock:
+            return tuple(self._restarts)
+
+    def savepoint(self, directory: str | None = None, kind: SnapshotKind = SnapshotKind.SAVEPOINT) -> Future[str]:
+        """Ask for a savepoint, with or without the end of the job; the future gives its path.
+
+        Args:
+            directory: a folder below which the savepoint gets one of its own; None: the job's option.
+
+        Raises:
+            ExecutionError: the job is over, or no folder is known.
+        """
+        if self.master is None or self._status.terminal:
+            raise ExecutionError("job-over", f"Job {self.id} is {self._status.value}: there is nothing to save.")
+        return self.master.savepoint(directory, kind)
+
+    def is_over(self) -> bool:
+        """Whether the job reached a terminal state."""
+        return self._over.is_set()
+
+    def on_end(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` once the job is over (now, if it is)."""
+        with self._lock:
+            if not self._status.terminal:
+                self._listeners.append(listener)
+                return
+        listener()
+
+    def wait(self, timeout_s: float | None = None) -> JobStatus:
+        """Block until the job is over; raises its exception, or TimeoutError after ``timeout_s`` seconds."""
+        if not self._wait_for_end(timeout_s):
+            raise TimeoutError(f"job {self.id} is {self._status.value} after {timeout_s} s")
+        if self._exception is not None:
+            raise self._exception
+        return self._status
+
+    def cancel(self) -> None:
+        """Ask all tasks to stop; returns at once. Without effect on a job that is over or failing."""
+        with self._lock:
+            if self._sealed or self._status not in _CANCELLABLE:
+                return
+            self._status = JobStatus.CANCELLING
+        self._cancelled.set()
+        self._cancel_tasks()
+
+    def cancel_and_wait(self) -> None:
+        """:meth:`cancel`, then until every operator is closed."""
+        self.cancel()
+        self._wait_for_end(None)
+
+    def _wait_for_end(self, timeout_s: float | None) -> bool:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._over.wait(LOOK_UP_S if deadline is None else min(LOOK_UP_S, deadline - time.monotonic())):
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+        return True
+
+    @property
+    def snapshot(self) -> JobSnapshot:
+        """Everything that the operators of a cut job remembered."""
+        return self._snapshots
+
+    # -- for the cluster
+
+    def _add_snapshots(self, taken: Mapping[str, OperatorSnapshot]) -> None:
+        with self._lock:
+            for uid, snapshot in taken.items():
+                self._snapshots.setdefault(uid, []).append(snapshot)
+
+    def _restarting(self) -> FlowSqlError | None:
+        """The attempt failed and another one shall follow; None where the job was cancelled."""
+        with self._lock:
+            if self._status is not JobStatus.FAILING or self._exception is None:
+                return None
+            failure, self._exception = self._exception, None
+            self._restarts.append(failure)
+            self._consequences.clear()
+            self._status = JobStatus.RESTARTING
+            return failure
+
+    def _start(self, tasks: list[StreamTask]) -> None:
+        with self._lock:
+            self._tasks = tasks
+            if self._status in (JobStatus.INITIALIZING, JobStatus.RESTARTING):
+                self._status = JobStatus.CREATED
+
+    def _running(self) -> None:
+        with self._lock:
+            if self._status is JobStatus.CREATED:
+                self._status = JobStatus.RUNNING
+        if self._status is JobStatus.CANCELLING:
+            self._cancel_tasks()
+
+    def _seal(self) -> bool:
+        """Whether all tasks ended well and results may be committed; from here only a failure changes the outcome."""
+        with self._lock:
+            self._sealed = self._status is JobStatus.RUNNING
+            return self._sealed
+
+    def _cancel_tasks(self) -> None:
+        for task in self._tasks:
+            task.mailbox.cancel()
+
+    def _fail(self, error: BaseException) -> None:
+        with self._lock:
+            if self._status.terminal or self._exception is not None or self._status is JobStatus.CANCELLING:
+                # What breaks while a job unwinds is a consequence.
+                logger.debug("job=%s: failure while %s: %s", self.id, self._status.value, error)
+                self._consequences.append(error)
+                return
+            if not isinstance(error, FlowSqlError):
+                wrapped = InternalError(f"{type(error).__name__}: {error}")
+                wrapped.__cause__ = error
+                error = wrapped
+            self._exception = error
+            self._status = JobStatus.FAILING
+        self._cancel_tasks()
+
+    def _end(self) -> None:
+        with self._lock:
+            match self._status:
+                case JobStatus.FAILING:
+                    self._status = JobStatus.FAILED
+                case JobStatus.CANCELLING:
+                    self._status = JobStatus.CANCELED
+                case _:
+                    self._status = JobStatus.FINISHED
+            listeners, self._listeners = self._listeners, []
+        self._over.set()
+        for listener in listeners:
+            listener()

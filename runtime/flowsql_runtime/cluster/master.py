@@ -1,0 +1,476 @@
+"""The master of one job: attempts to run it, checkpoints meanwhile, restarts after failures, the commit at its end.
+
+An attempt is a set of tasks in threads of their own (or one in the caller's). What outlives attempts stands here: the
+completed checkpoints, their numbers, the restart strategy.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+import secrets
+import sys
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from flowsql_core.clock import Clock
+from flowsql_core.config import Configuration
+from flowsql_core.element import CheckpointBarrier, SnapshotKind
+from flowsql_core.errors import ExecutionError
+from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.specs import SinkSpec
+from flowsql_runtime.checkpoint.settings import CheckpointSettings, RecoverySettings
+from flowsql_runtime.cluster.deploy import Cut, Deployment, collect_resources, make_spill_space
+from flowsql_runtime.cluster.job import Job, JobStatus
+from flowsql_runtime.cluster.restart import strategy_of
+from flowsql_runtime.network.partition import OutputFlusher
+from flowsql_runtime.operators.base import OperatorSnapshot
+from flowsql_runtime.task.collected import CollectedRows
+from flowsql_runtime.task.mailbox import TaskCancelled
+from flowsql_runtime.task.memory import MemoryBudget, OperatorMemory
+from flowsql_runtime.task.restore import JobSnapshot, NothingRestored, RestoredState
+from flowsql_runtime.task.services import JobServices
+from flowsql_runtime.task.task import StreamTask
+from flowsql_runtime.time.processing import ProcessingTime
+
+if TYPE_CHECKING:
+    from flowsql_runtime.checkpoint.completed import CompletedCheckpoints
+    from flowsql_runtime.checkpoint.coordinator import CheckpointCoordinator
+    from flowsql_runtime.checkpoint.manifest import Manifest
+    from flowsql_runtime.checkpoint.recovery import SnapshotReader
+    from flowsql_runtime.checkpoint.storage import SnapshotFolder
+
+logger = logging.getLogger(__name__)
+
+#: An Arrow pipeline beside a pure-Python thread starves at the interpreter's default of 5 ms.
+SWITCH_INTERVAL_S = 1e-4
+
+
+class _SwitchInterval:
+    """The interpreter's switch interval is short while jobs run in threads, and what it was when none does."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs = 0
+        self._before = 0.0
+
+    def enter(self) -> None:
+        with self._lock:
+            self._jobs += 1
+            if self._jobs == 1:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._before, SWITCH_INTERVAL_S))
+
+    def leave(self) -> None:
+        with self._lock:
+            self._jobs -= 1
+            if not self._jobs:
+                sys.setswitchinterval(self._before)
+
+
+_SWITCH_INTERVAL = _SwitchInterval()
+
+
+class JobMaster:
+    """Runs one job to its end.
+
+    Args:
+        job: what the submitter holds.
+        graph: what to run.
+        restored: snapshots of a stopped job in memory, at any parallelism; else the job's own options say what it
+            starts from.
+        cut: rows after which each source subtask suspends; then everything in flight is drained, all operators
+            are saved to ``Job.snapshot``, and the job finishes.
+        seed: of everything random; None draws one.
+
+    Raises:
+        FlowSqlError: the configuration is wrong, or what the job shall start from cannot be read.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        graph: JobGraph,
+        *,
+        clock: Clock,
+        budget: MemoryBudget,
+        seed: int | None,
+        restored: JobSnapshot | None = None,
+        cut: Cut | None = None,
+    ) -> None:
+        self.job = job
+        self._graph = graph
+        self._clock = clock
+        self._budget = budget
+        self._seed = random.randrange(1 << 62) if seed is None else seed
+        self._cut = cut
+        self._configuration = Configuration(values=dict(graph.configuration))
+        self._settings = CheckpointSettings.of(self._configuration)
+        self._checkpoints = self._settings.periodic and cut is None
+        self._strategy = strategy_of(self._configuration, self._checkpoints, random.Random(self._seed))
+        self._receivers = collect_resources(graph)
+        self._collected = CollectedRows(held=self._checkpoints and self._settings.exactly_once)
+        self._restored: RestoredState = NothingRestored()
+        self._reader: SnapshotReader | None = None
+        self._completed: CompletedCheckpoints | None = None
+        self._ids = itertools.count(1)
+        self._coordinator: CheckpointCoordinator | None = None
+        self._tasks: list[StreamTask] = []
+        self._in_threads = False
+        recovery = RecoverySettings.of(self._configuration)
+        if restored is not None:
+            from flowsql_runtime.checkpoint.of_snapshots import reader_of
+
+            groups = max((vertex.max_parallelism for vertex in graph.vertices), default=1)
+            self._restored = reader_of(restored, groups)
+        elif recovery.path:
+            self._recover(recovery)
+        self._deploy()
+        if cut is None:
+            job.master = self
+
+    @property
+    def runs_in_caller(self) -> bool:
+        """Whether the job is one task that can run in the caller's thread."""
+        return len(self._tasks) == 1 and not self._checkpoints
+
+    # -- what a job starts from
+
+    def _recover(self, recovery: RecoverySettings) -> None:
+        from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
+        from flowsql_runtime.checkpoint.recovery import check_claims, open_snapshot
+
+        reader = open_snapshot(recovery.path)
+        check_claims(reader.manifest, self._graph, recovery.ignore_unclaimed)
+        self._restored = self._reader = reader
+        self._ids = itertools.count(reader.manifest.checkpoint_id + 1)
+        logger.info("job=%s starts from %s", self.job.id, reader.folder.path)
+        if self._checkpoints:
+            self._snapshots().add(CompletedCheckpoint(reader.folder, reader.manifest, owned=recovery.claim))
+
+    def _snapshots(self) -> CompletedCheckpoints:
+        """The job's completed checkpoints; their storage is opened when the first one needs it."""
+        if self._completed is None:
+            from flowsql_runtime.checkpoint.completed import CompletedCheckpoints
+            from flowsql_runtime.checkpoint.storage import MemoryStorage, SnapshotStorage, open_storage
+
+            settings = self._settings
+            storage: SnapshotStorage = MemoryStorage()
+            if settings.directory:
+                below = f"/{self.job.id}" if settings.create_subdirectory else ""
+                storage = open_storage(settings.directory.rstrip("/") + below)
+            self._completed = CompletedCheckpoints(storage, settings.num_retained)
+        return self._completed
+
+    # -- attempts
+
+    def _deploy(self) -> None:
+        """Make the tasks of the next attempt; nothing runs yet."""
+        graph = with_restored_key_groups(self._graph, self._restored)
+        services = JobServices(graph.name, self.job.id, self._collected)
+        if self._reader is not None:
+            manifest = self._reader.manifest
+            services.restore_enumerators({uid: bytes.fromhex(state) for uid, state in manifest.enumerators.items()})
+            services.restore_committers({uid: bytes.fromhex(state) for uid, state in manifest.committers.items()})
+            self._commit_again(manifest, services)
+        self.job.metrics.tasks.clear()
+        deployment = Deployment(
+            graph=graph,
+            configuration=self._configuration,
+            services=services,
+            processing_time=ProcessingTime(self._clock),
+            budget=self._budget,
+            metrics=self.job.metrics,
+            network_memory=OperatorMemory(self._budget, "exchange"),
+            spill=make_spill_space(graph, self._configuration, self.job.id),
+            seed=self._seed,
+            restored=self._restored,
+            cut=self._cut,
+            exactly_once=self._settings.exactly_once,
+        )
+        try:
+            self._tasks = deployment.tasks()
+        except BaseException:
+            deployment.release()
+            raise
+        self._services = services
+        self._release = deployment.release
+        self._flusher = OutputFlusher([writer for task in self._tasks for writer in task.writers])
+        self._left = len(self._tasks)
+        self._lock = threading.Lock()
+        self._coordinator = None
+        if self._cut is not None:
+            cut = _CutSnapshots(self.job)
+            for task in self._tasks:
+                task.checkpoints = cut
+        elif self._checkpoints:
+            self._coordinate()
+        self.job._start(self._tasks)
+
+    def _commit_again(self, manifest: Manifest, services: JobServices) -> None:
+        """Commit what the snapshot says stood to be committed: the failure may have come before."""
+        from flowsql_connectors import registry
+        from flowsql_connectors.spi.sink import Committable
+
+        parameters = dict(self._configuration.items())
+        for vertex in self._graph.vertices:
+            for node in vertex.operators:
+                prepared = manifest.committables.get(node.uid)
+                if prepared is None or not isinstance(node.spec, SinkSpec):
+                    continue
+                committer = registry.create_sink(node.spec, parameters).create_committer()
+                if committer is not None:
+                    found = [Committable(bytes.fromhex(part)) for part in prepared]
+                    services.commit_again(node.uid, committer, found)
+
+    def _coordinate(self) -> CheckpointCoordinator:
+        from flowsql_runtime.checkpoint.coordinator import CheckpointCoordinator
+
+        self._coordinator = CheckpointCoordinator(
+            job_id=self.job.id,
+            graph=self._graph,
+            tasks=self._tasks,
+            services=self._services,
+            settings=self._settings,
+            completed=self._snapshots(),
+            ids=self._ids,
+            clock=self._clock,
+            on_failure=self.job._fail,
+        )
+        return self._coordinator
+
+    def start(self) -> None:
+        """One thread per task."""
+        self._in_threads = len(self._tasks) > 1
+        if self._in_threads:
+            _SWITCH_INTERVAL.enter()
+        self.job._running()
+        self._flusher.start()
+        if self._coordinator is not None:
+            self._coordinator.start()
+        for task in self._tasks:
+            name = f"{task.name[:40]}-{task.subtask}"
+            threading.Thread(target=self._run_task, args=(task,), name=name, daemon=True).start()
+        if not self._tasks:
+            self._finish()
+
+    def run_here(self) -> None:
+        """The lone task in this thread. An interrupt cancels the job and is raised again."""
+        self.job._running()
+        self._run_task(self._tasks[0])
+
+    def _run_task(self, task: StreamTask) -> None:
+        try:
+            task.run()
+        except TaskCancelled:
+            pass
+        except KeyboardInterrupt:
+            self.job.cancel()
+            raise
+        except BaseException as error:  # the job must hear of every end of a task
+            logger.debug("job=%s task=%s subtask=%d failed", self.job.id, task.name, task.subtask, exc_info=True)
+            self.job._fail(error)
+        finally:
+            with self._lock:
+                self._left -= 1
+                last = self._left == 0
+            if last:
+                self._finish()
+
+    # -- the end of an attempt
+
+    def _finish(self) -> None:
+        """After the last task: commit or abort; start again, or tell everyone."""
+        self._flusher.stop()
+        stopped_with = None
+        if self._coordinator is not None:
+            self._coordinator.stop()
+            stopped_with = self._coordinator.stopped_with
+        try:
+            # From here a cancellation comes too late.
+            if self.job._seal() and stopped_with is None:
+                self._commit_all()
+        except BaseException as error:
+            self.job._fail(error)
+        if self.job.status is not JobStatus.RUNNING:
+            self._services.abort_all()
+        self._release()
+        if self._in_threads:
+            _SWITCH_INTERVAL.leave()
+            self._in_threads = False
+        if self.job.status is JobStatus.FAILING and self._restart():
+            return
+        self._end()
+
+    def _commit_all(self) -> None:
+        """Make all results visible.
+
+        With checkpoints a last one says what is to be committed, so that a crash in the middle of the commits finds
+        all of it again: it is as if the job had ended there.
+        """
+        if self._checkpoints and self._services.has_committers:
+            from flowsql_runtime.checkpoint.assemble import assemble
+            from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
+            from flowsql_runtime.checkpoint.storage import CHECKPOINT_PREFIX
+
+            number = next(self._ids)
+            folder = self._snapshots().storage.folder(f"{CHECKPOINT_PREFIX}{number}")
+            manifest, metadata = assemble(
+                CheckpointBarrier(number, self._clock.now_ms()),
+                self.job.id,
+                self._graph,
+                {},
+                {(task.vertex_id, task.subtask) for task in self._tasks},
+                self._services.everything_prepared(),
+                {},
+                self._services.snapshot_committers(),
+            )
+            folder.publish(metadata)
+            self._snapshots().add(CompletedCheckpoint(folder, manifest))
+        self._services.commit_all()
+
+    def _restart(self) -> bool:
+        """Whether another attempt follows this one, which failed."""
+        failure = self.job.exception
+        assert failure is not None
+        delay_ms = self._strategy.delay_ms(self._clock.now_ms(), failure)
+        if delay_ms is None:
+            return False
+        if self._collected.shown and not self._checkpoints:
+            logger.warning("Job %s is not restarted: the program has seen rows that would come again.", self.job.name)
+            return False
+        if self.job._restarting() is None:
+            return False
+        number = len(self.job.restarts)
+        logger.warning(
+            "Job %s failed and starts again in %d ms (restart %d). Cause: %s",
+            self.job.name,
+            delay_ms,
+            number,
+            failure.render(),
+        )
+        threading.Thread(target=self._again, args=(delay_ms / 1000,), name="job-restart", daemon=True).start()
+        return True
+
+    def _again(self, delay_s: float) -> None:
+        if self.job._cancelled.wait(delay_s):
+            self._end()
+            return
+        try:
+            self._go_back()
+            self._deploy()
+        except BaseException as error:
+            self.job._fail(error)
+            self._end()
+            return
+        self.start()
+
+    def _go_back(self) -> None:
+        """Find the newest checkpoint that can be read, and commit what it says again."""
+        from flowsql_runtime.checkpoint.recovery import newest_readable
+
+        if self._completed is None:
+            return
+        # What went wrong before the first checkpoint starts where the job started.
+        found = self._completed.newest_first()
+        readable = newest_readable(found)
+        for one in found[: found.index(readable[0]) if readable is not None else len(found)]:
+            self._completed.forget(one)
+        if readable is not None:
+            self._restored = self._reader = readable[1]
+            self._collected.go_back(readable[0].id)
+            logger.info("job=%s goes back to %s", self.job.id, self._reader.folder.path)
+        elif not found:
+            self._collected.go_back(0)
+        else:
+            raise ExecutionError(
+                "no-checkpoint-left",
+                "None of the job's checkpoints can be read, so the job cannot go on without losing state.",
+            )
+
+    def _end(self) -> None:
+        status = self.job.status
+        if self._completed is not None:
+            self._completed.close(
+                self._settings.retention,
+                finished=status is JobStatus.RUNNING,
+                failed=status is JobStatus.FAILING,
+            )
+        self.job._end()
+        for receiver in self._receivers:
+            receiver.finish()
+
+    # -- savepoints
+
+    def savepoint(self, directory: str | None, kind: SnapshotKind) -> Future[str]:
+        """Ask the coordinator; a job without periodic checkpoints gets one for this."""
+        root = directory or self._settings.savepoint_directory
+        if not root:
+            raise ExecutionError(
+                "no-savepoint-directory",
+                "No folder for the savepoint is known.",
+                hint="name one, or SET 'execution.checkpointing.savepoint-dir'",
+            )
+        with self._lock:
+            coordinator = self._coordinator
+            if coordinator is None:
+                coordinator = self._coordinate()
+                coordinator.start()
+                for task in self._tasks:
+                    key = (task.vertex_id, task.subtask)
+                    (coordinator.task_finished if task.over else coordinator.task_started)(key)
+        return coordinator.savepoint(_savepoint_folder(root, self.job.id), kind)
+
+
+class _CutSnapshots:
+    """Gathers the snapshots of a job that is cut."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def task_started(self, task: tuple[int, int]) -> None:
+        """Nothing waits for it."""
+
+    def task_finished(self, task: tuple[int, int]) -> None:
+        """Nothing waits for it."""
+
+    def acknowledge(
+        self, task: tuple[int, int], barrier: CheckpointBarrier, snapshots: Mapping[str, OperatorSnapshot]
+    ) -> None:
+        """Keep them."""
+        self._job._add_snapshots(snapshots)
+
+    def decline(self, task: tuple[int, int], checkpoint_id: int, error: BaseException) -> None:
+        """A cut needs every snapshot."""
+        self._job._fail(error)
+
+
+def _savepoint_folder(root: str, job_id: str) -> SnapshotFolder:
+    from flowsql_runtime.checkpoint.storage import open_storage
+
+    return open_storage(root).folder(f"savepoint-{job_id[:6]}-{secrets.token_hex(6)}")
+
+
+def with_restored_key_groups(graph: JobGraph, restored: RestoredState) -> JobGraph:
+    """The graph with the numbers of key groups that its state was dealt out by.
+
+    Raises:
+        ExecutionError: more subtasks than there are key groups.
+    """
+    vertices = []
+    for vertex in graph.vertices:
+        found = {restored.max_parallelism(node.uid) for node in vertex.operators} - {None}
+        groups = max((number for number in found if number is not None), default=vertex.max_parallelism)
+        if vertex.parallelism > groups:
+            raise ExecutionError(
+                "parallelism-too-high",
+                f"Operator '{vertex.name}' has parallelism {vertex.parallelism}, and its state was dealt out to "
+                f"{groups} key groups.",
+                hint=f"a parallelism of at most {groups}",
+            )
+        vertices.append(replace(vertex, max_parallelism=groups))
+    return replace(graph, vertices=tuple(vertices))
