@@ -73,4 +73,4 @@ class CompletedCheckpoints:
             for one in gone:
                 if one.owned:
                     one.folder.remove()
-        self.storage.close()
+        self.storage.close(keep)

@@ -59,10 +59,16 @@ class _Pending:
     finished: set[TaskKey] = field(default_factory=set)
     written: dict[TaskKey, WrittenTask] = field(default_factory=dict)
     publishing: bool = False
+    given_up: bool = False
 
     @property
     def id(self) -> int:
         return self.barrier.checkpoint_id
+
+    def clean_up(self) -> None:
+        """After a write (its thread): what was written once the snapshot was given up goes, too."""
+        if self.given_up:
+            self.folder.remove()
 
     @property
     def whole(self) -> bool:
@@ -303,6 +309,8 @@ class CheckpointCoordinator:
                 self._post(lambda: self._fail(checkpoint_id, text))
             else:
                 self._post(lambda: self._wrote(task, checkpoint_id, written))
+            finally:
+                pending.clean_up()
 
         self._writers.submit(write)
 
@@ -338,6 +346,8 @@ class CheckpointCoordinator:
                 self._post(lambda: self._fail(number, reason))
             else:
                 self._post(lambda: self._completed_one(number, CompletedCheckpoint(folder, manifest)))
+            finally:
+                pending.clean_up()
 
         self._writers.submit(publish)
 
@@ -347,9 +357,7 @@ class CheckpointCoordinator:
     def _completed_one(self, number: int, made: CompletedCheckpoint) -> None:
         pending = self._pending.pop(number, None)
         if pending is None:
-            # It was given up while its metadata was on the way: nobody may start from it.
-            self._writers.submit(made.folder.remove)
-            return
+            return  # given up while its metadata was on the way
         self._last_end_s = self._now_s()
         if not pending.barrier.kind.is_savepoint:
             self._failures = 0
@@ -396,6 +404,7 @@ class CheckpointCoordinator:
 
     def _give_up(self, pending: _Pending, reason: str) -> None:
         self._pending.pop(pending.id, None)
+        pending.given_up = True
         self._last_end_s = self._now_s()
         self._writers.submit(pending.folder.remove)
         for task in self._tasks.values():

@@ -59,8 +59,8 @@ class SnapshotStorage(Protocol):
         """Names of the folders that hold a snapshot, the newest checkpoint last."""
         ...
 
-    def close(self) -> None:
-        """The job is over: remove what is empty."""
+    def close(self, keeps: bool) -> None:
+        """The job is over. Unless it ``keeps`` snapshots nothing of it stays."""
         ...
 
 
@@ -142,8 +142,8 @@ class MemoryStorage:
             if name in self._published:
                 self._published.remove(name)
 
-    def close(self) -> None:
-        """Nothing is empty here."""
+    def close(self, keeps: bool) -> None:
+        """The memory goes with the job."""
 
 
 # -- local disks
@@ -221,10 +221,11 @@ def _sync_folder(path: Path) -> None:
 
 
 class LocalStorage:
-    """Folders below one on a local disk."""
+    """Folders below one on a local disk; ``own``: it is the job's alone."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, own: bool = False) -> None:
         self._root = Path(root)
+        self._own = own
 
     def folder(self, name: str) -> SnapshotFolder:
         """``root/name``."""
@@ -238,10 +239,10 @@ class LocalStorage:
             return []
         return sorted(found, key=_newest_last)
 
-    def close(self) -> None:
-        """Remove the root if nothing was retained."""
-        with contextlib.suppress(OSError):
-            self._root.rmdir()
+    def close(self, keeps: bool) -> None:
+        """Remove the job's own root if nothing was retained."""
+        if self._own and not keeps:
+            shutil.rmtree(self._root, ignore_errors=True)
 
 
 # -- everything else
@@ -316,7 +317,7 @@ class RemoteStorage:
         names = [info.path.strip("/")[prefix:].rpartition("/") for info in found]
         return sorted((folder for folder, _, name in names if name == METADATA and "/" not in folder), key=_newest_last)
 
-    def close(self) -> None:
+    def close(self, keeps: bool) -> None:
         """Object stores have no empty folders."""
 
 
@@ -325,8 +326,8 @@ def _newest_last(name: str) -> tuple[int, str]:
     return (int(number), name) if name.startswith(CHECKPOINT_PREFIX) and number.isdigit() else (-1, name)
 
 
-def open_storage(location: str) -> SnapshotStorage:
-    """The storage below a path or URI.
+def open_storage(location: str, own: bool = False) -> SnapshotStorage:
+    """The storage below a path or URI; ``own``: no other job's files are there.
 
     Raises:
         ConnectorError: nothing can open the URI.
@@ -334,7 +335,7 @@ def open_storage(location: str) -> SnapshotStorage:
     if location.startswith("file:"):
         location = "/" + location.removeprefix("file:").lstrip("/")
     if "://" not in location:
-        return LocalStorage(os.path.abspath(os.path.expanduser(location)))
+        return LocalStorage(os.path.abspath(os.path.expanduser(location)), own)
     from pyarrow import fs
 
     try:

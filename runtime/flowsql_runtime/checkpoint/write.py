@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any, Final
@@ -15,6 +16,8 @@ from flowsql_runtime.operators.base import OperatorSnapshot
 
 logger = logging.getLogger(__name__)
 
+#: How long the end of a job waits for its last writes, seconds.
+CLOSE_S: Final = 10.0
 #: Threads that encode and write for one job.
 WRITERS: Final = 2
 #: Parts begin at multiples of this, so that what is mapped from a file is aligned for kernels.
@@ -87,30 +90,35 @@ class SnapshotWriters:
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._started = 0
+        self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
 
     def submit(self, work: Callable[[], None]) -> None:
         """Run ``work``, which must not raise, soon."""
         with self._lock:
-            if self._started < WRITERS:
-                self._started += 1
+            if len(self._threads) < WRITERS:
                 thread = threading.Thread(target=_serve, args=(self._queue,), name="snapshot-writer", daemon=True)
                 thread.start()
+                self._threads.append(thread)
             self._queue.put(work)
 
     def abandon(self) -> None:
         """Go on with new threads: those of now may hang. What they were given is still tried by them."""
-        self.close()
         with self._lock:
+            for _ in self._threads:
+                self._queue.put(None)
             self._queue = SimpleQueue()
-            self._started = 0
+            self._threads = []
 
     def close(self) -> None:
-        """Threads end when they have done what waits."""
+        """Do what waits, then end; a storage that hangs is not waited for longer than :data:`CLOSE_S` seconds."""
         with self._lock:
-            for _ in range(self._started):
+            threads, self._threads = self._threads, []
+            for _ in threads:
                 self._queue.put(None)
+        deadline = time.monotonic() + CLOSE_S
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _serve(queue: SimpleQueue[Callable[[], None] | None]) -> None:

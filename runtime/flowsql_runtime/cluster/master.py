@@ -162,7 +162,7 @@ class JobMaster:
             storage: SnapshotStorage = MemoryStorage()
             if settings.directory:
                 below = f"/{self.job.id}" if settings.create_subdirectory else ""
-                storage = open_storage(settings.directory.rstrip("/") + below)
+                storage = open_storage(settings.directory.rstrip("/") + below, own=settings.create_subdirectory)
             self._completed = CompletedCheckpoints(storage, settings.num_retained)
         return self._completed
 
