@@ -53,11 +53,16 @@ class SnapshotKind(enum.Enum):
 
 @record
 class CheckpointBarrier:
-    """Cuts the stream into what a snapshot holds and what follows it."""
+    """Cuts the stream into what a snapshot holds and what follows it.
+
+    ``unaligned_after_ms``: a task that has waited so long since ``timestamp_ms`` for the barrier on all its channels
+    takes its snapshot at once, with the elements that the barrier overtakes; None: it waits for ever.
+    """
 
     checkpoint_id: int
     timestamp_ms: int
     kind: SnapshotKind = SnapshotKind.CHECKPOINT
+    unaligned_after_ms: int | None = None
 
 
 @record

@@ -223,6 +223,7 @@ def waits(error: BaseException, times: int, apart_ms: int = 0) -> Callable[[Opti
     return observe
 
 
+UNALIGNED = "execution.checkpointing.unaligned.enabled"
 LOST = ConnectorError("lost", "The other side is gone.", retryable=True)
 EXPONENTIAL = {"restart-strategy.type": "exponential-delay"}
 RATE = {"restart-strategy.type": "failure-rate"}
@@ -257,6 +258,8 @@ EFFECTS: dict[str, Effect] = {
     "execution.checkpointing.checkpoints-after-tasks-finish": Effect("false", checkpoints),
     "execution.checkpointing.create-subdir": Effect("false", checkpoints),
     "execution.checkpointing.data-inline-threshold": Effect("1 mb", checkpoints),
+    "execution.checkpointing.aligned-checkpoint-timeout": Effect("1 s", checkpoints, {UNALIGNED: "true"}),
+    "execution.checkpointing.unaligned.enabled": Effect("true", checkpoints),
     "execution.checkpointing.dir": Effect("/tmp/c", checkpoints),
     "execution.checkpointing.externalized-checkpoint-retention": Effect("RETAIN_ON_CANCELLATION", checkpoints),
     "execution.checkpointing.interval": Effect("1 s", checkpoints),

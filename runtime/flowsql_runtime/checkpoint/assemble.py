@@ -76,6 +76,7 @@ def _relocated(state: SubtaskState, base: int) -> SubtaskState:
         state,
         keyed={name: tuple(map(moved, parts)) for name, parts in state.keyed.items()},
         operator=None if state.operator is None else moved(state.operator),
+        in_flight=None if state.in_flight is None else moved(state.in_flight),
     )
 
 

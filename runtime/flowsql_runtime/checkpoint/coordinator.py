@@ -27,6 +27,7 @@ from flowsql_runtime.checkpoint.completed import CompletedCheckpoint, CompletedC
 from flowsql_runtime.checkpoint.settings import CheckpointSettings
 from flowsql_runtime.checkpoint.storage import CHECKPOINT_PREFIX, SnapshotFolder
 from flowsql_runtime.checkpoint.write import SnapshotWriters, WrittenTask, write_task
+from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.services import JobServices
 from flowsql_runtime.task.task import StreamTask
@@ -164,9 +165,15 @@ class CheckpointCoordinator:
         """The task ended well; what it had not acknowledged it does not need."""
         self._post(lambda: self._note_finished(task))
 
-    def acknowledge(self, task: TaskKey, barrier: CheckpointBarrier, snapshots: Mapping[str, OperatorSnapshot]) -> None:
-        """The barrier passed the task: write what its operators remember."""
-        self._post(lambda: self._acknowledged(task, barrier.checkpoint_id, snapshots))
+    def acknowledge(
+        self,
+        task: TaskKey,
+        barrier: CheckpointBarrier,
+        snapshots: Mapping[str, OperatorSnapshot],
+        in_flight: InFlight | None = None,
+    ) -> None:
+        """The barrier passed the task: write what its operators remember, and what the barrier overtook."""
+        self._post(lambda: self._acknowledged(task, barrier.checkpoint_id, snapshots, in_flight))
 
     def decline(self, task: TaskKey, checkpoint_id: int, error: BaseException) -> None:
         """The task cannot take part."""
@@ -259,7 +266,9 @@ class CheckpointCoordinator:
 
     def _trigger(self, kind: SnapshotKind, folder: SnapshotFolder | None, future: Future[str] | None) -> None:
         number = next(self._ids)
-        barrier = CheckpointBarrier(number, self._clock.now_ms(), kind)
+        # Savepoints are always aligned: they hold no rows on their way and restore at any parallelism.
+        unaligned_after_ms = None if kind.is_savepoint else self._settings.unaligned_after_ms
+        barrier = CheckpointBarrier(number, self._clock.now_ms(), kind, unaligned_after_ms)
         if folder is None:
             folder = self._completed.storage.folder(f"{CHECKPOINT_PREFIX}{number}")
         alive = frozenset(self._tasks) - self._finished
@@ -287,7 +296,13 @@ class CheckpointCoordinator:
                 pending.finished.add(task)
                 self._complete_if_whole(pending)
 
-    def _acknowledged(self, task: TaskKey, checkpoint_id: int, snapshots: Mapping[str, OperatorSnapshot]) -> None:
+    def _acknowledged(
+        self,
+        task: TaskKey,
+        checkpoint_id: int,
+        snapshots: Mapping[str, OperatorSnapshot],
+        in_flight: InFlight | None,
+    ) -> None:
         pending = self._pending.get(checkpoint_id)
         if pending is None:
             return  # given up meanwhile
@@ -299,7 +314,7 @@ class CheckpointCoordinator:
         def write() -> None:
             try:
                 name = f"{task[0]}-{task[1]}.state"
-                written = write_task(folder, name, task[1], snapshots, compress, settings.inline_bytes)
+                written = write_task(folder, name, task[1], snapshots, compress, settings.inline_bytes, in_flight)
             except FlowSqlError as error:
                 reason = str(error).rstrip(".")
                 self._post(lambda: self._fail(checkpoint_id, reason))

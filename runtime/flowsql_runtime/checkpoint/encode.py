@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from flowsql_compute.eval.columns import values_and_validity
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.element import ACTIVE, IDLE, Watermark, WatermarkStatus
 from flowsql_core.record import record
+from flowsql_runtime.network.batch_bytes import decode_batch, encode_batch
+from flowsql_runtime.network.in_flight import ChannelElement, InFlight
 from flowsql_runtime.operators.base import OperatorSnapshot
+from flowsql_runtime.time.watermarks import GateLevels
 
 KEY_GROUP: Final = "__key_group"
 
@@ -18,6 +24,10 @@ KEY_GROUP: Final = "__key_group"
 WHOLE_ROWS: Final = 4_096
 #: Into how many runs of key groups a subtask's state is cut: a restore reads at most two runs more than it needs.
 RUNS: Final = 16
+
+_FLIGHT_NAMES: Final = ("input", "channel", "kind", "value")
+_FLIGHT_TYPES: Final = (pa.int32(), pa.int32(), pa.int8(), pa.large_binary())
+_GATES: Final = b"gates"
 
 _LIST, _UNION, _BROADCAST = 0, 1, 2
 _OPERATOR_SCHEMA: Final = pa.schema([("kind", pa.int8()), ("name", pa.string()), ("value", pa.large_binary())])
@@ -117,6 +127,51 @@ def decode_operator(stream: Any) -> OperatorParts:
         {name: tuple(values) for name, values in found[_UNION].items()},
         {name: values[-1] for name, values in found[_BROADCAST].items()},
     )
+
+
+def encode_in_flight(in_flight: InFlight, compress: bool) -> EncodedPart:
+    """Elements on their way to a task as one stream, an element a row, the watermarks of gates in its schema."""
+    rows = [_element_row(one) for one in in_flight.elements]
+    columns = [pa.array(column, type_) for column, type_ in zip(zip(*rows, strict=True), _FLIGHT_TYPES, strict=True)]
+    gates = [[list(gate.levels_ms), list(gate.idle), gate.combined_ms] for gate in in_flight.gates]
+    table = pa.Table.from_arrays(columns, names=list(_FLIGHT_NAMES))
+    table = table.replace_schema_metadata({_GATES: orjson.dumps(gates)})
+    return EncodedPart(_stream(table, compress), len(rows), None)
+
+
+def decode_in_flight(stream: Any) -> InFlight:
+    """The inverse of :func:`encode_in_flight`."""
+    table = pa.ipc.open_stream(pa.py_buffer(stream)).read_all()
+    gates = tuple(
+        GateLevels(tuple(levels), tuple(idle), combined)
+        for levels, idle, combined in orjson.loads(table.schema.metadata[_GATES])
+    )
+    elements = []
+    # An element is a whole batch, not a row.
+    for index, channel, kind, value in zip(*(table.column(name) for name in _FLIGHT_NAMES), strict=True):
+        data = value.as_buffer()
+        element: ChangelogBatch | Watermark | WatermarkStatus
+        match kind.as_py():
+            case 0:
+                element = decode_batch(data)
+            case 1:
+                element = Watermark(int.from_bytes(data.to_pybytes(), "little", signed=True))
+            case _:
+                element = ACTIVE if data.to_pybytes() == b"1" else IDLE
+        elements.append(ChannelElement(index.as_py(), channel.as_py(), element))
+    return InFlight(gates, tuple(elements))
+
+
+def _element_row(one: ChannelElement) -> tuple[int, int, int, Any]:
+    match one.element:
+        case ChangelogBatch():
+            return one.input_index, one.channel, 0, encode_batch(one.element).to_pybytes()
+        case Watermark(timestamp_ms=at):
+            return one.input_index, one.channel, 1, at.to_bytes(8, "little", signed=True)
+        case WatermarkStatus(active=active):
+            return one.input_index, one.channel, 2, b"1" if active else b"0"
+        case _:
+            assert_never(one.element)
 
 
 def _stream(table: Any, compress: bool) -> Any:

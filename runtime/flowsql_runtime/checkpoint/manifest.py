@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskState:
-    """What one operator in one subtask remembered.
+    """What one operator in one subtask remembered; at the head of a task also what was on its way to the task.
 
     ``keyed``: per state name Arrow IPC streams, by key groups. ``operator``: one Arrow IPC stream with list, union and
     broadcast state. ``watermarks_ms``: combined, then by input.
@@ -57,12 +57,12 @@ class SubtaskState:
     keyed: dict[str, tuple[Part, ...]] = field(default_factory=dict)
     operator: Part | None = None
     watermarks_ms: tuple[int, ...] = ()
+    in_flight: Part | None = None
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all parts."""
-        parts = [part for parts in self.keyed.values() for part in parts]
-        return sum(part.length for part in parts) + (self.operator.length if self.operator is not None else 0)
+        return sum(part.length for part in parts_of(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Manifest:
 def parts_of(state: SubtaskState) -> list[Part]:
     """All parts of one subtask's state."""
     found = [part for parts in state.keyed.values() for part in parts]
-    return found if state.operator is None else [*found, state.operator]
+    return found + [part for part in (state.operator, state.in_flight) if part is not None]
 
 
 def digest_of(data: Any) -> str:
@@ -164,6 +164,7 @@ def _operator(found: dict[str, Any]) -> OperatorState:
             {name: tuple(map(_part, parts)) for name, parts in state["keyed"].items()},
             None if state["operator"] is None else _part(state["operator"]),
             tuple(state["watermarks_ms"]),
+            None if state["in_flight"] is None else _part(state["in_flight"]),
         )
         for state in found.pop("subtasks")
     )

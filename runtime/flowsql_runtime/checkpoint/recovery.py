@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from flowsql_core.errors import BindError, ConnectorError
 from flowsql_core.graph.job import JobGraph
 from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
-from flowsql_runtime.checkpoint.encode import OperatorParts, decode_keyed, decode_operator
+from flowsql_runtime.checkpoint.encode import OperatorParts, decode_in_flight, decode_keyed, decode_operator
+from flowsql_runtime.checkpoint.in_flight import dealt_out
 from flowsql_runtime.checkpoint.manifest import (
     CorruptSnapshotError,
     Manifest,
@@ -20,7 +21,9 @@ from flowsql_runtime.checkpoint.manifest import (
     parts_of,
 )
 from flowsql_runtime.checkpoint.storage import METADATA, SnapshotFolder, open_folder, open_storage
+from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.operators.base import OperatorSnapshot
+from flowsql_runtime.task.restore import RestoredTask, TaskPlace
 
 logger = logging.getLogger(__name__)
 
@@ -84,16 +87,29 @@ class SnapshotReader:
             return None
         return [element for parts in self._operator_parts(found) for element in parts.lists.get(name, ())]
 
-    def task(
-        self, uids: Sequence[str], subtask: int, parallelism: int, key_groups: range
-    ) -> Mapping[str, OperatorSnapshot]:
-        """Keyed state of ``key_groups``, lists by element, the rest whole; watermarks are the minimum."""
+    def task(self, uids: Sequence[str], place: TaskPlace) -> RestoredTask:
+        """Keyed state of its key groups, lists by element, the rest whole; watermarks are the minimum.
+
+        Raises:
+            BindError: rows that were on their way cannot be dealt out to another parallelism.
+        """
         found = {}
         for uid in uids:
             state = self.manifest.operators.get(uid)
             if state is not None and state.subtasks:
-                found[uid] = self._snapshot(state, subtask, parallelism, key_groups)
-        return found
+                found[uid] = self._snapshot(state, place.subtask, place.parallelism, place.key_groups)
+        head = self.manifest.operators.get(uids[0])
+        return RestoredTask(found, None if head is None else self._in_flight(head, place))
+
+    def _in_flight(self, head: OperatorState, place: TaskPlace) -> InFlight | None:
+        parts = {one.subtask: one.in_flight for one in head.subtasks if one.in_flight is not None}
+        if not parts:
+            return None
+        if place.parallelism == head.parallelism:
+            mine = parts.get(place.subtask)
+            return None if mine is None else decode_in_flight(self._bytes(mine))
+        whole = [decode_in_flight(self._bytes(part)) for _, part in sorted(parts.items())]
+        return dealt_out([one for found in whole for one in found.elements], place, head.name)
 
     def _snapshot(self, state: OperatorState, subtask: int, parallelism: int, key_groups: range) -> OperatorSnapshot:
         streams: dict[str, list[Any]] = {}

@@ -114,6 +114,18 @@ AFTER_TASKS_FINISH = option(
     True,
     "Whether checkpoints go on when some tasks have finished.",
 )
+UNALIGNED = option(
+    "execution.checkpointing.unaligned.enabled",
+    parse_bool,
+    False,
+    "Whether barriers may overtake rows, which are then part of the checkpoint; with EXACTLY_ONCE only.",
+)
+ALIGNED_TIMEOUT_MS = option(
+    "execution.checkpointing.aligned-checkpoint-timeout",
+    parse_duration_ms,
+    0,
+    "With unaligned checkpoints: so long barriers wait for each other before they overtake rows.",
+)
 RECOVERY_PATH = option(
     "execution.state-recovery.path",
     parse_text,
@@ -154,6 +166,8 @@ class CheckpointSettings:
     compression: bool
     inline_bytes: int
     after_tasks_finish: bool
+    #: How long a barrier waits before it overtakes rows; None: for ever.
+    unaligned_after_ms: int | None
 
     @property
     def periodic(self) -> bool:
@@ -196,6 +210,7 @@ class CheckpointSettings:
             compression=configuration.get(COMPRESSION),
             inline_bytes=configuration.get(INLINE_BYTES),
             after_tasks_finish=configuration.get(AFTER_TASKS_FINISH),
+            unaligned_after_ms=_unaligned_after_ms(configuration),
         )
 
 
@@ -215,6 +230,18 @@ class RecoverySettings:
             configuration.get(CLAIM_MODE) is ClaimMode.CLAIM,
             configuration.get(IGNORE_UNCLAIMED),
         )
+
+
+def _unaligned_after_ms(configuration: Configuration) -> int | None:
+    if not configuration.get(UNALIGNED):
+        return None
+    if configuration.get(MODE) is not CheckpointingMode.EXACTLY_ONCE:
+        raise BindError(
+            "conflicting-options",
+            f"'{UNALIGNED.key}' needs '{MODE.key}' = 'EXACTLY_ONCE': with AT_LEAST_ONCE no barrier waits.",
+            hint="set one of them otherwise",
+        )
+    return configuration.get(ALIGNED_TIMEOUT_MS)
 
 
 def _at_least(value: int, least: int, key: str) -> int:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any, Final
 
-from flowsql_runtime.checkpoint.encode import EncodedPart, encode_keyed, encode_operator
+from flowsql_runtime.checkpoint.encode import EncodedPart, encode_in_flight, encode_keyed, encode_operator
 from flowsql_runtime.checkpoint.manifest import Part, SubtaskState, digest_of
 from flowsql_runtime.checkpoint.storage import SnapshotFolder
+from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.operators.base import OperatorSnapshot
 
 logger = logging.getLogger(__name__)
@@ -59,8 +60,13 @@ def write_task(
     snapshots: Mapping[str, OperatorSnapshot],
     compress: bool,
     inline_bytes: int,
+    in_flight: InFlight | None = None,
 ) -> WrittenTask:
     """Write one task's operators into one file of a snapshot, or keep them for ``_metadata`` where they are small.
+
+    Args:
+        snapshots: by operator uid, the head of the task first.
+        in_flight: what was on its way to the task.
 
     Raises:
         ConnectorError: the storage refuses.
@@ -68,6 +74,10 @@ def write_task(
     layout = _Layout(name)
     states = {}
     for uid, snapshot in snapshots.items():
+        on_its_way = None
+        if in_flight is not None and in_flight.elements:
+            on_its_way = layout.add(encode_in_flight(in_flight, compress))
+            in_flight = None
         keyed = {
             state: tuple(layout.add(part) for part in encode_keyed(table, compress))
             for state, table in snapshot.keyed.items()
@@ -78,6 +88,7 @@ def write_task(
             keyed,
             None if operator is None else layout.add(operator),
             tuple(snapshot.watermarks_ms),
+            on_its_way,
         )
     if layout.size > inline_bytes:
         folder.write(name, layout.chunks)

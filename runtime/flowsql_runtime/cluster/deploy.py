@@ -48,7 +48,7 @@ from flowsql_runtime.task.chain import (
 )
 from flowsql_runtime.task.mailbox import Mailbox
 from flowsql_runtime.task.memory import MemoryBudget, OperatorMemory
-from flowsql_runtime.task.restore import NothingRestored, RestoredState
+from flowsql_runtime.task.restore import NothingRestored, RestoredState, TaskPlace
 from flowsql_runtime.task.services import JobServices, SplitProgress
 from flowsql_runtime.task.stateless import NoKeyedState, NoOperatorState
 from flowsql_runtime.task.task import StreamTask
@@ -235,11 +235,21 @@ class _Builder:
             writers=tuple(writers.values()),
             processing_time=job.processing_time,
             metrics=metrics,
-            restored=partial(job.restored.task, uids, subtask, vertex.parallelism, groups),
+            restored=partial(job.restored.task, uids, self._place(vertex, subtask)),
             key_groups=groups,
             finished_before=job.restored.finished(uids),
             ends_early=job.cut is None,
             latency_interval_ms=0 if self._latency is None else self._latency.interval_ms,
+        )
+
+    def _place(self, vertex: JobVertex, subtask: int) -> TaskPlace:
+        edges = sorted(self._edges_to.get(vertex.id, ()), key=lambda found: found[1].input_index)
+        return TaskPlace(
+            subtask,
+            vertex.parallelism,
+            key_group_range(vertex.max_parallelism, vertex.parallelism, subtask),
+            vertex.max_parallelism,
+            tuple((edge.partitioning, self._vertices[edge.source_vertex].parallelism) for _, edge in edges),
         )
 
     def _writer(

@@ -27,6 +27,7 @@ from flowsql_runtime.checkpoint.settings import CheckpointSettings, RecoverySett
 from flowsql_runtime.cluster.deploy import Cut, Deployment, collect_resources, make_spill_space
 from flowsql_runtime.cluster.job import Job, JobStatus
 from flowsql_runtime.cluster.restart import strategy_of
+from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.network.partition import OutputFlusher
 from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.collected import CollectedRows
@@ -439,7 +440,11 @@ class _CutSnapshots:
         """Nothing waits for it."""
 
     def acknowledge(
-        self, task: tuple[int, int], barrier: CheckpointBarrier, snapshots: Mapping[str, OperatorSnapshot]
+        self,
+        task: tuple[int, int],
+        barrier: CheckpointBarrier,
+        snapshots: Mapping[str, OperatorSnapshot],
+        in_flight: InFlight | None = None,
     ) -> None:
         """Keep them."""
         self._job._add_snapshots(snapshots)

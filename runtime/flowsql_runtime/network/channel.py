@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 from flowsql_core.batch import ChangelogBatch, ColumnData, LateColumns, PyObjectColumn
@@ -49,10 +50,12 @@ def referenced_bytes(batch: ChangelogBatch) -> int:
 class ConsumerQueue:
     """Everything that waits for one task, over all its inputs and channels, in order of arrival."""
 
-    __slots__ = ("entries", "mailbox")
+    __slots__ = ("entries", "mailbox", "on_announced")
 
     def __init__(self, mailbox: Mailbox) -> None:
         self.mailbox = mailbox
+        #: Run in the consumer's thread when a barrier is announced that stands in ``entries``.
+        self.on_announced: Callable[[LocalChannel, CheckpointBarrier], None] | None = None
         self.entries: deque[tuple[LocalChannel, Element | Spilled, int]] = deque()
 
 
@@ -103,6 +106,11 @@ class LocalChannel:
         self._put_bytes += size_bytes
         self._queue.entries.append((self, element, size_bytes))
         self._queue.mailbox.wake()
+
+    def announce(self, barrier: CheckpointBarrier) -> None:
+        """Tell the consumer of a barrier that was put and may wait behind many elements."""
+        if self._queue.on_announced is not None and not self.stopped:
+            self._queue.mailbox.submit(partial(self._queue.on_announced, self, barrier))
 
     def full(self) -> bool:
         """Whether the producer should stop taking input; if so, the consumer wakes it when there is room."""

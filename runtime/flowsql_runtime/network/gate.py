@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import CheckpointBarrier, EndOfInput, LatencyMarker, Watermark, WatermarkStatus
@@ -10,6 +10,7 @@ from flowsql_core.errors import InternalError
 from flowsql_runtime.metrics.registry import TaskMetrics
 from flowsql_runtime.network.alignment import BarrierAligner
 from flowsql_runtime.network.channel import ConsumerQueue, Element, LocalChannel, Spilled
+from flowsql_runtime.network.in_flight import InFlight, InFlightRecorder
 from flowsql_runtime.time.watermarks import WatermarkMerger
 
 
@@ -58,7 +59,7 @@ class InputProcessor:
         exactly_once: whether channels wait for the barriers of the others.
     """
 
-    __slots__ = ("_aligner", "_gates", "_metrics", "_queue", "_waiting")
+    __slots__ = ("_aligner", "_gates", "_metrics", "_queue", "_recorder", "_waiting")
 
     def __init__(
         self, queue: ConsumerQueue, gates: Sequence[InputGate], metrics: TaskMetrics, exactly_once: bool = True
@@ -69,6 +70,7 @@ class InputProcessor:
         self._aligner = BarrierAligner((channel for gate in gates for channel in gate.channels), exactly_once)
         #: What arrived on blocked channels, in order. It still counts as backlog, so that producers feel it.
         self._waiting: list[tuple[LocalChannel, Element | Spilled, int]] = []
+        self._recorder: InFlightRecorder | None = None
 
     def next(self) -> tuple[int, tuple[Element, ...]] | None:
         """``(input index, elements)`` of the oldest arrival, or None when nothing waits. Task thread."""
@@ -83,6 +85,8 @@ class InputProcessor:
             if size_bytes:
                 self._metrics.buffers_in += 1
                 self._metrics.bytes_in += size_bytes
+            if self._recorder is not None:
+                self._recorder.taken(channel, element)
             if isinstance(element, CheckpointBarrier):
                 whole = self._aligner.arrived(channel, element)
                 self._resume()
@@ -96,9 +100,60 @@ class InputProcessor:
             return channel.input_index, found
         return None
 
+    # -- unaligned checkpoints
+
+    def on_announced(self, listener: Callable[[LocalChannel, CheckpointBarrier], None]) -> None:
+        """Run ``listener`` in the task's thread when a barrier is announced."""
+        self._queue.on_announced = listener
+
+    def announced(self, barrier: CheckpointBarrier) -> None:
+        """A barrier stands in the queue, maybe behind many elements."""
+        recorder = self._recorder
+        if recorder is not None and recorder.barrier.checkpoint_id == barrier.checkpoint_id:
+            recorder.look_through(self._queue.entries.copy())
+        else:
+            self._aligner.announced(barrier)
+
+    @property
+    def due_ms(self) -> int | None:
+        """When :meth:`overtake` is due, epoch ms."""
+        return self._aligner.due_ms
+
+    def overtake(self) -> CheckpointBarrier:
+        """Begin to note what the announced barrier overtakes; the barrier."""
+        barrier, before = self._aligner.overtake()
+        self._resume()
+        levels = tuple(gate.merger.levels() for gate in self._gates)
+        self._recorder = InFlightRecorder(barrier, before, levels)
+        self._recorder.look_through(self._queue.entries.copy())
+        return barrier
+
+    def recorded(self) -> InFlight | None:
+        """What the last barrier overtook, once nothing more can be; then it is forgotten here."""
+        recorder = self._recorder
+        if recorder is None or not recorder.complete:
+            return None
+        self._recorder = None
+        return recorder.found()
+
+    def put_back(self, in_flight: InFlight) -> None:
+        """What was on its way when the snapshot was taken comes before everything else. Before the first element."""
+        for gate, levels in zip(self._gates, in_flight.gates, strict=False):
+            if len(levels.levels_ms) == len(gate.channels):
+                gate.merger.restore(levels)
+        found: list[tuple[LocalChannel, Element | Spilled, int]] = []
+        for one in reversed(in_flight.elements):
+            channels = self._gates[one.input_index].channels
+            found.append((channels[one.channel % len(channels)], one.element, 0))
+        self._queue.entries.extendleft(found)
+
+    # -- control
+
     def give_up(self, checkpoint_id: int) -> None:
         """A checkpoint was aborted: its blocked channels go on."""
         self._aligner.give_up(checkpoint_id)
+        if self._recorder is not None and self._recorder.barrier.checkpoint_id <= checkpoint_id:
+            self._recorder = None
         self._resume()
 
     def stop(self) -> None:

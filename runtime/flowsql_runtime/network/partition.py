@@ -14,7 +14,7 @@ import numpy as np
 
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack, concat_batches
 from flowsql_core.config import option, parse_bool, parse_duration_ms, parse_memory_bytes
-from flowsql_core.element import END_OF_INPUT, LatencyMarker, Watermark, WatermarkStatus
+from flowsql_core.element import END_OF_INPUT, CheckpointBarrier, LatencyMarker, Watermark, WatermarkStatus
 from flowsql_runtime.metrics.registry import TaskMetrics
 from flowsql_runtime.network.channel import Element, LocalChannel, referenced_bytes
 from flowsql_runtime.network.selector import ChannelSelector
@@ -92,6 +92,9 @@ class RecordWriter:
             for index, channel in enumerate(self._channels):
                 self._flush(index)
                 channel.put(element)
+        if isinstance(element, CheckpointBarrier) and element.unaligned_after_ms is not None:
+            for channel in self._channels:
+                channel.announce(element)
 
     def send_in_turn(self, element: Element) -> None:
         """An element for one receiver, behind what was emitted for it; the next one goes to the next receiver."""

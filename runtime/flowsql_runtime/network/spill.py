@@ -19,11 +19,10 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
-from flowsql_core.batch import ChangelogBatch, PyObjectColumn, RowTimes, WatermarkTrack
+from flowsql_core.batch import ChangelogBatch, PyObjectColumn
 from flowsql_core.config import option
 from flowsql_core.errors import ExecutionError
+from flowsql_runtime.network.batch_bytes import batch_of, metadata_of
 from flowsql_runtime.network.channel import Spilled
 
 TMP_DIRS = option(
@@ -38,8 +37,6 @@ FILE_BYTES: Final = 128 << 20
 
 _PREFIX: Final = "flowsql-spill-"
 _LOCK_NAME: Final = "lock"
-
-_KINDS, _TIMES, _TIMES_VALID, _OFFSETS, _LEVELS = b"kinds", b"times", b"times-valid", b"offsets", b"levels"
 
 
 def temporary_folders(text: str) -> tuple[Path, ...]:
@@ -189,7 +186,7 @@ class SpillFile(Spilled):
                 schema = pa.schema(list(zip(names, self.types, strict=True)))
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
                 self._writer = pa.ipc.new_stream(self._sink, schema, options=options)
-            self._writer.write_batch(batch.to_record_batch(names), custom_metadata=_metadata(batch))
+            self._writer.write_batch(batch.to_record_batch(names), custom_metadata=metadata_of(batch))
             self.written_bytes = self._sink.tell()
         except OSError as error:
             raise self._failed(error) from error
@@ -220,7 +217,7 @@ class SpillFile(Spilled):
                 "spill-failed", f"Cannot read the temporary file '{self.path}': {_reason(error)}."
             ) from error
         self.unread -= 1
-        return _batch(data, metadata)
+        return batch_of(data.columns, data.num_rows, metadata)
 
     def delete(self) -> None:
         """Close and remove; never raises, also after a failed write."""
@@ -246,33 +243,6 @@ class SpillFile(Spilled):
 def spillable(batch: ChangelogBatch) -> bool:
     """Whether a batch can stand in a file: it has columns, and no Python objects in them."""
     return bool(batch.columns) and not any(isinstance(column, PyObjectColumn) for column in batch.columns)
-
-
-def _metadata(batch: ChangelogBatch) -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = {}
-    if batch.kinds is not None:
-        found[_KINDS] = batch.kinds.tobytes()
-    if batch.row_times is not None:
-        found[_TIMES] = batch.row_times.values_ms.tobytes()
-        if batch.row_times.valid is not None:
-            found[_TIMES_VALID] = batch.row_times.valid.tobytes()
-    if batch.track is not None:
-        found[_OFFSETS] = batch.track.offsets.tobytes()
-        found[_LEVELS] = batch.track.wm_ms.tobytes()
-    return found
-
-
-def _batch(data: Any, metadata: Any) -> ChangelogBatch:
-    beside: dict[bytes, bytes] = dict(metadata or {})
-    kinds = np.frombuffer(beside[_KINDS], np.uint8) if _KINDS in beside else None
-    times = None
-    if _TIMES in beside:
-        valid = np.frombuffer(beside[_TIMES_VALID], np.bool_) if _TIMES_VALID in beside else None
-        times = RowTimes(np.frombuffer(beside[_TIMES], np.int64), valid)
-    track = None
-    if _OFFSETS in beside:
-        track = WatermarkTrack(np.frombuffer(beside[_OFFSETS], np.int32), np.frombuffer(beside[_LEVELS], np.int64))
-    return ChangelogBatch(tuple(data.columns), data.num_rows, kinds, times, track)
 
 
 def _reason(error: OSError) -> str:

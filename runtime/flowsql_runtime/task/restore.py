@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from flowsql_core.graph.job import Partitioning
+from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.operators.base import OperatorSnapshot
 
 #: A stopped job: the snapshots of all subtasks of each operator, by operator uid.
 JobSnapshot: TypeAlias = Mapping[str, Sequence[OperatorSnapshot]]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlace:
+    """A subtask among its equals; ``inputs``: how the rows of each are dealt out, and by how many producers."""
+
+    subtask: int
+    parallelism: int
+    key_groups: range
+    max_parallelism: int
+    inputs: tuple[tuple[Partitioning, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredTask:
+    """What one new subtask takes over: by operator uid its state, and what was on its way to it."""
+
+    operators: Mapping[str, OperatorSnapshot]
+    in_flight: InFlight | None = None
 
 
 class RestoredState(Protocol):
@@ -22,10 +44,8 @@ class RestoredState(Protocol):
         """A list state over all old subtasks; None where the operator has no state."""
         ...
 
-    def task(
-        self, uids: Sequence[str], subtask: int, parallelism: int, key_groups: range
-    ) -> Mapping[str, OperatorSnapshot]:
-        """What the operators of one new subtask take over, by uid. Called in the task's thread."""
+    def task(self, uids: Sequence[str], place: TaskPlace) -> RestoredTask:
+        """What one new subtask of these operators, the head first, takes over. Called in the task's thread."""
         ...
 
     def max_parallelism(self, uid: str) -> int | None:
@@ -44,11 +64,9 @@ class NothingRestored:
         """No state."""
         return None
 
-    def task(
-        self, uids: Sequence[str], subtask: int, parallelism: int, key_groups: range
-    ) -> Mapping[str, OperatorSnapshot]:
+    def task(self, uids: Sequence[str], place: TaskPlace) -> RestoredTask:
         """No state."""
-        return {}
+        return RestoredTask({})
 
     def max_parallelism(self, uid: str) -> int | None:
         """No state."""

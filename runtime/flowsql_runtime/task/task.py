@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter_ns
 from typing import Any, Protocol, assert_never
@@ -20,12 +21,14 @@ from flowsql_core.element import (
     WatermarkStatus,
 )
 from flowsql_runtime.metrics.registry import TaskMetrics
-from flowsql_runtime.network.channel import Element
+from flowsql_runtime.network.channel import Element, LocalChannel
 from flowsql_runtime.network.gate import InputProcessor
+from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.network.partition import RecordWriter
 from flowsql_runtime.operators.base import OperatorSnapshot, SourceOperator, SourceStatus
 from flowsql_runtime.task.chain import ChainedOperator, OperatorChain, named_failure
 from flowsql_runtime.task.mailbox import Mailbox
+from flowsql_runtime.task.restore import RestoredTask
 from flowsql_runtime.task.stateless import NoKeyedState
 from flowsql_runtime.time.processing import ProcessingTime
 from flowsql_runtime.time.timers import TIMER_TABLES
@@ -48,9 +51,13 @@ class TaskCheckpoints(Protocol):
         ...
 
     def acknowledge(
-        self, task: tuple[int, int], barrier: CheckpointBarrier, snapshots: Mapping[str, OperatorSnapshot]
+        self,
+        task: tuple[int, int],
+        barrier: CheckpointBarrier,
+        snapshots: Mapping[str, OperatorSnapshot],
+        in_flight: InFlight | None = None,
     ) -> None:
-        """The barrier passed the task; by operator uid what each remembers."""
+        """The barrier passed the task; by operator uid what each remembers, and what the barrier overtook."""
         ...
 
     def decline(self, task: tuple[int, int], checkpoint_id: int, error: BaseException) -> None:
@@ -77,7 +84,7 @@ class StreamTask:
         writers: Sequence[RecordWriter],
         processing_time: ProcessingTime,
         metrics: TaskMetrics,
-        restored: Callable[[], Mapping[str, OperatorSnapshot]],
+        restored: Callable[[], RestoredTask],
         key_groups: range,
         finished_before: bool = False,
         ends_early: bool = True,
@@ -102,6 +109,10 @@ class StreamTask:
         self.over = False
         #: The savepoint behind which this task stops once it is complete; no input is taken meanwhile.
         self._stopping: CheckpointBarrier | None = None
+        #: Snapshots behind an unaligned barrier, while it is still noted what the barrier overtakes.
+        self._overtaking: tuple[CheckpointBarrier, dict[str, OperatorSnapshot]] | None = None
+        if inputs is not None:
+            inputs.on_announced(self._announced)
         self._inputs_to_account = ACCOUNT_EVERY
         contexts = [node.operator.ctx for node in chain.operators]
         self._stateful = tuple(ctx for ctx in contexts if not isinstance(ctx.state, NoKeyedState))
@@ -160,7 +171,10 @@ class StreamTask:
             writer.end()
 
     def _open(self) -> None:
-        self._restored = self._load()
+        restored = self._load()
+        self._restored = restored.operators
+        if restored.in_flight is not None and self._inputs is not None:
+            self._inputs.put_back(restored.in_flight)
         for node in self._chain.operators:
             snapshot = self._restored.get(node.uid)
             if snapshot is not None:
@@ -234,6 +248,8 @@ class StreamTask:
                 inputs.stop()
                 return
             arrived = inputs.next()
+            if self._overtaking is not None:
+                self._acknowledge_recorded()
             if arrived is None:
                 self._idle()
                 continue
@@ -298,6 +314,7 @@ class StreamTask:
             self.mailbox.run_mails()
             if not self._running:
                 return
+            self._overtake_if_due()
             self._fire_processing_timers()
             for writer in self.writers:
                 if writer.blocked():
@@ -323,6 +340,8 @@ class StreamTask:
         if self._stopping is not None:
             return None
         due = self._marker_due_ms
+        if self._inputs is not None and self._inputs.due_ms is not None:
+            due = self._inputs.due_ms if due is None else min(due, self._inputs.due_ms)
         for timers in self._timers:
             at = timers.next_processing_ms
             if at is not None and (due is None or at < due):
@@ -374,10 +393,44 @@ class StreamTask:
             self._chain.head.output.emit_watermark(Watermark(MAX_WATERMARK))
         self._snapshot(barrier)
 
-    def _snapshot(self, barrier: CheckpointBarrier) -> None:
-        """Everything before the barrier is processed: snapshot all operators, then hand the barrier on.
+    def _announced(self, channel: LocalChannel, barrier: CheckpointBarrier) -> None:
+        assert self._inputs is not None
+        self._inputs.announced(barrier)
+        self._overtake_if_due()
+        if self._overtaking is not None:
+            self._acknowledge_recorded()
 
-        An operator that cannot take its snapshot declines the checkpoint; the task goes on.
+    def _overtake_if_due(self) -> None:
+        """An announced barrier was waited for long enough: snapshot now, and note what it overtakes."""
+        inputs = self._inputs
+        if inputs is None or inputs.due_ms is None or inputs.due_ms > self._processing_time.clock.now_ms():
+            return
+        barrier = replace(inputs.overtake(), unaligned_after_ms=0)
+        taken = self._take_snapshots(barrier)
+        if taken is not None:
+            self._overtaking = barrier, taken
+            self._acknowledge_recorded()
+
+    def _acknowledge_recorded(self) -> None:
+        assert self._overtaking is not None
+        assert self._inputs is not None
+        found = self._inputs.recorded()
+        if found is not None:
+            barrier, taken = self._overtaking
+            self._overtaking = None
+            if self.checkpoints is not None:
+                self.checkpoints.acknowledge(self._key, barrier, taken, found)
+
+    def _snapshot(self, barrier: CheckpointBarrier) -> None:
+        """Everything before the barrier is processed."""
+        taken = self._take_snapshots(barrier)
+        if taken is not None and self.checkpoints is not None:
+            self.checkpoints.acknowledge(self._key, barrier, taken)
+
+    def _take_snapshots(self, barrier: CheckpointBarrier) -> dict[str, OperatorSnapshot] | None:
+        """Snapshot all operators, then hand the barrier on.
+
+        An operator that cannot take its snapshot declines the checkpoint; the task goes on, and None comes back.
         """
         for node in self._chain.operators:
             try:
@@ -394,13 +447,12 @@ class StreamTask:
                     raise failure  # noqa: B904
                 logger.warning("task=%s subtask=%d: no snapshot: %s", self.name, self.subtask, failure, exc_info=True)
                 self.checkpoints.decline(self._key, barrier.checkpoint_id, failure)
-                return
+                return None
         for writer in self.writers:
             writer.broadcast(barrier)
         if barrier.kind.stops:
             self._stopping = barrier
-        if self.checkpoints is not None:
-            self.checkpoints.acknowledge(self._key, barrier, taken)
+        return taken
 
     def _completed(self, checkpoint_id: int) -> None:
         for node in self._chain.operators:
@@ -415,6 +467,8 @@ class StreamTask:
     def _aborted(self, checkpoint_id: int) -> None:
         if self._inputs is not None:
             self._inputs.give_up(checkpoint_id)
+        if self._overtaking is not None and self._overtaking[0].checkpoint_id <= checkpoint_id:
+            self._overtaking = None
         for node in self._chain.operators:
             try:
                 node.operator.notify_checkpoint_aborted(checkpoint_id)

@@ -20,6 +20,7 @@ from flowsql_runtime.network.selector import ChannelSelector, make_selector
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.operators.registry import make_operator, operator_class
 from flowsql_runtime.task.chain import freeze
+from flowsql_runtime.task.restore import TaskPlace
 from flowsql_runtime.time.timers import TIMER_TABLES, TimerService
 
 Emitted = ChangelogBatch | Watermark | WatermarkStatus | LatencyMarker
@@ -103,15 +104,16 @@ class OperatorHarness(Generic[S]):
     def _dealt(self, snapshot: Sequence[OperatorSnapshot]) -> list[OperatorSnapshot | None]:
         """What each new subtask takes over, written to bytes and read again."""
         reader = reader_of({"operator": snapshot}, self.max_parallelism)
-        return [
-            reader.task(
-                ["operator"],
+        places = [
+            TaskPlace(
                 subtask,
                 self.parallelism,
                 key_group_range(self.max_parallelism, self.parallelism, subtask),
-            ).get("operator", OperatorSnapshot())
+                self.max_parallelism,
+            )
             for subtask in range(self.parallelism)
         ]
+        return [reader.task(["operator"], place).operators.get("operator", OperatorSnapshot()) for place in places]
 
     def _make(self, subtask: int, snapshot: OperatorSnapshot | None) -> Operator[Any]:
         operator = make_operator(self.spec, self._resources)

@@ -9,6 +9,16 @@ import numpy as np
 
 from flowsql_core.batch import WatermarkTrack
 from flowsql_core.element import ACTIVE, IDLE, MAX_WATERMARK, MIN_WATERMARK, WatermarkStatus
+from flowsql_core.record import record
+
+
+@record
+class GateLevels:
+    """Watermarks of one gate's channels, epoch ms, which of them are idle, and what they amount to."""
+
+    levels_ms: tuple[int, ...]
+    idle: tuple[bool, ...]
+    combined_ms: int
 
 
 class WatermarkMerger:
@@ -27,10 +37,19 @@ class WatermarkMerger:
         self.combined_ms = MIN_WATERMARK
         self.idle = False
 
-    def restore(self, combined_ms: int) -> None:
-        """All channels of a restored job start at the watermark that stood at the cut."""
-        self.combined_ms = combined_ms
-        self._levels = [combined_ms] * len(self._levels)
+    def levels(self) -> GateLevels:
+        """Where the channels stand, for a snapshot."""
+        return GateLevels(tuple(self._levels), tuple(self._idle), self.combined_ms)
+
+    def restore(self, levels: GateLevels) -> None:
+        """The channels of a restored job go on where those of the snapshot stood."""
+        self._levels = list(levels.levels_ms)
+        self._idle = list(levels.idle)
+        self.combined_ms = levels.combined_ms
+        self.idle = all(self._idle)
+        self._aligned = [
+            not idle and level >= self.combined_ms for level, idle in zip(self._levels, self._idle, strict=True)
+        ]
 
     def advance(self, channel: int, track: WatermarkTrack) -> WatermarkTrack | None:
         """The part of one channel's track that lifts the combined watermark; None when nothing does."""

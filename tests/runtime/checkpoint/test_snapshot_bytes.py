@@ -19,6 +19,7 @@ from flowsql_runtime.checkpoint.of_snapshots import reader_of
 from flowsql_runtime.checkpoint.recovery import SnapshotReader, open_snapshot
 from flowsql_runtime.checkpoint.storage import METADATA, LocalStorage, MemoryStorage, RemoteStorage
 from flowsql_runtime.operators.base import OperatorSnapshot
+from flowsql_runtime.task.restore import TaskPlace
 
 
 def table(rows: int, seed: int = 1) -> pa.Table:
@@ -35,7 +36,8 @@ def test_state_is_dealt_out_by_its_kind() -> None:
     ]
     reader = reader_of({"op": old}, 128)
     ranges = [range(0, 43), range(43, 86), range(86, 128)]
-    new = [reader.task(["op"], subtask, 3, groups)["op"] for subtask, groups in enumerate(ranges)]
+    places = [TaskPlace(subtask, 3, groups, 128) for subtask, groups in enumerate(ranges)]
+    new = [reader.task(["op"], place).operators["op"] for place in places]
     assert [snapshot.lists["l"] for snapshot in new] == [(b"1",), (b"2",), (b"3",)]
     assert all(snapshot.union["u"] == (b"x", b"y") for snapshot in new)
     assert all(snapshot.broadcast == {"b": b"same"} for snapshot in new)
