@@ -648,16 +648,20 @@ def test_an_unaligned_checkpoint_holds_the_rows_that_it_overtook(tmp_path: Path,
     out, clock, permits, feed = Collected(), ManualClock(0), threading.Semaphore(1), Feed(10)
     job = LocalCluster(clock).submit(slow_job(tmp_path, {}, feed, permits, out))
     eventually(lambda: job.metrics.total("numRecordsOut", "Extension-1-0") == 100, "all rows wait")
-    eventually(lambda: tick(job, clock) or permits.release() or list(tmp_path.rglob(METADATA)), "a checkpoint")
-    processed = len(out.batches)
-    assert processed < 10
+    completed = job.master._completed  # type: ignore[union-attr]
+    pending = job.master._coordinator._pending  # type: ignore[union-attr]
+    eventually(lambda: tick(job, clock) or any(one.acknowledged for one in [*pending.values()]), "a barrier")
+    permits.release()  # the operator looks up between two batches
+    eventually(completed.newest_first, "a checkpoint")
+    assert job.metrics.total("numRecordsIn", "CollectSink-3-0") < 100
     job.cancel()
     for _ in range(20):
         permits.release()
     job.cancel_and_wait()
+    path = completed.newest_first()[0].folder.path
     feed.allow(10, ends=True)
     again, plenty = Collected(), threading.Semaphore(1000)
-    options = {"execution.state-recovery.path": str(tmp_path / job.id)}
+    options = {"execution.state-recovery.path": path}
     LocalCluster().run(slow_job(tmp_path, options, feed, plenty, again, parallelism))
     shown = [value for one in (out, again) for batch in one.batches for value in batch.columns[0].to_pylist()]
     assert (shown if parallelism == 1 else sorted(shown)) == list(range(100)), "each row once"
