@@ -1,0 +1,104 @@
+"""One job of the fault harness: ``python job.py NAME FOLDER [KEY=VALUE ...]``; it ends with its input.
+
+``FOLDER`` holds ``left.csv`` and ``right.csv``; what the job commits goes below ``FOLDER/out``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import changelog_sink
+import points
+
+from flowsql.table import StatementSet, TableEnvironment
+
+CSV: Final = "'connector' = 'filesystem', 'format' = 'csv'"
+ROWS: Final = "id BIGINT, k INT, n INT, txt STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
+
+
+def tables(environment: TableEnvironment, folder: Path) -> None:
+    """The inputs."""
+    for side in ("left", "right"):
+        environment.execute_sql(f"CREATE TABLE {side}_rows ({ROWS}) WITH ({CSV}, 'path' = '{folder}/{side}.csv')")
+
+
+def sink(environment: TableEnvironment, folder: Path, name: str, columns: str, connector: str = "filesystem") -> None:
+    """A table of files below ``out``."""
+    environment.execute_sql(
+        f"CREATE TABLE {name} ({columns}) WITH ('connector' = '{connector}', 'format' = 'csv', "
+        f"'path' = '{folder}/out/{name}')"
+    )
+
+
+def stateless(environment: TableEnvironment, folder: Path) -> None:
+    """Filter and project."""
+    sink(environment, folder, "o", "id BIGINT, n INT, txt STRING")
+    environment.execute_sql("INSERT INTO o SELECT id, n * 2, UPPER(txt) FROM left_rows WHERE n % 3 <> 0").wait()
+
+
+def aggregate(environment: TableEnvironment, folder: Path) -> None:
+    """A group aggregate over the changes of another one."""
+    sink(environment, folder, "o", "c BIGINT, many BIGINT, total INT", "changelog")
+    environment.execute_sql(
+        "INSERT INTO o SELECT c, COUNT(*), SUM(m) FROM "
+        "(SELECT k, COUNT(*) AS c, SUM(n) AS m FROM left_rows GROUP BY k) GROUP BY c"
+    ).wait()
+
+
+def window(environment: TableEnvironment, folder: Path) -> None:
+    """A window aggregate by event time."""
+    sink(environment, folder, "o", "s TIMESTAMP(3), k INT, c BIGINT, total INT")
+    environment.execute_sql(
+        "INSERT INTO o SELECT window_start, k, COUNT(*), SUM(n) FROM "
+        "TABLE(TUMBLE(TABLE left_rows, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end, k"
+    ).wait()
+
+
+def join(environment: TableEnvironment, folder: Path) -> None:
+    """Rows meet the changes of an aggregate."""
+    sink(environment, folder, "o", "id BIGINT, k INT, best INT", "changelog")
+    environment.execute_sql(
+        "INSERT INTO o SELECT l.id, l.k, r.best FROM (SELECT id, k FROM left_rows WHERE id % 50 = 0) AS l "
+        "JOIN (SELECT k, MAX(n) AS best FROM right_rows GROUP BY k) AS r ON l.k = r.k"
+    ).wait()
+
+
+def statement_set(environment: TableEnvironment, folder: Path) -> None:
+    """Two sinks of one job: both show the same checkpoint."""
+    sink(environment, folder, "a", "id BIGINT, n INT")
+    sink(environment, folder, "b", "k INT, c BIGINT", "changelog")
+    statements: StatementSet = environment.create_statement_set()
+    statements.add_insert_sql("INSERT INTO a SELECT id, n FROM left_rows")
+    statements.add_insert_sql("INSERT INTO b SELECT k, COUNT(*) FROM left_rows GROUP BY k")
+    statements.execute().wait()
+
+
+JOBS: Final[dict[str, Callable[[TableEnvironment, Path], None]]] = {
+    "stateless": stateless,
+    "aggregate": aggregate,
+    "window": window,
+    "join": join,
+    "statement-set": statement_set,
+}
+
+
+def main() -> None:
+    """Run one job."""
+    name, folder, *options = sys.argv[1:]
+    if os.environ.get("CHAOS_POINT"):
+        points.install(os.environ["CHAOS_POINT"])
+    changelog_sink.register()
+    environment = TableEnvironment.create()
+    for option in options:
+        key, _, value = option.partition("=")
+        environment.get_config().set(key, value)
+    tables(environment, Path(folder))
+    JOBS[name](environment, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Places where a job kills itself: in the middle of writing a snapshot, of a commit, of a restore.
+
+``CHAOS_POINT=name:number`` kills the process the number-th time it comes by. The place is in the real code: a method
+is wrapped, and SIGKILL comes before, after, or after half of its work.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from collections.abc import Callable
+from typing import Any, Final
+
+from flowsql_connectors.filesystem import commit
+from flowsql_runtime.checkpoint import recovery, storage
+from flowsql_runtime.task.services import JobServices
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _half_written(self: storage.LocalFolder, name: str, chunks: Any) -> None:
+    """A file of a snapshot of which only a part reached the disk."""
+    data = b"".join(bytes(memoryview(chunk)) for chunk in chunks)
+    _write(self, name, [data[: len(data) // 2]])
+    _die()
+
+
+_write = storage.LocalFolder.write
+
+#: Point -> the class (or module) and the name of the callable, and when it kills.
+POINTS: Final[dict[str, tuple[Any, str, str]]] = {
+    "before-state-file": (storage.LocalFolder, "write", "before"),
+    "half-state-file": (storage.LocalFolder, "write", "half"),
+    "after-state-file": (storage.LocalFolder, "write", "after"),
+    "before-metadata": (storage.LocalFolder, "publish", "before"),
+    "after-metadata": (storage.LocalFolder, "publish", "after"),
+    "before-commit": (JobServices, "commit", "before"),
+    "between-files-of-a-commit": (commit, "_show", "after"),
+    "after-commit": (JobServices, "commit", "after"),
+    "in-the-last-commit": (JobServices, "commit_all", "after"),
+    "in-a-restore": (recovery.SnapshotReader, "__init__", "after"),
+    "in-the-commit-of-a-restore": (JobServices, "commit_again", "after"),
+}
+
+
+def install(text: str) -> None:
+    """Arm the point that ``CHAOS_POINT`` names."""
+    name, _, number = text.partition(":")
+    owner, attribute, when = POINTS[name]
+    original: Callable[..., Any] = getattr(owner, attribute)
+    left = int(number)
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left == 0 and when == "before":
+            _die()
+        if left == 0 and when == "half":
+            _half_written(*args, **kwargs)
+        found = original(*args, **kwargs)
+        if left == 0:
+            _die()
+        return found
+
+    setattr(owner, attribute, wrapped)
