@@ -1,4 +1,4 @@
-"""``RowList``: slot -> rows in arrival order, with removal by equal row or by unique key. Joins, ordered values."""
+"""Slot -> rows in arrival order, with removal by equal row or by unique key. Joins, ordered values."""
 
 from __future__ import annotations
 
@@ -12,37 +12,19 @@ import pyarrow as pa
 from flowsql_compute.keys import is_bytes_type, key_hash64
 from flowsql_runtime.kernels import row_list as kernels
 from flowsql_runtime.state.arrow_words import value_words
-from flowsql_runtime.state.column_store import ColumnStore, StoredColumn, flat, key_table_of
-from flowsql_runtime.state.growing import grow
-from flowsql_runtime.state.key_index import KeyIndex
-from flowsql_runtime.state.map_store import parent_slots
+from flowsql_runtime.state.resident.column_store import ResidentColumnStore, flat, key_table_of, parent_slots
+from flowsql_runtime.state.resident.growing import grow
+from flowsql_runtime.state.resident.key_index import KeyWords, ResidentKeyIndex
+from flowsql_runtime.state.resident.row_walk import counts_of_slots, rows_of_slots
+from flowsql_runtime.state.resident.slot_lists import TouchOrder
+from flowsql_runtime.state.stores import StoredColumn
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Int8s = npt.NDArray[np.int8]
+Bools = npt.NDArray[np.bool_]
 
 NO_SLOTS: Final = np.zeros(0, np.int32)
-
-
-def rows_of_slots(slots: Int32s, ends: npt.NDArray[np.int32], links: npt.NDArray[np.int32]) -> tuple[Int32s, Int32s]:
-    """Pairs (position in ``slots``, row id), by position and arrival; slot -1 or an empty one has none."""
-    known = (slots >= 0) & (slots < len(ends))
-    counts = np.where(known, ends[np.where(known, slots, 0), 1], 0) if len(ends) else 0 * slots
-    starts = np.zeros(len(slots) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    probes = np.empty(int(starts[-1]), np.int32)
-    found = np.empty(len(probes), np.int32)
-    if len(probes):
-        kernels.expand(slots, starts, links, ends, probes, found)
-    return probes, found
-
-
-def counts_of_slots(slots: Int32s, ends: npt.NDArray[np.int32]) -> Int32s:
-    """Rows of each slot."""
-    if not len(ends):
-        return np.zeros(len(slots), np.int32)
-    result: Int32s = np.where(slots < len(ends), ends[np.minimum(slots, len(ends) - 1), 1], 0)
-    return result
 
 
 class _RowIds:
@@ -60,8 +42,8 @@ class _RowIds:
         return np.flatnonzero(self.links[: self.high_water, 3] >= 0).astype(np.int32)
 
 
-class RowList:
-    """Rows of slots.
+class ResidentRowList:
+    """Implements ``RowList``.
 
     Args:
         parent: gives the slots.
@@ -69,12 +51,12 @@ class RowList:
         removable: rows may be taken out by an equal row (the oldest equal one goes).
         unique: columns that identify a row within its slot: a new row overwrites, removal goes by these columns.
             () means one row a slot.
-        stamped: ``stamps`` (int64 by row id) keeps a time that the owner writes after ``apply``.
+        stamped: rows keep the time at which they were put in.
     """
 
     def __init__(
         self,
-        parent: KeyIndex,
+        parent: ResidentKeyIndex,
         types: Sequence[Any],
         removable: bool = False,
         unique: Sequence[int] | None = None,
@@ -86,15 +68,14 @@ class RowList:
         self._ids = _RowIds()
         stored = [StoredColumn(str(i), type_) for i, type_ in enumerate(self.types)]
         self._append_only = not removable and unique is None
-        self.store = ColumnStore(self._ids, stored, self._append_only)
+        self.store = ResidentColumnStore(self._ids, stored, self._append_only)
         self._ends = np.zeros((0, 2), np.int32)
-        self._stamped = stamped
-        self.stamps = np.zeros(0, np.int64)
-        self._identity: KeyIndex | None = None
+        self._order = TouchOrder() if stamped else None
+        self._identity: ResidentKeyIndex | None = None
         if self.unique is not None:
-            self._identity = KeyIndex([self.types[i] for i in self.unique], namespaced=True)
+            self._identity = ResidentKeyIndex([self.types[i] for i in self.unique], namespaced=True)
         elif removable:
-            self._identity = KeyIndex([pa.int64()], namespaced=True)
+            self._identity = ResidentKeyIndex([pa.int64()], namespaced=True)
         self._chains = np.full((0, 2), -1, np.int32)
         self._is_bytes = np.zeros(self.store.width, np.uint8)
         for word, type_ in zip(self.store.word_of, self.types, strict=True):
@@ -107,16 +88,17 @@ class RowList:
     def nbytes(self) -> int:
         """Bytes allocated."""
         identity = 0 if self._identity is None else self._identity.nbytes + self._chains.nbytes
-        return int(self.store.nbytes + self._ids.links.nbytes + self._ends.nbytes + identity)
+        stamps = 0 if self._order is None else self._order.nbytes
+        return int(self.store.nbytes + self._ids.links.nbytes + self._ends.nbytes + identity + stamps)
 
-    def apply(self, signs: Int8s, slots: Int32s, columns: Sequence[Any]) -> Int32s:
-        """Put rows in (sign 1) and take equal ones out (sign -1), in order; slot -1 takes no part.
+    def append(self, slots: Int32s, columns: Sequence[Any]) -> None:
+        """Keep rows; slot -1 takes no part."""
+        self.apply(np.ones(len(slots), np.int8), slots, columns)
 
-        Returns:
-            int32 (n,): the row put in or taken out; -1 where there was none. Ids taken out may be in use again.
-        """
+    def apply(self, signs: Int8s, slots: Int32s, columns: Sequence[Any], stamp: int = 0) -> Int32s:
+        """Put rows in and take equal ones out; see ``RowList``. Ids taken out may be in use again."""
         self.store.compact()
-        n = len(slots)
+        n, signs, slots = len(slots), np.ascontiguousarray(signs), np.ascontiguousarray(slots)
         self._reserve(n)
         words = self.store.words_of(columns, n)
         entries = NO_SLOTS
@@ -128,7 +110,16 @@ class RowList:
             self._ids.links, self._ends, self._chains, self._ids.meta, out,
         )  # fmt: skip
         self._forget_identities(signs, entries)
+        if self._order is not None:
+            self._stamp(signs, out, stamp)
         return out
+
+    def _stamp(self, signs: Int8s, rows: Int32s, stamp: int) -> None:
+        """Rows that live were put in now, if they were named with sign 1; an id may have been freed and used again."""
+        assert self._order is not None
+        alive = (rows >= 0) & (self._ids.links[rows, 3] >= 0)
+        self._order.forget(rows[(rows >= 0) & ~alive])
+        self._order.touch(rows[alive & (signs > 0)], stamp)
 
     def apply_latest(self, signs: Int8s, slots: Int32s, columns: Sequence[Any]) -> tuple[Int8s, Int32s]:
         """:meth:`apply` of rows that may be taken out, and how each changes the newest row of its slot.
@@ -138,7 +129,7 @@ class RowList:
             changes, else a row that is the newest again; gather those before the next call.
         """
         self.store.compact()
-        n = len(slots)
+        n, signs, slots = len(slots), np.ascontiguousarray(signs), np.ascontiguousarray(slots)
         # Rows past the used ones are free for copies.
         self._reserve(2 * n)
         words = self.store.words_of(columns, n)
@@ -156,39 +147,34 @@ class RowList:
             used = np.unique(entries[entries >= 0])
             self._identity.remove(used[self._chains[used, 0] < 0])
 
-    def newest(self, slots: Int32s) -> Int32s:
-        """The newest row of each slot that has one."""
-        rows: Int32s = self._ends[slots, 0]
-        return rows
-
     def _reserve(self, n: int) -> None:
         needed = self._ids.high_water + n
         if needed > len(self._ids.links):
             grow(self._ids, "links", needed)
-            size = len(self._ids.links)
-            self.store.reserve(size)
-            if self._stamped:
-                stamps = np.zeros(size, np.int64)
-                stamps[: len(self.stamps)] = self.stamps
-                self.stamps = stamps
+            self.store.reserve(len(self._ids.links))
         slots = self.parent.high_water
         if slots > len(self._ends):
             grow(self, "_ends", slots)
 
     def _entries(self, slots: Int32s, columns: Sequence[Any]) -> Int32s:
         assert self._identity is not None
-        if self.unique is None:
-            keys = [pa.array(key_hash64(columns).view(np.int64))]
-        else:
-            keys = [columns[i] for i in self.unique]
-        encoded = self._identity.encode(keys, slots.astype(np.int64))
-        entries, fresh = self._identity.find_or_insert(encoded, np.asarray(slots < 0).view(np.uint8))
+        keys = self._keys_of(slots, columns)
+        entries, fresh = self._identity.find_or_insert(keys, np.asarray(slots < 0).view(np.uint8))
         if self._identity.high_water > len(self._chains):
             chains = np.full((max(self._identity.high_water, 2 * len(self._chains)), 2), -1, np.int32)
             chains[: len(self._chains)] = self._chains
             self._chains = chains
         self._chains[entries[fresh]] = -1
         return entries
+
+    def _keys_of(self, slots: Int32s, columns: Sequence[Any]) -> KeyWords:
+        """What rows are known by within their slots."""
+        assert self._identity is not None
+        if self.unique is None:
+            keys = [pa.array(key_hash64(columns).view(np.int64))]
+        else:
+            keys = [columns[i] for i in self.unique]
+        return self._identity.encode(keys, slots.astype(np.int64))
 
     def rows_of(self, slots: Int32s) -> tuple[Int32s, Int32s]:
         """Pairs (position in ``slots``, row id), by position and arrival; slot -1 or an empty one has none."""
@@ -198,10 +184,16 @@ class RowList:
         """Rows of each slot."""
         return counts_of_slots(slots, self._ends)
 
+    def younger(self, rows: Int32s, stamp: int) -> Bools:
+        """Whether each row was stamped after ``stamp``."""
+        assert self._order is not None
+        younger: Bools = self._order.stamps_at(rows) > stamp
+        return younger
+
     def remove_older(self, stamp: int) -> Int32s:
-        """Take out rows stamped at or before ``stamp``; returns their slots. Needs ``stamped`` and removable rows."""
-        live = self._ids.live_slots()
-        rows = live[self.stamps[live] <= stamp]
+        """Take out rows stamped at or before ``stamp``; returns their slots."""
+        assert self._order is not None
+        rows = self._order.older(stamp)
         slots: Int32s = self._ids.links[rows, 3].copy()
         # Of equal rows the oldest goes, so that never a younger one is hit.
         self.apply(np.full(len(rows), -1, np.int8), slots, self.gather(rows))
@@ -213,11 +205,14 @@ class RowList:
 
     def drop_slots(self, slots: Int32s) -> None:
         """Take out every row of the slots."""
-        if self._identity is not None:
-            live = self._identity.live_slots()
-            gone = live[np.isin(self._identity.namespaces_at(live), slots)]
-            self._identity.remove(gone)
-        kernels.drop_slots(slots, self._ids.links, self._ends, self._ids.meta)
+        if self._identity is not None or self._order is not None:
+            probes, rows = self.rows_of(slots)
+            if self._order is not None:
+                self._order.forget(rows)
+            if self._identity is not None and len(rows):
+                keys = self._keys_of(slots[probes], self.gather(rows))
+                self._identity.remove(np.unique(self._identity.lookup(keys)))
+        kernels.drop_slots(np.ascontiguousarray(slots), self._ids.links, self._ends, self._ids.meta)
 
     def save(self) -> Any:
         """Parent keys and columns ``r0 ..`` of all rows, in arrival order within a slot."""
@@ -225,8 +220,8 @@ class RowList:
         probes, rows = self.rows_of(owners)
         names = [f"r{i}" for i in range(len(self.types))]
         columns = self.gather(rows)
-        if self._stamped:
-            columns.append(pa.array(self.stamps[rows]))
+        if self._order is not None:
+            columns.append(pa.array(self._order.stamps_at(rows)))
             names.append("stamp")
         return key_table_of(self.parent, owners[probes], columns, names)
 
@@ -235,5 +230,5 @@ class RowList:
         slots = parent_slots(self.parent, table)
         columns = [flat(table.column(f"r{i}")) for i in range(len(self.types))]
         rows = self.apply(np.ones(len(slots), np.int8), slots, columns)
-        if self._stamped:
-            self.stamps[rows] = value_words(flat(table.column("stamp"))).words[0]
+        if self._order is not None:
+            self._order.load(rows, value_words(flat(table.column("stamp"))).words[0])

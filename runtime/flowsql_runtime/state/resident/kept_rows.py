@@ -1,4 +1,4 @@
-"""``KeptRows``: slot -> rows in arrival order that never go. The rows stay in the batches that brought them.
+"""Slot -> rows in arrival order that never go. The rows stay in the batches that brought them.
 
 Nothing is copied but what a batch selected sparsely, and rows of small batches, which are put together. Insert-only
 sides of joins.
@@ -19,11 +19,10 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import LateColumns, RowSource
 from flowsql_core.record import record
 from flowsql_runtime.kernels import kept_rows as kernels
-from flowsql_runtime.state.column_store import flat, key_table_of
-from flowsql_runtime.state.growing import grow
-from flowsql_runtime.state.key_index import KeyIndex
-from flowsql_runtime.state.map_store import parent_slots
-from flowsql_runtime.state.row_list import counts_of_slots, rows_of_slots
+from flowsql_runtime.state.resident.column_store import flat, key_table_of, parent_slots
+from flowsql_runtime.state.resident.growing import grow
+from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
+from flowsql_runtime.state.resident.row_walk import counts_of_slots, rows_of_slots
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -50,7 +49,7 @@ class _Kept:
 
 
 class KeptRows:
-    """Rows of slots, append-only.
+    """Implements ``Rows``: append-only.
 
     Args:
         parent: gives the slots.
@@ -59,7 +58,7 @@ class KeptRows:
             if these together need at least half of its bytes.
     """
 
-    def __init__(self, parent: KeyIndex, types: Sequence[Any], sharers: int = 1) -> None:
+    def __init__(self, parent: ResidentKeyIndex, types: Sequence[Any], sharers: int = 1) -> None:
         self.parent = parent
         self.types = tuple(types)
         self._sharers = sharers
