@@ -36,22 +36,26 @@ class ResidentWindowIndex(ResidentKeyIndex):
     def _came(self, slots: Int32s) -> None:
         super()._came(slots)
         found = self.namespaces_at(slots)
-        known, places = np.unique(found, return_inverse=True)
-        self._by_namespace.add(slots, self._lists_of(known)[places.ravel()])
+        at, known = self._find(found)
+        if not known.all():
+            self._put(np.unique(found[~known]))
+            at = np.searchsorted(self._namespaces, found)
+        self._by_namespace.add(slots, self._lists[at])
         if self._keys is not None:
             self._keys.add(slots, self)
 
-    def _lists_of(self, known: Int64s) -> Int32s:
-        """The list of each of some distinct namespaces, rising; new ones get one."""
-        fresh = known[~np.isin(known, self._namespaces, assume_unique=True)]
-        if len(fresh):
-            used = len(self._namespaces) + len(self._free_lists)
-            again = [self._free_lists.pop() for _ in range(min(len(fresh), len(self._free_lists)))]
-            numbers = np.array([*again, *range(used, used + len(fresh) - len(again))], np.int32)
-            self._put(fresh, numbers)
-        return self._lists[np.searchsorted(self._namespaces, known)]
+    def _find(self, namespaces: Int64s) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Where namespaces stand, and which do."""
+        at = np.searchsorted(self._namespaces, namespaces)
+        if not len(self._namespaces):
+            return at, np.zeros(len(at), np.bool_)
+        return at, self._namespaces[np.minimum(at, len(self._namespaces) - 1)] == namespaces
 
-    def _put(self, fresh: Int64s, numbers: Int32s) -> None:
+    def _put(self, fresh: Int64s) -> None:
+        """Give new namespaces, rising, a list each."""
+        used = len(self._namespaces) + len(self._free_lists)
+        again = [self._free_lists.pop() for _ in range(min(len(fresh), len(self._free_lists)))]
+        numbers = np.array([*again, *range(used, used + len(fresh) - len(again))], np.int32)
         at = np.searchsorted(self._namespaces, fresh)
         self._namespaces = np.insert(self._namespaces, at, fresh)
         self._lists = np.insert(self._lists, at, numbers)
@@ -60,15 +64,14 @@ class ResidentWindowIndex(ResidentKeyIndex):
         """Forget the keys of live, distinct slots."""
         if not len(slots):
             return
-        known, places = np.unique(self.namespaces_at(slots), return_inverse=True)
-        at = np.searchsorted(self._namespaces, known)
-        lists = self._lists[at]
-        self._by_namespace.remove(slots, lists[places.ravel()])
-        empty = self._by_namespace.counts(lists) == 0
-        if empty.any():
-            self._free_lists += lists[empty].tolist()
-            self._namespaces = np.delete(self._namespaces, at[empty])
-            self._lists = np.delete(self._lists, at[empty])
+        at = np.searchsorted(self._namespaces, self.namespaces_at(slots))
+        self._by_namespace.remove(slots, self._lists[at])
+        touched = np.flatnonzero(np.bincount(at))
+        gone = touched[self._by_namespace.counts(self._lists[touched]) == 0]
+        if len(gone):
+            self._free_lists += self._lists[gone].tolist()
+            self._namespaces = np.delete(self._namespaces, gone)
+            self._lists = np.delete(self._lists, gone)
         if self._keys is not None:
             self._keys.remove(slots)
         super().remove(slots)
