@@ -102,6 +102,18 @@ class StoreFactory(Protocol):
         ...
 
 
+class KeyedSnapshot(Protocol):
+    """State at one moment. Whoever holds one calls :meth:`tables` or :meth:`release`: until then writing costs more."""
+
+    def tables(self) -> dict[str, Any]:
+        """The tables of ``KeyedStateBackend.snapshot`` at that moment. Any thread, once."""
+        ...
+
+    def release(self) -> None:
+        """Nobody wants the snapshot (any more). Any thread, any number of times."""
+        ...
+
+
 class KeyedStateBackend(StoreFactory, Protocol):
     """Keyed state of one operator's key groups.
 
@@ -125,6 +137,10 @@ class KeyedStateBackend(StoreFactory, Protocol):
 
     def snapshot(self) -> dict[str, Any]:
         """A consistent copy: per name an Arrow table whose first column ``__key_group`` is int32."""
+        ...
+
+    def snapshot_async(self) -> KeyedSnapshot:
+        """The same as of now, made while the operator goes on. What it costs here does not grow with the state."""
         ...
 
     def restore(self, tables: Mapping[str, Any], key_groups: range | None = None) -> None:

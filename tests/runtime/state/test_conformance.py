@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +21,7 @@ from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_runtime.kernels.accumulate import COUNT, EVERY, NOTHING, ONCE, SUM
 from flowsql_runtime.state.backend import KeyedStateBackend, OperatorStateBackend
 from flowsql_runtime.state.hashmap import KEY_GROUP, HashMapBackend
+from flowsql_runtime.state.object_store import ObjectStore
 from flowsql_runtime.state.stores import KeyIndex, StoredColumn
 
 #: By ``state.backend.type``: a backend of some key groups of 128.
@@ -511,6 +513,79 @@ def test_backend_restores_its_key_groups(make: Make, parallelism: int, late: boo
         after = tops.update(slots, pa.array([-1] * len(mine), pa.int64()), np.ones(len(mine), np.int8))
         assert tops.values_at(after).to_pylist() == numbers
     assert sorted(seen, key=str) == sorted(keys, key=str)
+
+
+def _changed(state: tuple[Any, ...], keys: list[Any], round_: int) -> None:
+    """Overwrite every slot, take half of the rows out, free some slots and put in new keys."""
+    index, columns, entries, rows, kept, stamped, tops, queue, times = state
+    slots = slots_of(index, keys, pa.string())
+    n = len(keys)
+    other, ones = pa.array(range(round_ * 1000, round_ * 1000 + n)), np.ones(n, np.int8)
+    columns.scatter(slots, [other])
+    found, _ = entries.find_or_insert(slots, [other])
+    entries.scatter(found, [pa.array([f"{round_} {LONG}{key}" for key in keys])])
+    for list_ in (rows, kept):
+        list_.append(slots, [pa.array([f"{round_} {key}" for key in keys])])
+    stamped.apply(np.where(np.arange(n) % 3 == 0, 1, -1).astype(np.int8), slots, [pa.array(range(n))], 20 + round_)
+    tops.update(slots, other, ones)
+    tops.update(slots, pa.array(range(n)), -ones)
+    queue.append(slots, ones, [other])
+    queue.drop_first(n // 3)
+    times.touch(slots[::3], 20 + round_)
+    times.drop_slots(slots[1::3])
+    for store in (entries, rows, stamped, tops):
+        store.drop_slots(slots[::7])
+    columns.clear(slots[::7])
+    slots_of(index, [f"{LONG}{round_} {key}" for key in keys])
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_a_snapshot_written_while_everything_changes_is_that_of_its_moment(make: Make, released: bool) -> None:
+    keys = [None, *(f"key {i}" for i in range(3000))]
+    backend = make()
+    state = filled(backend, keys)
+    backend.register_objects("objects", ObjectStore("objects", 128))
+    pending = []
+    for round_ in range(4):
+        _changed(state, keys, round_)
+        expected, snapshot = backend.snapshot(), backend.snapshot_async()
+        if released and round_ % 2:
+            snapshot.release()
+            snapshot.release()
+        else:
+            pending.append((expected, snapshot))
+        _changed(state, keys, 10 + round_)
+    for expected, snapshot in pending:
+        assert snapshot.tables() == expected
+    assert backend.snapshot_async().tables() == backend.snapshot()
+
+
+def test_a_snapshot_is_copied_by_another_thread_while_the_state_grows(make: Make) -> None:
+    rng = np.random.default_rng(3)
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    columns = backend.column_store("columns", index, [StoredColumn("n", pa.int64()), StoredColumn("t", pa.string())])
+    rows = backend.row_list("rows", index, [pa.int64()], removable=True)
+
+    def put(keys: Any, at: int) -> None:
+        slots = slots_of(index, keys)
+        texts = pa.array([f"{key}" for key in keys.tolist()])
+        columns.scatter(slots, [pa.array(keys + at), texts])
+        rows.append(slots, [pa.array(keys + at)])
+        rows.apply(np.full(len(keys), -1, np.int8), slots, [pa.array(keys + at - 1)])
+
+    for start in range(0, 200_000, 20_000):
+        put(np.arange(start, start + 20_000), 0)
+    with ThreadPoolExecutor(1) as writer:
+        for round_ in range(1, 4):
+            expected = backend.snapshot()
+            snapshot = backend.snapshot_async()
+            found = writer.submit(snapshot.tables)
+            steps = 0
+            while not found.done() or not steps:
+                put(np.unique(rng.integers(0, 150_000 + 60_000 * round_, 5_000)), round_)
+                steps += 1
+            assert found.result() == expected
 
 
 def test_window_index_is_restored_by_its_stores(make: Make) -> None:

@@ -11,6 +11,7 @@ from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.kernels import byte_arena
 from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.state.resident.column_store import ResidentColumnStore, Slots
+from flowsql_runtime.state.resident.frozen import keep
 from flowsql_runtime.state.resident.growing import grow
 from flowsql_runtime.state.stores import Folded, StoredColumn
 
@@ -45,6 +46,7 @@ class ResidentAccumulators(ResidentColumnStore):
     def known_signs(self, slots: Int32s, signs: Int8s) -> Int8s:
         """The signs without retractions of slots that have no rows."""
         self.ensure()
+        keep(self, slots)
         out = np.empty_like(signs)
         kernels.ignore_unknown(self.rows, slots, signs, out)
         return out
@@ -56,6 +58,7 @@ class ResidentAccumulators(ResidentColumnStore):
         if len(self._seen) < self.index.high_water:
             grow(self, "_seen", self.index.high_water)
         self._reserve(0 if record == kernels.NOTHING else len(slots))
+        keep(self, slots)
         status = np.zeros(1, np.int64)
         m = kernels.folding(ops[:, 0].tolist())(
             self.rows, self.rows.view(np.float64), slots, ops, arguments, arguments.view(np.float64), signs,
@@ -98,9 +101,12 @@ class ResidentAccumulators(ResidentColumnStore):
     def put_words(self, slots: Int32s, words: Int64s) -> None:
         """Write whole rows."""
         self.ensure()
+        keep(self, slots)
         self.rows[slots] = words
 
     def clear_all(self) -> None:
         """Zero every row and forget all bytes; the memory stays."""
+        keep(self, np.arange(self.index.high_water, dtype=np.int32))
         self.rows[: self.index.high_water] = 0
-        self._arena_used = byte_arena.START
+        if not self.watchers:
+            self._arena_used = byte_arena.START

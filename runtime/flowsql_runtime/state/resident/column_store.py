@@ -21,6 +21,7 @@ from flowsql_core.errors import NotSupportedYetError
 from flowsql_runtime.kernels import byte_arena
 from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, value_words, word_count
+from flowsql_runtime.state.resident.frozen import Freezable, Frozen, Moment, keep
 from flowsql_runtime.state.resident.growing import grow
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 from flowsql_runtime.state.stores import StoredColumn
@@ -33,7 +34,7 @@ _BITS: Final = 62
 _COMPACT_ABOVE: Final = 1 << 20
 
 
-class Slots(Protocol):
+class Slots(Freezable, Protocol):
     """Who gives out the ids that rows stand under."""
 
     @property
@@ -75,6 +76,7 @@ class ResidentColumnStore:
         self.arena: npt.NDArray[np.uint8] = np.zeros(byte_arena.START, np.uint8)
         self._arena_used = byte_arena.START
         self._compact_at = _COMPACT_ABOVE
+        self.watchers: tuple[Frozen, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -142,7 +144,7 @@ class ResidentColumnStore:
 
     def compact(self) -> None:
         """Drop bytes that no row refers to, once they may be more than half; never between store and scatter."""
-        if self._arena_used < self._compact_at or self.append_only:
+        if self._arena_used < self._compact_at or self.append_only or self.watchers:
             return
         live = self.index.live_slots()
         live = live[live < len(self.rows)]
@@ -186,6 +188,7 @@ class ResidentColumnStore:
         self.ensure()
         self.compact()
         rows = self.words_of(arrays, len(slots))
+        keep(self, slots)
         self.rows[slots] = rows
 
     def words_of(self, arrays: Sequence[Any], n: int) -> npt.NDArray[np.int64]:
@@ -208,7 +211,19 @@ class ResidentColumnStore:
 
     def clear(self, slots: Int32s) -> None:
         """Zero the rows of slots."""
-        self.rows[slots[slots < len(self.rows)]] = 0
+        slots = slots[slots < len(self.rows)]
+        keep(self, slots)
+        self.rows[slots] = 0
+
+    def freeze(self, moment: Moment) -> Frozen:
+        """The rows of this moment; see ``Freezable``."""
+        self.ensure()
+        return Frozen(
+            self,
+            rows={"rows": self.index.high_water},
+            prefixes={"arena": self._arena_used},
+            parts={"index": moment.of(self.index)},
+        )
 
     # -- persistence: what the backend saves under one state name
 

@@ -15,6 +15,7 @@ from flowsql_runtime.kernels import value_heaps as kernels
 from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.resident.column_store import ResidentColumnStore, flat, key_table_of, parent_slots
 from flowsql_runtime.state.resident.entry_index import EntryIndex
+from flowsql_runtime.state.resident.frozen import Freezable, Frozen, Moment, keep
 from flowsql_runtime.state.resident.growing import grow
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 from flowsql_runtime.state.stores import NO_BYTES, StoredColumn
@@ -53,6 +54,7 @@ class ResidentExtremes:
         #: Entries that left heap and set in the last update, and room for as many as may.
         self._gone: Int32s = np.zeros(0, np.int32)
         self._left: Int32s = np.empty(0, np.int32)
+        self.watchers: tuple[Frozen, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -68,6 +70,7 @@ class ResidentExtremes:
         skipped = skip.view(np.uint8) if skip.any() else NO_BYTES
         entries, fresh = self.entries.find_or_insert(self.entries.encode([array], slots.astype(np.int64)), skipped)
         self._reserve()
+        keep(self, entries)
         if len(fresh):
             self._fill(entries, fresh, array)
         out = np.empty(len(slots), np.int32)
@@ -96,6 +99,7 @@ class ResidentExtremes:
     def _fill(self, entries: Int32s, fresh: Int32s, array: Any) -> None:
         values = array.take(pa.array(fresh))
         at = entries[fresh]
+        keep(self.values, at)
         self.values.rows[at] = self.values.words_of([values], len(fresh))
         self._counts[at] = 0
         self._heap[at] = 0
@@ -140,14 +144,24 @@ class ResidentExtremes:
         if not len(slots) or not len(self.entries):
             return
         gone = self.entries.entries_of(slots)[1]
+        keep(self, gone)
         self._counts[gone] = 0
         self._heap[gone, 2] = 0
         self.entries.remove(gone)
         self._tops[slots[slots < len(self._tops)]] = -1
 
+    def freeze(self, moment: Moment) -> Frozen:
+        """The values of this moment; see ``Freezable``."""
+        self._reserve()
+        parts: dict[str, Freezable] = {"parent": self.parent, "entries": self.entries, "values": self.values}
+        return Frozen(
+            self,
+            rows={"_counts": self.entries.high_water},
+            parts={name: moment.of(part) for name, part in parts.items()},
+        )
+
     def save(self) -> Any:
         """Parent keys, value and count of every entry."""
-        self._sweep()
         live = self.entries.live_slots()
         live = live[self._counts[live] != 0]
         owners = self.entries.owners_at(live)

@@ -14,6 +14,7 @@ from flowsql_compute.keys import BytesColumn, is_bytes_type, key_columns, null_m
 from flowsql_runtime.kernels import key_table
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, word_count
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
+from flowsql_runtime.state.resident.frozen import Frozen, Moment, copies, keep
 from flowsql_runtime.state.resident.growing import grow
 from flowsql_runtime.state.stores import NO_BYTES, EncodedKeys
 
@@ -81,6 +82,7 @@ class ResidentKeyIndex:
         self._arena = NO_BYTES
         #: By slot, 1 where a key lives.
         self._live = np.zeros(len(self._slot_words), np.uint8)
+        self.watchers: tuple[Frozen, ...] = ()
 
     def __len__(self) -> int:
         return int(self._meta[key_table.LIVE])
@@ -188,7 +190,8 @@ class ResidentKeyIndex:
         return out, fresh
 
     def _came(self, slots: Int32s) -> None:
-        """Slots that have a key now."""
+        """Slots that have a key now. What stood at them before belonged to nobody."""
+        keep(self, slots)
         self._live[slots] = 1
 
     def _grow(self) -> None:
@@ -205,7 +208,8 @@ class ResidentKeyIndex:
         used = int(self._meta[key_table.ARENA])
         if used + extra <= len(self._arena):
             return
-        if self._meta[key_table.GARBAGE] * 2 > used:
+        # Positions of a snapshot that is being taken stay what they are.
+        if self._meta[key_table.GARBAGE] * 2 > used and not self.watchers:
             live = self.live_slots()
             fresh = np.empty(used - int(self._meta[key_table.GARBAGE]) + extra, np.uint8)
             self._meta[key_table.ARENA] = key_table.compact_arena(self._slot_words, self._var, live, self._arena, fresh)
@@ -219,14 +223,25 @@ class ResidentKeyIndex:
         """Forget the keys of live, distinct slots; their ids are given out again."""
         if len(slots):
             slots = np.ascontiguousarray(slots)
+            keep(self, slots)
             self._live[slots] = 0
             key_table.remove(self._table, self._slot_words, self._slot_masks, self._arena, self._var, self._meta, slots)
 
     def clear(self) -> None:
         """Forget every key; the memory stays."""
+        keep(self, np.arange(self.high_water, dtype=np.int32))
         self._live[: self.high_water] = 0
         self._table.fill(0)
         self._meta.fill(0)
+
+    def freeze(self, moment: Moment) -> Frozen:
+        """The keys of this moment, to be read back by slot; see ``Freezable``."""
+        high = self.high_water
+        changing = {"_slot_words": high, "_live": high}
+        values: dict[str, Any] = copies(("_meta", "_var"), self) | {"_slot_masks": NO_MASKS}
+        if self._slot_masks.size:
+            changing["_slot_masks"] = high
+        return Frozen(self, rows=changing, prefixes={"_arena": int(self._meta[key_table.ARENA])}, values=values)
 
     # -- reading back
 

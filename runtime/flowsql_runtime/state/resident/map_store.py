@@ -11,6 +11,7 @@ import numpy.typing as npt
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.state.resident.column_store import ResidentColumnStore, flat, key_table_of, parent_slots
 from flowsql_runtime.state.resident.entry_index import EntryIndex
+from flowsql_runtime.state.resident.frozen import Freezable, Frozen, Moment, keep
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 from flowsql_runtime.state.stores import NO_BYTES, StoredColumn
 
@@ -29,6 +30,7 @@ class ResidentMapStore:
         self.parent = parent
         self.entries = EntryIndex(key_types)
         self.values = ResidentColumnStore(self.entries, columns)
+        self.watchers: tuple[Frozen, ...] = ()
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -67,6 +69,7 @@ class ResidentMapStore:
 
     def count_distinct(self, entries: Int32s, signs: Int8s, bits: bool) -> Int8s:
         """Take each row's entry in or out; see ``MapStore``."""
+        keep(self.values, entries)
         out = np.empty_like(signs)
         gone = np.empty(signs.size, np.int32)
         left = kernels.distinct(self.values.rows, entries, signs, bits, out, gone)
@@ -84,6 +87,11 @@ class ResidentMapStore:
         """Delete every entry of the slots."""
         if len(slots) and len(self.entries):
             self.remove(self.entries.entries_of(slots)[1])
+
+    def freeze(self, moment: Moment) -> Frozen:
+        """The entries of this moment; see ``Freezable``."""
+        parts: dict[str, Freezable] = {"parent": self.parent, "entries": self.entries, "values": self.values}
+        return Frozen(self, parts={name: moment.of(part) for name, part in parts.items()})
 
     def save(self) -> Any:
         """Keys of the parent, keys ``m0 ..`` and columns of every entry."""

@@ -13,6 +13,7 @@ from flowsql_compute.keys import is_bytes_type, key_hash64
 from flowsql_runtime.kernels import row_list as kernels
 from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.resident.column_store import ResidentColumnStore, flat, key_table_of, parent_slots
+from flowsql_runtime.state.resident.frozen import Frozen, Moment, keep
 from flowsql_runtime.state.resident.growing import grow
 from flowsql_runtime.state.resident.key_index import KeyWords, ResidentKeyIndex
 from flowsql_runtime.state.resident.row_walk import counts_of_slots, rows_of_slots
@@ -33,6 +34,7 @@ class _RowIds:
     def __init__(self) -> None:
         self.meta = np.zeros(3, np.int64)
         self.links = np.full((0, 4), -1, np.int32)
+        self.watchers: tuple[Frozen, ...] = ()
 
     @property
     def high_water(self) -> int:
@@ -40,6 +42,10 @@ class _RowIds:
 
     def live_slots(self) -> Int32s:
         return np.flatnonzero(self.links[: self.high_water, 3] >= 0).astype(np.int32)
+
+    def freeze(self, moment: Moment) -> Frozen:
+        """The links of this moment; see ``Freezable``."""
+        return Frozen(self, rows={"links": self.high_water}, values={"meta": self.meta.copy()})
 
 
 class ResidentRowList:
@@ -77,6 +83,7 @@ class ResidentRowList:
         elif removable:
             self._identity = ResidentKeyIndex([pa.int64()], namespaced=True)
         self._chains = np.full((0, 2), -1, np.int32)
+        self.watchers: tuple[Frozen, ...] = ()
         self._is_bytes = np.zeros(self.store.width, np.uint8)
         for word, type_ in zip(self.store.word_of, self.types, strict=True):
             self._is_bytes[word] = is_bytes_type(type_)
@@ -100,6 +107,7 @@ class ResidentRowList:
         self.store.compact()
         n, signs, slots = len(slots), np.ascontiguousarray(signs), np.ascontiguousarray(slots)
         self._reserve(n)
+        self._keep(signs, slots)
         words = self.store.words_of(columns, n)
         entries = NO_SLOTS
         if self._identity is not None:
@@ -113,6 +121,33 @@ class ResidentRowList:
         if self._order is not None:
             self._stamp(signs, out, stamp)
         return out
+
+    def _keep(self, signs: Int8s, slots: Int32s) -> None:
+        """Before a change: a new row touches no row that is read back, but one that goes or is overwritten may touch
+        any of its slot."""
+        if self.watchers:
+            self._keep_rows(slots if self.unique is not None else slots[signs < 0])
+            keep(self, slots)
+
+    def _keep_rows(self, slots: Int32s) -> None:
+        rows = self.rows_of(np.unique(slots))[1]
+        keep(self._ids, rows)
+        keep(self.store, rows)
+
+    def freeze(self, moment: Moment) -> Frozen:
+        """The rows of this moment; see ``Freezable``."""
+        self._reserve(0)
+        return Frozen(
+            self,
+            rows={"_ends": len(self._ends)},
+            parts={
+                "parent": moment.of(self.parent),
+                "_ids": moment.of(self._ids),
+                "store": moment.of(self.store),
+                "_order": moment.maybe(self._order),
+                "_identity": None,
+            },
+        )
 
     def _stamp(self, signs: Int8s, rows: Int32s, stamp: int) -> None:
         """Rows that live were put in now, if they were named with sign 1; an id may have been freed and used again."""
@@ -132,6 +167,7 @@ class ResidentRowList:
         n, signs, slots = len(slots), np.ascontiguousarray(signs), np.ascontiguousarray(slots)
         # Rows past the used ones are free for copies.
         self._reserve(2 * n)
+        self._keep(signs, slots)
         words = self.store.words_of(columns, n)
         entries = self._entries(slots, columns)
         kinds, shown = np.empty(n, np.int8), np.empty(n, np.int32)
@@ -205,6 +241,9 @@ class ResidentRowList:
 
     def drop_slots(self, slots: Int32s) -> None:
         """Take out every row of the slots."""
+        if self.watchers:
+            self._keep_rows(slots)
+            keep(self, slots)
         if self._identity is not None or self._order is not None:
             probes, rows = self.rows_of(slots)
             if self._order is not None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import values_and_validity
 from flowsql_runtime.state.resident.column_store import flat, key_table_of, parent_slots
+from flowsql_runtime.state.resident.frozen import Frozen, Moment
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 
 Int8s = npt.NDArray[np.int8]
@@ -29,6 +30,7 @@ class ResidentRowQueue:
         self._parent = parent
         self._nothing: _Piece = (np.zeros(0, np.int32), np.zeros(0, np.int8), [pa.array([], type_) for type_ in types])
         self._pieces: list[_Piece] = []
+        self.watchers: tuple[Frozen, ...] = ()
 
     def __len__(self) -> int:
         return sum(len(slots) for slots, _, _ in self._pieces)
@@ -67,6 +69,11 @@ class ResidentRowQueue:
             joined = [pa.concat_arrays(parts) for parts in zip(*columns, strict=True)]
             self._pieces = [(np.concatenate(slots), np.concatenate(signs), joined)]
         return self._pieces[0] if self._pieces else self._nothing
+
+    def freeze(self, moment: Moment) -> Frozen:
+        """The rows of this moment, whose arrays never change; see ``Freezable``."""
+        parts = {"_parent": moment.of(self._parent)}
+        return Frozen(self, parts=parts, values={"_pieces": list(self._pieces)})
 
     def save(self) -> Any:
         """Keys, columns and signs of all rows."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowsql_runtime.kernels import slot_lists as kernels
+from flowsql_runtime.state.resident.frozen import Frozen, Moment, keep
 from flowsql_runtime.state.resident.growing import grow
 from flowsql_runtime.state.resident.row_walk import counts_of_slots, rows_of_slots
 
@@ -63,6 +64,7 @@ class TouchOrder:
         self._ends = np.zeros((1, 2), np.int32)
         self._oldest = np.full(1, -1, np.int32)
         self._stamps = np.zeros(0, np.int64)
+        self.watchers: tuple[Frozen, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -93,12 +95,14 @@ class TouchOrder:
             before = len(self._stamps)
             grow(self, "_stamps", len(self._links))
             self._stamps[before:] = kernels.ABSENT
+        keep(self, ids)
         kernels.touch(ids, times, self._stamps, self._links, self._ends, self._oldest)
 
     def forget(self, ids: Int32s) -> None:
         """Take ids out; unknown ones are ignored."""
         ids = np.ascontiguousarray(ids[ids < len(self._stamps)])
         if len(ids):
+            keep(self, ids)
             kernels.forget(ids, self._stamps, self._links, self._ends, self._oldest)
 
     def older(self, until: int) -> Int32s:
@@ -110,6 +114,10 @@ class TouchOrder:
             if count < room:
                 return found[:count].copy()
             room *= 4
+
+    def freeze(self, moment: Moment) -> Frozen:
+        """The times of this moment; see ``Freezable``."""
+        return Frozen(self, rows={"_stamps": len(self._stamps)})
 
     def stamps_at(self, ids: Int32s) -> Int64s:
         """When ids that are in it were touched."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.resident.column_store import flat, key_table_of, parent_slots
+from flowsql_runtime.state.resident.frozen import Frozen, Moment
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 from flowsql_runtime.state.resident.slot_lists import TouchOrder
 
@@ -24,6 +25,7 @@ class ResidentSlotTimes:
     def __init__(self, index: ResidentKeyIndex) -> None:
         self.index = index
         self._order = TouchOrder()
+        self.watchers: tuple[Frozen, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -43,6 +45,10 @@ class ResidentSlotTimes:
     def drop_slots(self, slots: Int32s) -> None:
         """Forget slots."""
         self._order.forget(slots)
+
+    def freeze(self, moment: Moment) -> Frozen:
+        """The times of this moment; see ``Freezable``."""
+        return Frozen(self, parts={"index": moment.of(self.index), "_order": moment.of(self._order)})
 
     def save(self) -> Any:
         """Keys and times of all slots."""
