@@ -58,7 +58,7 @@ def measure(megabytes: int) -> None:
         gaps.append(batch(rng.integers(0, count, ROWS)))
     gaps.sort()
     print(
-        f"{backend.nbytes >> 20:>6} MB, {count:>9} keys: barrier {1000 * frozen:.2f} ms, tables after {found[0]:.2f} s; "
+        f"{backend.nbytes >> 20:>6} MB, {count:>9} keys: barrier {1000 * frozen:.2f} ms, written {found[0]:.2f} s; "
         f"batch of {ROWS} rows median {1000 * alone[200]:.1f} ms (longest {1000 * alone[-1]:.1f}), "
         f"while written {1000 * gaps[len(gaps) // 2]:.1f} ms (longest {1000 * gaps[-1]:.1f}, {len(gaps)} batches)"
     )

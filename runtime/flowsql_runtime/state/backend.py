@@ -15,6 +15,8 @@ from flowsql_runtime.state.stores import (
     RowQueue,
     Rows,
     SlotTimes,
+    SortColumn,
+    SortedList,
     StoredColumn,
     WindowIndex,
 )
@@ -71,6 +73,7 @@ class StoreFactory(Protocol):
         removable: bool = False,
         unique: Sequence[int] | None = None,
         stamped: bool = False,
+        counted: bool = False,
     ) -> RowList:
         """Slot of ``parent`` -> rows in arrival order.
 
@@ -79,6 +82,7 @@ class StoreFactory(Protocol):
             unique: columns that identify a row within its slot: a new row overwrites, removal goes by these columns.
                 () means one row a slot.
             stamped: rows keep the time at which they were put in.
+            counted: rows keep how many partners they have on the other side of an outer join.
         """
         ...
 
@@ -87,6 +91,17 @@ class StoreFactory(Protocol):
 
         ``sharers``: how many subtasks keep rows of the same batches (those of a hash exchange).
         """
+        ...
+
+    def sorted_list(
+        self,
+        name: str,
+        parent: KeyIndex,
+        types: Sequence[Any],
+        order: Sequence[SortColumn],
+        unique: Sequence[int] | None = None,
+    ) -> SortedList:
+        """Slot of ``parent`` -> rows in sort order. ``unique`` as of :meth:`row_list`."""
         ...
 
     def row_queue(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> RowQueue:

@@ -34,6 +34,18 @@ class StoredColumn:
     nullable: bool = True
 
 
+@record
+class SortColumn:
+    """A column that rows are sorted by: its place in the row, direction, and where NULLs go.
+
+    ``nulls_first`` None is Flink's default: NULL is the smallest value.
+    """
+
+    index: int
+    ascending: bool = True
+    nulls_first: bool | None = None
+
+
 class EncodedKeys(ABC):
     """Keys of a batch as one index takes them; what is in them is the index's own matter."""
 
@@ -289,11 +301,19 @@ class Rows(Protocol):
 class RowList(Rows, Protocol):
     """Slot -> rows in arrival order, which may be taken out."""
 
-    def apply(self, signs: Int8s, slots: Int32s, columns: Sequence[Any], stamp: int = 0) -> Int32s:
+    def apply(
+        self,
+        signs: Int8s,
+        slots: Int32s,
+        columns: Sequence[Any],
+        stamp: int = 0,
+        associations: Int32s | None = None,
+    ) -> Int32s:
         """Put rows in (sign 1) and take equal ones out (sign -1), in order; slot -1 takes no part.
 
         Args:
             stamp: time of the rows put in, where the list is ``stamped``.
+            associations: partners of the rows put in (n,), where the list is ``counted``; default: none.
 
         Returns:
             int32 (n,): the row put in or taken out; -1 where there was none.
@@ -309,12 +329,83 @@ class RowList(Rows, Protocol):
         """
         ...
 
+    def associate(self, rows: Int32s, changes: Int32s) -> Int32s:
+        """Count the partners of rows up or down, in order, where the list is ``counted``; rows may repeat.
+
+        Returns:
+            int32 (n,): partners before each change: an outer join pads a row that has 0 with NULLs.
+        """
+        ...
+
+    def associations(self, rows: Int32s) -> Int32s:
+        """Partners of rows."""
+        ...
+
     def younger(self, rows: Int32s, stamp: int) -> Bools:
         """Whether each row was stamped after ``stamp``."""
         ...
 
     def remove_older(self, stamp: int) -> Int32s:
         """Take out rows stamped at or before ``stamp``; returns their slots. Costs what it takes out."""
+        ...
+
+    def drop_slots(self, slots: Int32s) -> None:
+        """Take out every row of the slots. Costs what it takes out."""
+        ...
+
+
+class SortedList(Protocol):
+    """Slot -> rows in sort order; rows that sort alike stand in order of arrival.
+
+    What a row costs to put in, take out, find or rank is a logarithm of its slot's rows.
+    """
+
+    def apply(self, signs: Int8s, slots: Int32s, columns: Sequence[Any]) -> tuple[Int32s, Int32s]:
+        """Put rows in (sign 1) and take equal ones out (sign -1), in order; slot -1 and sign 0 take no part.
+
+        Returns:
+            int32 (n,): the row put in or taken out; -1 where there was none. int32 (n,): how many rows of the slot
+            stood before it then, after it was put in or before it was taken out; -1 likewise.
+        """
+        ...
+
+    def ranks(self, rows: Int32s) -> Int32s:
+        """How many rows of its slot stand before each row now."""
+        ...
+
+    def rows_of(self, slots: Int32s, first: Int64s | int = 0, count: int | None = None) -> tuple[Int32s, Int32s]:
+        """Pairs (position in ``slots``, row), by position and sort order; slot -1 or an empty one has none.
+
+        Args:
+            first: how many rows to leave out at the front, for all slots or for each.
+            count: at most so many of each slot; None: all. Costs what it returns, and a logarithm a slot.
+        """
+        ...
+
+    def between(
+        self,
+        slots: Int32s,
+        low: Sequence[Any] | None = None,
+        high: Sequence[Any] | None = None,
+        *,
+        with_low: bool = True,
+        with_high: bool = True,
+    ) -> tuple[Int32s, Int32s]:
+        """Pairs (position in ``slots``, row) of rows that sort between two bounds of their slot.
+
+        Args:
+            low, high: Arrow arrays (n,) of values of the first sort columns, as many as wanted; None: no bound.
+                ``low`` is what sorts first, whatever the direction; NULL stands where NULLs of the column do.
+            with_low, with_high: whether rows that sort like a bound belong to it.
+        """
+        ...
+
+    def counts(self, slots: Int32s) -> Int32s:
+        """Rows of each slot."""
+        ...
+
+    def gather(self, rows: Int32s) -> Sequence[Any]:
+        """Columns of rows."""
         ...
 
     def drop_slots(self, slots: Int32s) -> None:

@@ -15,8 +15,9 @@ from flowsql_runtime.state.resident.map_store import ResidentMapStore
 from flowsql_runtime.state.resident.row_list import ResidentRowList
 from flowsql_runtime.state.resident.row_queue import ResidentRowQueue
 from flowsql_runtime.state.resident.slot_times import ResidentSlotTimes
+from flowsql_runtime.state.resident.sorted_list import ResidentSortedList
 from flowsql_runtime.state.resident.window_index import ResidentWindowIndex
-from flowsql_runtime.state.stores import KeyIndex, StoredColumn
+from flowsql_runtime.state.stores import KeyIndex, SortColumn, StoredColumn
 
 S = TypeVar("S", bound=Saved)
 
@@ -57,13 +58,25 @@ class ResidentStores:
         removable: bool = False,
         unique: Sequence[int] | None = None,
         stamped: bool = False,
+        counted: bool = False,
     ) -> ResidentRowList:
         """Slot -> rows that may be taken out."""
-        return self._named(name, ResidentRowList(_resident(parent), types, removable, unique, stamped), parent)
+        return self._named(name, ResidentRowList(_resident(parent), types, removable, unique, stamped, counted), parent)
 
     def kept_rows(self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1) -> KeptRows:
         """Slot -> rows that stay."""
         return self._named(name, KeptRows(_resident(parent), types, sharers), parent)
+
+    def sorted_list(
+        self,
+        name: str,
+        parent: KeyIndex,
+        types: Sequence[Any],
+        order: Sequence[SortColumn],
+        unique: Sequence[int] | None = None,
+    ) -> ResidentSortedList:
+        """Slot -> rows in sort order."""
+        return self._named(name, ResidentSortedList(_resident(parent), types, order, unique), parent)
 
     def row_queue(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> ResidentRowQueue:
         """Rows of all slots in one order."""

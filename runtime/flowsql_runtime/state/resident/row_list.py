@@ -34,6 +34,8 @@ class _RowIds:
     def __init__(self) -> None:
         self.meta = np.zeros(3, np.int64)
         self.links = np.full((0, 4), -1, np.int32)
+        #: By row: partners on the other side of a join; empty where nobody counts them.
+        self.associations = np.zeros(0, np.int32)
         self.watchers: tuple[Frozen, ...] = ()
 
     @property
@@ -45,7 +47,10 @@ class _RowIds:
 
     def freeze(self, moment: Moment) -> Frozen:
         """The links of this moment; see ``Freezable``."""
-        return Frozen(self, rows={"links": self.high_water}, values={"meta": self.meta.copy()})
+        rows = {"links": self.high_water}
+        if len(self.associations):
+            rows["associations"] = self.high_water
+        return Frozen(self, rows=rows, values={"meta": self.meta.copy()})
 
 
 class ResidentRowList:
@@ -57,6 +62,7 @@ class ResidentRowList:
         removable: rows may be taken out by an equal row (the oldest equal one goes).
         unique: columns that identify a row within its slot: a new row overwrites, removal goes by these columns.
             () means one row a slot.
+        counted: rows keep how many partners they have.
         stamped: rows keep the time at which they were put in.
     """
 
@@ -67,6 +73,7 @@ class ResidentRowList:
         removable: bool = False,
         unique: Sequence[int] | None = None,
         stamped: bool = False,
+        counted: bool = False,
     ) -> None:
         self.parent = parent
         self.types = tuple(types)
@@ -77,6 +84,7 @@ class ResidentRowList:
         self.store = ResidentColumnStore(self._ids, stored, self._append_only)
         self._ends = np.zeros((0, 2), np.int32)
         self._order = TouchOrder() if stamped else None
+        self._counted = counted
         self._identity: ResidentKeyIndex | None = None
         if self.unique is not None:
             self._identity = ResidentKeyIndex([self.types[i] for i in self.unique], namespaced=True)
@@ -102,25 +110,40 @@ class ResidentRowList:
         """Keep rows; slot -1 takes no part."""
         self.apply(np.ones(len(slots), np.int8), slots, columns)
 
-    def apply(self, signs: Int8s, slots: Int32s, columns: Sequence[Any], stamp: int = 0) -> Int32s:
+    def apply(
+        self,
+        signs: Int8s,
+        slots: Int32s,
+        columns: Sequence[Any],
+        stamp: int = 0,
+        associations: Int32s | None = None,
+    ) -> Int32s:
         """Put rows in and take equal ones out; see ``RowList``. Ids taken out may be in use again."""
-        self.store.compact()
         n, signs, slots = len(slots), np.ascontiguousarray(signs), np.ascontiguousarray(slots)
-        self._reserve(n)
-        self._keep(signs, slots)
-        words = self.store.words_of(columns, n)
-        entries = NO_SLOTS
-        if self._identity is not None:
-            entries = self._entries(slots, columns)
+        words, entries = self.prepare(signs, slots, columns)
         out = np.empty(n, np.int32)
-        kernels.apply(
-            signs, slots, entries, self.unique is not None, words, self._is_bytes, self.store.arena, self.store.rows,
-            self._ids.links, self._ends, self._chains, self._ids.meta, out,
-        )  # fmt: skip
-        self._forget_identities(signs, entries)
+        kernels.apply(signs, slots, entries, self.unique is not None, words, *self.body(), out)
+        self.forget_identities(signs, entries)
         if self._order is not None:
             self._stamp(signs, out, stamp)
+        if self._counted:
+            came = (out >= 0) & (signs > 0)
+            self._ids.associations[out[came]] = 0 if associations is None else associations[came]
         return out
+
+    def associate(self, rows: Int32s, changes: Int32s) -> Int32s:
+        """Count partners of rows up or down; see ``RowList``."""
+        assert self._counted
+        keep(self._ids, rows)
+        before = np.empty(len(rows), np.int32)
+        kernels.associate(np.ascontiguousarray(rows), np.ascontiguousarray(changes), self._ids.associations, before)
+        return before
+
+    def associations(self, rows: Int32s) -> Int32s:
+        """Partners of rows."""
+        assert self._counted
+        counts: Int32s = self._ids.associations[rows]
+        return counts
 
     def _keep(self, signs: Int8s, slots: Int32s) -> None:
         """Before a change: a new row touches no row that is read back, but one that goes or is overwritten may touch
@@ -136,7 +159,7 @@ class ResidentRowList:
 
     def freeze(self, moment: Moment) -> Frozen:
         """The rows of this moment; see ``Freezable``."""
-        self._reserve(0)
+        self.reserve(0)
         return Frozen(
             self,
             rows={"_ends": len(self._ends)},
@@ -148,6 +171,36 @@ class ResidentRowList:
                 "_identity": None,
             },
         )
+
+    def prepare(
+        self, signs: Int8s, slots: Int32s, columns: Sequence[Any], spare: int = 0
+    ) -> tuple[npt.NDArray[np.int64], Int32s]:
+        """Before a kernel changes rows: make room, keep what a snapshot needs, and give the rows' words and identities.
+
+        ``spare``: ids that the kernel may use behind those of new rows.
+        """
+        self.store.compact()
+        self.reserve(len(slots) + spare)
+        self._keep(signs, slots)
+        words = self.store.words_of(columns, len(slots))
+        return words, NO_SLOTS if self._identity is None else self._entries(slots, columns)
+
+    def body(self) -> tuple[Any, ...]:
+        """The arrays that kernels of rows take, in their order."""
+        ids = self._ids
+        return (
+            self._is_bytes, self.store.arena, self.store.rows, ids.links, self._ends, self._chains, ids.meta
+        )  # fmt: skip
+
+    @property
+    def capacity(self) -> int:
+        """Rows that there is room for."""
+        return len(self._ids.links)
+
+    @property
+    def next_row(self) -> int:
+        """One more than the highest id ever given out."""
+        return self._ids.high_water
 
     def _stamp(self, signs: Int8s, rows: Int32s, stamp: int) -> None:
         """Rows that live were put in now, if they were named with sign 1; an id may have been freed and used again."""
@@ -163,30 +216,29 @@ class ResidentRowList:
             int8 (n,): the kind of change, -1 where the newest row stays. int32 (n,): -1 where it is the row itself that
             changes, else a row that is the newest again; gather those before the next call.
         """
-        self.store.compact()
         n, signs, slots = len(slots), np.ascontiguousarray(signs), np.ascontiguousarray(slots)
         # Rows past the used ones are free for copies.
-        self._reserve(2 * n)
-        self._keep(signs, slots)
-        words = self.store.words_of(columns, n)
-        entries = self._entries(slots, columns)
+        words, entries = self.prepare(signs, slots, columns, spare=n)
         kinds, shown = np.empty(n, np.int8), np.empty(n, np.int32)
         kernels.apply_latest(
-            signs, slots, entries, self.unique is not None, words, self._is_bytes, self.store.arena, self.store.rows,
-            self._ids.links, self._ends, self._chains, self._ids.meta, self._ids.high_water + n, kinds, shown,
+            signs, slots, entries, self.unique is not None, words, *self.body(), self._ids.high_water + n, kinds, shown,
         )  # fmt: skip
-        self._forget_identities(signs, entries)
+        self.forget_identities(signs, entries)
         return kinds, shown
 
-    def _forget_identities(self, signs: Int8s, entries: Int32s) -> None:
+    def forget_identities(self, signs: Int8s, entries: Int32s) -> None:
+        """After a kernel took rows out."""
         if self._identity is not None and (signs < 0).any():
             used = np.unique(entries[entries >= 0])
             self._identity.remove(used[self._chains[used, 0] < 0])
 
-    def _reserve(self, n: int) -> None:
+    def reserve(self, n: int) -> None:
+        """Make room for so many more rows, and for all slots."""
         needed = self._ids.high_water + n
         if needed > len(self._ids.links):
             grow(self._ids, "links", needed)
+            if self._counted:
+                grow(self._ids, "associations", len(self._ids.links))
             self.store.reserve(len(self._ids.links))
         slots = self.parent.high_water
         if slots > len(self._ends):
@@ -262,12 +314,22 @@ class ResidentRowList:
         if self._order is not None:
             columns.append(pa.array(self._order.stamps_at(rows)))
             names.append("stamp")
+        if self._counted:
+            columns.append(pa.array(self.associations(rows)))
+            names.append("associations")
         return key_table_of(self.parent, owners[probes], columns, names)
 
     def load(self, table: Any) -> None:
         """Append the rows of a saved table."""
-        slots = parent_slots(self.parent, table)
-        columns = [flat(table.column(f"r{i}")) for i in range(len(self.types))]
-        rows = self.apply(np.ones(len(slots), np.int8), slots, columns)
+        slots, columns = self.rows_of_table(table)
+        partners = None
+        if self._counted:
+            partners = value_words(flat(table.column("associations"))).words[0].astype(np.int32)
+        rows = self.apply(np.ones(len(slots), np.int8), slots, columns, associations=partners)
         if self._order is not None:
             self._order.load(rows, value_words(flat(table.column("stamp"))).words[0])
+
+    def rows_of_table(self, table: Any) -> tuple[Int32s, list[Any]]:
+        """Slots and columns of the rows of a saved table."""
+        columns = [flat(table.column(f"r{i}")) for i in range(len(self.types))]
+        return parent_slots(self.parent, table), columns
