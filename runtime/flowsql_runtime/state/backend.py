@@ -18,6 +18,7 @@ from flowsql_runtime.state.stores import (
     SortColumn,
     SortedList,
     StoredColumn,
+    Timers,
     WindowIndex,
 )
 
@@ -110,6 +111,10 @@ class StoreFactory(Protocol):
 
     def extreme_values(self, name: str, parent: KeyIndex, type_: Any, largest_first: bool) -> ExtremeValues:
         """Slot of ``parent`` -> multiset of values that knows its extreme."""
+        ...
+
+    def timers(self, name: str, index: KeyIndex) -> Timers:
+        """Times that slots wait for. The operator asks ``due`` when the watermark or the clock moves."""
         ...
 
     def slot_times(self, name: str, index: KeyIndex) -> SlotTimes:

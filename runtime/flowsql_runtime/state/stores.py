@@ -465,6 +465,28 @@ class ExtremeValues(Protocol):
         ...
 
 
+class Timers(Protocol):
+    """(Time, slot) pairs, each once: what an operator waits for on behalf of a key. Saved with the state."""
+
+    def __len__(self) -> int: ...
+
+    def register(self, times_ms: Int64s, slots: Int32s) -> None:
+        """Wait for times, (n,) each; a pair that is there already stays one pair, slot -1 takes no part."""
+        ...
+
+    def delete(self, times_ms: Int64s, slots: Int32s) -> None:
+        """Forget pairs; unknown ones are ignored."""
+        ...
+
+    def earliest(self) -> int | None:
+        """The time of the next pair, None without pairs."""
+        ...
+
+    def due(self, until_ms: int) -> tuple[Int64s, Int32s]:
+        """Take out the pairs at or before a time: times, rising, and slots, (n,) each. Costs what it returns."""
+        ...
+
+
 class SlotTimes(Protocol):
     """When each slot was written to last: state that expires."""
 

@@ -439,6 +439,34 @@ def test_row_queue_is_taken_from_the_front(make: Make) -> None:
     assert queue.first(5)[2][0].to_pylist() == []
 
 
+def test_timers_are_a_set_by_time(make: Make) -> None:
+    rng = random.Random(11)
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    timers = backend.timers("t", index)
+    slots = slots_of(index, list(range(6)))
+    model: set[tuple[int, int]] = set()
+    assert timers.earliest() is None
+    for step in range(120):
+        n = rng.randint(0, 8)
+        times, owners = np.array([rng.randint(-5, 60) for _ in range(n)], np.int64), rng.choices(slots.tolist(), k=n)
+        pairs = set(zip(times.tolist(), owners, strict=True))
+        if rng.random() < 0.7:
+            timers.register(times, np.array(owners, np.int32))
+            model |= pairs
+        else:
+            timers.delete(times, np.array(owners, np.int32))
+            model -= pairs
+        assert timers.earliest() == min((at for at, _ in model), default=None)
+        assert len(timers) == len(model)
+        if step % 4 == 3:
+            until = rng.randint(-6, 40)
+            found_times, found = timers.due(until)
+            assert found_times.tolist() == sorted(found_times.tolist())
+            assert set(zip(found_times.tolist(), found.tolist(), strict=True)) == {p for p in model if p[0] <= until}
+            model = {pair for pair in model if pair[0] > until}
+
+
 def test_slot_times_give_out_what_expired_and_nothing_else(make: Make) -> None:
     rng = random.Random(8)
     backend = make()
@@ -606,6 +634,7 @@ def filled(backend: KeyedStateBackend, keys: list[Any]) -> tuple[Any, ...]:
     tops = backend.extreme_values("extremes", index, pa.int64(), True)
     queue = backend.row_queue("queue", index, [pa.int64()])
     times = backend.slot_times("times", index)
+    timers = backend.timers("timers", index)
     if keys:
         slots = slots_of(index, keys, pa.string())
         numbers = pa.array(range(len(keys)))
@@ -621,7 +650,8 @@ def filled(backend: KeyedStateBackend, keys: list[Any]) -> tuple[Any, ...]:
         queue.append(slots, ones, [numbers])
         times.touch(slots[1::2], 7)
         times.touch(slots[::2], 9)
-    return index, columns, entries, rows, kept, stamped, tops, queue, times
+        timers.register(np.arange(len(keys)), slots)
+    return index, columns, entries, rows, kept, stamped, tops, queue, times, timers
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -637,7 +667,7 @@ def test_backend_restores_its_key_groups(make: Make, parallelism: int, late: boo
         backend = make(key_group_range(128, parallelism, subtask))
         if not late:
             backend.restore(snapshot)
-        index, columns, entries, rows, kept, stamped, tops, queue, times = filled(backend, [])
+        index, columns, entries, rows, kept, stamped, tops, queue, times, timers = filled(backend, [])
         if late:
             backend.restore(snapshot)
         slots = index.lookup(index.encode([pa.array(keys, pa.string())]))
@@ -660,6 +690,11 @@ def test_backend_restores_its_key_groups(make: Make, parallelism: int, late: boo
             slot for slot, number in zip(slots.tolist(), numbers, strict=True) if number % 2 == 0
         ]
         assert stamped.counts(slots).tolist() == [1] * len(slots)
+        due_times, due = timers.due(1000)
+        assert due_times.tolist() == sorted(numbers)
+        assert dict(zip(due.tolist(), due_times.tolist(), strict=True)) == dict(
+            zip(slots.tolist(), numbers, strict=True)
+        )
         assert sorted(times.expired(8).tolist()) == [
             slot for slot, number in zip(slots.tolist(), numbers, strict=True) if number % 2
         ]
@@ -670,7 +705,7 @@ def test_backend_restores_its_key_groups(make: Make, parallelism: int, late: boo
 
 def _changed(state: tuple[Any, ...], keys: list[Any], round_: int) -> None:
     """Overwrite every slot, take half of the rows out, free some slots and put in new keys."""
-    index, columns, entries, rows, kept, stamped, tops, queue, times = state
+    index, columns, entries, rows, kept, stamped, tops, queue, times, timers = state
     slots = slots_of(index, keys, pa.string())
     n = len(keys)
     other, ones = pa.array(range(round_ * 1000, round_ * 1000 + n)), np.ones(n, np.int8)
@@ -686,6 +721,8 @@ def _changed(state: tuple[Any, ...], keys: list[Any], round_: int) -> None:
     queue.drop_first(n // 3)
     times.touch(slots[::3], 20 + round_)
     times.drop_slots(slots[1::3])
+    timers.due(500 * (round_ % 10))
+    timers.register(np.arange(n) + 4000 * round_, slots)
     for store in (entries, rows, stamped, tops):
         store.drop_slots(slots[::7])
     columns.clear(slots[::7])

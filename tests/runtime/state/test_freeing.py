@@ -64,18 +64,24 @@ def _slot_times(backend: HashMapBackend, index: Any, slots: Any, numbers: Any) -
     return lambda freed: store.expired(int(freed[0]))
 
 
+def _timers(backend: HashMapBackend, index: Any, slots: Any, numbers: Any) -> Free:
+    store = backend.timers("t", index)
+    store.register(slots.astype(np.int64), slots)
+    return lambda freed: store.due(int(freed[-1]))
+
+
 def _key_index(backend: HashMapBackend, index: Any, slots: Any, numbers: Any) -> Free:
     removed: Free = index.remove
     return removed
 
 
 BUILDS: list[Build] = [
-    _map_store, _extreme_values, _row_list, _sorted_list, _older_rows, _slot_times, _key_index,
+    _map_store, _extreme_values, _row_list, _sorted_list, _older_rows, _slot_times, _timers, _key_index,
 ]  # fmt: skip
 
 
 def _shortest(free: Free, slots: Any) -> float:
-    """Seconds of CPU for freeing some slots, the shortest of all rounds but the first, which may build what finds them."""
+    """Seconds of CPU for freeing some slots, the shortest of the rounds after the first, which may link what goes."""
     found = []
     for start in range(0, ROUNDS * FREED, FREED):
         part = slots[start : start + FREED]

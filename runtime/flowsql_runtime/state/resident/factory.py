@@ -16,6 +16,7 @@ from flowsql_runtime.state.resident.row_list import ResidentRowList
 from flowsql_runtime.state.resident.row_queue import ResidentRowQueue
 from flowsql_runtime.state.resident.slot_times import ResidentSlotTimes
 from flowsql_runtime.state.resident.sorted_list import ResidentSortedList
+from flowsql_runtime.state.resident.timers import ResidentTimers
 from flowsql_runtime.state.resident.window_index import ResidentWindowIndex
 from flowsql_runtime.state.stores import KeyIndex, SortColumn, StoredColumn
 
@@ -85,6 +86,10 @@ class ResidentStores:
     def extreme_values(self, name: str, parent: KeyIndex, type_: Any, largest_first: bool) -> ResidentExtremes:
         """Slot -> multiset of values."""
         return self._named(name, ResidentExtremes(_resident(parent), type_, largest_first), parent)
+
+    def timers(self, name: str, index: KeyIndex) -> ResidentTimers:
+        """Times that slots wait for."""
+        return self._named(name, ResidentTimers(_resident(index)), index)
 
     def slot_times(self, name: str, index: KeyIndex) -> ResidentSlotTimes:
         """When each slot was written to last."""
