@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from flowsql_runtime.state.key_index import KeyIndex
+from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 
 
 def run(keys: int, batch: int, text: bool) -> float:
@@ -16,7 +16,7 @@ def run(keys: int, batch: int, text: bool) -> float:
     column = pa.array(values)
     if text:
         column = pa.array([f"user-{v}" for v in values.tolist()])
-    index = KeyIndex([column.type])
+    index = ResidentKeyIndex([column.type])
     parts = [column.slice(i * batch, batch) for i in range(64)]
     for part in parts:
         index.find_or_insert(index.encode([part]))

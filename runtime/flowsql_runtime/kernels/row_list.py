@@ -193,3 +193,11 @@ def drop_slots(slots, links, ends, meta):
             meta[LIVE] -= 1
             row = older
         ends[slot, _COUNT] = 0
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int32[::1])")
+def associate(found, changes, counts, before):
+    """Add each change to the count of its row, in order; ``before``: what it was."""
+    for i in range(len(found)):
+        before[i] = counts[found[i]]
+        counts[found[i]] += changes[i]

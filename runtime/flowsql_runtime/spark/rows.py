@@ -75,10 +75,10 @@ class LatestRows:
     """
 
     def __init__(self, types: Sequence[LogicalType], keys: tuple[int, ...]) -> None:
-        from flowsql_runtime.state.key_index import KeyIndex
+        from flowsql_runtime.state.scratch import scratch_stores
 
         self._keys = keys
-        self._index = KeyIndex([to_arrow(types[index]) for index in keys])
+        self._index = scratch_stores().key_index([to_arrow(types[index]) for index in keys])
         self._batches: list[ChangelogBatch] = []
         self._slots: list[Any] = []
 
@@ -97,7 +97,7 @@ class LatestRows:
         import numpy as np
 
         starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
-        last = np.full(self._index.high_water, -1, np.int64)
+        last = np.full(len(self._index), -1, np.int64)
         for start, slots in zip(starts, self._slots, strict=False):
             np.maximum.at(last, slots, start + np.arange(len(slots)))
         for start, slots, batch in zip(starts, self._slots, self._batches, strict=False):

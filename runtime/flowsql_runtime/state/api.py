@@ -13,7 +13,7 @@ from flowsql_core.clock import Clock
 from flowsql_core.errors import ExecutionError
 from flowsql_core.stream import state as api
 from flowsql_runtime.state.backend import KeyedStateBackend
-from flowsql_runtime.state.object_store import ObjectStore, register_objects
+from flowsql_runtime.state.object_store import ObjectStore
 
 #: What ``put_all`` takes: PyFlink says a dict and walks through pairs.
 Pairs = dict[Any, Any] | Iterable[tuple[Any, Any]]
@@ -303,7 +303,7 @@ class ObjectStates:
     def store(self, name: str, cleaned: Any = None) -> Entries:
         """The entries under a name, of which a snapshot keeps what ``cleaned`` leaves."""
         store = ObjectStore(name, self._backend.max_parallelism, self._namespaced, cleaned)
-        register_objects(self._backend, f"{self._scope}.{name}", store)
+        self._backend.register_objects(f"{self._scope}.{name}", store)
         self._stores.append(store)
         return store.entries
 

@@ -5,29 +5,58 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
-from flowsql_runtime.state.key_index import KeyIndex
-from flowsql_runtime.state.map_store import MapStore
-from flowsql_runtime.state.row_list import RowList
-from flowsql_runtime.state.sorted_list import SortedList
+from flowsql_runtime.state.stores import (
+    AccumulatorStore,
+    ColumnStore,
+    ExtremeValues,
+    KeyIndex,
+    MapStore,
+    RowList,
+    RowQueue,
+    Rows,
+    SlotTimes,
+    SortColumn,
+    SortedList,
+    StoredColumn,
+    Timers,
+    WindowIndex,
+)
 
 
-class KeyedStateBackend(Protocol):
-    """Keyed state of one operator's key groups. Names are unique within the operator.
+class Saved(Protocol):
+    """What a backend asks of a store that it saves."""
 
-    Whatever was restored for a name is in the state that the factory method returns, whether ``restore`` came before
-    or comes after it. Stores of one operator share the ``KeyIndex`` that gives their slots.
-    """
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+        ...
 
-    max_parallelism: int
-    key_groups: range
+    def save(self) -> Any:
+        """A table that starts with the key columns ``k0 ..``."""
+        ...
 
-    def key_index(self, types: Sequence[Any], namespaced: bool = False) -> KeyIndex:
-        """A new index. It is saved with the stores that hang on it."""
+    def load(self, table: Any) -> None:
+        """Insert the rows of saved tables."""
+        ...
+
+
+class StoreFactory(Protocol):
+    """Makes stores. Stores of one operator share the index that gives their slots; names are unique within it."""
+
+    def key_index(self, types: Sequence[Any]) -> KeyIndex:
+        """A new index over key columns of the given Arrow types; none: one global key."""
+        ...
+
+    def window_index(self, types: Sequence[Any]) -> WindowIndex:
+        """A new index whose keys have a namespace."""
         ...
 
     def column_store(self, name: str, index: KeyIndex, columns: Sequence[StoredColumn]) -> ColumnStore:
         """Columns by slot."""
+        ...
+
+    def accumulators(self, name: str, index: KeyIndex, columns: Sequence[StoredColumn]) -> AccumulatorStore:
+        """Accumulators of aggregates by slot."""
         ...
 
     def map_store(
@@ -36,20 +65,102 @@ class KeyedStateBackend(Protocol):
         """(slot of ``parent``, key) -> columns."""
         ...
 
-    def row_list(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> RowList:
-        """Slot of ``parent`` -> rows in arrival order."""
+    def row_list(
+        self,
+        name: str,
+        parent: KeyIndex,
+        types: Sequence[Any],
+        *,
+        removable: bool = False,
+        unique: Sequence[int] | None = None,
+        stamped: bool = False,
+        counted: bool = False,
+    ) -> RowList:
+        """Slot of ``parent`` -> rows in arrival order.
+
+        Args:
+            removable: rows may be taken out by an equal row (the oldest equal one goes).
+            unique: columns that identify a row within its slot: a new row overwrites, removal goes by these columns.
+                () means one row a slot.
+            stamped: rows keep the time at which they were put in.
+            counted: rows keep how many partners they have on the other side of an outer join.
+        """
         ...
 
-    def sorted_list(self, name: str, parent: KeyIndex, type_: Any, largest_first: bool) -> SortedList:
-        """Slot of ``parent`` -> sorted multiset of values."""
+    def kept_rows(self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1) -> Rows:
+        """Slot of ``parent`` -> rows in arrival order that never go.
+
+        ``sharers``: how many subtasks keep rows of the same batches (those of a hash exchange).
+        """
         ...
 
-    def register(self, name: str, store: Any, index: KeyIndex) -> Any:
-        """Put an operator's own store (``nbytes``, ``save``, ``load``) under a name; returns it, filled if restored."""
+    def sorted_list(
+        self,
+        name: str,
+        parent: KeyIndex,
+        types: Sequence[Any],
+        order: Sequence[SortColumn],
+        unique: Sequence[int] | None = None,
+    ) -> SortedList:
+        """Slot of ``parent`` -> rows in sort order. ``unique`` as of :meth:`row_list`."""
+        ...
+
+    def row_queue(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> RowQueue:
+        """Rows of all slots in one order."""
+        ...
+
+    def extreme_values(self, name: str, parent: KeyIndex, type_: Any, largest_first: bool) -> ExtremeValues:
+        """Slot of ``parent`` -> multiset of values that knows its extreme."""
+        ...
+
+    def timers(self, name: str, index: KeyIndex) -> Timers:
+        """Times that slots wait for. The operator asks ``due`` when the watermark or the clock moves."""
+        ...
+
+    def slot_times(self, name: str, index: KeyIndex) -> SlotTimes:
+        """When each slot was written to last."""
+        ...
+
+
+class KeyedSnapshot(Protocol):
+    """State at one moment. Whoever holds one calls :meth:`tables` or :meth:`release`: until then writing costs more."""
+
+    def tables(self) -> dict[str, Any]:
+        """The tables of ``KeyedStateBackend.snapshot`` at that moment. Any thread, once."""
+        ...
+
+    def release(self) -> None:
+        """Nobody wants the snapshot (any more). Any thread, any number of times."""
+        ...
+
+
+class KeyedStateBackend(StoreFactory, Protocol):
+    """Keyed state of one operator's key groups.
+
+    Whatever was restored for a name is in the state that the factory method returns, whether ``restore`` came before
+    or comes after it. An index is saved with the stores that hang on it.
+    """
+
+    max_parallelism: int
+    key_groups: range
+
+    def settle(self) -> None:
+        """The operator has dealt with an element: slots that it was given are void, and what is cold may leave memory.
+
+        Called by the task between two elements; never while an operator runs.
+        """
+        ...
+
+    def register_objects(self, name: str, store: Saved) -> None:
+        """Save and restore a store of Python objects whose tables have one key column ``k0`` of bytes."""
         ...
 
     def snapshot(self) -> dict[str, Any]:
         """A consistent copy: per name an Arrow table whose first column ``__key_group`` is int32."""
+        ...
+
+    def snapshot_async(self) -> KeyedSnapshot:
+        """The same as of now, made while the operator goes on. What it costs here does not grow with the state."""
         ...
 
     def restore(self, tables: Mapping[str, Any], key_groups: range | None = None) -> None:

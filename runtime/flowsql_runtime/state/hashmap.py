@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -11,80 +11,51 @@ import pyarrow as pa
 from flowsql_compute.keys import key_groups
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import InternalError
-from flowsql_runtime.state.column_store import ColumnStore, StoredColumn, flat
-from flowsql_runtime.state.key_index import KeyIndex
-from flowsql_runtime.state.map_store import MapStore
-from flowsql_runtime.state.row_list import RowList
-from flowsql_runtime.state.sorted_list import SortedList
+from flowsql_runtime.state.backend import KeyedSnapshot, Saved
+from flowsql_runtime.state.resident.column_store import flat
+from flowsql_runtime.state.resident.factory import ResidentStores
+from flowsql_runtime.state.resident.frozen import Freezable, Frozen, Moment
+from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
+from flowsql_runtime.state.stores import KeyIndex
 
 KEY_GROUP = "__key_group"
-
-
-class Saved(Protocol):
-    """What a backend asks of a store."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes allocated."""
-        ...
-
-    def save(self) -> Any:
-        """A table that starts with the key columns ``k0 ..``."""
-        ...
-
-    def load(self, table: Any) -> None:
-        """Insert the rows of saved tables."""
-        ...
-
 
 S = TypeVar("S", bound=Saved)
 
 
-class HashMapBackend:
+class HashMapBackend(ResidentStores):
     """Implements ``KeyedStateBackend``; see there."""
 
     def __init__(self, max_parallelism: int = 128, key_groups: range | None = None) -> None:
         self.max_parallelism = max_parallelism
         self.key_groups = range(max_parallelism) if key_groups is None else key_groups
         self._stores: dict[str, tuple[Saved, int]] = {}
-        self._indexes: list[KeyIndex] = []
+        self._indexes: list[ResidentKeyIndex] = []
+        self._objects: set[str] = set()
         self._restored: dict[str, Any] = {}
 
-    def key_index(self, types: Sequence[Any], namespaced: bool = False) -> KeyIndex:
-        """A new index over key columns of the given Arrow types."""
-        index = KeyIndex(types, namespaced)
+    def settle(self) -> None:
+        """Nothing ever leaves memory."""
+
+    def register_objects(self, name: str, store: Saved) -> None:
+        """Save and restore a store of Python objects."""
+        self._objects.add(name)
+        self._register(name, store, 1)
+
+    def _indexed(self, index: ResidentKeyIndex) -> ResidentKeyIndex:
         self._indexes.append(index)
         return index
 
-    def column_store(self, name: str, index: KeyIndex, columns: Sequence[StoredColumn]) -> ColumnStore:
-        """Columns by slot."""
-        return self._register(name, ColumnStore(index, columns), index)
+    def _named(self, name: str, store: S, index: KeyIndex) -> S:
+        self._register(name, store, len(index.types))
+        return store
 
-    def map_store(
-        self, name: str, parent: KeyIndex, key_types: Sequence[Any], columns: Sequence[StoredColumn]
-    ) -> MapStore:
-        """(slot, key) -> columns."""
-        return self._register(name, MapStore(parent, key_types, columns), parent)
-
-    def row_list(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> RowList:
-        """Slot -> rows in arrival order."""
-        return self._register(name, RowList(parent, types), parent)
-
-    def sorted_list(self, name: str, parent: KeyIndex, type_: Any, largest_first: bool) -> SortedList:
-        """Slot -> sorted multiset."""
-        return self._register(name, SortedList(parent, type_, largest_first), parent)
-
-    def register(self, name: str, store: S, index: KeyIndex) -> S:
-        """Put an operator's own store under a name: it is saved and restored like the others."""
-        return self._register(name, store, index)
-
-    def _register(self, name: str, store: S, index: KeyIndex) -> S:
+    def _register(self, name: str, store: Saved, keys: int) -> None:
         if name in self._stores:
             raise InternalError(f"state '{name}' exists already")
-        self._stores[name] = (store, len(index.types))
+        self._stores[name] = (store, keys)
         if name in self._restored:
             store.load(self._restored.pop(name))
-        return store
 
     @property
     def nbytes(self) -> int:
@@ -93,17 +64,29 @@ class HashMapBackend:
 
     def snapshot(self) -> dict[str, Any]:
         """Per name a table with ``__key_group`` first."""
-        saved = {}
-        for name, (store, keys) in self._stores.items():
-            table = store.save()
-            if keys:
-                columns = [flat(table.column(f"k{position}")) for position in range(keys)]
-                groups = key_groups(columns, self.max_parallelism)
-            else:
-                groups = np.zeros(table.num_rows, np.int32)
-            saved[name] = table.add_column(0, KEY_GROUP, pa.array(groups))
+        saved = {name: self._grouped(store.save(), keys) for name, (store, keys) in self._stores.items()}
         # State that was restored and not asked for yet is still state.
         return saved | {name: table for name, table in self._restored.items() if name not in saved}
+
+    def snapshot_async(self) -> KeyedSnapshot:
+        """Freeze the stores; those of Python objects, whose contents change unseen, are saved at once."""
+        moment = Moment()
+        frozen: dict[str, tuple[Frozen, int]] = {}
+        ready = {name: table for name, table in self._restored.items() if name not in self._stores}
+        for name, (store, keys) in self._stores.items():
+            if name in self._objects:
+                ready[name] = self._grouped(store.save(), keys)
+            else:
+                frozen[name] = (moment.of(cast(Freezable, store)), keys)
+        return _HashMapSnapshot(moment, frozen, ready, self._grouped)
+
+    def _grouped(self, table: Any, keys: int) -> Any:
+        """A saved table with the key group of each row."""
+        groups = np.zeros(table.num_rows, np.int32)
+        if keys:
+            columns = [flat(table.column(f"k{position}")) for position in range(keys)]
+            groups = key_groups(columns, self.max_parallelism)
+        return table.add_column(0, KEY_GROUP, pa.array(groups))
 
     def restore(self, tables: Mapping[str, Any], key_groups: range | None = None) -> None:
         """Take over the rows of ``key_groups`` (by default those given at the start)."""
@@ -119,3 +102,33 @@ class HashMapBackend:
                 self._stores[name][0].load(part)
             else:
                 self._restored[name] = part
+
+
+class _HashMapSnapshot:
+    """Implements ``KeyedSnapshot``; see there."""
+
+    def __init__(
+        self,
+        moment: Moment,
+        frozen: dict[str, tuple[Frozen, int]],
+        ready: dict[str, Any],
+        grouped: Callable[[Any, int], Any],
+    ) -> None:
+        self._moment = moment
+        self._frozen = frozen
+        self._tables = ready
+        self._grouped = grouped
+
+    def tables(self) -> dict[str, Any]:
+        """The tables; memory of a store's copy goes with its table's end."""
+        for name in list(self._frozen):
+            frozen, keys = self._frozen.pop(name)
+            self._tables[name] = self._grouped(frozen.shadow().save(), keys)
+        self.release()
+        return self._tables
+
+    def release(self) -> None:
+        """The state is written to as if there were no snapshot."""
+        self._moment.release()
+        self._moment = Moment()
+        self._frozen = {}

@@ -8,33 +8,18 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pyarrow as pa
 
 from flowsql_compute.keys import key_groups
 from flowsql_core.errors import ExecutionError
 from flowsql_core.stream.keys import token_bytes
-from flowsql_runtime.state.backend import KeyedStateBackend
-from flowsql_runtime.state.key_index import KeyIndex
 
 _KEY: Final = "k0"
 _ENTRIES: Final = "entries"
 #: What an entry is taken for where somebody counts bytes: nobody measures Python objects row by row.
 ENTRY_BYTES: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class _KeyBytes:
-    """What the backend asks of the index behind a store: here keys are one binary column."""
-
-    types: tuple[Any, ...] = (pa.binary(),)
-
-
-def register_objects(backend: KeyedStateBackend, name: str, store: Any) -> None:
-    """Make a store part of the operator's snapshots, filled if it was restored."""
-    backend.register(name, store, cast(KeyIndex, _KeyBytes()))
 
 
 class ObjectStore:

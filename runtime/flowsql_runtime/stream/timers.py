@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowsql_runtime.operators.base import OperatorContext
-from flowsql_runtime.state.object_store import ENTRY_BYTES, packed, register_objects, unpacked
+from flowsql_runtime.state.object_store import ENTRY_BYTES, packed, unpacked
 
 #: A heap is rebuilt when so much of it, and more than the living, was deleted.
 _GARBAGE: Final = 64
@@ -123,8 +123,8 @@ class TimeKeeper:
         self.event = ObjectTimers("event-time timers", ctx.max_parallelism, namespaced)
         self.processing = ObjectTimers("processing-time timers", ctx.max_parallelism, namespaced)
         if keyed:
-            register_objects(ctx.state, "timers.event", self.event)
-            register_objects(ctx.state, "timers.processing", self.processing)
+            ctx.state.register_objects("timers.event", self.event)
+            ctx.state.register_objects("timers.processing", self.processing)
 
     def now_ms(self) -> int:
         """The clock."""

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
-from flowsql_runtime.state.growing import grow
-from flowsql_runtime.state.key_index import KeyIndex
+from flowsql_runtime.state.resident.column_store import ResidentColumnStore
+from flowsql_runtime.state.resident.growing import grow
+from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
+from flowsql_runtime.state.stores import StoredColumn
 
 
 class _Owner:
@@ -48,8 +49,8 @@ def test_a_view_outlives_the_growth() -> None:
 
 
 def test_strings_too_long_for_a_reference_and_values_under_null() -> None:
-    index = KeyIndex([pa.int64()])
-    store = ColumnStore(index, [StoredColumn("text", pa.string())])
+    index = ResidentKeyIndex([pa.int64()])
+    store = ResidentColumnStore(index, [StoredColumn("text", pa.string())])
     texts = pa.array(["", "x" * (1 << 24), None, "short", "y" * ((1 << 24) - 1)])
     slots, _ = index.find_or_insert(index.encode([pa.array(range(5))]))
     store.scatter(slots, [texts])

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from flowsql_core.batch import LateColumns
-from flowsql_runtime.state.kept_rows import KeptRows
-from flowsql_runtime.state.key_index import KeyIndex
+from flowsql_runtime.state.resident.kept_rows import KeptRows
+from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 
 TYPES = [pa.int64(), pa.string(), pa.bool_(), pa.decimal128(20, 2), pa.int16(), pa.list_(pa.int32()), pa.float64()]
 
@@ -29,14 +29,14 @@ def _arrays(first: int, n: int) -> list[Any]:
     ]
 
 
-def _slots(index: KeyIndex, keys: list[int]) -> Any:
+def _slots(index: ResidentKeyIndex, keys: list[int]) -> Any:
     slots, _ = index.find_or_insert(index.encode([pa.array(keys, pa.int64())]))
     return slots
 
 
 @pytest.mark.parametrize("sizes", [[1] * 40, [5000, 1, 1, 6000, 300], [2000, 2000, 2000]])
 def test_rows_come_back_in_order_of_arrival(sizes: list[int]) -> None:
-    index = KeyIndex([pa.int64()])
+    index = ResidentKeyIndex([pa.int64()])
     rows = KeptRows(index, TYPES)
     first = 0
     for size in sizes:
@@ -55,13 +55,13 @@ def test_rows_come_back_in_order_of_arrival(sizes: list[int]) -> None:
     for got, array in zip(rows.gather(found), whole, strict=True):
         got.validate(full=True)
         assert got.equals(array.take(pa.array(expected)))
-    loaded = KeptRows(KeyIndex([pa.int64()]), TYPES)
+    loaded = KeptRows(ResidentKeyIndex([pa.int64()]), TYPES)
     loaded.load(rows.save())
     assert len(loaded) == len(rows)
 
 
 def test_a_selection_is_kept_where_it_is_dense_and_copied_where_it_is_not() -> None:
-    index = KeyIndex([pa.int64()])
+    index = ResidentKeyIndex([pa.int64()])
     rows = KeptRows(index, TYPES, sharers=2)
     whole, other = _arrays(0, 20_000), _arrays(50_000, 20_000)
     dense = np.arange(0, 20_000, 2, dtype=np.int64)
@@ -87,7 +87,7 @@ def test_a_selection_is_kept_where_it_is_dense_and_copied_where_it_is_not() -> N
 
 
 def test_nothing_at_all() -> None:
-    index = KeyIndex([pa.int64()])
+    index = ResidentKeyIndex([pa.int64()])
     rows = KeptRows(index, TYPES)
     rows.append(_slots(index, []), _arrays(0, 0))
     probes, found = rows.rows_of(_slots(index, [1]))

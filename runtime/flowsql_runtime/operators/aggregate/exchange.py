@@ -16,7 +16,7 @@ from flowsql_core.expr import AggregateCall
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.result import Average, Count, Deviation, Finisher, Plain, WideSum
 from flowsql_runtime.state.arrow_words import array_of_words, value_words, word_count
-from flowsql_runtime.state.column_store import ColumnStore
+from flowsql_runtime.state.stores import AccumulatorStore
 
 Words = npt.NDArray[np.int64]
 #: Declared column, its word, the word that counts its values or -1.
@@ -40,7 +40,7 @@ def places_of(call: AggregateCall, finisher: Finisher | None) -> list[Place]:
             raise InternalError(f"{call.function} does not merge")
 
 
-def columns_of_states(states: Words, places: Sequence[Place], store: ColumnStore) -> Iterator[Any]:
+def columns_of_states(states: Words, places: Sequence[Place], store: AccumulatorStore) -> Iterator[Any]:
     """Arrow columns of states (words, n), their bytes from ``store``."""
     for column, word, counted in places:
         type_ = to_arrow(column.type)
@@ -52,7 +52,7 @@ def columns_of_states(states: Words, places: Sequence[Place], store: ColumnStore
             yield array_of_words([states[word + part] for part in range(word_count(type_))], valid, type_)
 
 
-def put_columns(rows: Words, arrays: Sequence[Any], places: Sequence[Place], store: ColumnStore) -> None:
+def put_columns(rows: Words, arrays: Sequence[Any], places: Sequence[Place], store: AccumulatorStore) -> None:
     """The inverse of :func:`columns_of_states`, into rows (n, words).
 
     A MIN or MAX that is NULL has seen nothing; the count that says so is made here.

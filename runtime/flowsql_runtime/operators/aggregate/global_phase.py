@@ -41,7 +41,7 @@ class GlobalGroupAggregateOperator(MiniBatchOperator):
         keys = [batch.columns[column] for column in self._grouping]
         slots = self._groups.slots_of(keys, batch.num_rows)
         accumulators = self._program.rows_of_accumulators(batch.columns[len(keys) :], batch.num_rows)
-        changes = self._program.merge_rows(slots, accumulators, self._program.store.arena)
+        changes = self._program.merge_rows(slots, accumulators)
         out = changelog_of(
             changes,
             keys,

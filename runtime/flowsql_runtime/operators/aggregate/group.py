@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from flowsql_core.batch import ChangelogBatch, concat_batches
 from flowsql_core.element import Watermark
@@ -17,7 +16,6 @@ from flowsql_runtime.operators.aggregate.changes import Changes
 from flowsql_runtime.operators.aggregate.emit import changelog_of
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.state.column_store import StoredColumn
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
@@ -44,57 +42,30 @@ class KeyedAggregation:
         self._ttl_ms = ttl_ms
         self.index = ctx.state.key_index([to_arrow(input[column].type) for column in grouping])
         program.open(ctx.state, self.index)
-        self._written = None
-        if ttl_ms:
-            self._written = ctx.state.column_store("written", self.index, [StoredColumn("at", pa.int64(), False)])
-            self._sweep_at = ctx.clock.now_ms() + ttl_ms
-        self._vacant: list[Int32s] = []
+        self._written = ctx.state.slot_times("written", self.index) if ttl_ms else None
 
     def slots_of(self, keys: list[Any], num_rows: int) -> Int32s:
         """Slots of a batch's groups; groups that expired start over, others live on from now."""
+        now = self._clock.now_ms()
+        if self._written is not None:
+            self._forget(self._written.expired(now - self._ttl_ms))
         slots, _ = self.index.find_or_insert(self.index.encode(keys, num_rows=num_rows))
         if self._written is not None:
-            now = self._clock.now_ms()
-            self._expire(slots, now)
-            self._written.ensure()
-            self._written.rows[slots, 0] = now
+            self._written.touch(slots, now)
         return slots
-
-    def _expire(self, slots: Int32s, now: int) -> None:
-        assert self._written is not None
-        self._program.store.ensure()
-        self._written.ensure()
-        written, rows = self._written.rows, self._program.store.rows
-        old = slots[(written[slots, 0] + self._ttl_ms <= now) & (rows[slots, 0] != 0)]
-        if len(old):
-            self._program.forget(np.unique(old))
-        if now >= self._sweep_at:
-            self._sweep_at = now + max(1, self._ttl_ms // 2)
-            live = self.index.live_slots()
-            idle = live[written[live, 0] + self._ttl_ms <= now]
-            idle = np.setdiff1d(idle, slots)
-            self._program.forget(idle)
-            self.index.remove(idle)
 
     def release(self, changes: Changes) -> None:
         """Give back the slots of groups that have no rows left."""
         gone = np.unique(changes.slots[~changes.exists()])
-        if not len(gone):
-            return
-        if self._program.mergeable:
-            self._drop(gone)
-            return
-        # What stands beside the accumulators is searched for leftovers only once that pays.
-        self._vacant.append(gone)
-        if sum(map(len, self._vacant)) * 4 > len(self.index):
-            self._drop(np.unique(np.concatenate(self._vacant)))
-            self._vacant = []
+        gone = gone[self._program.store.row_counts(gone) == 0]
+        if self._written is not None:
+            self._written.drop_slots(gone)
+        self._forget(gone)
 
-    def _drop(self, slots: Int32s) -> None:
-        self._program.store.ensure()
-        empty = slots[self._program.store.rows[slots, 0] == 0]
-        self._program.forget(empty)
-        self.index.remove(empty)
+    def _forget(self, slots: Int32s) -> None:
+        if len(slots):
+            self._program.forget(slots)
+            self.index.remove(slots)
 
 
 class MiniBatchOperator(Operator[Any]):

@@ -13,8 +13,7 @@ from flowsql_compute.eval.columns import validity, values_and_validity
 from flowsql_compute.keys import is_bytes_type
 from flowsql_core.record import record
 from flowsql_runtime.state.arrow_words import value_words
-from flowsql_runtime.state.column_store import ColumnStore
-from flowsql_runtime.state.sorted_list import SortedList
+from flowsql_runtime.state.stores import AccumulatorStore, ExtremeValues
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
@@ -88,7 +87,12 @@ class ArgumentRows:
     """Argument words of one batch, each column once."""
 
     def __init__(
-        self, store: ColumnStore, kept: Sequence[SortedList], columns: Sequence[Any], tops: Sequence[Int32s], n: int
+        self,
+        store: AccumulatorStore,
+        kept: Sequence[ExtremeValues],
+        columns: Sequence[Any],
+        tops: Sequence[Int32s],
+        n: int,
     ) -> None:
         self._store = store
         self._kept = kept
@@ -127,13 +131,10 @@ class ArgumentRows:
         found = tops >= 0
         if argument.presence:
             return [found.astype(np.int64)]
-        values = self._kept[argument.column].values
-        at = np.where(found, tops, 0)
-        if is_bytes_type(values.columns[0].type):
-            array = values.bytes_at(np.where(found, values.rows[at, 0], np.int64(0)), values.columns[0].type)
-            return [self._store.store_bytes(array)]
-        rows = values.rows[at] if len(values.rows) else np.zeros((len(tops), values.width), np.int64)
-        return [np.ascontiguousarray(rows[:, word]) for word in range(values.width)]
+        kept = self._kept[argument.column]
+        if is_bytes_type(kept.type):
+            return [self._store.store_bytes(kept.values_at(tops))]
+        return kept.words_at(tops)
 
     def matrix(self) -> npt.NDArray[np.int64]:
         """All of them, (a, n)."""

@@ -14,9 +14,8 @@ from flowsql_core.graph.specs import LocalGroupAggregateSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
-from flowsql_runtime.operators.aggregate.states import TransientStates
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.state.key_index import KeyIndex
+from flowsql_runtime.state.scratch import scratch_stores
 
 
 class LocalGroupAggregateOperator(Operator[LocalGroupAggregateSpec]):
@@ -37,8 +36,9 @@ class LocalGroupAggregateOperator(Operator[LocalGroupAggregateSpec]):
         """One program for all batches: memory that was written before is cheaper than new one."""
         spec = self.spec
         self._program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
-        self._index = KeyIndex([to_arrow(spec.input[column].type) for column in spec.grouping])
-        self._program.open(TransientStates(), self._index)
+        stores = scratch_stores()
+        self._index = stores.key_index([to_arrow(spec.input[column].type) for column in spec.grouping])
+        self._program.open(stores, self._index)
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Aggregate and emit."""
@@ -48,7 +48,7 @@ class LocalGroupAggregateOperator(Operator[LocalGroupAggregateSpec]):
         keys = [batch.columns[column] for column in self.spec.grouping]
         slots, fresh = index.find_or_insert(index.encode(keys, num_rows=batch.num_rows))
         program.take_in(slots, batch.columns, signs_of(batch))
-        at = np.arange(index.high_water, dtype=np.int32)
+        at = slots[fresh]
         rows = pa.array(fresh)
         columns: list[Any] = [key.take(rows) for key in keys]
         columns.extend(program.accumulators_at(at))

@@ -17,8 +17,8 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.bitmaps import bitmap_aggregates
 from flowsql_runtime.operators.aggregate.percentile import percentiles
 from flowsql_runtime.state.flat_rows import flat_columns, whole_columns
-from flowsql_runtime.state.key_index import KeyIndex
-from flowsql_runtime.state.row_list import RowList
+from flowsql_runtime.state.scratch import scratch_stores
+from flowsql_runtime.state.stores import RowList
 
 Int32s = npt.NDArray[np.int32]
 Int8s = npt.NDArray[np.int8]
@@ -165,11 +165,11 @@ class OrderedValues:
 
     def _multiset(self, probes: Int32s, rows: Int32s, n: int) -> Any:
         values = whole_columns(self.types, self.values.gather(rows))
-        index = KeyIndex(self.types, namespaced=True)
-        slots, _ = index.find_or_insert(index.encode(values, probes.astype(np.int64)))
-        counts = np.bincount(slots, minlength=index.high_water).astype(np.int32)
-        entries = np.arange(index.high_water, dtype=np.int32)
-        owners = index.namespaces_at(entries)
+        index = scratch_stores().window_index(self.types)
+        slots, fresh = index.find_or_insert(index.encode(values, probes.astype(np.int64)))
+        counts = np.bincount(slots, minlength=len(fresh)).astype(np.int32)
+        entries = slots[fresh]
+        owners = probes[fresh]
         # Entries were made in the order of probes, so they are grouped by owner already.
         offsets = np.searchsorted(owners, np.arange(n + 1)).astype(np.int32)
         keys = index.columns_at(entries)[0]

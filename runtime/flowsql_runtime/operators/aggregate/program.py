@@ -23,7 +23,6 @@ from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import DecimalType, FloatType, LogicalType, Schema
 from flowsql_runtime.kernels import accumulate as kernels
-from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.operators.aggregate.changes import Changes, joined
 from flowsql_runtime.operators.aggregate.exchange import Place, columns_of_states, places_of, put_columns
 from flowsql_runtime.operators.aggregate.inputs import Argument, ArgumentRows, Sign, SignRows
@@ -37,14 +36,10 @@ from flowsql_runtime.operators.aggregate.result import (
     ResultColumn,
     WideSum,
 )
-from flowsql_runtime.operators.aggregate.states import StateFactory
 from flowsql_runtime.state.arrow_words import value_words, word_count
-from flowsql_runtime.state.column_store import ColumnStore, StoredColumn
+from flowsql_runtime.state.backend import StoreFactory
 from flowsql_runtime.state.flat_rows import flat_types
-from flowsql_runtime.state.key_index import KeyIndex
-from flowsql_runtime.state.map_store import MapStore
-from flowsql_runtime.state.row_list import RowList
-from flowsql_runtime.state.sorted_list import SortedList
+from flowsql_runtime.state.stores import NO_BYTES, ExtremeValues, Folded, KeyIndex, MapStore, RowList, StoredColumn
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
@@ -53,7 +48,6 @@ Words = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _ROWS: Final = StoredColumn("rows", pa.int64(), nullable=False)
-_NO_BYTES: Final = np.zeros(0, np.uint8)
 
 
 @record
@@ -121,12 +115,7 @@ class AggregateProgram:
         for index, call in enumerate(self.calls):
             self._finishers.append(self._compile(index, call))
         self._program = [*self._ops, *self._counts]
-        self._fold_rows = kernels.folding(op.code for op in self._program)
-        compile_ahead(self._fold_rows)
-        self._seen = np.zeros(0, np.uint8)
-        self._touched: Int32s = np.empty(0, np.int32)
-        self._first_rows: Int32s = np.empty(0, np.int32)
-        self._states: Words = np.empty((0, self._width), np.int64)
+        compile_ahead(kernels.folding(op.code for op in self._program))
 
     # -- compilation
 
@@ -265,10 +254,10 @@ class AggregateProgram:
         """Whether accumulator rows of two slots combine: no DISTINCT, nothing kept beside the row."""
         return not (self._groups or self._extremes or self._ordered_calls)
 
-    def open(self, states: StateFactory, index: KeyIndex, name: str = "aggregate") -> None:
+    def open(self, states: StoreFactory, index: KeyIndex, name: str = "aggregate") -> None:
         """Make the stores beside the slots of ``index``."""
         self.index = index
-        self.store = states.column_store(f"{name}.accumulators", index, self._columns)
+        self.store = states.accumulators(f"{name}.accumulators", index, self._columns)
         self._distinct = [
             states.map_store(
                 f"{name}.distinct{number}",
@@ -279,7 +268,7 @@ class AggregateProgram:
             for number, group in enumerate(self._groups)
         ]
         self._sorted = [
-            states.sorted_list(
+            states.extreme_values(
                 f"{name}.sorted{number}", index, to_arrow(self.input[extreme.column].type), extreme.largest
             )
             for number, extreme in enumerate(self._extremes)
@@ -289,8 +278,8 @@ class AggregateProgram:
             call = self.calls[number]
             columns = [arg.index for arg in call.args]
             types = [to_arrow(self.input[column].type) for column in columns]
-            values = RowList(index, [part for type_ in types for part in flat_types(type_)], removable=self.retracts)
-            states.register(f"{name}.values{number}", values, index)
+            flat = [part for type_ in types for part in flat_types(type_)]
+            values = states.row_list(f"{name}.values{number}", index, flat, removable=self.retracts)
             self._ordered.append(OrderedValues(call, values, columns, types))
 
     @property
@@ -302,10 +291,7 @@ class AggregateProgram:
 
     def known_signs(self, slots: Int32s, signs: Int8s) -> Int8s:
         """The signs without retractions of slots that have no rows: Flink ignores those."""
-        self.store.ensure()
-        out = np.empty_like(signs)
-        kernels.ignore_unknown(self.store.rows, slots, signs, out)
-        return out
+        return self.store.known_signs(slots, signs)
 
     def fold(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, every: bool) -> Changes:
         """Take all rows in and say what changed: each row (``every``) or each slot once.
@@ -317,31 +303,27 @@ class AggregateProgram:
         """
         if every and self.keeps_order:
             return self._fold_in_rounds(slots, columns, signs)
-        self.store.ensure()
-        self.store.compact()
-        touched = before = None
+        self.store.prepare()
         if self._ordered:
-            order = np.sort(np.unique(slots, return_index=True)[1])
-            touched = slots[order]
+            known, first, places = np.unique(slots, return_index=True, return_inverse=True)
+            order = np.argsort(first)
+            touched = known[order]
             before = [values.results(touched) for values in self._ordered]
-        changes = self._run(slots, columns, signs, every)
+        changes = self._run(slots, columns, signs, kernels.EVERY if every else kernels.ONCE)
         kept: list[ResultColumn] = []
         if self._ordered:
-            assert touched is not None
-            assert before is not None
             for values, old in zip(self._ordered, before, strict=True):
                 own = self._signs.row(self._sign(values.call, takes_nulls(values.call)))
                 values.update(own, slots, columns)
-                came = np.zeros(self.index.high_water, np.bool_)
-                came[slots[own != 0]] = True
-                kept.append(ValueResults(old, values.results(touched), came[touched]))
+                came = np.zeros(len(known), np.bool_)
+                came[places.ravel()[own != 0]] = True
+                kept.append(ValueResults(old, values.results(touched), came[order]))
         return self._with_results(changes, kept)
 
     def take_in(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> None:
         """Take all rows in without saying what changed; only where ``mergeable``."""
-        self.store.ensure()
-        self.store.compact()
-        self._run(slots, columns, signs, every=False, record=False)
+        self.store.prepare()
+        self._run(slots, columns, signs, kernels.NOTHING)
 
     def reset(self) -> None:
         """Forget every slot, and the keys of the index; the memory stays. Only where ``mergeable``."""
@@ -359,7 +341,7 @@ class AggregateProgram:
                 results.append(finisher.results(changes.states, self.store))
         return Changes(changes.slots, changes.first_rows, changes.states, results)
 
-    def _run(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, every: bool, record: bool = True) -> Changes:
+    def _run(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, record: int) -> Changes:
         n = len(slots)
         self._signs = SignRows(columns, signs)
         for number, group in enumerate(self._groups):
@@ -373,45 +355,20 @@ class AggregateProgram:
         for k, op in enumerate(self._program):
             argument = 0 if op.argument is None else arguments.place(op.argument, op.part)
             ops[k] = (op.code, op.word, argument, self._signs.place(op.sign), op.count)
-        if len(self._seen) < self.index.high_water:
-            self._seen = np.zeros(max(self.index.high_water, 2 * len(self._seen)), np.uint8)
-        rows = self.store.rows
-        touched, first_rows, states = self._scratch_for(n if record else 0)
-        status = np.zeros(1, np.int64)
-        matrix = arguments.matrix()
-        m = self._fold_rows(
-            rows, rows.view(np.float64), slots, ops, matrix, matrix.view(np.float64), self._signs.matrix(),
-            self.store.arena, int(every) if record else kernels.NOTHING, self._clear and self.retracts, self._seen,
-            touched, first_rows, states, status,
-        )  # fmt: skip
-        if status[0] == kernels.MORE_THAN_ONE:
+        folded = self.store.fold(
+            slots, ops, arguments.matrix(), self._signs.matrix(), record, self._clear and self.retracts
+        )
+        if folded.more_than_one:
             raise ExecutionError("single-value", "SingleValueAggFunction received more than one element.")
-        return Changes(touched[:m], first_rows[:m], states[: 2 * m], [])
-
-    def _scratch_for(self, n: int) -> tuple[Int32s, Int32s, Words]:
-        """Room for the changes of ``n`` rows, the same memory each time: fresh pages cost more than the fold itself.
-
-        What a fold returns is therefore valid until the next one.
-        """
-        if len(self._touched) < n:
-            self._touched = np.empty(n, np.int32)
-            self._first_rows = np.empty(n, np.int32)
-            self._states = np.empty((2 * n, self._width), np.int64)
-        return self._touched, self._first_rows, self._states
+        return _changes(folded)
 
     def _distinct_signs(self, number: int, group: _DistinctGroup, slots: Int32s, columns: Sequence[Any]) -> Any:
         store = self._distinct[number]
         filtered = np.stack([self._signs.row(Sign(group.not_null, index)) for index in group.filters])
         skip: Bools = np.asarray(~filtered.any(axis=0))
-        skipped: npt.NDArray[np.uint8] = skip.view(np.uint8) if skip.any() else _NO_BYTES
+        skipped: npt.NDArray[np.uint8] = skip.view(np.uint8) if skip.any() else NO_BYTES
         entries, _ = store.find_or_insert(slots, [columns[column] for column in group.columns], skipped)
-        out = np.empty_like(filtered)
-        gone = np.empty(filtered.size, np.int32)
-        left = kernels.distinct(store.values.rows, entries, filtered, not self.retracts, out, gone)
-        if left:
-            empty = np.unique(gone[:left])
-            store.remove(empty[~store.values.rows[empty].any(axis=1)])
-        return out
+        return store.count_distinct(entries, filtered, bits=not self.retracts)
 
     def _fold_in_rounds(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> Changes:
         """Rows of one slot one after the other, rows of different slots together; then in row order again."""
@@ -434,13 +391,13 @@ class AggregateProgram:
     def forget(self, slots: Int32s) -> None:
         """Clear all that is kept of slots; whoever removes keys calls it first."""
         self.store.clear(slots)
-        beside: list[MapStore | SortedList | RowList] = [*self._distinct, *self._sorted]
+        beside: list[MapStore | ExtremeValues | RowList] = [*self._distinct, *self._sorted]
         for store in (*beside, *(values.values for values in self._ordered)):
             store.drop_slots(slots)
 
     def results_at(self, slots: Int32s) -> list[Any]:
         """Results of slots as they stand, Arrow arrays."""
-        states = self.store.rows[slots]
+        states = self.store.words_at(slots)
         rows = np.arange(len(slots))
         arrays, place = [], 0
         for finisher in self._finishers:
@@ -453,8 +410,7 @@ class AggregateProgram:
 
     def accumulators_at(self, slots: Int32s) -> list[Any]:
         """Accumulator columns of each call, as ``local_columns`` declares them; ``rows`` last if the input retracts."""
-        states = np.empty((self._width, len(slots)), np.int64)
-        row_kernels.gather(self.store.rows, np.ascontiguousarray(slots), states)
+        states = self.store.word_columns_at(slots)
         arrays = list(columns_of_states(states, self._places(), self.store))
         if self.retracts:
             arrays.append(pa.array(states[0]))
@@ -469,7 +425,7 @@ class AggregateProgram:
 
         A row of an insert-only input counts as one.
         """
-        self.store.compact()
+        self.store.prepare()
         rows = np.zeros((n, self._width), np.int64)
         rows[:, 0] = 1
         places = self._places()
@@ -480,13 +436,7 @@ class AggregateProgram:
 
     def merged_rows(self, positions: Int32s, count: int, members: Int32s) -> Words:
         """Accumulator rows of ``members`` (slots) merged by position, (count, words); bytes stay in the arena."""
-        rows = np.zeros((count, self._width), np.int64)
-        source = self.store.rows
-        row_kernels.merge(
-            rows, rows.view(np.float64), positions, source, source.view(np.float64), members, self._merge_ops,
-            self.store.arena,
-        )  # fmt: skip
-        return rows
+        return self.store.merged(positions, count, members, self._merge_ops)
 
     @property
     def _merge_ops(self) -> npt.NDArray[np.int64]:
@@ -498,17 +448,9 @@ class AggregateProgram:
         rows = np.arange(len(states))
         return [finisher.results(states, self.store).to_arrow(rows) for finisher in self._finishers if finisher]
 
-    def merge_rows(self, slots: Int32s, rows: Words, arena: npt.NDArray[np.uint8]) -> Changes:
-        """Fold accumulator rows of another program of the same calls into slots; only where ``mergeable``.
-
-        One change a slot comes back.
-
-        Args:
-            rows: (n, words); bytes in them are references into ``arena``.
-        """
-        self.store.ensure()
+    def merge_rows(self, slots: Int32s, rows: Words) -> Changes:
+        """Fold rows of :meth:`rows_of_accumulators` into slots; only where ``mergeable``. One change a slot."""
         n = len(slots)
-        rows = self._adopt_bytes(rows, arena)
         matrix = np.ascontiguousarray(rows.T)
         sign_rows: dict[int, int] = {-1: 0}
         signs = [np.ones(n, np.int8)]
@@ -531,29 +473,14 @@ class AggregateProgram:
         signs.insert(0, np.zeros(n, np.int8))
         table = np.array(ops, np.int64)
         table[:, 3] += 1
-        if len(self._seen) < self.index.high_water:
-            self._seen = np.zeros(max(self.index.high_water, 2 * len(self._seen)), np.uint8)
-        touched, first_rows, states = self._scratch_for(n)
-        mine = self.store.rows
-        m = kernels.folding(code for code, *_ in ops)(
-            mine, mine.view(np.float64), slots, table, matrix, matrix.view(np.float64), np.stack(signs),
-            self.store.arena, kernels.ONCE, False, self._seen, touched, first_rows, states, np.zeros(1, np.int64),
-        )  # fmt: skip
+        folded = self.store.fold(slots, table, matrix, np.stack(signs), kernels.ONCE)
         if self.retracts and self._clear:
-            gone = touched[:m][mine[touched[:m], 0] == 0]
-            mine[gone] = 0
-        return self._with_results(Changes(touched[:m], first_rows[:m], states[: 2 * m], []), [])
+            self.store.clear(folded.slots[folded.states[1::2, 0] == 0])
+        return self._with_results(_changes(folded), [])
 
-    def _adopt_bytes(self, rows: Words, arena: npt.NDArray[np.uint8]) -> Words:
-        copied = False
-        for column, word in zip(self._columns, self.store.word_of, strict=True):
-            if is_bytes_type(column.type) and arena is not self.store.arena:
-                rows = rows if copied else rows.copy()
-                copied = True
-                source = ColumnStore(self.index, [])
-                source.arena = arena
-                rows[:, word] = self.store.store_bytes(source.bytes_at(rows[:, word], column.type))
-        return rows
+
+def _changes(folded: Folded) -> Changes:
+    return Changes(folded.slots, folded.first_rows, folded.states, [])
 
 
 def _extreme_code(fold: Fold, type_: Any) -> int:

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from flowsql_core.record import record
 from flowsql_runtime.kernels import accumulate as kernels
-from flowsql_runtime.kernels import byte_arena
 from flowsql_runtime.state.arrow_words import array_of_words, word_count
-from flowsql_runtime.state.column_store import ColumnStore
+from flowsql_runtime.state.stores import AccumulatorStore
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -76,14 +75,12 @@ class ByteResults:
     """References to strings or binary values; 0 is NULL."""
 
     refs: Int64s
-    store: ColumnStore
+    store: AccumulatorStore
     type: Any
 
     def changed(self) -> Bools:
         """Whether the bytes differ."""
-        equal = np.empty(len(self.refs) // 2, np.bool_)
-        byte_arena.equal(self.refs[0::2].copy(), self.refs[1::2].copy(), self.store.arena, equal)
-        return ~equal
+        return ~self.store.equal_bytes(self.refs[0::2], self.refs[1::2])
 
     def to_arrow(self, rows: npt.NDArray[Any]) -> Any:
         """Arrow array of the result type."""
@@ -97,7 +94,7 @@ class Count:
     count: int
     type: Any
 
-    def results(self, states: Words, store: ColumnStore) -> ResultColumn:
+    def results(self, states: Words, store: AccumulatorStore) -> ResultColumn:
         """See the class."""
         return FixedResults((states[:, self.count],), None, self.type)
 
@@ -112,7 +109,7 @@ class Plain:
     is_bytes: bool = False
     zero_if_empty: bool = False
 
-    def results(self, states: Words, store: ColumnStore) -> ResultColumn:
+    def results(self, states: Words, store: AccumulatorStore) -> ResultColumn:
         """See the class."""
         valid = states[:, self.count] != 0
         if self.is_bytes:
@@ -129,7 +126,7 @@ class WideSum:
     count: int
     type: Any
 
-    def results(self, states: Words, store: ColumnStore) -> ResultColumn:
+    def results(self, states: Words, store: AccumulatorStore) -> ResultColumn:
         """See the class."""
         low, high = _column(states, self.value), _column(states, self.value + 1)
         return FixedResults((low, high), (states[:, self.count] != 0) & _fits(low, high), self.type)
@@ -154,7 +151,7 @@ class Average:
     type: Any
     digits: int = 0
 
-    def results(self, states: Words, store: ColumnStore) -> ResultColumn:
+    def results(self, states: Words, store: AccumulatorStore) -> ResultColumn:
         """See the class."""
         counts = _column(states, self.count)
         valid = counts != 0
@@ -189,7 +186,7 @@ class Deviation:
     samples: bool
     root: bool
 
-    def results(self, states: Words, store: ColumnStore) -> ResultColumn:
+    def results(self, states: Words, store: AccumulatorStore) -> ResultColumn:
         """See the class."""
         n = states[:, self.value] - (1 if self.samples else 0)
         valid = n > 0

@@ -17,8 +17,6 @@ from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.state.arrow_words import array_of_words
-from flowsql_runtime.state.key_index import KeyIndex
-from flowsql_runtime.window.pending import PendingSlots
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.slices import Slicing
 from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
@@ -56,13 +54,11 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
     def open(self, ctx: OperatorContext) -> None:
         """Make the state."""
         types = [to_arrow(self.spec.input[column].type) for column in self.spec.grouping]
-        self._index = ctx.state.key_index(types, namespaced=True)
+        self._index = ctx.state.window_index(types)
         self._program.open(ctx.state, self._index, "window")
-        self._pending = PendingSlots()
-        self._keys = KeyIndex(types, namespaced=True)
-        self._key_of: Int32s = np.zeros(0, np.int32)
-        self._slices_of: Int32s = np.zeros(0, np.int32)
         self._fired_ms: int | None = None
+        #: By number of a key, -1 between two firings: what merging slices counts with.
+        self._scratch: Int32s = np.zeros(0, np.int32)
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Slices that wait are in the keyed state; so are the windows of the clock, whose timers are set anew."""
@@ -70,13 +66,8 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         if fired:
             # All subtasks fire by one clock, so what the latest has fired, all have.
             self._fired_ms = max(int(at) for at in fired)
-        slots = self._index.live_slots()
-        if len(slots):
-            ends = self._index.namespaces_at(slots)
-            self._pending.add(ends, slots)
-            self._remember(slots)
-            if self.spec.window.processing_time:
-                self._register_clock(np.unique(ends))
+        if self.spec.window.processing_time:
+            self._register_clock(self._index.namespaces())
 
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
         """Windows of the clock: remember which have fired; the watermark says it for the others."""
@@ -179,11 +170,8 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         keys = [batch.columns[column] for column in self.spec.grouping]
         slots, fresh = self._index.find_or_insert(self._index.encode(keys, ends))
         self._program.fold(slots, batch.columns, signs_of(batch), every=False)
-        if len(fresh):
-            self._pending.add(ends[fresh], slots[fresh])
-            self._remember(slots[fresh])
-            if self.spec.window.processing_time:
-                self._register_clock(np.unique(ends[fresh]))
+        if len(fresh) and self.spec.window.processing_time:
+            self._register_clock(np.unique(ends[fresh]))
 
     def _drop_late(self, batch: ChangelogBatch, late: npt.NDArray[np.bool_]) -> None:
         count = int(late.sum())
@@ -218,7 +206,7 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
     def _fire(self, before: int, until: int, track: WatermarkTrack | None) -> None:
         """Emit the windows that close in ``(before, until]`` and forget slices that no window needs."""
         self._fired_ms = until
-        earliest = self._pending.earliest()
+        earliest = self._index.earliest()
         batch = None
         if earliest is not None and int(self._trigger_ms(self._first_end(earliest))[0]) <= until:
             batch = self._closed(before, until)
@@ -237,12 +225,12 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         return ends if self._per_window else self._slicing.first_window_end(ends)
 
     def _closed(self, before: int, until: int) -> ChangelogBatch | None:
-        ends = self._pending.ends()
+        ends = self._index.namespaces()
         if self._per_window:
             due = ends[self._trigger_ms(ends) <= until]
             if not len(due):
                 return None
-            windows, slots = self._pending.take(int(due[-1]))
+            windows, slots = self._index.up_to(int(due[-1]))
             columns = self._emit(slots, windows)
             self._forget(slots)
             return columns
@@ -252,13 +240,13 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         batch = self._merge_slices(ends[positions[closing]], windows[closing]) if closing.any() else None
         over = ends[self._trigger_ms(self._slicing.last_window_end(ends)) <= until]
         if len(over):
-            _, slots = self._pending.take(int(over[-1]))
+            _, slots = self._index.up_to(int(over[-1]))
             self._forget(slots)
         return batch
 
     def _merge_slices(self, slice_ends: Int64s, windows: Int64s) -> ChangelogBatch:
         """Merge the slices of each window; pairs (slice end, window end) say which."""
-        ends, slots = self._pending.up_to(int(slice_ends.max()))
+        ends, slots = self._index.up_to(int(slice_ends.max()))
         order = np.argsort(slice_ends, kind="stable")
         slice_ends, windows = slice_ends[order], windows[order]
         lo = np.searchsorted(ends, slice_ends, side="left")
@@ -270,8 +258,10 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         members, owners = slots[at][order], np.repeat(windows, counts)[order]
         numbers = np.empty(len(members), np.int32)
         firsts = np.empty(len(members), np.int32)
-        scratch = np.full(self._keys.high_water, -1, np.int32)
-        count = row_kernels.positions(self._key_of[members], owners, scratch, numbers, firsts)
+        keys = self._index.numbered(members)
+        if len(self._scratch) < self._index.most_numbers():
+            self._scratch = np.full(2 * self._index.most_numbers(), -1, np.int32)
+        count = row_kernels.positions(keys, owners, self._scratch, numbers, firsts)
         rows = self._program.merged_rows(numbers, count, members)
         members, owners = members[firsts[:count]], owners[firsts[:count]]
         batch = self._rows_out(members, owners, rows)
@@ -287,21 +277,17 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         np.maximum.at(latest, places, windows)
         kept = np.flatnonzero((windows == latest[places]) & (windows < periods))
         keys = self._index.encoded_at(members[kept]).with_namespaces(windows[kept])
-        ends, slots = self._pending.take(int(latest.max()))
+        ends, slots = self._index.up_to(int(latest.max()))
         at = np.minimum(np.searchsorted(known, self._slicing.period_end(ends)), len(known) - 1)
         gone = (known[at] == self._slicing.period_end(ends)) & (ends <= latest[at])
-        self._pending.add(ends[~gone], slots[~gone])
         self._forget(slots[gone])
-        moved, fresh = self._index.find_or_insert(keys)
-        self._program.store.ensure()
-        self._program.store.rows[moved] = rows[kept]
-        self._remember(moved[fresh])
-        self._pending.add(windows[kept], moved)
+        moved, _ = self._index.find_or_insert(keys)
+        self._program.store.put_words(moved, rows[kept])
 
     def _emit(self, slots: Int32s, windows: Int64s) -> ChangelogBatch:
         """Rows of windows that have one slot a key."""
         if self.spec.input_retracts:
-            filled = self._program.store.rows[slots, 0] != 0
+            filled = self._program.store.row_counts(slots) != 0
             slots, windows = slots[filled], windows[filled]
         return self._with_windows(slots, windows, self._program.results_at(np.ascontiguousarray(slots)))
 
@@ -328,38 +314,10 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
             columns.append(array_of_words([values], None, type_))
         return ChangelogBatch(tuple(columns), len(slots))
 
-    # -- keys without their slices: what merging goes by
-
-    def _remember(self, slots: Int32s) -> None:
-        """Number the keys of new slots."""
-        if self._per_window or not len(slots):
-            return
-        numbers, _ = self._keys.find_or_insert(
-            self._index.encoded_at(slots).with_namespaces(np.zeros(len(slots), np.int64))
-        )
-        self._key_of = _grown(self._key_of, self._index.high_water)
-        self._slices_of = _grown(self._slices_of, self._keys.high_water)
-        self._key_of[slots] = numbers
-        self._slices_of += np.bincount(numbers, minlength=len(self._slices_of)).astype(np.int32)
-
     def _forget(self, slots: Int32s) -> None:
-        """Free slots, and the numbers of keys that no slice holds any more."""
         self._program.forget(slots)
         self._index.remove(slots)
-        if not self._per_window and len(slots):
-            numbers = self._key_of[slots]
-            less = np.bincount(numbers, minlength=len(self._slices_of)).astype(np.int32)
-            self._slices_of -= less
-            self._keys.remove(np.flatnonzero((less > 0) & (self._slices_of == 0)).astype(np.int32))
 
     def _empty(self, track: WatermarkTrack) -> ChangelogBatch:
         columns = tuple(pa.nulls(0, to_arrow(column.type)) for column in self.spec.output)
         return ChangelogBatch(columns, 0, None, None, WatermarkTrack(np.zeros(len(track), np.int32), track.wm_ms))
-
-
-def _grown(array: Int32s, size: int) -> Int32s:
-    if size <= len(array):
-        return array
-    grown = np.zeros(max(size, 2 * len(array)), np.int32)
-    grown[: len(array)] = array
-    return grown

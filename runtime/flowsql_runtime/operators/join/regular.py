@@ -15,8 +15,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.join.side import JoinSide, row_ranges
-from flowsql_runtime.state.kept_rows import KeptRows
-from flowsql_runtime.state.row_list import RowList
+from flowsql_runtime.state.stores import RowList, Rows
 
 Int32s = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
@@ -51,36 +50,37 @@ class JoinOperator(Operator[JoinSpec]):
         """Make the state and compile the condition."""
         spec = self.spec
         left = self._sides[0]
+        #: The rows of each side; and the same where rows go, else None.
+        self._rows: list[Rows] = []
+        self._lists: list[RowList | None] = []
         self._index = ctx.state.key_index([to_arrow(left.schema[key].type) for key in left.keys])
-        self._rows = (
-            self._open_side(ctx, "left", 0, spec.left_unique, spec.left_retracts),
-            self._open_side(ctx, "right", 1, spec.right_unique, spec.right_retracts),
-        )
+        self._open_side(ctx, "left", 0, spec.left_unique, spec.left_retracts)
+        self._open_side(ctx, "right", 1, spec.right_unique, spec.right_retracts)
         self._condition = compiled_condition(self.spec.condition, ctx)
         self._sweep_at = ctx.clock.now_ms() + max(self._ttl_ms)
 
     def _open_side(
         self, ctx: OperatorContext, name: str, side: int, unique: tuple[int, ...] | None, retracts: bool
-    ) -> RowList | KeptRows:
+    ) -> None:
         types = [to_arrow(column.type) for column in self._sides[side].schema]
         if unique is not None:
             keys = set(self._sides[side].keys)
             # Inside the join key: at most one row a slot.
             unique = () if set(unique) <= keys else tuple(column for column in unique if column not in keys)
         ttl = self._ttl_ms[side] > 0
-        rows: RowList | KeptRows
         if unique is None and not retracts and not ttl:
-            rows = KeptRows(self._index, types, ctx.parallelism)
-        else:
-            rows = RowList(self._index, types, removable=retracts or ttl, unique=unique, stamped=ttl)
-        made: RowList | KeptRows = ctx.state.register(name, rows, self._index)
-        return made
+            self._rows.append(ctx.state.kept_rows(name, self._index, types, ctx.parallelism))
+            self._lists.append(None)
+            return
+        rows = ctx.state.row_list(name, self._index, types, removable=retracts or ttl, unique=unique, stamped=ttl)
+        self._rows.append(rows)
+        self._lists.append(rows)
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Probe the other side with all rows, then keep them."""
         track = self.advance_track(input_index, batch.track)
         n = batch.num_rows
-        side, mine, others = self._sides[input_index], self._rows[input_index], self._rows[1 - input_index]
+        side, others, listed = self._sides[input_index], self._rows[1 - input_index], self._lists[1 - input_index]
         if any(self._ttl_ms):
             self._sweep()
         lost = side.without_match(batch.columns)
@@ -91,18 +91,17 @@ class JoinOperator(Operator[JoinSpec]):
         for first, last in row_ranges(counts if lost is None else np.where(lost, 0, counts)):
             probes, found = others.rows_of(slots[first:last])
             probes += np.int32(first)
-            if isinstance(others, RowList) and self._ttl_ms[1 - input_index]:
-                alive = others.stamps[found] + self._ttl_ms[1 - input_index] > self.ctx.clock.now_ms()
+            if listed is not None and self._ttl_ms[1 - input_index]:
+                alive = listed.younger(found, self.ctx.clock.now_ms() - self._ttl_ms[1 - input_index])
                 probes, found = probes[alive], found[alive]
             part = None if track is None else track.cut(first, last, last == n)
             self._emit(input_index, batch, probes, found, part, first)
-        if isinstance(mine, KeptRows):
-            mine.append(slots, batch.columns)
+        mine = self._lists[input_index]
+        if mine is None:
+            self._rows[input_index].append(slots, batch.columns)
             return
         signs = signs_of(batch)
-        kept = mine.apply(signs, slots, batch.columns)
-        if self._ttl_ms[input_index]:
-            mine.stamps[kept[(kept >= 0) & (signs > 0)]] = self.ctx.clock.now_ms()
+        mine.apply(signs, slots, batch.columns, self.ctx.clock.now_ms())
         if batch.kinds is not None:
             self._release(slots[signs < 0])
 
@@ -142,8 +141,8 @@ class JoinOperator(Operator[JoinSpec]):
         if now < self._sweep_at:
             return
         self._sweep_at = now + max(1, max(self._ttl_ms) // 2)
-        for side, rows in enumerate(self._rows):
-            if isinstance(rows, RowList) and self._ttl_ms[side]:
+        for side, rows in enumerate(self._lists):
+            if rows is not None and self._ttl_ms[side]:
                 self._release(rows.remove_older(now - self._ttl_ms[side]))
 
 

@@ -9,11 +9,10 @@ from flowsql_core.batch import ChangelogBatch, WatermarkTrack, watermark_per_row
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.graph.specs import JoinKind, WindowJoinSpec
 from flowsql_core.types.arrow import to_arrow
-from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext, OperatorSnapshot
+from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext
 from flowsql_runtime.operators.join.regular import compiled_condition
 from flowsql_runtime.operators.join.side import MOST_PAIRS, JoinSide, take_all
-from flowsql_runtime.state.row_list import RowList
-from flowsql_runtime.window.pending import PendingSlots
+from flowsql_runtime.state.stores import RowList
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.zone import to_epoch_ms
 
@@ -49,19 +48,12 @@ class WindowJoinOperator(Operator[WindowJoinSpec]):
         """Make the state and compile the condition."""
         left = self._sides[0]
         types = [to_arrow(left.schema[key].type) for key in left.keys]
-        self._index = ctx.state.key_index(types, namespaced=True)
-        rows = []
+        self._index = ctx.state.window_index(types)
+        self._rows: list[RowList] = []
         for name, side in zip(("left", "right"), self._sides, strict=True):
-            made = RowList(self._index, [to_arrow(column.type) for column in side.schema])
-            rows.append(ctx.state.register(name, made, self._index))
-        self._rows: tuple[RowList, RowList] = (rows[0], rows[1])
+            stored = [to_arrow(column.type) for column in side.schema]
+            self._rows.append(ctx.state.row_list(name, self._index, stored))
         self._condition = compiled_condition(self.spec.condition, ctx)
-        self._pending = PendingSlots()
-
-    def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
-        """Restored windows wait again."""
-        slots = self._index.live_slots()
-        self._pending.add(self._index.namespaces_at(slots), slots)
 
     def _trigger_ms(self, window_ends: Int64s) -> Int64s:
         return to_epoch_ms(window_ends - 1, self.spec.zone)
@@ -85,19 +77,18 @@ class WindowJoinOperator(Operator[WindowJoinSpec]):
         lost = side.without_match(batch.columns)
         skip = late if lost is None else late | lost
         encoded = self._index.encode(side.key_columns(batch.columns), ends)
-        slots, fresh = self._index.find_or_insert(encoded, skip.view(np.uint8) if skip.any() else np.zeros(0, np.uint8))
-        self._rows[input_index].apply(np.ones(len(slots), np.int8), slots, batch.columns)
-        self._pending.add(ends[fresh], slots[fresh])
+        slots, _ = self._index.find_or_insert(encoded, skip.view(np.uint8) if skip.any() else np.zeros(0, np.uint8))
+        self._rows[input_index].append(slots, batch.columns)
 
     def on_watermark(self, watermark_ms: int) -> None:
         """A watermark between batches."""
         self._close(watermark_ms, None)
 
     def _close(self, until: int, track: WatermarkTrack | None) -> None:
-        ends = self._pending.ends()
+        ends = self._index.namespaces()
         due = ends[self._trigger_ms(ends) <= until]
         if len(due):
-            window_ends, slots = self._pending.take(int(due[-1]))
+            window_ends, slots = self._index.up_to(int(due[-1]))
             self._join(self._trigger_ms(window_ends), slots, track)
             for rows in self._rows:
                 rows.drop_slots(slots)

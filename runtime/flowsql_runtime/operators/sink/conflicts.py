@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import values_and_validity
 from flowsql_compute.eval.text.render import Notation, render_column
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.element import MAX_WATERMARK, Watermark
@@ -19,19 +17,11 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.kernels import conflicts as kernels
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.state.column_store import flat, key_table_of
-from flowsql_runtime.state.key_index import KeyIndex
-from flowsql_runtime.state.map_store import parent_slots
-from flowsql_runtime.state.row_list import RowList
+from flowsql_runtime.state.scratch import number_rows
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Int8s = npt.NDArray[np.int8]
-
-#: Slots, signs and columns of some rows.
-_Rows = tuple[Int32s, Int8s, list[Any]]
-
-_SIGN: Final = "sign"
 
 
 class SinkConflictsOperator(Operator[SinkConflictsSpec]):
@@ -49,9 +39,8 @@ class SinkConflictsOperator(Operator[SinkConflictsSpec]):
         types = [to_arrow(column.type) for column in self.spec.input]
         self._index = ctx.state.key_index([types[key] for key in self.spec.keys])
         # One row a slot.
-        shown = RowList(self._index, types, removable=True, unique=())
-        self._shown: RowList = ctx.state.register("shown", shown, self._index)
-        self._waiting: _Waiting = ctx.state.register("waiting", _Waiting(self._index, types), self._index)
+        self._shown = ctx.state.row_list("shown", self._index, types, removable=True, unique=())
+        self._waiting = ctx.state.row_queue("waiting", self._index, types)
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Rows wait; those before a watermark of the batch are settled with it."""
@@ -84,10 +73,10 @@ class SinkConflictsOperator(Operator[SinkConflictsSpec]):
         everything = [pa.concat_arrays(pair) for pair in zip(columns, self._shown.gather(rows), strict=True)]
         current = np.full(len(touched), -1, np.int32)
         current[owners] = due + np.arange(len(rows), dtype=np.int32)
-        wholes, identities = _identities(everything)
+        wholes, identities = number_rows(everything)
         names = wholes
         if self.spec.upsert_key is not None:
-            names, others = _identities([everything[key] for key in self.spec.upsert_key])
+            names, others = number_rows([everything[key] for key in self.spec.upsert_key])
             identities = max(identities, others)
         total = due + len(rows)
         told, kinds = np.empty(due, np.int32), np.empty(due, np.int8)
@@ -102,7 +91,7 @@ class SinkConflictsOperator(Operator[SinkConflictsSpec]):
             raise self._conflict(columns, int(failed))
         self._show(touched, owners, current, everything, due)
         self._waiting.drop_first(due)
-        self._index.remove(np.setdiff1d(touched[current < 0], self._waiting.slots))
+        self._index.remove(np.setdiff1d(touched[current < 0], self._waiting.slots()))
         self._tell(everything, told[: ends[-1]], kinds, ends, levels)
 
     def _show(self, touched: Int32s, owners: Int32s, current: Int32s, everything: list[Any], due: int) -> None:
@@ -138,73 +127,3 @@ class SinkConflictsOperator(Operator[SinkConflictsSpec]):
 
 def _text(value: Any, type_: Any) -> str:
     return "null" if value.null_count else str(render_column(value, type_, Notation.ROW)[0])
-
-
-def _identities(columns: list[Any]) -> tuple[Int32s, int]:
-    """A number for each row, the same for equal rows, int32 (n,); and how many there are."""
-    index = KeyIndex([column.type for column in columns])
-    numbers, _ = index.find_or_insert(index.encode(columns))
-    return numbers, index.high_water
-
-
-class _Waiting:
-    """Rows in order of arrival, as the Arrow arrays that came; joined only when somebody looks.
-
-    A store of the backend's: ``nbytes``, ``save`` and ``load``.
-    """
-
-    def __init__(self, parent: KeyIndex, types: list[Any]) -> None:
-        self._parent = parent
-        self._nothing: _Rows = (np.zeros(0, np.int32), np.zeros(0, np.int8), [pa.array([], type_) for type_ in types])
-        self._pieces: list[_Rows] = []
-
-    def __len__(self) -> int:
-        return sum(len(slots) for slots, _, _ in self._pieces)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return sum(
-            int(slots.nbytes + signs.nbytes + sum(column.nbytes for column in columns))
-            for slots, signs, columns in self._pieces
-        )
-
-    @property
-    def slots(self) -> Int32s:
-        """Of all rows."""
-        return self._whole()[0]
-
-    def append(self, slots: Int32s, signs: Int8s, columns: Sequence[Any]) -> None:
-        """Rows that wait from now on."""
-        self._pieces.append((slots, signs, list(columns)))
-
-    def first(self, rows: int) -> _Rows:
-        """Slots, signs and columns of the first rows."""
-        slots, signs, columns = self._whole()
-        return slots[:rows], signs[:rows], [column.slice(0, rows) for column in columns]
-
-    def drop_first(self, rows: int) -> None:
-        """The first rows wait no longer; what is left holds no memory of theirs."""
-        slots, signs, columns = self._whole()
-        left = [pa.concat_arrays([column.slice(rows), column.slice(0, 0)]) for column in columns]
-        self._pieces = [(slots[rows:].copy(), signs[rows:].copy(), left)] if rows < len(slots) else []
-
-    def _whole(self) -> _Rows:
-        """All rows as one piece."""
-        if len(self._pieces) > 1:
-            slots, signs, columns = zip(*self._pieces, strict=True)
-            joined = [pa.concat_arrays(parts) for parts in zip(*columns, strict=True)]
-            self._pieces = [(np.concatenate(slots), np.concatenate(signs), joined)]
-        return self._pieces[0] if self._pieces else self._nothing
-
-    def save(self) -> Any:
-        """Keys, columns and signs of all rows."""
-        slots, signs, columns = self._whole()
-        names = [f"r{index}" for index in range(len(columns))]
-        return key_table_of(self._parent, slots, [*columns, pa.array(signs)], [*names, _SIGN])
-
-    def load(self, table: Any) -> None:
-        """Append the rows of a saved table."""
-        columns = [flat(table.column(f"r{index}")) for index in range(len(self._nothing[2]))]
-        signs, _ = values_and_validity(flat(table.column(_SIGN)))
-        self.append(parent_slots(self._parent, table), signs, columns)

@@ -14,7 +14,6 @@ from flowsql_core.graph.specs import SinkMaterializerSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.state.row_list import RowList
 
 Int32s = npt.NDArray[np.int32]
 
@@ -37,28 +36,30 @@ class SinkMaterializerOperator(Operator[SinkMaterializerSpec]):
         unique = None
         if spec.upsert_key is not None:
             unique = tuple(column for column in spec.upsert_key if column not in spec.keys)
-        made = RowList(self._index, types, removable=True, unique=unique, stamped=spec.state_ttl_ms > 0)
-        self._rows: RowList = ctx.state.register("rows", made, self._index)
-        self._sweep_at = ctx.clock.now_ms() + spec.state_ttl_ms
+        self._rows = ctx.state.row_list("rows", self._index, types, removable=True, unique=unique)
+        self._written = ctx.state.slot_times("written", self._index) if spec.state_ttl_ms else None
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Put all rows into state, and tell what became the last row of a key, change by change."""
         track = self.advance_track(input_index, batch.track)
         columns = [batch.columns[index] for index in range(len(self.spec.input))]
         keys = [columns[key] for key in self.spec.keys]
+        now = self.ctx.clock.now_ms()
+        if self._written is not None:
+            self._forget(self._written.expired(now - self.spec.state_ttl_ms))
         slots, _ = self._index.find_or_insert(self._index.encode(keys, num_rows=batch.num_rows))
-        if self.spec.state_ttl_ms:
-            self._expire(slots)
         signs = signs_of(batch)
         kinds, shown = self._rows.apply_latest(signs, slots, columns)
         self._emit(batch, columns, kinds, shown, track)
-        if self.spec.state_ttl_ms:
-            held = slots[self._rows.counts(slots) > 0]
-            self._rows.stamps[self._rows.newest(held)] = self.ctx.clock.now_ms()
+        if self._written is not None:
+            self._written.touch(slots, now)
         if batch.kinds is not None:
             # A key whose only row was unknown is empty, too.
             gone = np.unique(slots[signs < 0])
-            self._index.remove(gone[self._rows.counts(gone) == 0])
+            gone = gone[self._rows.counts(gone) == 0]
+            if self._written is not None:
+                self._written.drop_slots(gone)
+            self._index.remove(gone)
 
     def _emit(
         self,
@@ -95,16 +96,7 @@ class SinkMaterializerOperator(Operator[SinkMaterializerSpec]):
             )
         )
 
-    def _expire(self, slots: Int32s) -> None:
-        """Forget the keys that nobody wrote to for too long: those of the batch, and now and then all."""
-        now = self.ctx.clock.now_ms()
-        looked = np.unique(slots)
-        sweeps = now >= self._sweep_at
-        if sweeps:
-            self._sweep_at = now + max(1, self.spec.state_ttl_ms // 2)
-            looked = self._index.live_slots()
-        looked = looked[self._rows.counts(looked) > 0]
-        idle = looked[self._rows.stamps[self._rows.newest(looked)] + self.spec.state_ttl_ms <= now]
-        self._rows.drop_slots(idle)
-        if sweeps:
-            self._index.remove(np.setdiff1d(idle, slots))
+    def _forget(self, slots: Int32s) -> None:
+        if len(slots):
+            self._rows.drop_slots(slots)
+            self._index.remove(slots)

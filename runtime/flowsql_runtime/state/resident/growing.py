@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import threading
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy.typing as npt
 #: Bytes from which an array is a mapping of its own.
 _MAPPED_FROM: Final = 4 << 20
 _HUGE_PAGE: Final = 2 << 20
+#: Held while a mapping moves, and by whoever reads an array of another thread, piece by piece.
+MOVING: Final = threading.Lock()
 
 
 def grow(owner: object, name: str, needed: int) -> None:
@@ -18,6 +21,11 @@ def grow(owner: object, name: str, needed: int) -> None:
 
     Views of the array that someone still holds stay valid: then it is copied.
     """
+    with MOVING:
+        _grow(owner, name, needed)
+
+
+def _grow(owner: object, name: str, needed: int) -> None:
     array: npt.NDArray[Any] = getattr(owner, name)
     row = array.dtype.itemsize
     for width in array.shape[1:]:

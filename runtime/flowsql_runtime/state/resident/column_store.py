@@ -1,4 +1,4 @@
-"""``ColumnStore``: typed columns by slot.
+"""Typed columns by slot in memory.
 
 The fixed words of one slot stand side by side in a row of one matrix: an update that touches several columns of a key
 costs one cache miss. Bytes stand in an arena that compacts itself; the row holds a reference. A column that may be NULL
@@ -18,12 +18,13 @@ from flowsql_compute.kernels.contiguous import for_kernel
 from flowsql_compute.keys import bytes_column, is_bytes_type
 from flowsql_core.batch import LateColumns
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.record import record
 from flowsql_runtime.kernels import byte_arena
 from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, value_words, word_count
-from flowsql_runtime.state.growing import grow
-from flowsql_runtime.state.key_index import KeyIndex
+from flowsql_runtime.state.resident.frozen import Freezable, Frozen, Moment, keep
+from flowsql_runtime.state.resident.growing import grow
+from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
+from flowsql_runtime.state.stores import StoredColumn
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -31,20 +32,9 @@ Bools = npt.NDArray[np.bool_]
 
 _BITS: Final = 62
 _COMPACT_ABOVE: Final = 1 << 20
-#: Rows up to which room is doubled; beyond, a quarter is added.
-_DOUBLE_BELOW: Final = 1 << 16
 
 
-@record
-class StoredColumn:
-    """Name and Arrow type of a column; ``nullable`` costs a bit a row."""
-
-    name: str
-    type: Any
-    nullable: bool = True
-
-
-class Slots(Protocol):
+class Slots(Freezable, Protocol):
     """Who gives out the ids that rows stand under."""
 
     @property
@@ -57,23 +47,7 @@ class Slots(Protocol):
         ...
 
 
-def enlarge(owner: object, name: str, length: int) -> None:
-    """Give array attribute ``name`` room for ``length`` rows, the new ones zero; moved, not copied, if nobody else
-    holds it."""
-    array = getattr(owner, name)
-    delattr(owner, name)
-    shape = (length, *array.shape[1:])
-    try:
-        # The allocator moves pages of large arrays; NumPy refuses where a view would be left behind.
-        array.resize(shape)
-    except ValueError:
-        wider = np.zeros(shape, array.dtype)
-        wider[: len(array)] = array
-        array = wider
-    setattr(owner, name, array)
-
-
-class ColumnStore:
+class ResidentColumnStore:
     """Values beside the slots of ``index``. Rows of slots that were never written, or cleared, are zero (NULL).
 
     ``rows`` (capacity, width) int64 is open to kernels; ``word_of[i]`` is the first word of column i. Doubles stand as
@@ -102,6 +76,7 @@ class ColumnStore:
         self.arena: npt.NDArray[np.uint8] = np.zeros(byte_arena.START, np.uint8)
         self._arena_used = byte_arena.START
         self._compact_at = _COMPACT_ABOVE
+        self.watchers: tuple[Frozen, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -169,7 +144,7 @@ class ColumnStore:
 
     def compact(self) -> None:
         """Drop bytes that no row refers to, once they may be more than half; never between store and scatter."""
-        if self._arena_used < self._compact_at or self.append_only:
+        if self._arena_used < self._compact_at or self.append_only or self.watchers:
             return
         live = self.index.live_slots()
         live = live[live < len(self.rows)]
@@ -213,6 +188,7 @@ class ColumnStore:
         self.ensure()
         self.compact()
         rows = self.words_of(arrays, len(slots))
+        keep(self, slots)
         self.rows[slots] = rows
 
     def words_of(self, arrays: Sequence[Any], n: int) -> npt.NDArray[np.int64]:
@@ -235,18 +211,25 @@ class ColumnStore:
 
     def clear(self, slots: Int32s) -> None:
         """Zero the rows of slots."""
-        self.rows[slots[slots < len(self.rows)]] = 0
+        slots = slots[slots < len(self.rows)]
+        keep(self, slots)
+        self.rows[slots] = 0
 
-    def clear_all(self) -> None:
-        """Zero every row and forget all bytes; the memory stays. Call it before the index is cleared."""
-        self.rows[: self.index.high_water] = 0
-        self._arena_used = byte_arena.START
+    def freeze(self, moment: Moment) -> Frozen:
+        """The rows of this moment; see ``Freezable``."""
+        self.ensure()
+        return Frozen(
+            self,
+            rows={"rows": self.index.high_water},
+            prefixes={"arena": self._arena_used},
+            parts={"index": moment.of(self.index)},
+        )
 
     # -- persistence: what the backend saves under one state name
 
     def save(self) -> Any:
         """Keys (with the namespace first if there is one) and columns of all live slots, as an Arrow table."""
-        assert isinstance(self.index, KeyIndex)
+        assert isinstance(self.index, ResidentKeyIndex)
         self.ensure()
         slots = self.index.live_slots()
         names = [f"v:{column.name}" for column in self.columns]
@@ -254,12 +237,12 @@ class ColumnStore:
 
     def load(self, table: Any) -> None:
         """Insert the rows of a saved table."""
-        assert isinstance(self.index, KeyIndex)
+        assert isinstance(self.index, ResidentKeyIndex)
         slots, _ = self.index.find_or_insert(keys_of_table(self.index, table))
         self.scatter(slots, [flat(table.column(f"v:{column.name}")) for column in self.columns])
 
 
-def key_table_of(index: KeyIndex, slots: Int32s, arrays: Sequence[Any], names: Sequence[str]) -> Any:
+def key_table_of(index: ResidentKeyIndex, slots: Int32s, arrays: Sequence[Any], names: Sequence[str]) -> Any:
     """Table of the key columns ``k0 ..`` of ``slots``, their namespaces, and ``arrays`` under ``names``."""
     columns = index.columns_at(slots)
     labels = [f"k{position}" for position in range(len(columns))]
@@ -271,13 +254,18 @@ def key_table_of(index: KeyIndex, slots: Int32s, arrays: Sequence[Any], names: S
     return pa.Table.from_arrays([*columns, *arrays], names=[*labels, *names])
 
 
-def keys_of_table(index: KeyIndex, table: Any) -> Any:
+def keys_of_table(index: ResidentKeyIndex, table: Any) -> Any:
     """Encoded keys of a table made by :func:`key_table_of`."""
     columns = [flat(table.column(f"k{position}")) for position in range(len(index.types))]
     namespaces = None
     if index.namespaced:
         namespaces = value_words(flat(table.column("namespace"))).words[0]
     return index.encode(columns, namespaces, num_rows=table.num_rows)
+
+
+def parent_slots(parent: ResidentKeyIndex, table: Any) -> Int32s:
+    """Slots of the parent keys of a saved table; keys that are not there yet are put in."""
+    return parent.find_or_insert(keys_of_table(parent, table))[0]
 
 
 def flat(column: Any) -> Any:

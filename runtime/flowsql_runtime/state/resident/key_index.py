@@ -1,4 +1,4 @@
-"""``KeyIndex``: key columns -> slot ids, one call per batch. Values stand by slot in the stores beside it."""
+"""Key columns -> slot ids in memory, one call per batch. Values stand by slot in the stores beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from flowsql_compute.keys import BytesColumn, is_bytes_type, key_columns, null_m
 from flowsql_runtime.kernels import key_table
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, word_count
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
-from flowsql_runtime.state.growing import grow
+from flowsql_runtime.state.resident.frozen import Frozen, Moment, copies, keep
+from flowsql_runtime.state.resident.growing import grow
+from flowsql_runtime.state.stores import NO_BYTES, EncodedKeys
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -22,13 +24,12 @@ UInt64s = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
 
-NO_BYTES: Final = np.zeros(0, np.uint8)
 NO_MASKS: Final = np.zeros(0, np.uint64)
 _SMALLEST: Final = 64
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class EncodedKeys:
+class KeyWords(EncodedKeys):
     """Keys of a batch as words (n, w), NULL bits (n,) or empty, and the bytes that long strings refer to."""
 
     words: UInt64s
@@ -38,19 +39,19 @@ class EncodedKeys:
     def __len__(self) -> int:
         return len(self.words)
 
-    def take(self, rows: npt.NDArray[Any]) -> EncodedKeys:
+    def take(self, rows: npt.NDArray[Any]) -> KeyWords:
         """The keys of some rows."""
         masks = self.masks[rows] if self.masks.size else self.masks
-        return EncodedKeys(self.words[rows], masks, self.scratch)
+        return KeyWords(self.words[rows], masks, self.scratch)
 
-    def with_namespaces(self, namespaces: Int64s) -> EncodedKeys:
+    def with_namespaces(self, namespaces: Int64s) -> KeyWords:
         """The same keys of a namespaced index under other namespaces."""
         words = self.words.copy()
         words[:, 0] = namespaces.view(np.uint64)
-        return EncodedKeys(words, self.masks, self.scratch)
+        return KeyWords(words, self.masks, self.scratch)
 
 
-class KeyIndex:
+class ResidentKeyIndex:
     """Slots of keys. A slot id is stable while its key lives and is used again after ``remove``.
 
     Args:
@@ -79,6 +80,9 @@ class KeyIndex:
         self._slot_words = np.empty((self._limit, self._width), np.uint64)
         self._slot_masks = NO_MASKS
         self._arena = NO_BYTES
+        #: By slot, 1 where a key lives.
+        self._live = np.zeros(len(self._slot_words), np.uint8)
+        self.watchers: tuple[Frozen, ...] = ()
 
     def __len__(self) -> int:
         return int(self._meta[key_table.LIVE])
@@ -95,13 +99,12 @@ class KeyIndex:
     @property
     def nbytes(self) -> int:
         """Bytes allocated."""
-        return int(self._table.nbytes + self._slot_words.nbytes + self._slot_masks.nbytes + self._arena.nbytes)
+        words = self._slot_words.nbytes + self._slot_masks.nbytes + self._live.nbytes
+        return int(self._table.nbytes + words + self._arena.nbytes)
 
     # -- keys of a batch
 
-    def encode(
-        self, columns: Sequence[Any], namespaces: Int64s | None = None, num_rows: int | None = None
-    ) -> EncodedKeys:
+    def encode(self, columns: Sequence[Any], namespaces: Int64s | None = None, num_rows: int | None = None) -> KeyWords:
         """Words of the key columns (Arrow arrays of the index's types), with the namespace first if there is one."""
         n = len(namespaces) if namespaces is not None else len(columns[0]) if columns else (num_rows or 0)
         parts = [next(iter(key_columns(part))) for column in columns for part in flat_columns(column)]
@@ -113,7 +116,7 @@ class KeyIndex:
                 single = part.words[0]
             if single is None:
                 single = np.zeros(n, np.int64)
-            return EncodedKeys(for_kernel(single).view(np.uint64).reshape(n, 1), masks, NO_BYTES)
+            return KeyWords(for_kernel(single).view(np.uint64).reshape(n, 1), masks, NO_BYTES)
         words = np.empty((n, self._width), np.uint64)
         scratch = NO_BYTES
         if self._var.size:
@@ -133,23 +136,24 @@ class KeyIndex:
             else:
                 for offset, word in enumerate(part.words):
                     words[:, first + offset] = word.view(np.uint64)
-        return EncodedKeys(words, masks, scratch)
+        return KeyWords(words, masks, scratch)
 
-    def encoded_at(self, slots: Int32s) -> EncodedKeys:
+    def encoded_at(self, slots: Int32s) -> KeyWords:
         """The keys of live slots, as another index of the same shape takes them."""
         masks = self._slot_masks[slots] if self._slot_masks.size else NO_MASKS
-        return EncodedKeys(self._slot_words[slots], masks, self._arena)
+        return KeyWords(self._slot_words[slots], masks, self._arena)
 
     # -- lookup and change
 
     def lookup(self, keys: EncodedKeys, skip: Bytes = NO_BYTES) -> Int32s:
         """Slot of each row, int32 (n,); -1 where the key is not there or ``skip`` is not 0."""
+        assert isinstance(keys, KeyWords)
         out = np.empty(len(keys), np.int32)
         self._probe(keys, skip, 0, False, out, np.empty(0, np.int32), np.zeros(1, np.int64))
         return out
 
     def _probe(
-        self, keys: EncodedKeys, skip: Bytes, row: int, insert: bool, out: Int32s, fresh: Int32s, count: Int64s
+        self, keys: KeyWords, skip: Bytes, row: int, insert: bool, out: Int32s, fresh: Int32s, count: Int64s
     ) -> int:
         if self._width == 1 and not (self._slot_masks.size or keys.masks.size or skip.size):
             reached = key_table.probe_word(
@@ -165,6 +169,7 @@ class KeyIndex:
 
     def find_or_insert(self, keys: EncodedKeys, skip: Bytes = NO_BYTES) -> tuple[Int32s, Int32s]:
         """Slot of each row, int32 (n,), and the rows (rising) whose keys were new."""
+        assert isinstance(keys, KeyWords)
         n = len(keys)
         out = np.empty(n, np.int32)
         fresh = np.empty(n, np.int32)
@@ -177,8 +182,17 @@ class KeyIndex:
         while True:
             row = self._probe(keys, skip, row, True, out, fresh, count)
             if row >= n:
-                return out, fresh[: count[0]]
+                break
             self._grow()
+        fresh = fresh[: count[0]]
+        if len(fresh):
+            self._came(out[fresh])
+        return out, fresh
+
+    def _came(self, slots: Int32s) -> None:
+        """Slots that have a key now. What stood at them before belonged to nobody."""
+        keep(self, slots)
+        self._live[slots] = 1
 
     def _grow(self) -> None:
         table = np.zeros(2 * len(self._table), np.uint64)
@@ -186,6 +200,7 @@ class KeyIndex:
         self._table = table
         if len(self._slot_words) < self._limit:
             grow(self, "_slot_words", self._limit)
+            grow(self, "_live", len(self._slot_words))
         if self._slot_masks.size and len(self._slot_masks) < len(self._slot_words):
             grow(self, "_slot_masks", len(self._slot_words))
 
@@ -193,7 +208,8 @@ class KeyIndex:
         used = int(self._meta[key_table.ARENA])
         if used + extra <= len(self._arena):
             return
-        if self._meta[key_table.GARBAGE] * 2 > used:
+        # Positions of a snapshot that is being taken stay what they are.
+        if self._meta[key_table.GARBAGE] * 2 > used and not self.watchers:
             live = self.live_slots()
             fresh = np.empty(used - int(self._meta[key_table.GARBAGE]) + extra, np.uint8)
             self._meta[key_table.ARENA] = key_table.compact_arena(self._slot_words, self._var, live, self._arena, fresh)
@@ -206,31 +222,32 @@ class KeyIndex:
     def remove(self, slots: Int32s) -> None:
         """Forget the keys of live, distinct slots; their ids are given out again."""
         if len(slots):
-            key_table.remove(
-                self._table, self._slot_words, self._slot_masks, self._arena, self._var, self._meta,
-                np.ascontiguousarray(slots),
-            )  # fmt: skip
+            slots = np.ascontiguousarray(slots)
+            keep(self, slots)
+            self._live[slots] = 0
+            key_table.remove(self._table, self._slot_words, self._slot_masks, self._arena, self._var, self._meta, slots)
 
     def clear(self) -> None:
         """Forget every key; the memory stays."""
+        keep(self, np.arange(self.high_water, dtype=np.int32))
+        self._live[: self.high_water] = 0
         self._table.fill(0)
         self._meta.fill(0)
 
-    def drop_namespace(self, up_to: int) -> Int32s:
-        """Remove every key with namespace <= ``up_to``; returns the slots that are free now. Reads all live keys."""
-        live = self.live_slots()
-        gone = live[self.namespaces_at(live) <= up_to]
-        self.remove(gone)
-        return gone
+    def freeze(self, moment: Moment) -> Frozen:
+        """The keys of this moment, to be read back by slot; see ``Freezable``."""
+        high = self.high_water
+        changing = {"_slot_words": high, "_live": high}
+        values: dict[str, Any] = copies(("_meta", "_var"), self) | {"_slot_masks": NO_MASKS}
+        if self._slot_masks.size:
+            changing["_slot_masks"] = high
+        return Frozen(self, rows=changing, prefixes={"_arena": int(self._meta[key_table.ARENA])}, values=values)
 
     # -- reading back
 
     def live_slots(self) -> Int32s:
-        """All live slots, rising, int32."""
-        entries = self._table[self._table != 0]
-        slots: Int32s = ((entries & np.uint64(0xFFFFFFFF)) - np.uint64(1)).astype(np.int32)
-        slots.sort()
-        return slots
+        """All live slots, rising, int32. Reads a byte a slot: for snapshots and compaction alone."""
+        return np.flatnonzero(self._live[: self.high_water]).astype(np.int32)
 
     def namespaces_at(self, slots: Int32s) -> Int64s:
         """Namespace of each slot."""

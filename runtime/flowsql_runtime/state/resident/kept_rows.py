@@ -1,4 +1,4 @@
-"""``KeptRows``: slot -> rows in arrival order that never go. The rows stay in the batches that brought them.
+"""Slot -> rows in arrival order that never go. The rows stay in the batches that brought them.
 
 Nothing is copied but what a batch selected sparsely, and rows of small batches, which are put together. Insert-only
 sides of joins.
@@ -6,6 +6,7 @@ sides of joins.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -19,11 +20,11 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import LateColumns, RowSource
 from flowsql_core.record import record
 from flowsql_runtime.kernels import kept_rows as kernels
-from flowsql_runtime.state.column_store import flat, key_table_of
-from flowsql_runtime.state.growing import grow
-from flowsql_runtime.state.key_index import KeyIndex
-from flowsql_runtime.state.map_store import parent_slots
-from flowsql_runtime.state.row_list import counts_of_slots, rows_of_slots
+from flowsql_runtime.state.resident.column_store import flat, key_table_of, parent_slots
+from flowsql_runtime.state.resident.frozen import Frozen, Moment, keep
+from flowsql_runtime.state.resident.growing import grow
+from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
+from flowsql_runtime.state.resident.row_walk import counts_of_slots, rows_of_slots
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -50,7 +51,7 @@ class _Kept:
 
 
 class KeptRows:
-    """Rows of slots, append-only.
+    """Implements ``Rows``: append-only.
 
     Args:
         parent: gives the slots.
@@ -59,7 +60,7 @@ class KeptRows:
             if these together need at least half of its bytes.
     """
 
-    def __init__(self, parent: KeyIndex, types: Sequence[Any], sharers: int = 1) -> None:
+    def __init__(self, parent: ResidentKeyIndex, types: Sequence[Any], sharers: int = 1) -> None:
         self.parent = parent
         self.types = tuple(types)
         self._sharers = sharers
@@ -73,6 +74,7 @@ class KeptRows:
         #: Rows last asked for, and where they are, by what their columns are selected with.
         self._asked: Int32s | None = None
         self._located: dict[int, tuple[Int32s, Int32s]] = {}
+        self.watchers: tuple[Frozen, ...] = ()
 
     def __len__(self) -> int:
         return int(self._ends[:, 1].sum())
@@ -93,9 +95,11 @@ class KeptRows:
             grow(self, "_links", first + n)
         if self.parent.high_water > len(self._ends):
             grow(self, "_ends", self.parent.high_water)
+        keep(self, slots)
         kernels.link(slots, first, len(self._batches), self._links, self._ends)
         self._add(kept, first)
-        while len(self._batches) > 1 and self._small():
+        # A snapshot that is being taken knows rows by the batches of its moment.
+        while not self.watchers and len(self._batches) > 1 and self._small():
             self._merge()
 
     def _kept(self, columns: Sequence[Any], n: int) -> _Kept:
@@ -178,6 +182,18 @@ class KeptRows:
         """A column of a batch, with rows that are not the batch's."""
         return self._batches[batch].columns[index]
 
+    def freeze(self, moment: Moment) -> Frozen:
+        """The rows of this moment; see ``Freezable``."""
+        found = Frozen(
+            self,
+            rows={"_ends": len(self._ends)},
+            prefixes={"_links": int(self._firsts[len(self._batches)])},
+            parts={"parent": moment.of(self.parent)},
+            values={"_batches": list(self._batches), "_firsts": self._firsts.copy(), "_asked": None, "_located": {}},
+        )
+        found.finish_with(_adopt_columns, [column.frozen() for column in self._columns])
+        return found
+
     def save(self) -> Any:
         """Parent keys and columns ``r0 ..`` of all rows, in arrival order within a slot."""
         owners = np.flatnonzero(self._ends[:, 1] > 0).astype(np.int32)
@@ -189,6 +205,11 @@ class KeptRows:
         """Append the rows of a saved table."""
         slots = parent_slots(self.parent, table)
         self.append(slots, [flat(table.column(f"r{index}")) for index in range(len(self.types))])
+
+
+def _adopt_columns(rows: KeptRows, columns: list[_Column]) -> None:
+    """A shadow's columns locate its rows, not those of its owner."""
+    rows._columns = [column.of(rows) for column in columns]
 
 
 class _Column(RowSource):
@@ -209,6 +230,17 @@ class _Column(RowSource):
         self._nullable = False
         #: The same for columns that are selected alike in every batch.
         self._alike = 0
+
+    def frozen(self) -> _Column:
+        """The column over the batches of this moment."""
+        found = copy.copy(self)
+        found._tables = self._tables.copy()
+        return found
+
+    def of(self, rows: KeptRows) -> _Column:
+        """The column as one of these rows, which are a copy of its own."""
+        self._rows = rows
+        return self
 
     def put(self, number: int, array: Any, selection: Int32s | None, which: int) -> None:
         """The column's array in a batch; ``which`` of the batch's selections it is selected with."""

@@ -1,0 +1,101 @@
+"""Lists of members by group, linked through flat arrays: put in, take out anywhere, walk.
+
+``links`` int32 (members, 2): the member of the group before it, the one after it, -1 where there is none. ``ends``
+int32 (groups, 2): newest member, members. So ``row_list.expand`` walks these lists, too.
+"""
+
+from __future__ import annotations
+
+from flowsql_compute.compiler.declare import device, kernel
+
+_OLDER, _NEWER = 0, 1
+_NEWEST, _COUNT = 0, 1
+
+
+@device(inline=True)
+def _join(member, group, links, ends):
+    links[member, _OLDER] = -1
+    links[member, _NEWER] = -1
+    if ends[group, _COUNT]:
+        newest = ends[group, _NEWEST]
+        links[member, _OLDER] = newest
+        links[newest, _NEWER] = member
+    ends[group, _NEWEST] = member
+    ends[group, _COUNT] += 1
+
+
+@device(inline=True)
+def _leave(member, group, links, ends):
+    older = links[member, _OLDER]
+    newer = links[member, _NEWER]
+    if newer >= 0:
+        links[newer, _OLDER] = older
+    else:
+        ends[group, _NEWEST] = older
+    if older >= 0:
+        links[older, _NEWER] = newer
+    ends[group, _COUNT] -= 1
+
+
+@kernel("void(int32[::1], int32[::1], int32[:,::1], int32[:,::1])")
+def link(members, groups, links, ends):
+    """Members that are in no list become the newest of their groups, in order."""
+    for i in range(len(members)):
+        _join(members[i], groups[i], links, ends)
+
+
+@kernel("void(int32[::1], int32[::1], int32[:,::1], int32[:,::1])")
+def unlink(members, groups, links, ends):
+    """Members leave their groups."""
+    for i in range(len(members)):
+        _leave(members[i], groups[i], links, ends)
+
+
+#: What ``stamps`` says of a member that is in no list.
+ABSENT = -(2**63)
+
+
+@kernel("void(int32[::1], int64[::1], int64[::1], int32[:,::1], int32[:,::1], int32[::1])")
+def touch(members, times, stamps, links, ends, oldest):
+    """Members become the newest of the one list, stamped with ``times``, which never fall; -1 takes no part.
+
+    ``oldest`` (1,): the member at the other end, -1 in an empty list.
+    """
+    for i in range(len(members)):
+        member = members[i]
+        now = times[i]
+        if member < 0 or stamps[member] == now:
+            continue
+        if stamps[member] != ABSENT:
+            if oldest[0] == member:
+                oldest[0] = links[member, _NEWER]
+            _leave(member, 0, links, ends)
+        _join(member, 0, links, ends)
+        if oldest[0] < 0:
+            oldest[0] = member
+        stamps[member] = now
+
+
+@kernel("void(int32[::1], int64[::1], int32[:,::1], int32[:,::1], int32[::1])")
+def forget(members, stamps, links, ends, oldest):
+    """Members leave the list of :func:`touch`, if they are in it."""
+    for i in range(len(members)):
+        member = members[i]
+        if stamps[member] == ABSENT:
+            continue
+        if oldest[0] == member:
+            oldest[0] = links[member, _NEWER]
+        _leave(member, 0, links, ends)
+        stamps[member] = ABSENT
+
+
+@kernel("int64(int64, int64[::1], int32[:,::1], int32[::1], int32[::1])")
+def count_until(until, stamps, links, oldest, out):
+    """The oldest members stamped at or before ``until``, into ``out``; stops where that is full. Returns how many."""
+    found = 0
+    member = oldest[0]
+    while member >= 0 and found < len(out) and stamps[member] <= until:
+        out[found] = member
+        found += 1
+        member = links[member, _NEWER]
+    return found

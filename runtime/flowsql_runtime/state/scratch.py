@@ -1,0 +1,28 @@
+"""Stores that nobody saves: the work of one batch or one firing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowsql_runtime.state.backend import StoreFactory
+
+Int32s = npt.NDArray[np.int32]
+
+
+def scratch_stores() -> StoreFactory:
+    """A factory whose stores live as long as somebody holds them."""
+    # Loaded where it is used: most operators have no state but the backend's.
+    from flowsql_runtime.state.resident.factory import ResidentStores
+
+    return ResidentStores()
+
+
+def number_rows(columns: Sequence[Any]) -> tuple[Int32s, int]:
+    """A number for each row, the same for equal rows, in order of first sight, int32 (n,); and how many there are."""
+    index = scratch_stores().key_index([column.type for column in columns])
+    numbers, fresh = index.find_or_insert(index.encode(columns))
+    return numbers, len(fresh)
