@@ -1,9 +1,9 @@
 """The fault harness: jobs in child processes, killed again and again, restarted from their last checkpoint.
 
-``python tests/chaos/recovery/harness.py [KILLS [SEED]] [--short]``. Each job runs undisturbed once; then it is killed
-(SIGKILL) at random moments and at chosen places (in the middle of writing a snapshot, of a commit, of a restore), and started
-again from the newest checkpoint that is there, at another parallelism now and then, until it has ended. What it
-committed must be what the undisturbed run committed: no row lost, none doubled; with AT_LEAST_ONCE none lost.
+``python tests/chaos/recovery/harness.py [KILLS [SEED]] [--short]``. Each job runs undisturbed once. Then it is killed
+(SIGKILL) at random moments and at chosen places (in the middle of writing a snapshot, of a commit, of a restore), and
+started again from the newest checkpoint that is there, at another parallelism now and then, until it has ended. What
+it committed must be what the undisturbed run committed: no row lost, none doubled; with AT_LEAST_ONCE none lost.
 """
 
 from __future__ import annotations
