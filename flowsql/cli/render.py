@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
-from flowsql.table.result import AnswerKind, TableResult, limited
+from flowsql.table.table_result import AnswerKind, TableResult, limited
 from flowsql_core.record import record
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class TableauRenderer(Renderer):
         self._out.flush()
 
     def _query(self, result: TableResult, limits: Limits, started: float) -> None:
-        from flowsql.table.tableau import row_count
+        from flowsql.table.values.tableau import row_count
 
         rows = result.write_query(self._out, limits.max_rows, limits.deadline)
         if not rows:

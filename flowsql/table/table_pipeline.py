@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flowsql.table.chain import Step
-from flowsql.table.syntax import ast
+from flowsql.table.syntax.build import ast
+from flowsql.table.syntax.method_text import Step
 
 if TYPE_CHECKING:
     from flowsql.table.catalog import ObjectIdentifier
     from flowsql.table.compiled_plan import CompiledPlan
-    from flowsql.table.environment import TableEnvironment
-    from flowsql.table.result import TableResult
+    from flowsql.table.session.environment import TableEnvironment
+    from flowsql.table.table_result import TableResult
     from flowsql_core.span import Source
 
 

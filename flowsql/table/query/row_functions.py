@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowsql.table.expression import Expression
-from flowsql.table.syntax import ast, column
+from flowsql.table.syntax.build import ast, column
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.types.logical import Schema
 
@@ -11,7 +11,7 @@ from flowsql_core.types.logical import Schema
 def row_call(func: object, schema: Schema, method: str) -> Expression:
     """The call of a function that takes the whole row as one ``Row`` with names."""
     from flowsql.table.expressions import call
-    from flowsql.table.literals import written_type
+    from flowsql.table.syntax.literals import written_type
     from flowsql_core.types.logical import Field, RowType
     from flowsql_core.udf import ScalarUdf
 

@@ -420,9 +420,9 @@ def _inline(batches: Sequence[Sequence[Any]], rows: int) -> InlineRows:
 
 def expressions_to_query(rows: Sequence[Any], schema: Any, source: Source) -> ast.Query:
     """``VALUES`` of ``row(...)`` expressions, cast to the schema if there is one."""
-    from flowsql.table.chain import placed
-    from flowsql.table.literals import written_type
-    from flowsql.table.syntax import ast, column, select
+    from flowsql.table.syntax.build import ast, column, select
+    from flowsql.table.syntax.literals import written_type
+    from flowsql.table.syntax.rewrite import placed
     from flowsql_core.span import Span
 
     cells = [row._node.items if isinstance(row._node, ast.RowConstructor) else (row._value(),) for row in rows]

@@ -12,8 +12,8 @@ from flowsql_core.errors import BindError
 from flowsql_core.types import logical as t
 
 if TYPE_CHECKING:
-    from flowsql.table.data_type import DataType, RowType
     from flowsql.table.expression import Expression
+    from flowsql.table.types.data_type import DataType, RowType
     from flowsql_core.catalog import CatalogTable, TableColumn
 
 
@@ -62,7 +62,7 @@ class Column(ABC):
 
     def get_data_type(self) -> DataType:
         """Its type."""
-        from flowsql.table.data_type import data_type
+        from flowsql.table.types.data_type import data_type
 
         return data_type(self.type)
 
@@ -199,7 +199,7 @@ class ResolvedExpression:
 
     def get_output_data_type(self) -> DataType:
         """The type of the result."""
-        from flowsql.table.data_type import data_type
+        from flowsql.table.types.data_type import data_type
 
         return data_type(self.type)
 
@@ -437,7 +437,7 @@ class ResolvedSchema(WithoutJava):
 
 
 def _logical(given: DataType) -> t.LogicalType:
-    from flowsql.table.data_type import logical_type
+    from flowsql.table.types.data_type import logical_type
 
     return logical_type(given)
 
@@ -455,6 +455,6 @@ def _column_of(column: TableColumn, type_: t.LogicalType) -> Column:
 
 
 def _row_of(columns: Sequence[Column]) -> RowType:
-    from flowsql.table.data_type import RowField, RowType
+    from flowsql.table.types.data_type import RowField, RowType
 
     return RowType([RowField(column.name, column.get_data_type()) for column in columns], nullable=False)

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from flowsql.table.chain import Step, placed, rewritten
-from flowsql.table.expression import Expression
-from flowsql.table.syntax import ast, called, column, nodes, shown
+from flowsql.table.expression.expression import Expression, order_item
+from flowsql.table.syntax.build import api_nodes, ast, called, column, shown
+from flowsql.table.syntax.method_text import Step
+from flowsql.table.syntax.rewrite import placed, rewritten
 from flowsql_core.errors import BindError, FlowSqlError, did_you_mean
 from flowsql_core.types import logical as t
 
 if TYPE_CHECKING:
-    from flowsql.table.environment import TableEnvironment
+    from flowsql.table.session.environment import TableEnvironment
 
 N = TypeVar("N", bound="ast.Node")
 
@@ -50,8 +51,6 @@ class Projection:
 
     def order_item(self, given: object, position: int) -> ast.OrderItem:
         """An argument that is a sort key."""
-        from flowsql.table.expression import order_item
-
         return self._step.at(position, self.known(order_item(self.expression(given))))
 
     def expression(self, given: object) -> Expression:
@@ -64,15 +63,15 @@ class Projection:
     def known(self, node: N) -> N:
         """The tree with its function objects registered here, and ``+`` of texts as ``||``."""
         for part in node.walk():
-            if isinstance(part, nodes.InlineFunction):
+            if isinstance(part, api_nodes.InlineFunction):
                 self._environment.register_inline(part.text, part.function)
-            elif isinstance(part, nodes.TableQuery):
+            elif isinstance(part, api_nodes.TableQuery):
                 self._environment.require_own(part.environment, self._step.method)
         return cast(N, rewritten(node, self._meant, lambda part: isinstance(part, ast.Query)))
 
     def _meant(self, node: ast.Node) -> ast.Node:
         """What depends on types: ``+`` of texts, and a field of a ROW by its place."""
-        if isinstance(node, ast.FieldAccess) and isinstance(node.field, nodes.FieldPlace):
+        if isinstance(node, ast.FieldAccess) and isinstance(node.field, api_nodes.FieldPlace):
             return self._field_at(node, node.field.place)
         if not isinstance(node, ast.BinaryOp) or node.operator is not ast.BinaryOperator.PLUS:
             return node
@@ -226,7 +225,7 @@ def _own_name(node: ast.Node, properties: Sequence[ast.Node] = ()) -> str | None
         case ast.Cast(operand, type_):
             name = _own_name(operand, properties)
             return None if name is None else f"{name}-{shown(type_)}"
-        case ast.FieldAccess(operand, field) if not isinstance(field, nodes.WindowProperty):
+        case ast.FieldAccess(operand, field) if not isinstance(field, api_nodes.WindowProperty):
             name = _own_name(operand, properties)
             return None if name is None else f"{name}${field.text}"
     return None
@@ -243,7 +242,7 @@ def _aggregates_of(items: Sequence[ast.SelectItem]) -> list[ast.Node]:
 def _note_aggregates(node: ast.Node, found: list[ast.Node]) -> None:
     if isinstance(node, ast.Query):
         return
-    if _is_aggregate(node) or (isinstance(node, ast.FieldAccess) and isinstance(node.field, nodes.WindowProperty)):
+    if _is_aggregate(node) or (isinstance(node, ast.FieldAccess) and isinstance(node.field, api_nodes.WindowProperty)):
         if node not in found:
             found.append(node)
         return
@@ -274,7 +273,7 @@ _PROPERTIES = {"start": "window_start", "end": "window_end", "rowtime": "window_
 
 
 def _property(node: ast.Node, window: str | None) -> ast.Node:
-    if not isinstance(node, ast.FieldAccess) or not isinstance(node.field, nodes.WindowProperty):
+    if not isinstance(node, ast.FieldAccess) or not isinstance(node.field, api_nodes.WindowProperty):
         return node
     operand = node.operand
     if not isinstance(operand, ast.ColumnRef) or operand.path.last.text != window:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowsql.configuration import file_configuration
-from flowsql.table.environment_objects import CatalogObjects
-from flowsql.table.execute import StatementExecutor
+from flowsql.table.session.catalog_objects import CatalogObjects
+from flowsql.table.session.execute import StatementExecutor
 from flowsql.table.table_config import TableConfig
 from flowsql_core.config import Configuration
 from flowsql_core.errors import BindError, FlowSqlError
@@ -16,12 +16,12 @@ from flowsql_core.span import Source
 
 if TYPE_CHECKING:
     from flowsql.table.compiled_plan import CompiledPlan
+    from flowsql.table.environment_settings import EnvironmentSettings
     from flowsql.table.plan_reference import PlanReference
-    from flowsql.table.result import TableResult
-    from flowsql.table.settings import EnvironmentSettings
     from flowsql.table.statement_set import StatementSet
     from flowsql.table.table import Known, Table
     from flowsql.table.table_descriptor import TableDescriptor
+    from flowsql.table.table_result import TableResult
     from flowsql_core.types.logical import LogicalType, Schema
     from flowsql_grammar import ast
     from flowsql_grammar.ast.statement import Statement
@@ -87,7 +87,7 @@ class TableEnvironment(CatalogObjects):
 
     def sql_query(self, query: str) -> Table:
         """A query as a :class:`Table`; nothing runs yet, but names and types are checked."""
-        from flowsql.table.paths import pinned
+        from flowsql.table.syntax.object_paths import pinned
         from flowsql.table.table import Table
         from flowsql_grammar import ast, parse_statement
 
@@ -116,7 +116,7 @@ class TableEnvironment(CatalogObjects):
 
     def from_path(self, path: str) -> Table:
         """A table or view of the catalogs; the path may have up to three dotted parts, in back-ticks where needed."""
-        from flowsql.table.paths import split_path
+        from flowsql.table.syntax.object_paths import split_path
 
         parts = split_path(path)
         whole = self.catalogs.qualify(parts)
@@ -141,8 +141,8 @@ class TableEnvironment(CatalogObjects):
         Raises:
             BindError: rows of several shapes, or values that do not fit.
         """
-        from flowsql.table.elements import elements_to_columns, expressions_to_query
         from flowsql.table.expression import Expression
+        from flowsql.table.values.input_columns import elements_to_columns, expressions_to_query
 
         rows = list(elements)
         if rows and all(isinstance(row, Expression) for row in rows):
@@ -157,7 +157,7 @@ class TableEnvironment(CatalogObjects):
 
         ``schema``: names of columns, or a ``DataTypes.ROW`` that the columns are cast to.
         """
-        from flowsql.table.elements import arrow_to_columns
+        from flowsql.table.values.input_columns import arrow_to_columns
 
         return self._from_columns("arrow", *arrow_to_columns(table, schema))
 
@@ -169,7 +169,7 @@ class TableEnvironment(CatalogObjects):
             schema: names of columns, types of columns, or a ``DataTypes.ROW``.
             splits_num: into how many parts the rows are cut, for sources in parallel.
         """
-        from flowsql.table.elements import pandas_to_columns
+        from flowsql.table.values.input_columns import pandas_to_columns
 
         schema_, rows = pandas_to_columns(pdf, schema)
         return self._from_columns("arrow", schema_, rows, splits_num)
@@ -297,8 +297,8 @@ class TableEnvironment(CatalogObjects):
         return next(self._anonymous)
 
     def _table_at(self, path: Sequence[str], text: str) -> Table:
-        from flowsql.table import syntax
-        from flowsql.table.chain import placed
+        from flowsql.table.syntax import build as syntax
+        from flowsql.table.syntax.rewrite import placed
         from flowsql.table.table import Table
         from flowsql_core.span import Span
         from flowsql_grammar import ast

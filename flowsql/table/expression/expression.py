@@ -10,17 +10,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from flowsql.table.expression_enums import JsonExistsOnError as JsonExistsOnError
-from flowsql.table.expression_enums import JsonOnNull as JsonOnNull
-from flowsql.table.expression_enums import JsonQueryOnEmptyOrError as JsonQueryOnEmptyOrError
-from flowsql.table.expression_enums import JsonQueryWrapper as JsonQueryWrapper
-from flowsql.table.expression_enums import JsonType as JsonType
-from flowsql.table.expression_enums import JsonValueOnEmptyOrError as JsonValueOnEmptyOrError
-from flowsql.table.expression_enums import TimeIntervalUnit as TimeIntervalUnit
-from flowsql.table.expression_enums import TimePointUnit as TimePointUnit
-from flowsql.table.expression_functions import Functions
-from flowsql.table.literals import literal, written_type
-from flowsql.table.syntax import ast, call, called, nodes, path, shown
+from flowsql.table.expression.enums import (
+    JsonExistsOnError,
+    JsonQueryOnEmptyOrError,
+    JsonQueryWrapper,
+    JsonType,
+    JsonValueOnEmptyOrError,
+    TimeIntervalUnit,
+    TimePointUnit,
+)
+from flowsql.table.expression.functions import Functions
+from flowsql.table.syntax.build import api_nodes, ast, call, called, path, shown
+from flowsql.table.syntax.literals import literal, written_type
 from flowsql.table.types import DataType, DataTypes, logical_type
 from flowsql_core.errors import BindError, did_you_mean
 
@@ -55,7 +56,7 @@ class Expression(Functions):
         return Expression(call(name, [literal(arg) for arg in args]))
 
     def __str__(self) -> str:
-        from flowsql.table.summary import summary
+        from flowsql.table.syntax.summary import summary
 
         return summary(self._node)
 
@@ -77,7 +78,7 @@ class Expression(Functions):
     def __call__(self, *args: object, **named: object) -> NoReturn:
         """Tell what was meant: a misspelt method, or a property with brackets."""
         node = self._node
-        if isinstance(node, ast.FieldAccess) and not isinstance(node.field, nodes.WindowProperty):
+        if isinstance(node, ast.FieldAccess) and not isinstance(node.field, api_nodes.WindowProperty):
             # A name that is no method was taken for a field of a ROW.
             hint = did_you_mean(node.field.text, [name for name in dir(Expression) if not name.startswith("_")])
             raise TypeError(f"'{node.field.text}' is no method of expressions" + ("" if hint is None else f": {hint}"))
@@ -262,7 +263,7 @@ class Expression(Functions):
         alias = ast.Name(name, quoted=True)
         if extra_names:
             further = tuple(ast.Name(extra, quoted=True) for extra in extra_names)
-            return Expression(nodes.Aliased(self._value(), alias, further))
+            return Expression(api_nodes.Aliased(self._value(), alias, further))
         return Expression(ast.SelectItem(self._value(), alias))
 
     def as_argument(self, name: str) -> Expression:
@@ -315,7 +316,7 @@ class Expression(Functions):
     # Properties of windows
 
     def _window_property(self, name: str) -> Expression:
-        return Expression(ast.FieldAccess(self._value(), nodes.WindowProperty(name)))
+        return Expression(ast.FieldAccess(self._value(), api_nodes.WindowProperty(name)))
 
     @property
     def start(self) -> Expression:
@@ -451,7 +452,7 @@ class Expression(Functions):
         if isinstance(name_or_index, int):
             if isinstance(node, ast.RowConstructor) and 0 <= name_or_index < len(node.items):
                 return Expression(node.items[name_or_index])
-            return Expression(ast.FieldAccess(node, nodes.FieldPlace(str(name_or_index), place=name_or_index)))
+            return Expression(ast.FieldAccess(node, api_nodes.FieldPlace(str(name_or_index), place=name_or_index)))
         if isinstance(node, ast.RowConstructor):
             # row(a, b) calls its fields f0, f1, which is not what SQL calls those of ROW(a, b).
             names = [f"f{i}" for i in range(len(node.items))]

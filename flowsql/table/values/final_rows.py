@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from flowsql.table.values import rows_of
+from flowsql.table.values.result_rows import rows_of
 from flowsql_core.arrow import compute as pc
 from flowsql_core.row import RowKind
 from flowsql_core.types.arrow import arrow_schema

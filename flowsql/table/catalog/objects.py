@@ -10,15 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowsql.common.refused import Refused
-from flowsql.table.resolved_schema import Column as Column
-from flowsql.table.resolved_schema import ComputedColumn as ComputedColumn
-from flowsql.table.resolved_schema import Constraint as Constraint
-from flowsql.table.resolved_schema import MetadataColumn as MetadataColumn
-from flowsql.table.resolved_schema import PhysicalColumn as PhysicalColumn
-from flowsql.table.resolved_schema import ResolvedSchema as ResolvedSchema
-from flowsql.table.resolved_schema import UniqueConstraint as UniqueConstraint
-from flowsql.table.resolved_schema import WatermarkSpec as WatermarkSpec
-from flowsql_core.catalog import Catalog as Catalog
 from flowsql_core.types.logical import quote_identifier
 
 
@@ -32,7 +23,7 @@ class ObjectPath:
     @staticmethod
     def from_string(full_name: str) -> ObjectPath:
         """The path of a text with one dot."""
-        from flowsql.table.paths import split_path
+        from flowsql.table.syntax.object_paths import split_path
         from flowsql_core.errors import BindError
 
         parts = split_path(full_name)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from flowsql.common.row import Row
-from flowsql.table.syntax import ast
+from flowsql.table.syntax.build import ast
 from flowsql_core.errors import BindError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowsql.table.syntax import ast, called, nodes, shown
+from flowsql.table.syntax.build import api_nodes, ast, called, shown
 
 #: Functions that Flink names otherwise than SQL does, found by their letters alone: CHAR_LENGTH is ``charLength``.
 _NAMES = {
@@ -78,17 +78,17 @@ def _simple(node: ast.Node) -> str | None:
         case ast.IntervalLiteral():
             return _interval(node)
         case ast.SelectItem(expression, alias) if alias is not None:
-            further = [name.text for name in node.further] if isinstance(node, nodes.Aliased) else []
+            further = [name.text for name in node.further] if isinstance(node, api_nodes.Aliased) else []
             names = ", ".join(f"'{name}'" for name in (alias.text, *further))
             return f"as({summary(expression)}, {names})"
         case ast.OrderItem(expression, descending):
             return _call("desc" if descending else "asc", (expression,))
         case ast.NamedArgument(name, value):
             return f"ASSIGNMENT('{name.text}', {summary(value)})"
-        case ast.FieldAccess(operand, field) if isinstance(field, nodes.WindowProperty):
+        case ast.FieldAccess(operand, field) if isinstance(field, api_nodes.WindowProperty):
             return _call(field.text, (operand,))
         case ast.FieldAccess(operand, field):
-            text = field.text if isinstance(field, nodes.FieldPlace) else f"'{field.text}'"
+            text = field.text if isinstance(field, api_nodes.FieldPlace) else f"'{field.text}'"
             return f"get({summary(operand)}, {text})"
     return None
 
@@ -157,7 +157,7 @@ def _spelled(node: ast.Node) -> str | None:
 
 def _function(node: ast.FunctionCall) -> str:
     name = node.name.last
-    if isinstance(name, nodes.InlineFunction):
+    if isinstance(name, api_nodes.InlineFunction):
         text = name.text.rpartition("$")[0]
     else:
         text = _OTHER_NAMES.get(name.text, _NAMES.get(name.text.replace("_", ""), name.text))

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from flowsql.table.chain import Step, placed, rewritten
 from flowsql.table.expression import Expression
-from flowsql.table.projection import Projection, item_name, named, with_properties
-from flowsql.table.syntax import ast, column, select
+from flowsql.table.query.projection import Projection, item_name, named, with_properties
+from flowsql.table.syntax.build import ast, column, select
+from flowsql.table.syntax.method_text import Step
+from flowsql.table.syntax.rewrite import placed, rewritten
 from flowsql_core.errors import BindError, NotSupportedYetError
 
 if TYPE_CHECKING:

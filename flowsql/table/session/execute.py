@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from flowsql.configuration import set_option
 from flowsql.session_zone import session_zone
-from flowsql.table import result as answers
-from flowsql.table.collect import CollectBuffer
-from flowsql.table.result import AnswerKind, TableResult
-from flowsql.table.tableau import MAX_COLUMN_WIDTH
+from flowsql.table import table_result as answers
+from flowsql.table.session.collect import CollectBuffer
+from flowsql.table.table_result import AnswerKind, TableResult
+from flowsql.table.values.tableau import MAX_COLUMN_WIDTH
 from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import ScanSpec
@@ -145,7 +145,7 @@ class StatementExecutor:
             case op.CompilePlan():
                 return self._compile(operation)
             case op.ExecutePlan(path, span):
-                from flowsql.table.plans import load_plan
+                from flowsql.table.session.plan_files import load_plan
 
                 return self.execute_compiled(load_plan(path, span))
             case op.AnalyzeTable():
@@ -218,7 +218,7 @@ class StatementExecutor:
         return answers.change(_distinct([insert.rel.name for insert in inserts]), job)
 
     def _compile(self, operation: op.CompilePlan) -> TableResult:
-        from flowsql.table.plans import load_plan, may_write, write_plan
+        from flowsql.table.session.plan_files import load_plan, may_write, write_plan
         from flowsql_planner.compiled import compile_plan
 
         names = [insert.rel.name for insert in operation.inserts]
@@ -256,7 +256,7 @@ class StatementExecutor:
 
     def _analyze(self, operation: op.AnalyzeTable) -> None:
         """Run the counting query as a stream over the bounded table and keep its last answer for each group."""
-        from flowsql.table.values import rows_of
+        from flowsql.table.values.result_rows import rows_of
         from flowsql_core.row import RowKind
         from flowsql_planner.bind.analyze import store_statistics
         from flowsql_planner.planner import Planner
@@ -288,28 +288,28 @@ class StatementExecutor:
 
     def _explain(self, explained: Explainable, details: tuple[str, ...]) -> str:
         if self._is_batch():
-            from flowsql.table import bounded
+            from flowsql.table.session import batch_mode as bounded
 
             return bounded.explain(self._with_zone(), explained, details)
         return self._planner().explain(explained, details)
 
     def _submit_query(self, query: op.Query, buffer: CollectBuffer) -> JobClient:
         if self._is_batch():
-            from flowsql.table import bounded
+            from flowsql.table.session import batch_mode as bounded
 
             return self._submit_bounded(bounded.plan_query(self._with_zone(), query, buffer), buffer)
         return self._submit(self._planner().plan_query(query, buffer))
 
     def _submit_inserts(self, inserts: tuple[op.Insert, ...]) -> JobClient:
         if self._is_batch():
-            from flowsql.table import bounded
+            from flowsql.table.session import batch_mode as bounded
 
             return self._submit_bounded(bounded.plan_inserts(self._with_zone(), inserts), None)
         return self._submit(self._planner().plan_inserts(inserts))
 
     def _submit_bounded(self, planned: JobGraph | SparkJob, buffer: CollectBuffer | None) -> JobClient:
         """Start a job of batch mode on the engine that it was planned for."""
-        from flowsql.table import bounded
+        from flowsql.table.session import batch_mode as bounded
         from flowsql_core.graph.job import JobGraph
         from flowsql_runtime.cluster.local import LocalCluster
 

@@ -4,41 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowsql.table.data_type import ArrayType as ArrayType
-from flowsql.table.data_type import BigIntType as BigIntType
-from flowsql.table.data_type import BinaryType as BinaryType
-from flowsql.table.data_type import BooleanType as BooleanType
-from flowsql.table.data_type import CharType as CharType
-from flowsql.table.data_type import DataType as DataType
-from flowsql.table.data_type import DateType as DateType
-from flowsql.table.data_type import DayTimeIntervalType as DayTimeIntervalType
-from flowsql.table.data_type import DecimalType as DecimalType
-from flowsql.table.data_type import DoubleType as DoubleType
-from flowsql.table.data_type import FloatType as FloatType
-from flowsql.table.data_type import IntType as IntType
-from flowsql.table.data_type import LocalZonedTimestampType as LocalZonedTimestampType
-from flowsql.table.data_type import MapType as MapType
-from flowsql.table.data_type import MultisetType as MultisetType
-from flowsql.table.data_type import NullType as NullType
-from flowsql.table.data_type import RowField as RowField
-from flowsql.table.data_type import RowType as RowType
-from flowsql.table.data_type import SmallIntType as SmallIntType
-from flowsql.table.data_type import TimestampType as TimestampType
-from flowsql.table.data_type import TimeType as TimeType
-from flowsql.table.data_type import TinyIntType as TinyIntType
-from flowsql.table.data_type import UserDefinedType as UserDefinedType
-from flowsql.table.data_type import VarBinaryType as VarBinaryType
-from flowsql.table.data_type import VarCharType as VarCharType
-from flowsql.table.data_type import YearMonthIntervalType as YearMonthIntervalType
-from flowsql.table.data_type import data_type as data_type
-from flowsql.table.data_type import logical_type as logical_type
+from flowsql.table.types.data_type import DataType, RowField, RowType, data_type, logical_type
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.types import logical as t
 from flowsql_core.types.text import parse_type
-
-# Programs of PyFlink find rows beside types too.
-from flowsql.common.row import Row as Row  # isort: skip
-from flowsql_core.row import RowKind as RowKind  # isort: skip
 
 
 class Resolution:

@@ -1,24 +1,24 @@
 """What a session's catalogs hold: making, listing and dropping tables, views, functions, catalogs and modules.
 
-The part of :class:`~flowsql.table.environment.TableEnvironment` that runs no query.
+The part of :class:`~flowsql.table.session.environment.TableEnvironment` that runs no query.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flowsql.table.syntax import ast
+from flowsql.table.syntax.build import ast
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError
 from flowsql_core.span import Source
 
 if TYPE_CHECKING:
     from flowsql.table.catalog import CatalogDescriptor
-    from flowsql.table.execute import StatementExecutor
     from flowsql.table.module import Module, ModuleEntry
-    from flowsql.table.result import TableResult
     from flowsql.table.schema import Schema
+    from flowsql.table.session.execute import StatementExecutor
     from flowsql.table.table import Table
     from flowsql.table.table_descriptor import TableDescriptor
+    from flowsql.table.table_result import TableResult
     from flowsql_core.catalog import Catalog
     from flowsql_planner.catalog.manager import CatalogManager, Resolved
 
@@ -138,7 +138,7 @@ class CatalogObjects:
         raise NotSupportedYetError("drop_temporary_model")
 
     def _found(self, path: str) -> Resolved | None:
-        from flowsql.table.paths import split_path
+        from flowsql.table.syntax.object_paths import split_path
 
         return self.catalogs.lookup(self.catalogs.qualify(split_path(path)))
 
@@ -171,13 +171,13 @@ class CatalogObjects:
 
     @staticmethod
     def _drop_statement(path: str, kind: str, temporary: bool, if_exists: bool) -> ast.Drop:
-        from flowsql.table.paths import identifier
+        from flowsql.table.syntax.object_paths import identifier
 
         return ast.Drop(ast.ObjectKind(kind), identifier(path), temporary, if_exists=if_exists)
 
     def _create_view(self, path: str, table: Table, temporary: bool, ignore_if_exists: bool = False) -> bool:
-        from flowsql.table.chain import placed
-        from flowsql.table.paths import identifier
+        from flowsql.table.syntax.object_paths import identifier
+        from flowsql.table.syntax.rewrite import placed
         from flowsql.table.table import Table
         from flowsql_core.catalog import ANONYMOUS
         from flowsql_grammar.ast.node import NOWHERE
@@ -222,8 +222,8 @@ class CatalogObjects:
 
     def sink_path(self, target: str | TableDescriptor, table: Table) -> ast.Identifier:
         """The path of a table to write to; a descriptor without a schema takes the rows' columns."""
-        from flowsql.table.paths import identifier
-        from flowsql.table.syntax import path
+        from flowsql.table.syntax.build import path
+        from flowsql.table.syntax.object_paths import identifier
         from flowsql.table.table_descriptor import TableDescriptor
 
         if isinstance(target, str):
@@ -302,21 +302,21 @@ class CatalogObjects:
 
     def create_temporary_function(self, path: str, function: Any) -> None:
         """Make a Python function known under a path of this session."""
-        from flowsql.table.paths import split_path
-        from flowsql.table.user_functions import catalog_function
+        from flowsql.table.session.user_functions import catalog_function
+        from flowsql.table.syntax.object_paths import split_path
 
         functions = self.catalogs.functions
         functions.create(functions.qualify(split_path(path)), catalog_function(function), True, False, None)
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
         """Make a Python function known in all databases of this session, before all others of its name."""
-        from flowsql.table.user_functions import catalog_function
+        from flowsql.table.session.user_functions import catalog_function
 
         self.catalogs.functions.create_system(name, catalog_function(function), False, None)
 
     def create_function(self, path: str, function: Any, ignore_if_exists: bool | None = None) -> None:
         """Keep a Python function in a catalog: by the path of its module, so a lambda has to be a temporary one."""
-        from flowsql.table.paths import split_path
+        from flowsql.table.syntax.object_paths import split_path
         from flowsql.table.udf import stored_function
 
         functions = self.catalogs.functions
@@ -325,7 +325,7 @@ class CatalogObjects:
 
     def drop_function(self, path: str) -> bool:
         """Drop a function of its catalog; whether there was one."""
-        from flowsql.table.paths import split_path
+        from flowsql.table.syntax.object_paths import split_path
 
         functions = self.catalogs.functions
         where = functions.qualify(split_path(path))
@@ -335,7 +335,7 @@ class CatalogObjects:
 
     def drop_temporary_function(self, path: str) -> bool:
         """Forget a function of this session; whether there was one."""
-        from flowsql.table.paths import split_path
+        from flowsql.table.syntax.object_paths import split_path
 
         functions = self.catalogs.functions
         parts = split_path(path)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-from flowsql.table.chain import rewritten
-from flowsql.table.syntax import ast, path
+from flowsql.table.syntax.build import ast, path
+from flowsql.table.syntax.rewrite import rewritten
 from flowsql_core.errors import BindError
 
 if TYPE_CHECKING:

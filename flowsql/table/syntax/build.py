@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flowsql.table import nodes as nodes
+    from flowsql.table.syntax import api_nodes as api_nodes
     from flowsql_grammar import ast as ast
 else:
 
@@ -27,7 +27,7 @@ else:
             return value
 
     ast = _Late("flowsql_grammar.ast")
-    nodes = _Late("flowsql.table.nodes")
+    api_nodes = _Late("flowsql.table.syntax.api_nodes")
 
 
 def path(*parts: str) -> ast.Identifier:

@@ -11,9 +11,9 @@ from flowsql.datastream.bridges.tables import RowForm, SourceStream, TablePart, 
 from flowsql.datastream.data_stream import DataStream, row_type_of
 from flowsql.datastream.plan.transformations import TableTransformation
 from flowsql.datastream.stream_execution_environment import StreamExecutionEnvironment
-from flowsql.table.environment import TableEnvironment, located
-from flowsql.table.execute import StatementExecutor
 from flowsql.table.expression import Expression
+from flowsql.table.session.environment import TableEnvironment, located
+from flowsql.table.session.execute import StatementExecutor
 from flowsql.table.table import Table
 from flowsql_connectors.datastream import IDENTIFIER, MODE, PARALLELISM, SOURCE_WATERMARK, STREAM, mode_text
 from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath, TableColumn
@@ -25,8 +25,8 @@ from flowsql_core.types.logical import Column, is_rowtime, without_attribute
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
     from flowsql.common.row import Row
+    from flowsql.table.environment_settings import EnvironmentSettings
     from flowsql.table.schema import Schema
-    from flowsql.table.settings import EnvironmentSettings
     from flowsql_core.config import Configuration
     from flowsql_core.graph.job import JobGraph
     from flowsql_core.span import Source

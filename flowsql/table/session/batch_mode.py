@@ -19,7 +19,7 @@ from flowsql_planner.planner import Explainable, Planner
 from flowsql_runtime.operators.evaluation import QUERY_START_PARAMETER
 
 if TYPE_CHECKING:
-    from flowsql.table.collect import CollectBuffer
+    from flowsql.table.session.collect import CollectBuffer
     from flowsql_planner.spark.plan import SparkPlanner
     from flowsql_runtime.cluster.local import LocalCluster
     from flowsql_runtime.spark.batch import SparkBatchJob

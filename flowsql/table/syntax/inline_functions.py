@@ -1,6 +1,6 @@
 """Names of function objects that stand in expressions without having been registered.
 
-``length(col("a"))`` is a call of ``length$1``; the tree carries the object (``nodes.InlineFunction``), and each
+``length(col("a"))`` is a call of ``length$1``; the tree carries the object (``api_nodes.InlineFunction``), and each
 environment registers it as a temporary system function of that name when it first meets it.
 """
 

@@ -1,23 +1,15 @@
-"""Small changes of queries that methods of Table make: what goes into a sorted SELECT, what stands beside what."""
+"""Queries that sort: what a later method of Table may write into their SELECT without losing the order."""
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from flowsql.table.chain import rewritten
-from flowsql.table.projection import item_name
-from flowsql.table.syntax import ast, column, nodes, select
-from flowsql_core.errors import BindError, NotSupportedYetError
-from flowsql_core.span import Span
-from flowsql_core.types.coerce import common_type
-from flowsql_core.types.logical import Schema
-
-_NO_COLUMN = re.compile(r"Column '(.*)' not found in any table")
-_NO_FUNCTION = re.compile(r"No match found for function signature ([^(]*)\(")
+from flowsql.table.query.projection import item_name
+from flowsql.table.syntax.build import api_nodes, ast, column, select
+from flowsql.table.syntax.rewrite import rewritten
+from flowsql_core.errors import NotSupportedYetError
 
 #: The name of the input of a query that sorts: its keys are qualified, so that no output column hides them.
 SORTED = "sorted"
@@ -25,23 +17,6 @@ SORTED = "sorted"
 _KEY = "sort_key_"
 #: Nodes of all expressions of a sorted SELECT, beside ten a column, from which on they are computed below it.
 _LARGE = 500
-
-
-def without_condition(kind: ast.JoinKind) -> tuple[ast.JoinKind, ast.Expression | None]:
-    """A join of everything with everything."""
-    return (ast.JoinKind.CROSS, None) if kind is ast.JoinKind.INNER else (kind, ast.BooleanLiteral(True))
-
-
-def bare(table: ast.TableRef) -> ast.Query:
-    """All of a table."""
-    return ast.Query(select(table))
-
-
-def body_of(query: ast.Query) -> ast.QueryBody:
-    """A query as an operand of UNION: without brackets where it is nothing but a body."""
-    if query.ctes or query.order_by or query.limit is not None or query.offset is not None:
-        return query
-    return query.body
 
 
 def settled(query: ast.Query) -> tuple[ast.Query, ast.Select]:
@@ -96,7 +71,7 @@ def _is_random(node: ast.Node) -> bool:
     if not isinstance(node, ast.FunctionCall):
         return False
     name = node.name.last
-    if isinstance(name, nodes.InlineFunction):
+    if isinstance(name, api_nodes.InlineFunction):
         return not getattr(name.function, "deterministic", True)
     return name.text.upper() in ("RAND", "RAND_INTEGER", "UUID")
 
@@ -113,35 +88,3 @@ def qualified(item: ast.OrderItem, names: Sequence[str]) -> ast.OrderItem:
     made = rewritten(item, qualify, lambda part: isinstance(part, ast.Query))
     assert isinstance(made, ast.OrderItem)
     return made
-
-
-def check_columns(left: Schema, right: Schema, operator: ast.SetOperator, at: Span) -> None:
-    """Refuse operands of UNION and its kin whose columns do not go together, in the words of Flink's Table API."""
-    what = "minus" if operator is ast.SetOperator.EXCEPT else operator.name.lower()
-    if len(left) != len(right):
-        sizes = f"{len(left)} and {len(right)}"
-        message = f"The {what} operation on two tables of different column sizes: {sizes} is not supported"
-        raise BindError("set-operation-width", message, at)
-    for place, (ours, theirs) in enumerate(zip(left, right, strict=True)):
-        if common_type([ours.type, theirs.type]) is None:
-            message = (
-                f"Incompatible types for {what} operation. Could not find a common type at position {place} for "
-                f"'{ours.type}' and '{theirs.type}'."
-            )
-            raise BindError("set-operation-types", message, at, "cast one of them")
-
-
-@contextlib.contextmanager
-def fields(names: Sequence[str]) -> Iterator[None]:
-    """Errors about a column or a function that is not there, in the words of Flink's Table API."""
-    try:
-        yield
-    except BindError as error:
-        if (found := _NO_COLUMN.fullmatch(error.message)) is not None:
-            message = f"Cannot resolve field [{found[1]}], input field list:[{', '.join(names)}]."
-        elif (found := _NO_FUNCTION.match(error.message)) is not None:
-            message = f"Undefined function: {found[1]}"
-        else:
-            raise
-        told = BindError(error.code, message, error.at, error.hint)
-        raise (told if error.source is None else told.within(error.source)) from None
