@@ -24,6 +24,7 @@ from flowsql.table.query.sorted_queries import SORTED, inlined, inside, qualifie
 from flowsql.table.query.unresolved_names import fields
 from flowsql.table.syntax.build import api_nodes, ast, column, path, select
 from flowsql.table.syntax.method_text import Step
+from flowsql.table.syntax.operands import QueryOperand
 from flowsql.table.syntax.rewrite import placed
 from flowsql.table.table_result import TableResult
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
@@ -50,7 +51,7 @@ _LATERAL = "lateral_rows"
 Known = Mapping[int, "tuple[ast.Node, Rel]"]
 
 
-class Table:
+class Table(QueryOperand):
     """The rows of a query, not run yet. Made by a :class:`TableEnvironment` and by the methods of other tables."""
 
     def __init__(

@@ -22,6 +22,8 @@ from flowsql.table.expression.enums import (
 from flowsql.table.expression.functions import Functions
 from flowsql.table.syntax.build import api_nodes, ast, call, called, path, shown
 from flowsql.table.syntax.literals import literal, written_type
+from flowsql.table.syntax.operands import ExpressionOperand, QueryOperand
+from flowsql.table.syntax.summary import summary
 from flowsql.table.types import DataType, DataTypes, logical_type
 from flowsql_core.errors import BindError, did_you_mean
 
@@ -29,35 +31,19 @@ from flowsql_core.errors import BindError, did_you_mean
 _NO_CALL = "'{method}' stands behind an aggregate: col('a').sum.{method}; this is {shown}"
 
 
-class Expression(Functions):
+class Expression(ExpressionOperand, Functions):
     """A column, a literal, a call: made by ``flowsql.table.expressions`` and by the operators and methods here.
 
     Plain Python values stand for literals. ``&``, ``|``, ``~`` are SQL's AND, OR and IS NOT TRUE.
     """
 
-    __slots__ = ("_node",)
+    __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # == makes an expression
-
-    def __init__(self, node: ast.Node) -> None:
-        self._node = node
-
-    # What the other modules ask
-
-    def _value(self) -> ast.Expression:
-        """The tree where a value is needed; BindError for what stands in its own place only (``desc``, ``alias``)."""
-        node = self._node
-        if isinstance(node, ast.OrderItem):
-            raise BindError("not-a-value", f"'{shown(node)}' stands in order_by() only.")
-        if isinstance(node, ast.SelectItem):
-            raise BindError("not-a-value", f"'{shown(node)}' has a name, which only a whole column may have.")
-        return node  # type: ignore[return-value]
 
     def _function(self, name: str, args: Sequence[object]) -> Expression:
         return Expression(call(name, [literal(arg) for arg in args]))
 
     def __str__(self) -> str:
-        from flowsql.table.syntax.summary import summary
-
         return summary(self._node)
 
     def __repr__(self) -> str:
@@ -231,10 +217,8 @@ class Expression(Functions):
 
     def in_(self, first_element_or_table: object, *remaining_elements: object) -> Expression:
         """``x IN (a, b)``, or ``x IN (SELECT ...)`` for a table of one column."""
-        from flowsql.table.table import Table
-
         first = first_element_or_table
-        if isinstance(first, Table):
+        if isinstance(first, QueryOperand):
             return Expression(ast.InSubquery(self._value(), first.as_operand()))
         given = first if isinstance(first, list | tuple | set) and not remaining_elements else (first,)
         return Expression(

@@ -11,11 +11,11 @@ from flowsql.table.query.projection import Projection, item_name, named, with_pr
 from flowsql.table.syntax.build import ast, column, select
 from flowsql.table.syntax.method_text import Step
 from flowsql.table.syntax.rewrite import placed, rewritten
+from flowsql.table.window import GroupWindow, OverWindow
 from flowsql_core.errors import BindError, NotSupportedYetError
 
 if TYPE_CHECKING:
     from flowsql.table.table import Table
-    from flowsql.table.window import GroupWindow, OverWindow
     from flowsql_planner.logical.nodes import Rel
 
 
@@ -71,8 +71,6 @@ class GroupWindowedTable:
     """Rows in windows that still lack their keys."""
 
     def __init__(self, table: Table, window: GroupWindow) -> None:
-        from flowsql.table.window import GroupWindow
-
         self._table = table
         self._step = table._step("window", (window,))
         if not isinstance(window, GroupWindow):
@@ -165,8 +163,6 @@ class OverWindowedTable:
     """A table with windows around each row."""
 
     def __init__(self, table: Table, windows: Sequence[OverWindow]) -> None:
-        from flowsql.table.window import OverWindow
-
         self._table = table
         self._step = table._step("over_window", windows)
         for window in windows:

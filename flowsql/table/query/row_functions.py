@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from flowsql.table.expression import Expression
+from flowsql.table.expressions import call
 from flowsql.table.syntax.build import ast, column
+from flowsql.table.syntax.literals import written_type
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.types.logical import Schema
+from flowsql_core.types.logical import Field, RowType, Schema
+from flowsql_core.udf import ScalarUdf
 
 
 def row_call(func: object, schema: Schema, method: str) -> Expression:
     """The call of a function that takes the whole row as one ``Row`` with names."""
-    from flowsql.table.expressions import call
-    from flowsql.table.syntax.literals import written_type
-    from flowsql_core.types.logical import Field, RowType
-    from flowsql_core.udf import ScalarUdf
-
     if isinstance(func, Expression):
         return func
     if not isinstance(func, ScalarUdf):

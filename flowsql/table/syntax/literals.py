@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from flowsql.common.row import Row
 from flowsql.table.syntax.build import ast
+from flowsql.table.syntax.operands import ExpressionOperand
 from flowsql_core.errors import BindError
 
 if TYPE_CHECKING:
@@ -51,10 +52,8 @@ def literal(value: object) -> ast.Expression:
 
 
 def _nested(value: object) -> ast.Expression:
-    from flowsql.table.expression import Expression
-
     match value:
-        case Expression():
+        case ExpressionOperand():
             return value._value()
         case Row():
             return ast.RowConstructor(tuple(literal(item) for item in value))

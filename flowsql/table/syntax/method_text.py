@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TypeVar, cast
 
 from flowsql.table.syntax.build import ast, shown
+from flowsql.table.syntax.operands import ExpressionOperand
 from flowsql.table.syntax.rewrite import placed, rewritten, with_span
 from flowsql_core.span import Source, Span
 
@@ -51,7 +52,6 @@ class Step:
 
 def _written(arg: object) -> str:
     """An argument as the text of the chain shows it: an expression as SQL, so that it can be put into a query."""
-    node = getattr(arg, "_node", None)
-    if isinstance(node, ast.Node):
-        return shown(node)
+    if isinstance(arg, ExpressionOperand):
+        return shown(arg._node)
     return repr(arg) if isinstance(arg, str) else str(arg)

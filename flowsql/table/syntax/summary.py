@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql.table.syntax.build import api_nodes, ast, called, shown
+from flowsql_compute.eval.text.java_numbers import java_double
 
 #: Functions that Flink names otherwise than SQL does, found by their letters alone: CHAR_LENGTH is ``charLength``.
 _NAMES = {
@@ -194,9 +195,7 @@ def _operands(operator: ast.BinaryOperator, left: ast.Node, right: ast.Node) -> 
 
 def _number(node: ast.NumberLiteral) -> str:
     """A number as Java writes it."""
-    from flowsql.datastream.values.text import double_text
-
-    return double_text(float(node.text)) if node.is_approximate else node.text
+    return java_double(float(node.text)) if node.is_approximate else node.text
 
 
 def _interval(node: ast.IntervalLiteral) -> str | None:
