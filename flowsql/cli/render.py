@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from flowsql.table.table_result import AnswerKind, TableResult, limited
 from flowsql_core.record import record
+from flowsql_core.row import SHORT_STRINGS
 
 if TYPE_CHECKING:
     from flowsql_core.batch import ChangelogBatch
@@ -162,7 +163,6 @@ def _csv_lines(schema: Schema, batch: ChangelogBatch, with_op: bool) -> Iterator
     import pyarrow.compute as pc
 
     from flowsql_compute.eval.text.render import Notation, render_column
-    from flowsql_core.row import SHORT_STRINGS
 
     if not batch.num_rows:
         return

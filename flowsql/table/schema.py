@@ -13,6 +13,7 @@ from flowsql.table.syntax.literals import written_type
 from flowsql.table.syntax.summary import summary
 from flowsql.table.types import DataType, RowType, logical_type
 from flowsql_core.errors import BindError
+from flowsql_core.types.logical import quote_identifier
 
 if TYPE_CHECKING:
     from flowsql.table.catalog.resolved_schema import ResolvedSchema
@@ -195,8 +196,6 @@ class Schema(WithoutJava):
 
 def shown_path(identifier: ast.Identifier) -> str:
     """A path with each part in back-ticks."""
-    from flowsql_core.types.logical import quote_identifier
-
     return ".".join(quote_identifier(part) for part in identifier.texts)
 
 

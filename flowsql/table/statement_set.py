@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from flowsql.common.without_java import WithoutJava
+from flowsql.table.compiled_plan import CompiledPlan
 from flowsql.table.syntax.build import ast
 from flowsql.table.syntax.rewrite import moved
 from flowsql_core.errors import BindError
 from flowsql_core.span import Source, Span
 
 if TYPE_CHECKING:
-    from flowsql.table.compiled_plan import CompiledPlan
     from flowsql.table.session.environment import TableEnvironment
     from flowsql.table.table import Table
     from flowsql.table.table_descriptor import TableDescriptor
@@ -70,8 +70,6 @@ class StatementSet(WithoutJava):
 
     def compile_plan(self) -> CompiledPlan:
         """The plan of the whole set, to be kept."""
-        from flowsql.table.compiled_plan import CompiledPlan
-
         return CompiledPlan(self._environment, self._environment.compile_tree(*self._whole()))
 
     def execute(self) -> TableResult:

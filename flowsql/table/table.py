@@ -26,14 +26,16 @@ from flowsql.table.syntax.build import api_nodes, ast, column, path, select
 from flowsql.table.syntax.method_text import Step
 from flowsql.table.syntax.operands import QueryOperand
 from flowsql.table.syntax.rewrite import placed
+from flowsql.table.table_pipeline import TablePipeline
 from flowsql.table.table_result import TableResult
+from flowsql.table.table_schema import TableSchema
+from flowsql.table.values.final_rows import final_rows, in_zone
+from flowsql_core.catalog import CatalogTable
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 
 if TYPE_CHECKING:
     from flowsql.table.session.environment import TableEnvironment
     from flowsql.table.table_descriptor import TableDescriptor
-    from flowsql.table.table_pipeline import TablePipeline
-    from flowsql.table.table_schema import TableSchema
     from flowsql.table.window import GroupWindow, OverWindow
     from flowsql_core.catalog import ObjectPath
     from flowsql_core.span import Source
@@ -316,8 +318,6 @@ class Table(QueryOperand):
 
     def get_resolved_schema(self) -> ResolvedSchema:
         """Names and types of the columns; of a table of the catalog also how they come about, watermark and key."""
-        from flowsql_core.catalog import CatalogTable
-
         found = None if self.path is None else self._environment.catalogs.lookup(self.path)
         if found is not None and isinstance(found.value, CatalogTable):
             return ResolvedSchema.of_table(found.value, self._schema)
@@ -325,8 +325,6 @@ class Table(QueryOperand):
 
     def get_schema(self) -> TableSchema:
         """Names and types of the columns, in PyFlink's old form."""
-        from flowsql.table.table_schema import TableSchema
-
         schema = self.get_resolved_schema()
         return TableSchema(schema.get_column_names(), schema.get_column_data_types())
 
@@ -354,15 +352,11 @@ class Table(QueryOperand):
 
     def insert_into(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TablePipeline:
         """The way of the rows into a table, to be run, explained or added to a statement set."""
-        from flowsql.table.table_pipeline import TablePipeline
-
         target = self._environment.sink_path(table_path_or_descriptor, self)
         return TablePipeline(self._environment, ast.Insert(target, self._query, overwrite=overwrite), self.source)
 
     def to_arrow(self) -> Any:
         """Run the query and return its rows as a ``pyarrow.Table``; of an updating answer those that are left."""
-        from flowsql.table.values.final_rows import final_rows
-
         result = self.execute()
         try:
             return final_rows(result.batches(), self._schema)
@@ -371,8 +365,6 @@ class Table(QueryOperand):
 
     def to_pandas(self) -> Any:
         """Run the query and return its rows as a pandas ``DataFrame`` (needs pandas); moments in the session's zone."""
-        from flowsql.table.values.final_rows import in_zone
-
         return in_zone(self.to_arrow(), self._environment.zone()).to_pandas()
 
     # How trees grow

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowsql.common.refused import Refused
+from flowsql.table.syntax.object_paths import split_path
+from flowsql_core.errors import BindError
 from flowsql_core.types.logical import quote_identifier
 
 
@@ -23,9 +25,6 @@ class ObjectPath:
     @staticmethod
     def from_string(full_name: str) -> ObjectPath:
         """The path of a text with one dot."""
-        from flowsql.table.syntax.object_paths import split_path
-        from flowsql_core.errors import BindError
-
         parts = split_path(full_name)
         if len(parts) != 2:
             raise BindError("bad-identifier", f"Cannot split '{full_name}' to get databaseName and objectName")

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from flowsql.common.without_java import WithoutJava
+from flowsql.table.types.data_type import RowField, RowType, data_type, logical_type
+from flowsql_core.catalog import ColumnKind
 from flowsql_core.errors import BindError
 from flowsql_core.types import logical as t
 
@@ -62,8 +64,6 @@ class Column(ABC):
 
     def get_data_type(self) -> DataType:
         """Its type."""
-        from flowsql.table.types.data_type import data_type
-
         return data_type(self.type)
 
     def get_comment(self) -> str | None:
@@ -199,8 +199,6 @@ class ResolvedExpression:
 
     def get_output_data_type(self) -> DataType:
         """The type of the result."""
-        from flowsql.table.types.data_type import data_type
-
         return data_type(self.type)
 
     def as_serializable_string(self) -> str:
@@ -437,14 +435,10 @@ class ResolvedSchema(WithoutJava):
 
 
 def _logical(given: DataType) -> t.LogicalType:
-    from flowsql.table.types.data_type import logical_type
-
     return logical_type(given)
 
 
 def _column_of(column: TableColumn, type_: t.LogicalType) -> Column:
-    from flowsql_core.catalog import ColumnKind
-
     match column.kind:
         case ColumnKind.COMPUTED:
             expression = ResolvedExpression(column.expression or "", type_)
@@ -455,6 +449,4 @@ def _column_of(column: TableColumn, type_: t.LogicalType) -> Column:
 
 
 def _row_of(columns: Sequence[Column]) -> RowType:
-    from flowsql.table.types.data_type import RowField, RowType
-
     return RowType([RowField(column.name, column.get_data_type()) for column in columns], nullable=False)

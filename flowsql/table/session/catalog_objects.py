@@ -5,9 +5,15 @@ The part of :class:`~flowsql.table.session.environment.TableEnvironment` that ru
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowsql.table.syntax.build import ast
+from flowsql.table.session.user_functions import catalog_function
+from flowsql.table.syntax.build import ast, path
+from flowsql.table.syntax.object_paths import identifier, split_path
+from flowsql.table.syntax.rewrite import placed
+from flowsql_core.catalog import ANONYMOUS, CatalogView
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError
 from flowsql_core.span import Source
 
@@ -138,16 +144,12 @@ class CatalogObjects:
         raise NotSupportedYetError("drop_temporary_model")
 
     def _found(self, path: str) -> Resolved | None:
-        from flowsql.table.syntax.object_paths import split_path
-
         return self.catalogs.lookup(self.catalogs.qualify(split_path(path)))
 
     def _here(self, name: str) -> Resolved | None:
         return self.catalogs.lookup(self.catalogs.qualify((name,)))
 
     def _is_view(self, name: str) -> bool:
-        from flowsql_core.catalog import CatalogView
-
         found = self._here(name)
         return found is not None and isinstance(found.value, CatalogView)
 
@@ -156,8 +158,6 @@ class CatalogObjects:
         return found is not None and found.temporary
 
     def _drop_temporary(self, path: str, kind: str) -> bool:
-        from flowsql_core.catalog import CatalogView
-
         found = self._found(path)
         if found is None or not found.temporary or isinstance(found.value, CatalogView) is not (kind == "VIEW"):
             return False
@@ -171,15 +171,10 @@ class CatalogObjects:
 
     @staticmethod
     def _drop_statement(path: str, kind: str, temporary: bool, if_exists: bool) -> ast.Drop:
-        from flowsql.table.syntax.object_paths import identifier
-
         return ast.Drop(ast.ObjectKind(kind), identifier(path), temporary, if_exists=if_exists)
 
     def _create_view(self, path: str, table: Table, temporary: bool, ignore_if_exists: bool = False) -> bool:
-        from flowsql.table.syntax.object_paths import identifier
-        from flowsql.table.syntax.rewrite import placed
         from flowsql.table.table import Table
-        from flowsql_core.catalog import ANONYMOUS
         from flowsql_grammar.ast.node import NOWHERE
 
         if not isinstance(table, Table):
@@ -203,8 +198,6 @@ class CatalogObjects:
 
     def register_anonymous(self, descriptor: TableDescriptor) -> tuple[str, ...]:
         """A table without a name; the path under which trees find it."""
-        from flowsql_core.catalog import ANONYMOUS
-
         connector = descriptor.get_options().get("connector", "table")
         parts = (ANONYMOUS, ANONYMOUS, f"*anonymous_{connector}${self._next_anonymous()}*")
         path = ".".join(f"`{part}`" for part in parts)
@@ -222,8 +215,6 @@ class CatalogObjects:
 
     def sink_path(self, target: str | TableDescriptor, table: Table) -> ast.Identifier:
         """The path of a table to write to; a descriptor without a schema takes the rows' columns."""
-        from flowsql.table.syntax.build import path
-        from flowsql.table.syntax.object_paths import identifier
         from flowsql.table.table_descriptor import TableDescriptor
 
         if isinstance(target, str):
@@ -302,21 +293,15 @@ class CatalogObjects:
 
     def create_temporary_function(self, path: str, function: Any) -> None:
         """Make a Python function known under a path of this session."""
-        from flowsql.table.session.user_functions import catalog_function
-        from flowsql.table.syntax.object_paths import split_path
-
         functions = self.catalogs.functions
         functions.create(functions.qualify(split_path(path)), catalog_function(function), True, False, None)
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
         """Make a Python function known in all databases of this session, before all others of its name."""
-        from flowsql.table.session.user_functions import catalog_function
-
         self.catalogs.functions.create_system(name, catalog_function(function), False, None)
 
     def create_function(self, path: str, function: Any, ignore_if_exists: bool | None = None) -> None:
         """Keep a Python function in a catalog: by the path of its module, so a lambda has to be a temporary one."""
-        from flowsql.table.syntax.object_paths import split_path
         from flowsql.table.udf import stored_function
 
         functions = self.catalogs.functions
@@ -325,8 +310,6 @@ class CatalogObjects:
 
     def drop_function(self, path: str) -> bool:
         """Drop a function of its catalog; whether there was one."""
-        from flowsql.table.syntax.object_paths import split_path
-
         functions = self.catalogs.functions
         where = functions.qualify(split_path(path))
         existed = where.name in self.catalogs.catalog(where.catalog).functions(where.database)
@@ -335,8 +318,6 @@ class CatalogObjects:
 
     def drop_temporary_function(self, path: str) -> bool:
         """Forget a function of this session; whether there was one."""
-        from flowsql.table.syntax.object_paths import split_path
-
         functions = self.catalogs.functions
         parts = split_path(path)
         existed = functions.is_temporary(parts) and functions.find_system(parts[-1]) is None
@@ -367,9 +348,6 @@ class CatalogObjects:
 
     def add_python_file(self, file_path: str) -> None:
         """Make a module or a folder of modules importable."""
-        import sys
-        from pathlib import Path
-
         path = Path(file_path).resolve()
         folder = str(path.parent if path.suffix == ".py" else path)
         if folder not in sys.path:

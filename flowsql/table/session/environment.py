@@ -7,18 +7,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowsql.configuration import file_configuration
+from flowsql.table.compiled_plan import CompiledPlan
 from flowsql.table.session.catalog_objects import CatalogObjects
 from flowsql.table.session.execute import StatementExecutor
+from flowsql.table.statement_set import StatementSet
+from flowsql.table.syntax import build as syntax
+from flowsql.table.syntax.object_paths import pinned, split_path
+from flowsql.table.syntax.rewrite import placed
 from flowsql.table.table_config import TableConfig
 from flowsql_core.config import Configuration
 from flowsql_core.errors import BindError, FlowSqlError
-from flowsql_core.span import Source
+from flowsql_core.span import Source, Span
+from flowsql_planner.catalog.manager import CatalogManager
 
 if TYPE_CHECKING:
-    from flowsql.table.compiled_plan import CompiledPlan
     from flowsql.table.environment_settings import EnvironmentSettings
     from flowsql.table.plan_reference import PlanReference
-    from flowsql.table.statement_set import StatementSet
     from flowsql.table.table import Known, Table
     from flowsql.table.table_descriptor import TableDescriptor
     from flowsql.table.table_result import TableResult
@@ -42,8 +46,6 @@ class TableEnvironment(CatalogObjects):
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        from flowsql_planner.catalog.manager import CatalogManager
-
         self.configuration = configuration
         self.catalogs = CatalogManager(_catalog_store(configuration))
         self._executor = StatementExecutor(self.catalogs, configuration)
@@ -87,7 +89,6 @@ class TableEnvironment(CatalogObjects):
 
     def sql_query(self, query: str) -> Table:
         """A query as a :class:`Table`; nothing runs yet, but names and types are checked."""
-        from flowsql.table.syntax.object_paths import pinned
         from flowsql.table.table import Table
         from flowsql_grammar import ast, parse_statement
 
@@ -108,16 +109,12 @@ class TableEnvironment(CatalogObjects):
 
     def create_statement_set(self) -> StatementSet:
         """Collect INSERTs that shall run as one job."""
-        from flowsql.table.statement_set import StatementSet
-
         return StatementSet(self)
 
     # Tables
 
     def from_path(self, path: str) -> Table:
         """A table or view of the catalogs; the path may have up to three dotted parts, in back-ticks where needed."""
-        from flowsql.table.syntax.object_paths import split_path
-
         parts = split_path(path)
         whole = self.catalogs.qualify(parts)
         if self.catalogs.lookup(whole) is None:
@@ -191,13 +188,10 @@ class TableEnvironment(CatalogObjects):
 
     def load_plan(self, plan_reference: PlanReference) -> CompiledPlan:
         """A compiled plan from its file or text."""
-        from flowsql.table.compiled_plan import CompiledPlan
-
         return CompiledPlan(self, plan_reference.read())
 
     def compile_plan_sql(self, stmt: str) -> CompiledPlan:
         """The compiled plan of an INSERT or a statement set."""
-        from flowsql.table.compiled_plan import CompiledPlan
         from flowsql_grammar import parse_statement
 
         source = Source(stmt)
@@ -297,10 +291,7 @@ class TableEnvironment(CatalogObjects):
         return next(self._anonymous)
 
     def _table_at(self, path: Sequence[str], text: str) -> Table:
-        from flowsql.table.syntax import build as syntax
-        from flowsql.table.syntax.rewrite import placed
         from flowsql.table.table import Table
-        from flowsql_core.span import Span
         from flowsql_grammar import ast
 
         source = Source(text, "<table>")

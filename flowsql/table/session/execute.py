@@ -6,25 +6,27 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from flowsql.common.job_client import JobClient
 from flowsql.configuration import set_option
 from flowsql.session_zone import session_zone
 from flowsql.table import table_result as answers
 from flowsql.table.session.collect import CollectBuffer
 from flowsql.table.table_result import AnswerKind, TableResult
 from flowsql.table.values.tableau import MAX_COLUMN_WIDTH
+from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath, TableColumn
 from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError
+from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import ScanSpec
+from flowsql_core.row import RowKind
 from flowsql_core.span import Source
 from flowsql_core.types.logical import STRING, Column
 from flowsql_planner.bind import operations as op
 
 if TYPE_CHECKING:
-    from flowsql.common.job_client import JobClient
     from flowsql.table.schema import Schema as GivenSchema
     from flowsql.table.table import Known
     from flowsql_connectors.inline import InlineRows
-    from flowsql_core.graph.job import JobGraph
     from flowsql_core.graph.spark import SparkJob
     from flowsql_core.types.logical import LogicalType, Schema
     from flowsql_grammar import ast
@@ -106,8 +108,6 @@ class StatementExecutor:
         self, name: str, connector: str, schema: Schema, rows: InlineRows, splits: int
     ) -> tuple[str, str, str]:
         """Rows that the program gave, as a table without a name; the path under which trees find it."""
-        from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath, TableColumn
-
         path = ObjectPath(ANONYMOUS, ANONYMOUS, name)
         self._rows[name] = rows
         columns = tuple(TableColumn(column.name, column.type) for column in schema)
@@ -257,7 +257,6 @@ class StatementExecutor:
     def _analyze(self, operation: op.AnalyzeTable) -> None:
         """Run the counting query as a stream over the bounded table and keep its last answer for each group."""
         from flowsql.table.values.result_rows import rows_of
-        from flowsql_core.row import RowKind
         from flowsql_planner.bind.analyze import store_statistics
         from flowsql_planner.planner import Planner
 
@@ -310,7 +309,6 @@ class StatementExecutor:
     def _submit_bounded(self, planned: JobGraph | SparkJob, buffer: CollectBuffer | None) -> JobClient:
         """Start a job of batch mode on the engine that it was planned for."""
         from flowsql.table.session import batch_mode as bounded
-        from flowsql_core.graph.job import JobGraph
         from flowsql_runtime.cluster.local import LocalCluster
 
         if isinstance(planned, JobGraph):
@@ -321,7 +319,6 @@ class StatementExecutor:
         return bounded.submit(self._cluster, replace(planned, inputs=inputs), buffer)
 
     def _submit(self, graph: JobGraph) -> JobClient:
-        from flowsql.common.job_client import JobClient
         from flowsql_runtime.cluster.local import LocalCluster
 
         if self._cluster is None:

@@ -6,12 +6,23 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from flowsql.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from flowsql.datastream.bridges.changelog_normalize import normalized
 from flowsql.datastream.bridges.columns import columns_of, type_of_columns
+from flowsql.datastream.bridges.declared_schema import (
+    attribute_name,
+    check_metadata,
+    declared,
+    named_fields,
+    produced,
+    schema_of_fields,
+)
 from flowsql.datastream.bridges.tables import RowForm, SourceStream, TablePart, scanned_streams
 from flowsql.datastream.data_stream import DataStream, row_type_of
-from flowsql.datastream.plan.transformations import TableTransformation
+from flowsql.datastream.plan.graph import to_job_graph
+from flowsql.datastream.plan.transformations import TableTransformation, Wishes
 from flowsql.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flowsql.table.expression import Expression
+from flowsql.table.expressions import col
 from flowsql.table.session.environment import TableEnvironment, located
 from flowsql.table.session.execute import StatementExecutor
 from flowsql.table.table import Table
@@ -21,6 +32,8 @@ from flowsql_core.errors import BindError, NotSupportedYetError, PlanError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.row import ALL_CHANGES, INSERT_ONLY, ChangelogMode, RowKind
 from flowsql_core.types.logical import Column, is_rowtime, without_attribute
+from flowsql_planner.bind import operations as op
+from flowsql_planner.logical.nodes import Sink
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
@@ -31,7 +44,6 @@ if TYPE_CHECKING:
     from flowsql_core.graph.job import JobGraph
     from flowsql_core.span import Source
     from flowsql_grammar import ast
-    from flowsql_planner.bind import operations as op
     from flowsql_planner.catalog.manager import CatalogManager
 
 
@@ -52,8 +64,6 @@ class _StreamExecutor(StatementExecutor):
         Raises:
             PlanError: the query makes changes that ``mode`` does not have, or has no plan.
         """
-        from flowsql_planner.logical.nodes import Sink
-
         schema = query.schema
         rowtimes = [column.name for column in schema if is_rowtime(column.type)]
         if len(rowtimes) > 1:
@@ -89,9 +99,6 @@ class _StreamExecutor(StatementExecutor):
         graph = super()._with_rows(graph)
         if not scanned_streams(graph):
             return graph
-        from flowsql.datastream.plan.graph import to_job_graph
-        from flowsql.datastream.plan.transformations import Wishes
-
         part = TablePart(graph, tuple(self.streams.items()))
         builder = self._environment.new_builder()
         for number in part.streams:
@@ -178,8 +185,6 @@ class StreamTableEnvironment(TableEnvironment):
             )
         mode = changelog_mode or ALL_CHANGES
         if mode.upsert:
-            from flowsql.datastream.bridges.changelog_normalize import normalized
-
             key = () if schema is None or schema.key is None else tuple(name.text for name in schema.key.columns)
             names = [column.name for column in columns_of(data_stream.get_type())]
             data_stream, mode = normalized(data_stream.values(), names, key), ALL_CHANGES
@@ -218,16 +223,12 @@ class StreamTableEnvironment(TableEnvironment):
         table = self._table_at((ANONYMOUS, ANONYMOUS, name), f"from_data_stream({name})")
         if names is None:
             return table
-        from flowsql.table.expressions import col
-
         return table.select(*(col(own) for own in names))
 
     def _declare(
         self, name: str, schema: Schema, physical: Sequence[Column], options: dict[str, str]
     ) -> tuple[str, ...] | None:
         """A table of a declared schema; the columns that the program sees, None for all."""
-        from flowsql.datastream.bridges.declared_schema import check_metadata, declared
-
         check_metadata(schema)
         declaration = declared(f"`{ANONYMOUS}`.`{ANONYMOUS}`.`{name}`", schema, physical)
         if declaration.source_watermark:
@@ -240,9 +241,6 @@ class StreamTableEnvironment(TableEnvironment):
 
     def _named(self, stream: DataStream, given: Sequence[Expression]) -> Table:
         """Fields by name where the expressions name fields, else new names by position; time attributes among them."""
-        from flowsql.datastream.bridges.declared_schema import attribute_name, named_fields, schema_of_fields
-        from flowsql.table.expressions import col
-
         fields = named_fields(given, [column.name for column in columns_of(stream.get_type())])
         attributes = any(field.attribute is not None for field in fields)
         table = self._table(stream, schema_of_fields(fields) if attributes else None, INSERT_ONLY, nullable=True)
@@ -254,8 +252,6 @@ class StreamTableEnvironment(TableEnvironment):
 
     def attach(self, statement: ast.StatementSet, source: Source) -> None:
         """Add INSERTs to the job that ``execute`` of the stream environment runs."""
-        from flowsql_planner.bind import operations as op
-
         with located(source):
             inserts = self._stream_executor.bind(statement, source)
             assert isinstance(inserts, op.StatementSet)
@@ -286,8 +282,6 @@ class StreamTableEnvironment(TableEnvironment):
             changelog_mode: the kinds that may occur; all unless told.
         """
         if target_schema is not None:
-            from flowsql.datastream.bridges.declared_schema import produced
-
             made = produced(table, target_schema)
             return self._stream(made.table, changelog_mode or ALL_CHANGES, made.time, made.required)
         return self._stream(table, changelog_mode or ALL_CHANGES)
@@ -313,7 +307,6 @@ class StreamTableEnvironment(TableEnvironment):
     ) -> DataStream:
         self.require_own(table._environment, "to_data_stream")
         from flowsql_grammar import ast
-        from flowsql_planner.bind import operations as op
 
         self._converted += 1
         name = f"*anonymous_{IDENTIFIER}_sink${self._converted}*"

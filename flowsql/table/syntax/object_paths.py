@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from flowsql.table.syntax.build import ast, path
@@ -54,8 +55,6 @@ def pinned(query: ast.Query, catalogs: CatalogManager) -> ast.Query:
         return ast.Identifier(parts, span=name.span)
 
     def pin(node: ast.Node) -> ast.Node:
-        from dataclasses import replace
-
         match node:
             case ast.TableRef(name) | ast.ExplicitTable(name):
                 return replace(node, name=full(name))

@@ -9,9 +9,13 @@ from decimal import MAX_PREC, ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from flowsql.common.row import Row
+from flowsql.table.syntax.build import ast, column, select
+from flowsql.table.syntax.literals import written_type
+from flowsql.table.syntax.rewrite import placed
 from flowsql.table.types import DataType, logical_type
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.row import RowKind
+from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 
 if TYPE_CHECKING:
@@ -359,9 +363,9 @@ def arrow_to_columns(data: Any, schema: Any) -> Columns:
     except (pa.ArrowException, ValueError) as error:
         raise BindError("bad-element", f"The columns cannot be cast to {target}: {error}") from error
     batches = fitted.to_batches()
-    for column, data_column in zip(columns, fitted.columns, strict=True):
-        if not column.type.nullable and data_column.null_count:
-            raise BindError("bad-element", f"Column '{column.name}' is {column.type} and holds NULL.")
+    for declared, data_column in zip(columns, fitted.columns, strict=True):
+        if not declared.type.nullable and data_column.null_count:
+            raise BindError("bad-element", f"Column '{declared.name}' is {declared.type} and holds NULL.")
     return columns, _inline([batch.columns for batch in batches], 0)
 
 
@@ -420,11 +424,6 @@ def _inline(batches: Sequence[Sequence[Any]], rows: int) -> InlineRows:
 
 def expressions_to_query(rows: Sequence[Any], schema: Any, source: Source) -> ast.Query:
     """``VALUES`` of ``row(...)`` expressions, cast to the schema if there is one."""
-    from flowsql.table.syntax.build import ast, column, select
-    from flowsql.table.syntax.literals import written_type
-    from flowsql.table.syntax.rewrite import placed
-    from flowsql_core.span import Span
-
     cells = [row._node.items if isinstance(row._node, ast.RowConstructor) else (row._value(),) for row in rows]
     values = ast.Query(ast.Values(tuple(cells)))
     width = len(cells[0])
