@@ -13,6 +13,7 @@ from ..spark.spark_machine import ON_SPARK, hurry
 from .document_blocks import Reader
 
 ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("flowsql", "grammar", "planner", "runtime", "connectors", "tests", "docs")
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,16 @@ def test_links_lead_somewhere(path: Path) -> None:
     links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text())
     missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("name", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_paths_that_are_named_exist(name: str) -> None:
+    """Folders end with a slash; a path may begin in the middle."""
+    found = [path for folder in SOURCES for path in [ROOT / folder, *(ROOT / folder).rglob("*")]]
+    paths = ["/" + path.relative_to(ROOT).as_posix() for path in found]
+    named = re.findall(r"`([\w./-]+/|[\w./-]+/[\w.-]+\.(?:py|md|lark))`", (ROOT / name).read_text())
+    assert len(named) > 5
+    assert [name for name in named if not any(path.endswith("/" + name.rstrip("/")) for path in paths)] == []
 
 
 @pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
