@@ -8,21 +8,21 @@ from flowsql.lazy import lazy_names
 
 if TYPE_CHECKING:
     from flowsql.common.row import Row as Row
-    from flowsql.table.environment import TableEnvironment as TableEnvironment
-    from flowsql.table.result import TableResult as TableResult
-    from flowsql.table.settings import EnvironmentSettings as EnvironmentSettings
+    from flowsql.table.environment_settings import EnvironmentSettings as EnvironmentSettings
+    from flowsql.table.session.environment import TableEnvironment as TableEnvironment
     from flowsql.table.table import Table as Table
+    from flowsql.table.table_result import TableResult as TableResult
     from flowsql_core.errors import FlowSqlError as FlowSqlError
     from flowsql_core.row import RowKind as RowKind
 
 _HOMES = {
-    "EnvironmentSettings": "flowsql.table.settings",
+    "EnvironmentSettings": "flowsql.table.environment_settings",
     "FlowSqlError": "flowsql_core.errors",
     "Row": "flowsql.common.row",
     "RowKind": "flowsql_core.row",
     "Table": "flowsql.table.table",
-    "TableEnvironment": "flowsql.table.environment",
-    "TableResult": "flowsql.table.result",
+    "TableEnvironment": "flowsql.table.session.environment",
+    "TableResult": "flowsql.table.table_result",
 }
 
 __all__ = sorted(_HOMES)

@@ -67,7 +67,7 @@ OPTION_HOMES: Final = {
     "sql-client.verbose": "flowsql.cli.script",
     "table.catalog-store.file.path": "flowsql_planner.catalog.store",
     "table.catalog-store.kind": "flowsql_planner.catalog.store",
-    "table.display.max-column-width": "flowsql.table.tableau",
+    "table.display.max-column-width": "flowsql.table.values.tableau",
     "table.dynamic-table-options.enabled": "flowsql_planner.bind.table",
     "table.exec.mini-batch.allow-latency": "flowsql_core.config",
     "table.exec.mini-batch.enabled": "flowsql_core.config",
@@ -85,5 +85,5 @@ OPTION_HOMES: Final = {
     "table.optimizer.distinct-agg.split.enabled": "flowsql_planner.physical.options",
     "table.optimizer.reuse-source-enabled": "flowsql_planner.physical.options",
     "table.optimizer.reuse-sub-plan-enabled": "flowsql_planner.physical.options",
-    "table.plan.force-recompile": "flowsql.table.plans",
+    "table.plan.force-recompile": "flowsql.table.session.plan_files",
 }

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from flowsql.table.result import TableResult
+    from flowsql.table.table_result import TableResult
 
 #: Seconds before the first line, and between two.
 PATIENCE_S = 2.0
@@ -22,7 +22,7 @@ def progress(result: TableResult, stream: TextIO) -> Iterator[None]:
 
     Of an INSERT to its end; of a query only while another engine has not begun to answer.
     """
-    from flowsql.table.result import AnswerKind
+    from flowsql.table.table_result import AnswerKind
 
     job = result.get_job_client()
     if job is None or not stream.isatty() or not (result.kind is AnswerKind.CHANGE or job.is_computing()):

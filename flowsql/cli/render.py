@@ -8,8 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
-from flowsql.table.result import AnswerKind, TableResult, limited
+from flowsql.table.table_result import AnswerKind, TableResult, limited
 from flowsql_core.record import record
+from flowsql_core.row import SHORT_STRINGS
 
 if TYPE_CHECKING:
     from flowsql_core.batch import ChangelogBatch
@@ -82,7 +83,7 @@ class TableauRenderer(Renderer):
         self._out.flush()
 
     def _query(self, result: TableResult, limits: Limits, started: float) -> None:
-        from flowsql.table.tableau import row_count
+        from flowsql.table.values.tableau import row_count
 
         rows = result.write_query(self._out, limits.max_rows, limits.deadline)
         if not rows:
@@ -162,7 +163,6 @@ def _csv_lines(schema: Schema, batch: ChangelogBatch, with_op: bool) -> Iterator
     import pyarrow.compute as pc
 
     from flowsql_compute.eval.text.render import Notation, render_column
-    from flowsql_core.row import SHORT_STRINGS
 
     if not batch.num_rows:
         return

@@ -25,8 +25,8 @@ from flowsql.cli.arguments import (
 from flowsql.cli.progress import progress
 from flowsql.cli.render import CsvRenderer, JsonLinesRenderer, Limits, Renderer, TableauRenderer
 from flowsql.configuration import command_line_configuration
-from flowsql.table.environment import TableEnvironment
-from flowsql.table.result import AnswerKind, TableResult
+from flowsql.table.session.environment import TableEnvironment
+from flowsql.table.table_result import AnswerKind, TableResult
 from flowsql_core.config import Configuration, option, parse_bool
 from flowsql_core.errors import ExecutionError, FlowSqlError, InternalError
 from flowsql_core.span import Source

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NoReturn, Self
 
 from flowsql.configuration import set_option
-from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, OBJECT_REUSE, PARALLELISM, Configuration
+from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, OBJECT_REUSE, PARALLELISM, Configuration, parse_duration_ms
 from flowsql_core.errors import BindError
 
 #: Prefix of job parameters in the configuration, as in Flink's ``pipeline.global-job-parameters``.
@@ -99,8 +99,6 @@ class ExecutionConfig:
 
     def get_latency_tracking_interval(self) -> int:
         """Milliseconds between latency markers; 0 when none are sent."""
-        from flowsql_core.config import parse_duration_ms
-
         text = self._configuration.text("metrics.latency.interval")
         return 0 if text is None else parse_duration_ms(text)
 

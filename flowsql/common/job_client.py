@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flowsql.common.completable_future import CompletableFuture
+from flowsql.common.failure import explain_failure
+from flowsql.common.job_execution_result import JobExecutionResult
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError
 
 if TYPE_CHECKING:
-    from flowsql.common.completable_future import CompletableFuture
-    from flowsql.common.job_execution_result import JobExecutionResult
     from flowsql_core.graph.job import JobGraph
     from flowsql_runtime.cluster.job import Job, JobStatus
 
@@ -45,20 +46,14 @@ class JobClient:
         try:
             self._job.wait(timeout_s)
         except FlowSqlError as error:
-            from flowsql.common.failure import explain_failure  # after a failure only
-
             explain_failure(error, self._graph)
             raise
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """The result; ``result()`` on it waits for the end of the job and raises what made it fail."""
-        from flowsql.common.completable_future import CompletableFuture
-
         return CompletableFuture(self._result, self._job.is_over)
 
     def _result(self) -> JobExecutionResult:
-        from flowsql.common.job_execution_result import JobExecutionResult
-
         self.wait()
         tasks = [task for task in self._job.metrics.tasks if task.started_ns]
         ran_ns = max((t.stopped_ns for t in tasks), default=0) - min((t.started_ns for t in tasks), default=0)
@@ -66,8 +61,6 @@ class JobClient:
 
     def cancel(self) -> CompletableFuture[None]:
         """Ask the job to stop; nothing half-written stays visible. The request is made when this returns."""
-        from flowsql.common.completable_future import CompletableFuture
-
         self._job.cancel()
         return CompletableFuture(lambda: None, lambda: True)
 

@@ -436,7 +436,7 @@ class DataStream(WithoutJava):
         if limit is not None and limit < 1:
             raise ValueError("Limit must be greater than 0")
         from flowsql.datastream.values.collected import handed_out
-        from flowsql.table.collect import CollectBuffer
+        from flowsql.table.session.collect import CollectBuffer
 
         buffer = CollectBuffer()
         self.values()._sink("Collect Stream Sink", operators.collect_sink(buffer), parallelism=1)

@@ -10,7 +10,7 @@ from flowsql_core.graph.stream_specs import VALUE
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
-    from flowsql.table.collect import CollectBuffer
+    from flowsql.table.session.collect import CollectBuffer
 
 
 class CloseableIterator:

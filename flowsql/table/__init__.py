@@ -8,37 +8,37 @@ from flowsql.lazy import lazy_names
 
 if TYPE_CHECKING:
     from flowsql.common.row import Row as Row
+    from flowsql.table.catalog.resolved_schema import ResolvedSchema as ResolvedSchema
     from flowsql.table.changelog_mode import ChangelogMode as ChangelogMode
     from flowsql.table.compiled_plan import CompiledPlan as CompiledPlan
-    from flowsql.table.data_type import UserDefinedType as UserDefinedType
     from flowsql.table.data_view import DataView as DataView
     from flowsql.table.data_view import ListView as ListView
     from flowsql.table.data_view import MapView as MapView
-    from flowsql.table.environment import TableEnvironment as TableEnvironment
+    from flowsql.table.environment_settings import EnvironmentSettings as EnvironmentSettings
     from flowsql.table.explain_detail import ExplainDetail as ExplainDetail
     from flowsql.table.expression import Expression as Expression
-    from flowsql.table.grouped_table import GroupedTable as GroupedTable
-    from flowsql.table.grouped_table import GroupWindowedTable as GroupWindowedTable
-    from flowsql.table.grouped_table import OverWindowedTable as OverWindowedTable
-    from flowsql.table.grouped_table import WindowGroupedTable as WindowGroupedTable
     from flowsql.table.module import Module as Module
     from flowsql.table.module import ModuleEntry as ModuleEntry
     from flowsql.table.plan_reference import PlanReference as PlanReference
-    from flowsql.table.resolved_schema import ResolvedSchema as ResolvedSchema
-    from flowsql.table.result import ResultKind as ResultKind
-    from flowsql.table.result import TableResult as TableResult
+    from flowsql.table.query.grouped_table import GroupedTable as GroupedTable
+    from flowsql.table.query.grouped_table import GroupWindowedTable as GroupWindowedTable
+    from flowsql.table.query.grouped_table import OverWindowedTable as OverWindowedTable
+    from flowsql.table.query.grouped_table import WindowGroupedTable as WindowGroupedTable
     from flowsql.table.schema import Schema as Schema
-    from flowsql.table.settings import EnvironmentSettings as EnvironmentSettings
+    from flowsql.table.session.environment import TableEnvironment as TableEnvironment
+    from flowsql.table.session.stream_environment import StreamTableEnvironment as StreamTableEnvironment
     from flowsql.table.sql_dialect import SqlDialect as SqlDialect
     from flowsql.table.statement_set import StatementSet as StatementSet
-    from flowsql.table.stream_environment import StreamTableEnvironment as StreamTableEnvironment
     from flowsql.table.table import Table as Table
     from flowsql.table.table_config import TableConfig as TableConfig
     from flowsql.table.table_descriptor import FormatDescriptor as FormatDescriptor
     from flowsql.table.table_descriptor import TableDescriptor as TableDescriptor
     from flowsql.table.table_pipeline import TablePipeline as TablePipeline
+    from flowsql.table.table_result import ResultKind as ResultKind
+    from flowsql.table.table_result import TableResult as TableResult
     from flowsql.table.table_schema import TableSchema as TableSchema
     from flowsql.table.types import DataTypes as DataTypes
+    from flowsql.table.types.data_type import UserDefinedType as UserDefinedType
     from flowsql_core.row import RowKind as RowKind
     from flowsql_core.udf import AggregateFunction as AggregateFunction
     from flowsql_core.udf import AsyncScalarFunction as AsyncScalarFunction
@@ -54,39 +54,39 @@ _HOMES = {
     "CompiledPlan": "flowsql.table.compiled_plan",
     "DataTypes": "flowsql.table.types",
     "DataView": "flowsql.table.data_view",
-    "EnvironmentSettings": "flowsql.table.settings",
+    "EnvironmentSettings": "flowsql.table.environment_settings",
     "ExplainDetail": "flowsql.table.explain_detail",
     "Expression": "flowsql.table.expression",
     "FormatDescriptor": "flowsql.table.table_descriptor",
     "FunctionContext": "flowsql_core.udf",
-    "GroupWindowedTable": "flowsql.table.grouped_table",
-    "GroupedTable": "flowsql.table.grouped_table",
+    "GroupWindowedTable": "flowsql.table.query.grouped_table",
+    "GroupedTable": "flowsql.table.query.grouped_table",
     "ListView": "flowsql.table.data_view",
     "MapView": "flowsql.table.data_view",
     "Module": "flowsql.table.module",
     "ModuleEntry": "flowsql.table.module",
-    "OverWindowedTable": "flowsql.table.grouped_table",
+    "OverWindowedTable": "flowsql.table.query.grouped_table",
     "PlanReference": "flowsql.table.plan_reference",
-    "ResolvedSchema": "flowsql.table.resolved_schema",
-    "ResultKind": "flowsql.table.result",
+    "ResolvedSchema": "flowsql.table.catalog.resolved_schema",
+    "ResultKind": "flowsql.table.table_result",
     "Row": "flowsql.common.row",
     "RowKind": "flowsql_core.row",
     "ScalarFunction": "flowsql_core.udf",
     "Schema": "flowsql.table.schema",
     "SqlDialect": "flowsql.table.sql_dialect",
     "StatementSet": "flowsql.table.statement_set",
-    "StreamTableEnvironment": "flowsql.table.stream_environment",
+    "StreamTableEnvironment": "flowsql.table.session.stream_environment",
     "Table": "flowsql.table.table",
     "TableAggregateFunction": "flowsql_core.udf",
     "TableConfig": "flowsql.table.table_config",
     "TableDescriptor": "flowsql.table.table_descriptor",
-    "TableEnvironment": "flowsql.table.environment",
+    "TableEnvironment": "flowsql.table.session.environment",
     "TableFunction": "flowsql_core.udf",
     "TablePipeline": "flowsql.table.table_pipeline",
-    "TableResult": "flowsql.table.result",
+    "TableResult": "flowsql.table.table_result",
     "TableSchema": "flowsql.table.table_schema",
-    "UserDefinedType": "flowsql.table.data_type",
-    "WindowGroupedTable": "flowsql.table.grouped_table",
+    "UserDefinedType": "flowsql.table.types.data_type",
+    "WindowGroupedTable": "flowsql.table.query.grouped_table",
 }
 
 __all__ = sorted(_HOMES)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from flowsql_core.errors import BindError, NotSupportedYetError
 
 if TYPE_CHECKING:
-    from flowsql.table.environment import TableEnvironment
-    from flowsql.table.result import TableResult
+    from flowsql.table.session.environment import TableEnvironment
+    from flowsql.table.table_result import TableResult
 
 
 class CompiledPlan:
@@ -34,7 +34,7 @@ class CompiledPlan:
 
     def write_to_file(self, file: str | Path, ignore_if_exists: bool = False) -> None:
         """Write the JSON; a file that is there already is refused, or left as it is."""
-        from flowsql.table.plans import may_write, write_plan
+        from flowsql.table.session.plan_files import may_write, write_plan
 
         if may_write(str(file), ignore_if_exists, self._environment.configuration, None):
             write_plan(self._plan, str(file))

@@ -1,5 +1,90 @@
-"""PyFlink's place for ``EnvironmentSettings``, which stands in ``settings``."""
+"""``EnvironmentSettings``: what a TableEnvironment starts with."""
 
 from __future__ import annotations
 
-from flowsql.table.settings import EnvironmentSettings as EnvironmentSettings
+from collections.abc import Mapping
+from typing import Any, Self
+
+from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.errors import NotSupportedYetError
+
+_CATALOG = "default_catalog"
+_DATABASE = "default_database"
+
+
+class EnvironmentSettings:
+    """Streaming or batch, and first values of options. Made by the two modes' methods or a builder."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+
+    @staticmethod
+    def in_streaming_mode() -> EnvironmentSettings:
+        """Answers are changelogs of inputs that may never end."""
+        return EnvironmentSettings.new_instance().in_streaming_mode().build()
+
+    @staticmethod
+    def in_batch_mode() -> EnvironmentSettings:
+        """Answers are final rows of bounded inputs."""
+        return EnvironmentSettings.new_instance().in_batch_mode().build()
+
+    @staticmethod
+    def new_instance() -> Builder:
+        """A builder; streaming unless told."""
+        return Builder()
+
+    def get_built_in_catalog_name(self) -> str:
+        """The catalog that a session starts with."""
+        return _CATALOG
+
+    def get_built_in_database_name(self) -> str:
+        """The database that a session starts with."""
+        return _DATABASE
+
+    def is_streaming_mode(self) -> bool:
+        """Whether this is not batch mode."""
+        return self.get_configuration().get(RUNTIME_MODE) is not RuntimeMode.BATCH
+
+    def get_configuration(self) -> Configuration:
+        """The options as a layer of their own."""
+        return Configuration(None, self._values)
+
+
+class Builder:
+    """Collects settings; ``build`` makes them."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+
+    def in_streaming_mode(self) -> Self:
+        """See :meth:`EnvironmentSettings.in_streaming_mode`."""
+        self._values[RUNTIME_MODE.key] = RuntimeMode.STREAMING.value
+        return self
+
+    def in_batch_mode(self) -> Self:
+        """See :meth:`EnvironmentSettings.in_batch_mode`."""
+        self._values[RUNTIME_MODE.key] = RuntimeMode.BATCH.value
+        return self
+
+    def with_configuration(self, config: Any) -> Self:
+        """Add the options of a ``Configuration`` or a dict; a bad value of a known one is refused here."""
+        values = config.to_dict() if hasattr(config, "to_dict") else dict(config.items())
+        self._values.update(Configuration(None, values).items())
+        return self
+
+    def with_built_in_catalog_name(self, built_in_catalog_name: str) -> Self:
+        """The name of the catalog that a session starts with."""
+        return self._only(_CATALOG, built_in_catalog_name, "with_built_in_catalog_name")
+
+    def with_built_in_database_name(self, built_in_database_name: str) -> Self:
+        """The name of the database that a session starts with."""
+        return self._only(_DATABASE, built_in_database_name, "with_built_in_database_name")
+
+    def _only(self, known: str, wanted: str, method: str) -> Self:
+        if wanted != known:
+            raise NotSupportedYetError(f"{method}('{wanted}')", hint=f"the name is '{known}'; USE changes to another")
+        return self
+
+    def build(self) -> EnvironmentSettings:
+        """The settings."""
+        return EnvironmentSettings(self._values)

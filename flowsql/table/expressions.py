@@ -5,11 +5,12 @@ The names are PyFlink's; each makes the syntax tree that SQL's parser makes of t
 
 from __future__ import annotations
 
-from flowsql.table.expression import Expression, JsonOnNull, TimePointUnit, Word, single_unit
-from flowsql.table.inline_functions import inline_name
-from flowsql.table.literals import literal, written_type
-from flowsql.table.syntax import ast, chain, column, nodes
-from flowsql.table.syntax import call as call_node
+from flowsql.table.expression.enums import JsonOnNull, TimePointUnit
+from flowsql.table.expression.expression import Expression, Word, single_unit
+from flowsql.table.syntax.build import api_nodes, ast, chain, column
+from flowsql.table.syntax.build import call as call_node
+from flowsql.table.syntax.inline_functions import inline_name
+from flowsql.table.syntax.literals import literal, written_type
 from flowsql.table.types import DataType, logical_type
 from flowsql_core.errors import BindError
 
@@ -427,7 +428,7 @@ def call(f: object, *args: object) -> Expression:
         return Expression(ast.FunctionCall(ast.Identifier(parts), given))
     if isinstance(f, type | Expression) or not callable(f):
         raise BindError("not-a-function", f"call() takes a function's name or object, got {f!r}.")
-    name = nodes.InlineFunction(inline_name(f), function=f, quoted=True)
+    name = api_nodes.InlineFunction(inline_name(f), function=f, quoted=True)
     return Expression(ast.FunctionCall(ast.Identifier((name,)), given))
 
 

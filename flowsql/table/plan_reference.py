@@ -53,7 +53,7 @@ class FilePlanReference(PlanReference):
 
     def read(self) -> Any:
         """The plan of the file."""
-        from flowsql.table.plans import load_plan
+        from flowsql.table.session.plan_files import load_plan
 
         return load_plan(str(self._content), None)
 

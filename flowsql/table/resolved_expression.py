@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from flowsql.table.resolved_schema import ResolvedExpression as ResolvedExpression
+from flowsql.table.catalog.resolved_schema import ResolvedExpression as ResolvedExpression

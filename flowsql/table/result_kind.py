@@ -1,5 +1,5 @@
-"""PyFlink's place for ``ResultKind``, which stands in ``result``."""
+"""PyFlink's place for ``ResultKind``, which stands in ``table_result``."""
 
 from __future__ import annotations
 
-from flowsql.table.result import ResultKind as ResultKind
+from flowsql.table.table_result import ResultKind as ResultKind

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from flowsql.common.without_java import WithoutJava
 from flowsql.table.expression import Expression
-from flowsql.table.literals import written_type
-from flowsql.table.summary import summary
-from flowsql.table.syntax import ast, path, shown
+from flowsql.table.syntax.build import ast, path, shown
+from flowsql.table.syntax.literals import written_type
+from flowsql.table.syntax.summary import summary
 from flowsql.table.types import DataType, RowType, logical_type
 from flowsql_core.errors import BindError
+from flowsql_core.types.logical import quote_identifier
 
 if TYPE_CHECKING:
-    from flowsql.table.resolved_schema import ResolvedSchema
+    from flowsql.table.catalog.resolved_schema import ResolvedSchema
     from flowsql_core.catalog import CatalogTable
 
 
@@ -195,8 +196,6 @@ class Schema(WithoutJava):
 
 def shown_path(identifier: ast.Identifier) -> str:
     """A path with each part in back-ticks."""
-    from flowsql_core.types.logical import quote_identifier
-
     return ".".join(quote_identifier(part) for part in identifier.texts)
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from flowsql.common.without_java import WithoutJava
-from flowsql.table.chain import moved
-from flowsql.table.syntax import ast
+from flowsql.table.compiled_plan import CompiledPlan
+from flowsql.table.syntax.build import ast
+from flowsql.table.syntax.rewrite import moved
 from flowsql_core.errors import BindError
 from flowsql_core.span import Source, Span
 
 if TYPE_CHECKING:
-    from flowsql.table.compiled_plan import CompiledPlan
-    from flowsql.table.environment import TableEnvironment
-    from flowsql.table.result import TableResult
+    from flowsql.table.session.environment import TableEnvironment
     from flowsql.table.table import Table
     from flowsql.table.table_descriptor import TableDescriptor
     from flowsql.table.table_pipeline import TablePipeline
+    from flowsql.table.table_result import TableResult
 
 
 class StatementSet(WithoutJava):
@@ -70,8 +70,6 @@ class StatementSet(WithoutJava):
 
     def compile_plan(self) -> CompiledPlan:
         """The plan of the whole set, to be kept."""
-        from flowsql.table.compiled_plan import CompiledPlan
-
         return CompiledPlan(self._environment, self._environment.compile_tree(*self._whole()))
 
     def execute(self) -> TableResult:

@@ -10,37 +10,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from flowsql.table.chain import Step, placed
+from flowsql.table.catalog.resolved_schema import ResolvedSchema
 from flowsql.table.explain_detail import ExplainDetail as ExplainDetail
 from flowsql.table.expression import Expression
-from flowsql.table.grouped_table import GroupedTable as GroupedTable
-from flowsql.table.grouped_table import GroupWindowedTable as GroupWindowedTable
-from flowsql.table.grouped_table import OverWindowedTable as OverWindowedTable
-from flowsql.table.grouped_table import WindowGroupedTable as WindowGroupedTable
-from flowsql.table.projection import Projection, has_aggregates, item_name, named, with_properties
-from flowsql.table.resolved_schema import ResolvedSchema
-from flowsql.table.result import TableResult
-from flowsql.table.syntax import ast, column, nodes, path, select
-from flowsql.table.trees import (
-    SORTED,
-    bare,
-    body_of,
-    check_columns,
-    fields,
-    inlined,
-    inside,
-    qualified,
-    settled,
-    without_condition,
-)
-from flowsql.table.whole_rows import row_call
+from flowsql.table.query.combined_tables import bare, body_of, check_columns, without_condition
+from flowsql.table.query.grouped_table import GroupedTable as GroupedTable
+from flowsql.table.query.grouped_table import GroupWindowedTable as GroupWindowedTable
+from flowsql.table.query.grouped_table import OverWindowedTable as OverWindowedTable
+from flowsql.table.query.grouped_table import WindowGroupedTable as WindowGroupedTable
+from flowsql.table.query.projection import Projection, has_aggregates, item_name, named, with_properties
+from flowsql.table.query.row_functions import row_call
+from flowsql.table.query.sorted_queries import SORTED, inlined, inside, qualified, settled
+from flowsql.table.query.unresolved_names import fields
+from flowsql.table.syntax.build import api_nodes, ast, column, path, select
+from flowsql.table.syntax.method_text import Step
+from flowsql.table.syntax.operands import QueryOperand
+from flowsql.table.syntax.rewrite import placed
+from flowsql.table.table_pipeline import TablePipeline
+from flowsql.table.table_result import TableResult
+from flowsql.table.table_schema import TableSchema
+from flowsql.table.values.final_rows import final_rows, in_zone
+from flowsql_core.catalog import CatalogTable
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 
 if TYPE_CHECKING:
-    from flowsql.table.environment import TableEnvironment
+    from flowsql.table.session.environment import TableEnvironment
     from flowsql.table.table_descriptor import TableDescriptor
-    from flowsql.table.table_pipeline import TablePipeline
-    from flowsql.table.table_schema import TableSchema
     from flowsql.table.window import GroupWindow, OverWindow
     from flowsql_core.catalog import ObjectPath
     from flowsql_core.span import Source
@@ -58,7 +53,7 @@ _LATERAL = "lateral_rows"
 Known = Mapping[int, "tuple[ast.Node, Rel]"]
 
 
-class Table:
+class Table(QueryOperand):
     """The rows of a query, not run yet. Made by a :class:`TableEnvironment` and by the methods of other tables."""
 
     def __init__(
@@ -323,8 +318,6 @@ class Table:
 
     def get_resolved_schema(self) -> ResolvedSchema:
         """Names and types of the columns; of a table of the catalog also how they come about, watermark and key."""
-        from flowsql_core.catalog import CatalogTable
-
         found = None if self.path is None else self._environment.catalogs.lookup(self.path)
         if found is not None and isinstance(found.value, CatalogTable):
             return ResolvedSchema.of_table(found.value, self._schema)
@@ -332,8 +325,6 @@ class Table:
 
     def get_schema(self) -> TableSchema:
         """Names and types of the columns, in PyFlink's old form."""
-        from flowsql.table.table_schema import TableSchema
-
         schema = self.get_resolved_schema()
         return TableSchema(schema.get_column_names(), schema.get_column_data_types())
 
@@ -361,15 +352,11 @@ class Table:
 
     def insert_into(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TablePipeline:
         """The way of the rows into a table, to be run, explained or added to a statement set."""
-        from flowsql.table.table_pipeline import TablePipeline
-
         target = self._environment.sink_path(table_path_or_descriptor, self)
         return TablePipeline(self._environment, ast.Insert(target, self._query, overwrite=overwrite), self.source)
 
     def to_arrow(self) -> Any:
         """Run the query and return its rows as a ``pyarrow.Table``; of an updating answer those that are left."""
-        from flowsql.table.final_rows import final_rows
-
         result = self.execute()
         try:
             return final_rows(result.batches(), self._schema)
@@ -378,8 +365,6 @@ class Table:
 
     def to_pandas(self) -> Any:
         """Run the query and return its rows as a pandas ``DataFrame`` (needs pandas); moments in the session's zone."""
-        from flowsql.table.final_rows import in_zone
-
         return in_zone(self.to_arrow(), self._environment.zone()).to_pandas()
 
     # How trees grow
@@ -387,7 +372,7 @@ class Table:
     def as_operand(self) -> ast.Query:
         """The query as part of an expression: ``col("a").in_(table)``."""
         body = self._query
-        return nodes.TableQuery(
+        return api_nodes.TableQuery(
             body.body, body.ctes, body.order_by, body.offset, body.limit, body.recursive, environment=self._environment
         )
 
@@ -552,7 +537,7 @@ class Table:
             kind, on = without_condition(kind)
         names: tuple[ast.Name, ...] = ()
         if isinstance(item, ast.SelectItem) and item.alias is not None:
-            names = (item.alias, *(item.further if isinstance(item, nodes.Aliased) else ()))
+            names = (item.alias, *(item.further if isinstance(item, api_nodes.Aliased) else ()))
         twice = [] if only_rows else [name.text for name in names if name.text in self._names()]
         if twice:
             raise self._refused(step, "ambiguous-names", f"join relations with ambiguous names: [{', '.join(twice)}]")

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from flowsql.common.without_java import WithoutJava
-from flowsql.table.paths import identifier
 from flowsql.table.schema import Schema
-from flowsql.table.syntax import ast
+from flowsql.table.syntax.build import ast
+from flowsql.table.syntax.object_paths import identifier
 from flowsql_core.errors import BindError
 
 if TYPE_CHECKING:

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from flowsql.table.environment import TableEnvironment as TableEnvironment
-from flowsql.table.stream_environment import StreamTableEnvironment as StreamTableEnvironment
+from flowsql.table.session.environment import TableEnvironment as TableEnvironment
+from flowsql.table.session.stream_environment import StreamTableEnvironment as StreamTableEnvironment

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flowsql.table.chain import Step
-from flowsql.table.syntax import ast
+from flowsql.table.catalog import ObjectIdentifier
+from flowsql.table.compiled_plan import CompiledPlan
+from flowsql.table.syntax.build import ast
+from flowsql.table.syntax.method_text import Step
+from flowsql_core.catalog import ANONYMOUS
 
 if TYPE_CHECKING:
-    from flowsql.table.catalog import ObjectIdentifier
-    from flowsql.table.compiled_plan import CompiledPlan
-    from flowsql.table.environment import TableEnvironment
-    from flowsql.table.result import TableResult
+    from flowsql.table.session.environment import TableEnvironment
+    from flowsql.table.table_result import TableResult
     from flowsql_core.span import Source
 
 
@@ -39,15 +40,10 @@ class TablePipeline:
 
     def compile_plan(self) -> CompiledPlan:
         """The plan, to be kept."""
-        from flowsql.table.compiled_plan import CompiledPlan
-
         return CompiledPlan(self.environment, self.environment.compile_tree(self.insert, self.source))
 
     def get_sink_identifier(self) -> ObjectIdentifier | None:
         """The table that is written to; None for one without a name."""
-        from flowsql.table.catalog import ObjectIdentifier
-        from flowsql_core.catalog import ANONYMOUS
-
         path = self.environment.catalogs.qualify(self.insert.target.texts)
         return None if path.catalog == ANONYMOUS else ObjectIdentifier.of(*path.parts)
 

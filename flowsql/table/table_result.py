@@ -1,8 +1,257 @@
-"""PyFlink's place for ``TableResult`` and the iterator of its rows, which stand in ``result``."""
+"""``TableResult``: what a statement answered, as rows, batches or print-out, while its job may still run."""
 
 from __future__ import annotations
 
-from flowsql.table.result import RowIterator as CloseableIterator
-from flowsql.table.result import TableResult as TableResult
+import enum
+import sys
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
-__all__ = ["CloseableIterator", "TableResult"]
+from flowsql.common.without_java import WithoutJava
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.types.logical import BIGINT, STRING, BooleanType, Column, Schema
+
+if TYPE_CHECKING:
+    from flowsql.common.job_client import JobClient
+    from flowsql.common.row import Row
+    from flowsql.table.catalog.resolved_schema import ResolvedSchema
+    from flowsql.table.session.collect import CollectBuffer
+    from flowsql.table.table_schema import TableSchema
+
+
+class ResultKind(enum.IntEnum):
+    """Whether a statement answered with rows or only succeeded; a number, as in PyFlink."""
+
+    SUCCESS = 0
+    SUCCESS_WITH_CONTENT = 1
+
+
+class AnswerKind(enum.Enum):
+    """What is behind a result; decides how it prints.
+
+    DONE: nothing but success. LISTING: rows known at once (SHOW, DESCRIBE). TEXT: one text (EXPLAIN). QUERY: the rows
+    of a SELECT. CHANGE: a job that writes (INSERT).
+    """
+
+    DONE = "done"
+    LISTING = "listing"
+    TEXT = "text"
+    QUERY = "query"
+    CHANGE = "change"
+
+
+class CloseableIterator:
+    """Rows of a result, once. A context manager: leaving it ends the job behind an unfinished result."""
+
+    def __init__(self, result: TableResult) -> None:
+        self._result = result
+        self._rows = self._read()
+
+    def _read(self) -> Iterator[Row]:
+        from flowsql.table.values.result_rows import rows_of
+
+        for batch in self._result.batches():
+            yield from rows_of(batch, self._result.schema)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Row:
+        return next(self._rows)
+
+    def next(self) -> Row:
+        """The next row; StopIteration behind the last one."""
+        return next(self._rows)
+
+    def close(self) -> None:
+        """End the job if it still runs; further rows are lost."""
+        self._rows.close()  # type: ignore[attr-defined]
+        self._result.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class TableResult(WithoutJava):
+    """The answer to one statement. Rows can be read once."""
+
+    def __init__(
+        self,
+        kind: AnswerKind,
+        schema: Schema,
+        ready: ChangelogBatch | None = None,
+        *,
+        collected: CollectBuffer | None = None,
+        job: JobClient | None = None,
+        streaming: bool = False,
+        max_column_width: int = 30,
+        zone: str = "UTC",
+    ) -> None:
+        self.kind = kind
+        self.schema = schema
+        self.streaming = streaming
+        self.max_column_width = max_column_width
+        self.zone = zone
+        self._ready = ready
+        self._collected = collected
+        self._job = job
+        self._started = False
+
+    def get_result_kind(self) -> ResultKind:
+        """SUCCESS for statements that only act, SUCCESS_WITH_CONTENT for those that answer with rows."""
+        return ResultKind.SUCCESS if self.kind is AnswerKind.DONE else ResultKind.SUCCESS_WITH_CONTENT
+
+    def get_resolved_schema(self) -> ResolvedSchema:
+        """Names and types of the columns."""
+        from flowsql.table.catalog.resolved_schema import ResolvedSchema
+
+        return ResolvedSchema.of_result(self.schema)
+
+    def get_table_schema(self) -> TableSchema:
+        """Names and types of the columns, in PyFlink's old form."""
+        from flowsql.table.table_schema import TableSchema
+
+        schema = self.get_resolved_schema()
+        return TableSchema(schema.get_column_names(), schema.get_column_data_types())
+
+    def get_job_client(self) -> JobClient | None:
+        """The job behind a query or an INSERT; None for other statements."""
+        return self._job
+
+    def batches(self, deadline: float | None = None) -> Iterator[ChangelogBatch]:
+        """The changes as they come, in order; raises what made the job fail.
+
+        Args:
+            deadline: ``time.monotonic()`` after which the rows end although the job has not.
+        """
+        if self._started:
+            raise RuntimeError("the rows of a TableResult can be read only once")
+        self._started = True
+        if self._ready is not None:
+            yield self._ready
+        if self._collected is None or self._job is None:
+            return
+        yield from self._collected.batches(self._job.is_over, deadline)
+        if deadline is None or time.monotonic() < deadline or self._job.is_over():
+            self._job.wait()
+
+    def collect(self) -> CloseableIterator:
+        """Rows as a context-managed iterator of :class:`~flowsql.common.Row`."""
+        if self.kind is AnswerKind.CHANGE:
+            self.wait()
+        return CloseableIterator(self)
+
+    def wait(self, timeout_ms: int | None = None) -> None:
+        """Block until the job behind an INSERT ended; raises its error, or TimeoutError."""
+        if self._job is not None and self._collected is None:
+            self._job.wait(None if timeout_ms is None else timeout_ms / 1000)
+
+    def cancel(self) -> None:
+        """End the job behind the result, if it still runs."""
+        if self._collected is not None:
+            self._collected.cancel()
+        if self._job is not None and not self._job.is_over():
+            self._job.cancel_and_wait()
+
+    def print(self, file: TextIO | None = None) -> None:
+        """Write the answer as Flink's ``TableResult.print()`` does: a tableau with its count, or ``OK``."""
+        from flowsql.table.values.tableau import Tableau, row_count
+
+        out = sys.stdout if file is None else file
+        match self.kind:
+            case AnswerKind.DONE:
+                out.write("OK\n")
+                return
+            case AnswerKind.TEXT | AnswerKind.CHANGE:
+                self.wait()
+                # Flink prints the bare count of affected rows, -1 because it is not known.
+                out.write(self.text() + "\n")
+                return
+            case AnswerKind.LISTING:
+                batch = next(self.batches())
+                if batch.num_rows:
+                    table = Tableau.by_content(self.schema, batch, self.zone)
+                    out.write(table.header() + table.rows(batch) + table.border())
+                out.write(f"{row_count(batch.num_rows)} in set\n" if batch.num_rows else "Empty set\n")
+                return
+        rows = self.write_query(out)
+        out.write(f"{row_count(rows)} in set\n" if rows else "Empty set\n")
+        out.flush()
+
+    def write_query(self, out: TextIO, max_rows: int | None = None, deadline: float | None = None) -> int:
+        """Write a query's tableau as its rows come, without the closing count; the number of rows written."""
+        from flowsql.table.values.tableau import Tableau
+
+        table = Tableau.by_type(self.schema, self.max_column_width, self.streaming, self.zone)
+        rows = 0
+        for batch in limited(self.batches(deadline), max_rows):
+            if rows == 0:
+                out.write(table.header())
+            out.write(table.rows(batch))
+            out.flush()
+            rows += batch.num_rows
+        if rows:
+            out.write(table.border())
+        return rows
+
+    def text(self) -> str:
+        """The one text of EXPLAIN, or the values of an INSERT's answer."""
+        batch = next(self.batches())
+        return ", ".join(str(column[0].as_py()) for column in batch.columns)
+
+
+def limited(batches: Iterator[ChangelogBatch], max_rows: int | None) -> Iterator[ChangelogBatch]:
+    """The first ``max_rows`` rows of the batches; all for None."""
+    left = max_rows
+    if left == 0:
+        return
+    for batch in batches:
+        if left is None:
+            yield batch
+        elif batch.num_rows < left:
+            left -= batch.num_rows
+            yield batch
+        else:
+            yield batch.slice(0, left)
+            return
+
+
+def done() -> TableResult:
+    """The answer of a statement that only acts: Flink's one row ``OK``."""
+    return TableResult(AnswerKind.DONE, (Column("result", STRING),), _batch((Column("result", STRING),), [("OK",)]))
+
+
+def listing(schema: Schema, rows: list[tuple[Any, ...]]) -> TableResult:
+    """An answer that is known already."""
+    return TableResult(AnswerKind.LISTING, schema, _batch(schema, rows))
+
+
+def text_answer(text: str) -> TableResult:
+    """The answer of EXPLAIN."""
+    schema = (Column("result", STRING),)
+    return TableResult(AnswerKind.TEXT, schema, _batch(schema, [(text,)]))
+
+
+def change(sinks: list[str], job: JobClient) -> TableResult:
+    """The answer of INSERTs: one row with -1 (count unknown) for each sink, once the job has ended."""
+    schema = tuple(Column(name, BIGINT) for name in sinks)
+    return TableResult(AnswerKind.CHANGE, schema, _batch(schema, [(-1,) * len(sinks)]), job=job)
+
+
+def _batch(schema: Schema, rows: list[tuple[Any, ...]]) -> ChangelogBatch:
+    import pyarrow as pa
+
+    def arrow_type(column: Column) -> pa.DataType:
+        if isinstance(column.type, BooleanType):
+            return pa.bool_()
+        return pa.int64() if column.type == BIGINT else pa.string()
+
+    columns = [pa.array([row[i] for row in rows], arrow_type(column)) for i, column in enumerate(schema)]
+    return ChangelogBatch.of(columns, num_rows=len(rows))

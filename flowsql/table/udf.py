@@ -7,6 +7,7 @@ they make, which expressions of the Table API call.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -226,8 +227,6 @@ def _kind(func_type: str) -> FunctionKind:
 
 
 def _refuse_others(function: Any, name: str | None) -> None:
-    import inspect
-
     if isinstance(function, AsyncScalarFunction) or inspect.iscoroutinefunction(function):
         _not_yet("the asynchronous function", function, name)
     if isinstance(function, TableFunction | ImperativeAggregateFunction):

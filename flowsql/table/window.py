@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flowsql.table.expression import Expression, Word, rows_of_interval
-from flowsql.table.syntax import ast, shown
+from flowsql.table.expression.expression import Expression, Word, rows_of_interval
+from flowsql.table.syntax.build import ast, shown
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.types.logical import is_time_attribute
 
 if TYPE_CHECKING:
-    from flowsql.table.projection import Projection
+    from flowsql.table.query.projection import Projection
 
 
 class GroupWindow:

@@ -145,7 +145,7 @@ def key_hash64(columns: Sequence[Any], num_rows: int | None = None) -> UInt64s:
         # Jobs without Python objects do not load what encodes them.
         from flowsql_compute.object_keys import key_hashes
 
-        return key_hashes(columns[0].values)
+        return key_hashes(columns[0].values, lambda column: key_hash64([column]))
     # Numba is loaded where a job first hashes, not where a stateless one imports this module.
     from flowsql_compute.kernels import hash as kernels
     from flowsql_compute.kernels.contiguous import for_kernel

@@ -6,6 +6,7 @@ hashed here, so that a small job need not load compiled code; where there are ma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -29,15 +30,17 @@ _P4: Final = 0x85EBCA77C2B2AE63
 _P5: Final = 0x27D4EB2F165667C5
 
 
-def key_hashes(keys: npt.NDArray[np.object_]) -> npt.NDArray[np.uint64]:
-    """The hash of each key, uint64 (n,): ``key_hash64`` of the column of their canonical bytes."""
+def key_hashes(
+    keys: npt.NDArray[np.object_], hash_column: Callable[[pa.Array], npt.NDArray[np.uint64]]
+) -> npt.NDArray[np.uint64]:
+    """The hash of each key, uint64 (n,): that of its canonical bytes; ``hash_column`` makes many at once."""
     tokens = key_tokens(keys.tolist())
     known = _hashes
     found = list(map(known.get, tokens))
     if None in found:
         missing = list(dict.fromkeys(token for token, value in zip(tokens, found, strict=True) if value is None))
         # What another thread clears meanwhile is still here.
-        made = dict(zip(missing, _hashed([token_bytes(token) for token in missing]), strict=True))
+        made = dict(zip(missing, _hashed([token_bytes(token) for token in missing], hash_column), strict=True))
         found = [made[token] if value is None else value for token, value in zip(tokens, found, strict=True)]
         if len(known) + len(made) > _REMEMBERED:
             known.clear()
@@ -45,12 +48,10 @@ def key_hashes(keys: npt.NDArray[np.object_]) -> npt.NDArray[np.uint64]:
     return np.array(found, np.uint64)
 
 
-def _hashed(raws: list[bytes]) -> list[int]:
+def _hashed(raws: list[bytes], hash_column: Callable[[pa.Array], npt.NDArray[np.uint64]]) -> list[int]:
     if len(_hashes) + len(raws) <= _BY_HAND:
         return [xxh64(raw + len(raw).to_bytes(8, "little")) for raw in raws]
-    from flowsql_compute.keys import key_hash64
-
-    hashes: list[int] = key_hash64([pa.array(raws, pa.binary())]).tolist()
+    hashes: list[int] = hash_column(pa.array(raws, pa.binary())).tolist()
     return hashes
 
 

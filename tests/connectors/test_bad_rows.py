@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsql.table.environment import TableEnvironment
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_connectors.bad_rows import SKIPPED_METRIC, BadRowPolicy, TolerantDecoder
 from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE
 from flowsql_connectors.formats.csv import CsvFormatFactory

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flowsql_compute.eval.text.render import Notation, java_double, java_float, json_rows, print_rows, render_column
+from flowsql_compute.eval.text.java_numbers import java_double, java_float
+from flowsql_compute.eval.text.render import Notation, json_rows, print_rows, render_column
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Column, RawType

@@ -1,8 +1,7 @@
-"""The program of the Table API prints what it promises, and so do those of the manual."""
+"""The program of the Table API prints what it promises."""
 
 from __future__ import annotations
 
-import re
 import runpy
 from pathlib import Path
 
@@ -24,16 +23,3 @@ def test_example(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch
         ["+I", "Ulm", "2024-05-01 10:10:00.000", "1.10", "1"],
     ]
     assert "the plans are the same: True" in printed
-
-
-def test_programs_of_the_manual(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    programs = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "docs" / "table_api.md").read_text())
-    assert len(programs) == 2
-    for program in programs:
-        exec(compile(program, "table_api.md", "exec"), {})
-    printed = capsys.readouterr().out
-    assert "| +U |" in printed
-    assert "37 |" in printed

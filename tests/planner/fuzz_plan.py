@@ -14,8 +14,8 @@ import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flowsql.table.environment import TableEnvironment
-from flowsql.table.settings import EnvironmentSettings
+from flowsql.table.environment_settings import EnvironmentSettings
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.errors import FlowSqlError, InternalError
 from flowsql_core.span import Source
 from flowsql_grammar import ast, highlight, parse_statement

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsql.table.environment import TableEnvironment
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import Configuration
 
 _FILE = Path(__file__).with_name("nan_comparisons.txt")

@@ -9,9 +9,11 @@ from types import ModuleType
 
 import pytest
 
-from flowsql.cli.main import main
+from ..spark.spark_machine import ON_SPARK, hurry
+from .document_blocks import Reader
 
 ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("flowsql", "grammar", "planner", "runtime", "connectors", "tests", "docs")
 
 
 @pytest.fixture(scope="module")
@@ -43,44 +45,72 @@ def test_links_lead_somewhere(path: Path) -> None:
     assert not missing
 
 
+@pytest.mark.parametrize("name", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_paths_that_are_named_exist(name: str) -> None:
+    """Folders end with a slash; a path may begin in the middle."""
+    found = [path for folder in SOURCES for path in [ROOT / folder, *(ROOT / folder).rglob("*")]]
+    paths = ["/" + path.relative_to(ROOT).as_posix() for path in found]
+    named = re.findall(r"`([\w./-]+/|[\w./-]+/[\w.-]+\.(?:py|md|lark))`", (ROOT / name).read_text())
+    assert len(named) > 5
+    assert [name for name in named if not any(path.endswith("/" + name.rstrip("/")) for path in paths)] == []
+
+
 @pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
 def test_make_targets_that_are_named_exist(path: Path) -> None:
     targets = set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text()))
-    named = set(re.findall(r"(?m)(?:`|\$ )make ([a-z]+)", path.read_text()))
+    named = set(re.findall(r"(?m)(?:`|^)make ([a-z]+)", path.read_text()))
     assert named <= targets
 
 
-def readme_commands() -> list[tuple[str, str]]:
-    """Commands of the README that need no files, with what they print."""
-    found = []
-    for block in re.findall(r"(?s)```console\n(.*?)```", (ROOT / "README.md").read_text()):
-        command, _, output = block.partition("\n")
-        if match := re.fullmatch(r'\$ flowsql -c "(.*)"', command):
-            found.append((match[1], output))
-    return found
+def write_data(folder: Path) -> None:
+    """What the blocks of documents read."""
+    (folder / "clicks.csv").write_text("ann,2020-01-01 10:00:05\nbob,2020-01-01 10:00:20\nann,2020-01-01 10:01:10\n")
+    (folder / "cities.json").write_text('{"ORD": "Chicago"}')
+    (folder / "my_package").mkdir()
+    (folder / "my_package" / "functions.py").write_text("def plus(a: int, b: int) -> int:\n    return a + b\n")
 
 
-@pytest.mark.parametrize(("sql", "output"), readme_commands())
-def test_readme_shows_what_is_printed(sql: str, output: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["-c", sql])
-    found = capsys.readouterr()
-    seconds = re.compile(r"\(\d+\.\d\d seconds\)")
-    assert seconds.sub("", found.out + found.err) == seconds.sub("", output)
+#: Blocks that no test can run, in each document: drawings, forms of commands, commands for the reader's machine.
+LEFT_OUT = {"README.md": 2, "architecture.md": 1, "cli.md": 1}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.name, marks=ON_SPARK if path.name == "spark.md" else ()) for path in documents()],
+)
+def test_every_block_does_what_it_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if path.name == "spark.md":
+        hurry()
+    write_data(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    reader = Reader(tmp_path)
+    reader.read(path.read_text())
+    assert reader.left_out == LEFT_OUT.get(path.name, 0)
+
+
+@pytest.mark.parametrize(
+    ("block", "complaint"),
+    [
+        ('```console\n$ flowsql -c "SELECT 1"\n+I 2\n```\n', "the console block of line 3"),
+        ("```console\n$ make demo\n```\n", "'make demo' is no command of flowsql"),
+        ("```console\n$ flowsql -c 'SELECT at FROM t'\n```\n", "SQL parse failed"),
+        ("```sql\nSELECT a FROM nowhere;\n```\n", "Object 'nowhere' not found"),
+        ("```sql\n-- lost.sql\nSELECT 1;\n```\n", "no command runs lost.sql"),
+        ("```python\nprint(undefined)\n```\n", "the python block of line 3: name 'undefined' is not defined"),
+        ("```python\nprint(1)\n```\n\n```text\n2\n```\n", "the python block of line 3"),
+        ("```sql\nSELECT 1;\n```\n\n```text\n2 rows\n```\n", "the sql block of line 3"),
+        ("```yaml\n- 1\n```\n", "must hold keys and values"),
+        ("```\nSELECT 1;\n```\n", "its kind is none"),
+    ],
+)
+def test_a_wrong_block_is_found(block: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AssertionError, match=re.escape(complaint)):
+        Reader(tmp_path).read(f"# Title\n\n{block}")
 
 
 def test_readme_begins_with_the_two_commands() -> None:
     first_screen = (ROOT / "README.md").read_text().splitlines()[:24]
     assert any("make demo" in line for line in first_screen)
     assert any("make test" in line for line in first_screen)
-
-
-def test_readme_programs_run(capsys: pytest.CaptureFixture[str]) -> None:
-    printed = []
-    for program in re.findall(r"(?s)```python\n(.*?)```", (ROOT / "README.md").read_text()):
-        exec(compile(program, "README.md", "exec"), {})
-        printed.append(capsys.readouterr().out)
-    session, streams = printed
-    assert "2 rows in set" in session
-    assert "+U ann 7" in session
-    assert "4 rows in set" in streams
-    assert sorted(streams.splitlines()[-2:]) == ["ANN", "BOB"]

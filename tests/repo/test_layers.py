@@ -6,33 +6,25 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from .packages import ROOT, sources
+
 IMPORT_ROOTS = (".", "grammar", "planner", "runtime", "connectors")
-PACKAGES = (
-    ROOT / "flowsql",
-    ROOT / "grammar" / "flowsql_core",
-    ROOT / "grammar" / "flowsql_grammar",
-    ROOT / "planner" / "flowsql_planner",
-    ROOT / "runtime" / "flowsql_compute",
-    ROOT / "runtime" / "flowsql_runtime",
-    ROOT / "connectors" / "flowsql_connectors",
-)
+#: Folders above 25 files, each with its reason.
+LARGE = {
+    Path("planner/flowsql_planner/bind"),  # its families of statements, queries and expressions are being parted
+}
+SOURCES_AND_TESTS = ("flowsql", "grammar", "planner", "runtime", "connectors", "tests", "benchmarks", "examples")
 TOOLS = Path(sys.executable).parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / folder) for folder in IMPORT_ROOTS)}
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-
-
-def sources() -> Iterator[Path]:
-    for package in PACKAGES:
-        yield from sorted(package.rglob("*.py"))
 
 
 def test_imports_run_downwards() -> None:
@@ -58,6 +50,13 @@ def test_types_are_strictly_right() -> None:
 def test_no_file_is_longer_than_600_lines() -> None:
     long = {str(path.relative_to(ROOT)): n for path in sources() if (n := len(path.read_text().splitlines())) > 600}
     assert not long
+
+
+def test_no_folder_holds_more_than_25_files() -> None:
+    """Families of files have folders of their own, sources and tests alike."""
+    files = [path for top in SOURCES_AND_TESTS for path in (ROOT / top).rglob("*") if path.is_file()]
+    sizes = Counter(path.parent.relative_to(ROOT) for path in files if path.parent.name != "__pycache__")
+    assert {str(folder): size for folder, size in sizes.items() if size > 25 and folder not in LARGE} == {}
 
 
 def test_no_file_is_named_after_nothing() -> None:

@@ -32,8 +32,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flowsql.common.row import Row
-from flowsql.table.environment import TableEnvironment
-from flowsql.table.values import rows_of
+from flowsql.table.session.environment import TableEnvironment
+from flowsql.table.values.result_rows import rows_of
 from flowsql_core.config import LOCAL_TIME_ZONE, Configuration
 from flowsql_core.errors import FlowSqlError, ParseError
 from flowsql_core.graph.spark import STAGE_RESOURCE

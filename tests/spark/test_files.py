@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flowsql.table.environment import TableEnvironment
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError
 from flowsql_runtime.spark import batch

@@ -17,7 +17,7 @@ import pytest
 from flowsql.cli.main import main
 from flowsql.cli.progress import progress
 from flowsql.table import DataTypes
-from flowsql.table.environment import TableEnvironment
+from flowsql.table.session.environment import TableEnvironment
 from flowsql.table.udf import udf
 from flowsql_core.config import Configuration
 from flowsql_core.errors import ConnectorError, ExecutionError

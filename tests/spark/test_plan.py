@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsql.table.environment import TableEnvironment
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError
 from flowsql_core.graph.spark import SparkJob

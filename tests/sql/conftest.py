@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from flowsql.table.environment import TableEnvironment
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_compute.eval.text.render import Notation, render_column
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import FlowSqlError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsql.table.environment import TableEnvironment
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_compute.eval.text.render import json_rows
 from flowsql_core.errors import FlowSqlError
 

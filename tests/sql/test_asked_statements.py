@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from flowsql.table.environment import TableEnvironment
-from flowsql.table.result import AnswerKind
+from flowsql.table.session.environment import TableEnvironment
+from flowsql.table.table_result import AnswerKind
 from flowsql_compute.eval.text.render import json_rows
 from flowsql_core.errors import FlowSqlError
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from flowsql.session_zone import session_zone
-from flowsql.table.environment import TableEnvironment
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsql.table.environment import TableEnvironment
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.catalog import ColumnStatistics
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError

@@ -5,7 +5,7 @@ import time
 
 import pyarrow as pa
 
-from flowsql.table.collect import CollectBuffer
+from flowsql.table.session.collect import CollectBuffer
 from flowsql_core.batch import ChangelogBatch
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from flowsql.common.row import Row
 from flowsql.table import DataTypes
-from flowsql.table.expression_functions import FunctionMethod, FunctionProperty, Functions
+from flowsql.table.expression.functions import FunctionMethod, FunctionProperty, Functions
 from flowsql.table.expressions import call, col, lit, null_of, range_, row_interval, with_columns
 from flowsql_compute.functions.flink_names import FLINK_FUNCTIONS
 from flowsql_core.errors import BindError

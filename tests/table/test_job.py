@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from flowsql.common.job_client import JobClient
-from flowsql.table.environment import TableEnvironment
-from flowsql.table.settings import EnvironmentSettings
+from flowsql.table.environment_settings import EnvironmentSettings
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.errors import ExecutionError, FlowSqlError
 from flowsql_runtime.cluster.job import JobStatus
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsql.table.environment import TableEnvironment
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_runtime.cluster.job import JobStatus
 
 ENDLESS = "CREATE TABLE endless (id BIGINT, name STRING) WITH ('connector' = 'datagen')"

@@ -17,7 +17,7 @@ import pytest
 from flowsql.cli.main import main
 from flowsql.option_homes import OPTION_HOMES
 from flowsql.session_zone import session_zone
-from flowsql.table.environment import TableEnvironment
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import LOCAL_TIME_ZONE, Configuration
 from flowsql_core.errors import ConnectorError, FlowSqlError
 from flowsql_core.graph.job import JobGraph
@@ -152,7 +152,7 @@ def catalog_store(options: Options) -> Any:
 
 def overwrites(options: Options) -> Any:
     """Whether a compiled plan may replace a file that is there."""
-    from flowsql.table.plans import may_write
+    from flowsql.table.session.plan_files import may_write
 
     return outcome(lambda: may_write(__file__, False, Configuration(values=options), None))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsql.table.expression_functions import FunctionMethod, FunctionProperty
+from flowsql.table.expression.functions import FunctionMethod, FunctionProperty
 
 
 def _pyflink() -> Path | None:

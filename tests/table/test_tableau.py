@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flowsql.table.tableau import Tableau, text_width, type_width
+from flowsql.table.values.tableau import Tableau, text_width, type_width
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.types import logical as t
 from flowsql_core.types.logical import Column

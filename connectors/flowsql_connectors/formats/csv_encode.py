@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from flowsql_compute.eval.text.render import contains_bytes, float_texts, regrouped
+from flowsql_compute.eval.text.columns import contains_bytes
+from flowsql_compute.eval.text.render import float_texts, regrouped
 from flowsql_connectors.formats.csv_lines import Integers, Texts, Timestamps, lines
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream, TextPart
 from flowsql_connectors.formats.text_output import (

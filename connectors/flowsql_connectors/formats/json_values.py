@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
-from flowsql_compute.eval.text.render import java_double
+from flowsql_compute.eval.text.java_numbers import java_double
 from flowsql_connectors.formats.text_values import TextDialect, text_value
 from flowsql_core.types.logical import (
     ArrayType,

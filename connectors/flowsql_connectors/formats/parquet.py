@@ -6,8 +6,6 @@ set; on a machine that runs in UTC both are the same.
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +21,7 @@ from flowsql_connectors.formats.format import (
     FormatFactory,
     Range,
 )
+from flowsql_connectors.formats.machine_zone import machine_zone
 from flowsql_connectors.formats.rows_in_bytes import unreadable
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_boolean, parse_choice
 from flowsql_core.arrow import compute as pc
@@ -175,14 +174,3 @@ def _wall_clock(array: Any, utc: bool) -> Any:
     return pc.local_timestamp(
         array.cast(plain).cast(pa.timestamp(array.type.unit, "UTC")).cast(pa.timestamp(array.type.unit, zone))
     )
-
-
-def machine_zone() -> str | None:
-    """The name of the machine's time zone; None when that is UTC."""
-    name = os.environ.get("TZ", "").lstrip(":")
-    if not name:
-        path = os.path.realpath("/etc/localtime")
-        name = path.partition("zoneinfo/")[2]
-    if not name:
-        return None if time.timezone == 0 and not time.daylight else time.tzname[0]
-    return None if name in ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Universal", "Zulu", "Etc/UCT", "UCT") else name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream
-from flowsql_connectors.formats.parquet import machine_zone
+from flowsql_connectors.formats.machine_zone import machine_zone
 from flowsql_core.arrow import compute as pc
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import LogicalType, Schema, TimestampType

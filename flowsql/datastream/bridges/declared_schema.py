@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flowsql.table.expression import Expression
-from flowsql.table.literals import written_type
 from flowsql.table.schema import Schema
-from flowsql.table.syntax import ast, column, nodes, path, shown
+from flowsql.table.syntax.build import api_nodes, ast, column, path, shown
+from flowsql.table.syntax.literals import written_type
 from flowsql.table.table import Table
 from flowsql_connectors.datastream import ROWTIME, UTC_TIME
 from flowsql_core.errors import BindError, NotSupportedYetError
@@ -119,7 +119,7 @@ def _parsed(field: Expression) -> tuple[str, str, str | None]:
     if isinstance(node, ast.SelectItem):
         alias, node = node.alias, node.expression
     attribute = None
-    if isinstance(node, ast.FieldAccess) and isinstance(node.field, nodes.WindowProperty):
+    if isinstance(node, ast.FieldAccess) and isinstance(node.field, api_nodes.WindowProperty):
         attribute, node = node.field.text, node.operand
     if not isinstance(node, ast.ColumnRef) or attribute not in (None, "rowtime", "proctime"):
         raise NotSupportedYetError(

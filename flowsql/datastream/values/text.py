@@ -7,7 +7,6 @@ printed. A stream of rows prints ``+I[1,a]``, with Python's texts inside.
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +29,7 @@ from flowsql.common.typeinfo import (
     TupleTypeInfo,
     TypeInformation,
 )
+from flowsql_compute.eval.text.java_numbers import java_double, java_float
 
 ToText = Callable[[Any], str]
 
@@ -62,9 +62,9 @@ def _not_null(type_: TypeInformation) -> ToText:
         case BasicTypeInfo(basic_type=BasicType.BOOLEAN):
             return lambda value: "true" if value else "false"
         case BasicTypeInfo(basic_type=BasicType.FLOAT):
-            return float_text
+            return java_float
         case BasicTypeInfo(basic_type=BasicType.DOUBLE):
-            return double_text
+            return java_double
         case BasicTypeInfo(basic_type=BasicType.INSTANT):
             return _instant
         case TupleTypeInfo():
@@ -108,48 +108,6 @@ def _nested_row(type_: RowTypeInfo) -> ToText:
 def _map(type_: MapTypeInfo) -> ToText:
     key, item = java_text(type_.key_type), java_text(type_.value_type)
     return lambda value: "{" + ", ".join(f"{key(k)}={item(v)}" for k, v in value.items()) + "}"
-
-
-def double_text(value: float) -> str:
-    """``Double.toString``: ``1.0E10`` from ten millions on and below a thousandth.
-
-    >>> double_text(1.5), double_text(1e7), double_text(0.00012)
-    ('1.5', '1.0E7', '1.2E-4')
-    """
-    return _decimal_text(value, repr(value))
-
-
-def float_text(value: float) -> str:
-    """``Float.toString``: as few digits as four bytes need.
-
-    >>> float_text(110.0999984741211)
-    '110.1'
-    """
-    import numpy as np
-
-    return _decimal_text(value, str(np.float32(value)))
-
-
-def _decimal_text(value: float, shortest: str) -> str:
-    """The shortest digits of a number, laid out as Java does."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    mantissa, _, exponent = shortest.lower().partition("e")
-    sign = "-" if mantissa.startswith("-") else ""
-    whole, _, fraction = mantissa.lstrip("-").partition(".")
-    digits = (whole + fraction).lstrip("0")
-    if not digits:
-        return f"{sign}0.0"
-    # Places before the point of 0.digits, as in 0.15 * 10**point.
-    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits))
-    digits = digits.rstrip("0") or "0"
-    if 1e-3 <= abs(value) < 1e7:
-        if point <= 0:
-            return f"{sign}0.{'0' * -point}{digits}"
-        return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
 
 
 def _instant(value: Instant) -> str:

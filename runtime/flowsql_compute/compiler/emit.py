@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
-from flowsql_compute.compiler.declare import Kernel, devices_of, is_inlined, is_native
+from flowsql_compute.compiler.declared import KernelSource, devices_of, is_inlined, is_native
 from flowsql_compute.compiler.signature import ELEMENTS, Parameter, Signature, parse
 
 #: What the table holds, in order: types, None, what to call with the arguments when they are not as they should be
@@ -34,12 +34,12 @@ _FOREIGN = {"memcpy", "memmove", "memset"}
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
-def entry_name(kernel: Kernel) -> str:
+def entry_name(kernel: KernelSource) -> str:
     """Symbol of the kernel's way in."""
     return f"flowsql_kernel_{kernel.__module__}.{kernel.__name__}".replace(".", "_")
 
 
-def emit(kernel: Kernel) -> bytes:
+def emit(kernel: KernelSource) -> bytes:
     """Compile for this machine with the options that Numba itself uses."""
     from llvmlite import binding
     from numba import njit
@@ -83,7 +83,7 @@ def _linked(
     return linked
 
 
-def _entry(kernel: Kernel, context: Any, described: Any) -> str:
+def _entry(kernel: KernelSource, context: Any, described: Any) -> str:
     """LLVM assembly of the way in: object (self, address of the arguments, how many)."""
     return _Entry(kernel, parse(kernel.signature), context, described).write()
 
@@ -91,7 +91,7 @@ def _entry(kernel: Kernel, context: Any, described: Any) -> str:
 class _Entry:
     """Writes one way in."""
 
-    def __init__(self, kernel: Kernel, signature: Signature, context: Any, described: Any) -> None:
+    def __init__(self, kernel: KernelSource, signature: Signature, context: Any, described: Any) -> None:
         from llvmlite import ir
 
         self._ir, self._context, self._described, self._signature = ir, context, described, signature

@@ -12,13 +12,13 @@ from types import CodeType, FunctionType, ModuleType
 
 import numpy as np
 
-from flowsql_compute.compiler.declare import Kernel, devices_of, is_inlined, is_native
+from flowsql_compute.compiler.declared import KernelSource, devices_of, is_inlined, is_native
 
 #: Raised when the way in which objects are called or stored changes.
 ABI = 3
 
 
-def of_kernel(kernel: Kernel) -> bytes:
+def of_kernel(kernel: KernelSource) -> bytes:
     """Digest (16 bytes) of the signature, the bytecode and every constant of the kernel and its device functions."""
     digest = hashlib.blake2b(kernel.signature.encode(), digest_size=16)
     seen: set[FunctionType] = set()

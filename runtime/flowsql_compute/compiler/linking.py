@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from flowsql_compute.compiler import object_cache
-from flowsql_compute.compiler.declare import Kernel
+from flowsql_compute.compiler.declared import KernelSource
 from flowsql_compute.compiler.emit import TABLE, emit, entry_name
 from flowsql_compute.compiler.other_process import wait_for
 from flowsql_compute.compiler.signature import ELEMENTS, Signature, parse
@@ -33,18 +33,18 @@ def _float(value: Any) -> float:
 _SCALARS: dict[str, Callable[[Any], Any]] = {"b": bool, "i": index, "u": index, "f": _float}
 
 
-def bind(kernel: Kernel) -> None:
-    """Set the kernel's ``run`` to its machine code, from the cache or freshly compiled."""
+def machine_code(kernel: KernelSource) -> Callable[..., Any]:
+    """The kernel as a built-in function, from the cache or freshly compiled."""
     with _lock:
         wait_for(kernel)
         body = object_cache.load(kernel)
         if body is None:
             body = emit(kernel)
             object_cache.store(kernel, body)
-        kernel.run = _function(kernel, _link(kernel, body))
+        return _function(kernel, _link(kernel, body))
 
 
-def _link(kernel: Kernel, body: bytes) -> int:
+def _link(kernel: KernelSource, body: bytes) -> int:
     """Address of an object's way in; its memory lives as long as the process."""
     from llvmlite import binding
 
@@ -69,7 +69,7 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-def _function(kernel: Kernel, address: int) -> Callable[..., Any]:
+def _function(kernel: KernelSource, address: int) -> Callable[..., Any]:
     """A function object of Python's that calls the way in."""
     signature = parse(kernel.signature)
 
@@ -102,7 +102,7 @@ def _function(kernel: Kernel, address: int) -> Callable[..., Any]:
     return function
 
 
-def _adapted(kernel: Kernel, signature: Signature, args: tuple[Any, ...]) -> list[Any]:
+def _adapted(kernel: KernelSource, signature: Signature, args: tuple[Any, ...]) -> list[Any]:
     """The arguments as the machine code takes them: NumPy scalars as Python's, subclasses of arrays as plain arrays.
 
     Raises:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from flowsql_compute.compiler.declare import Kernel
+from flowsql_compute.compiler.declared import KernelSource
 from flowsql_compute.compiler.fingerprint import of_kernel, of_machine
 
 #: Environment variable: the one folder for objects, in place of ``__pycache__`` and the user's cache folder.
@@ -24,7 +24,7 @@ _DIGEST = 16
 _HEADER = len(_MAGIC) + 2 * _DIGEST
 
 
-def load(kernel: Kernel) -> bytes | None:
+def load(kernel: KernelSource) -> bytes | None:
     """The kernel's object, or None when no folder has it for this machine and this version of the kernel."""
     start = _MAGIC + of_kernel(kernel)
     for folder in _folders(kernel):
@@ -38,7 +38,7 @@ def load(kernel: Kernel) -> bytes | None:
     return None
 
 
-def store(kernel: Kernel, body: bytes) -> pathlib.Path | None:
+def store(kernel: KernelSource, body: bytes) -> pathlib.Path | None:
     """Keep an object in the first folder that takes it; None when none does. Readers see all of it or nothing."""
     for folder in _folders(kernel):
         temporary = None
@@ -60,11 +60,11 @@ def _digest(body: bytes) -> bytes:
     return hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
 
-def _name(kernel: Kernel) -> str:
+def _name(kernel: KernelSource) -> str:
     return f"{kernel.__module__}.{kernel.__name__}.{of_machine().hex()[:12]}.kernel"
 
 
-def _folders(kernel: Kernel) -> Iterator[pathlib.Path]:
+def _folders(kernel: KernelSource) -> Iterator[pathlib.Path]:
     """Where objects of the kernel may lie, best first."""
     chosen = os.environ.get(FOLDER_VARIABLE)
     if chosen:

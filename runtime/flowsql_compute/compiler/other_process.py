@@ -10,13 +10,13 @@ import sys
 import threading
 
 from flowsql_compute.compiler import object_cache
-from flowsql_compute.compiler.declare import Kernel
+from flowsql_compute.compiler.declared import KernelSource
 
 _lock = threading.Lock()
-_started: dict[Kernel, subprocess.Popen[bytes]] = {}
+_started: dict[KernelSource, subprocess.Popen[bytes]] = {}
 
 
-def compile_ahead(kernel: Kernel) -> None:
+def compile_ahead(kernel: KernelSource) -> None:
     """Start to compile a kernel that is not in the cache yet; returns at once."""
     with _lock:
         if kernel.bound or kernel in _started or (os.cpu_count() or 1) < 2 or not sys.executable:
@@ -37,7 +37,7 @@ def compile_ahead(kernel: Kernel) -> None:
             )
 
 
-def wait_for(kernel: Kernel) -> None:
+def wait_for(kernel: KernelSource) -> None:
     """Wait until a kernel that was started has been compiled, well or not."""
     with _lock:
         process = _started.pop(kernel, None)

@@ -18,7 +18,8 @@ from flowsql_core.udf_source import load_path, load_source
 from flowsql_runtime.operators.base import Operator, OperatorContext, Output
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.operators.failure import trace_row
-from flowsql_runtime.python.evaluate import Evaluator, make_evaluator
+from flowsql_runtime.python.evaluate import Evaluator
+from flowsql_runtime.python.evaluators import make_evaluator
 from flowsql_runtime.python.failure import UserFailure, UserFailureError
 from flowsql_runtime.python.frames import Frame, FrameKind, WorkerStart
 from flowsql_runtime.python.options import ARROW_BATCH_SIZE, EXECUTION_MODE, ExecutionMode, job_parameters

@@ -8,26 +8,13 @@ from typing import Any, Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.graph import python_specs, specs
-from flowsql_core.record import record
 from flowsql_runtime.operators.base import Operator
+from flowsql_runtime.operators.operator_class import OperatorClass
 
 #: Kinds of an ``ExtensionSpec``: an operator without state, one with keyed state, a source.
 EXTENSION_PLAIN: Final = "plain"
 EXTENSION_KEYED: Final = "keyed"
 EXTENSION_SOURCE: Final = "source"
-
-_PACKAGE: Final = "flowsql_runtime.operators."
-
-
-@record
-class OperatorClass:
-    """``module:Class`` below ``package``; ``stateful`` ones get state, a ``source`` has no inputs."""
-
-    path: str
-    package: str = _PACKAGE
-    stateful: bool = False
-    source: bool = False
-
 
 _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.ScanSpec: OperatorClass("source:ScanOperator", source=True),

@@ -82,19 +82,6 @@ class Evaluator(ABC):
         return spoken_name(self.program.functions[step.function].name)
 
 
-def make_evaluator(program: PythonProgram, functions: Sequence[Any]) -> Evaluator:
-    """The evaluator of a program's kind; ``functions`` in the program's order."""
-    match program.kind:
-        case FunctionKind.GENERAL:
-            return RowEvaluator(program, functions)
-        case FunctionKind.PANDAS:
-            from flowsql_runtime.python.pandas_batches import PandasEvaluator
-
-            return PandasEvaluator(program, functions)
-        case FunctionKind.ARROW:
-            return ArrowEvaluator(program, functions)
-
-
 class RowEvaluator(Evaluator):
     """Row by row: ``map`` over lists of Python values, one function after the other."""
 

@@ -16,7 +16,8 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_core.udf import FunctionContext, FunctionKind, MetricGroup
 from flowsql_core.udf_source import remember_lines
 from flowsql_core.without_pandas import keep_pandas_out
-from flowsql_runtime.python.evaluate import Evaluator, as_failure, make_evaluator
+from flowsql_runtime.python.evaluate import Evaluator, as_failure
+from flowsql_runtime.python.evaluators import make_evaluator
 from flowsql_runtime.python.failure import UserFailureError
 from flowsql_runtime.python.frames import (
     Frame,

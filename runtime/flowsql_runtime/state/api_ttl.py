@@ -14,7 +14,6 @@ from typing import Any
 from flowsql_core.clock import Clock
 from flowsql_core.errors import ExecutionError
 from flowsql_core.stream import state as api
-from flowsql_runtime.state.api import Pairs
 
 Cell = list[Any]
 Entries = dict[Any, Any]
@@ -218,7 +217,7 @@ class ExpiringMapState(api.MapState[Any, Any]):
         self._life.sweep()
         self._entries.setdefault(self._cell[0], {})[key] = self._life.stamped(value)
 
-    def put_all(self, dict_value: Pairs) -> None:
+    def put_all(self, dict_value: dict[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         """Put several: a dict, or pairs of keys and values."""
         for key, value in dict(dict_value).items():
             self.put(key, value)

@@ -6,7 +6,7 @@ from typing import Final
 
 from flowsql_core.graph import stream_specs as specs
 from flowsql_core.graph.specs import OperatorSpec
-from flowsql_runtime.operators.registry import OperatorClass
+from flowsql_runtime.operators.operator_class import OperatorClass
 
 _PACKAGE: Final = "flowsql_runtime.stream."
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from flowsql.common import Instant, Row, RowKind, TypeInformation, Types
-from flowsql.datastream.values.text import double_text, float_text, java_text, line_text
+from flowsql.datastream.values.text import java_text, line_text
+from flowsql_compute.eval.text.java_numbers import java_double, java_float
 
 D = decimal.Decimal
 
@@ -103,11 +104,11 @@ def test_types_are_values() -> None:
     ],
 )  # fmt: skip
 def test_doubles_print_as_in_java(value: float, text: str) -> None:
-    assert double_text(value) == text
+    assert java_double(value) == text
 
 
 def test_floats_print_with_the_digits_of_four_bytes() -> None:
-    assert [float_text(x) for x in (110.0999984741211, 16777216.0, 0.1)] == ["110.1", "1.6777216E7", "0.1"]
+    assert [java_float(x) for x in (110.0999984741211, 16777216.0, 0.1)] == ["110.1", "1.6777216E7", "0.1"]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flowsql.table.environment import TableEnvironment
-from flowsql.table.settings import EnvironmentSettings
+from flowsql.table.environment_settings import EnvironmentSettings
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError
 from flowsql_planner import deep
 

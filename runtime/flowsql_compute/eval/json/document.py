@@ -20,7 +20,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from flowsql_compute.eval.text.render import java_double
+from flowsql_compute.eval.text.java_numbers import java_double
 from flowsql_core.arrow import compute as pc
 
 #: Texts in which the quick parser may have changed a number.

@@ -13,7 +13,8 @@ from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.eval.distinct import map_distinct
 from flowsql_compute.eval.json.variant import variant_text
 from flowsql_compute.eval.nested.lists import column_of, make_list, packed
-from flowsql_compute.eval.text.render import java_double, json_strings
+from flowsql_compute.eval.text.java_numbers import java_double
+from flowsql_compute.eval.text.render import json_strings
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.types import logical as t

@@ -19,8 +19,8 @@ import pyarrow as pa
 from flowsql_compute.eval.columns import Bools, make_array, string_buffers
 from flowsql_compute.eval.json import plain_documents as json_kernels
 from flowsql_compute.eval.json.document import json_string, read_json
-from flowsql_compute.eval.text.columns import gather
-from flowsql_compute.eval.text.render import contains_bytes, java_double
+from flowsql_compute.eval.text.columns import contains_bytes, gather
+from flowsql_compute.eval.text.java_numbers import java_double
 from flowsql_core.arrow import compute as pc
 
 _MARK: Final = "\0"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from flowsql_compute.eval.text.java_numbers import java_double, java_float
 from flowsql_compute.eval.time.calendar import UNITS_PER_SECOND, date_text, time_text
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
@@ -202,59 +202,12 @@ def _any_escape(texts: pa.StringArray) -> bool:
     return bool((used < 32).any() or (used == ord('"')).any() or (used == ord("\\")).any())
 
 
-def contains_bytes(texts: pa.StringArray, character: str) -> bool:
-    """Whether any text holds a character: much quicker than a search by text. NULL texts' bytes may count."""
-    _, offsets, data = texts.buffers()
-    if data is None or not len(texts):
-        return False
-    ends = np.frombuffer(offsets, dtype=np.int32)
-    return (
-        bytes(memoryview(data)[int(ends[texts.offset]) : int(ends[texts.offset + len(texts)])]).find(character.encode())
-        >= 0
-    )
-
-
 def over_distinct(array: Any, text: Callable[[Any], str]) -> pa.StringArray:
     """``text`` of each distinct value, put back in place; NULL stays NULL. For notations that no kernel knows."""
     encoded = pc.dictionary_encode(array)
     values = encoded.dictionary
     made = pa.array([text(value.as_py()) for value in values], pa.string())
     return pc.take(made, encoded.indices)
-
-
-def java_double(value: float) -> str:
-    """``Double.toString``: shortest digits, plain from 1e-3 up to below 1e7, else ``1.0E10``.
-
-    >>> java_double(1e10), java_double(100.0), java_double(0.00012)
-    ('1.0E10', '100.0', '1.2E-4')
-    """
-    return _java_notation(repr(value), value)
-
-
-def java_float(value: float) -> str:
-    """``Float.toString`` of a value that a 4-byte float holds exactly."""
-    return _java_notation(str(np.float32(value)), value)
-
-
-def _java_notation(shortest: str, value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0:
-        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
-    sign = "-" if value < 0 else ""
-    mantissa, _, exponent = shortest.lstrip("-").partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    # Position of the decimal point behind the first significant digit.
-    point = int(exponent or 0) + (len(whole) if whole != "0" else -(len(fraction) - len(fraction.lstrip("0"))))
-    digits = digits.rstrip("0") or "0"
-    if -3 < point <= 7:
-        if point <= 0:
-            return f"{sign}0.{'0' * -point}{digits}"
-        return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
 
 
 def _floats(array: Any, notation: Notation) -> pa.StringArray:

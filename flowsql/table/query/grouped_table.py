@@ -1,0 +1,198 @@
+"""Tables between two methods: grouped, windowed, both, or with windows around each row. ``select`` makes a Table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from flowsql.table.expression import Expression
+from flowsql.table.query.projection import Projection, item_name, named, with_properties
+from flowsql.table.syntax.build import ast, column, select
+from flowsql.table.syntax.method_text import Step
+from flowsql.table.syntax.rewrite import placed, rewritten
+from flowsql.table.window import GroupWindow, OverWindow
+from flowsql_core.errors import BindError, NotSupportedYetError
+
+if TYPE_CHECKING:
+    from flowsql.table.table import Table
+    from flowsql_planner.logical.nodes import Rel
+
+
+class GroupedTable:
+    """Groups of rows with equal keys."""
+
+    def __init__(self, table: Table, keys: Sequence[Expression]) -> None:
+        self._table = table
+        self._step = table._step("group_by", keys)
+        with table._environment.located(self._step.source):
+            self._keys = table._projection(self._step).items(keys)
+
+    def select(self, *fields: Expression) -> Table:
+        """A row of each group: keys and aggregates."""
+        table = self._table
+        step = Step(self._step.source, "select", fields)
+        with table._environment.located(step.source):
+            chosen = named(table._projection(step).items(fields))
+            for item in chosen:
+                with_properties(item.expression, None)
+        chosen = [_changed(item, _without_aliases(item.expression, self._keys)) for item in chosen]
+        grouping = tuple(item.expression for item in self._keys)
+        group_by = ast.GroupBy(grouping) if grouping else None
+        return table._then(step, replace(select(table._relation(), chosen), group_by=group_by))
+
+    def aggregate(self, func: object) -> object:
+        """The fields of the ROW that an aggregate function makes of each group."""
+        raise NotSupportedYetError("GroupedTable.aggregate", hint="select(...) takes aggregates: col('a').sum")
+
+    def flat_aggregate(self, func: object) -> object:
+        """The rows that a table aggregate function makes of each group."""
+        raise NotSupportedYetError("GroupedTable.flat_aggregate")
+
+
+def _changed(item: ast.SelectItem, expression: ast.Expression) -> ast.SelectItem:
+    """The item with another expression under the same name."""
+    return ast.SelectItem(expression, item.alias or ast.Name(item_name(item) or "", quoted=True), span=item.span)
+
+
+def _without_aliases(node: ast.Expression, keys: Sequence[ast.SelectItem]) -> ast.Expression:
+    """An expression with keys that have a name of their own in the place of it: ``group_by((x % 2).alias("k"))``."""
+    aliases = {key.alias.text: key.expression for key in keys if key.alias is not None}
+
+    def meant(part: ast.Node) -> ast.Node:
+        if isinstance(part, ast.ColumnRef) and len(part.path.parts) == 1 and part.path.last.text in aliases:
+            return placed(aliases[part.path.last.text], part.span)
+        return part
+
+    return cast(ast.Expression, rewritten(node, meant)) if aliases else node
+
+
+class GroupWindowedTable:
+    """Rows in windows that still lack their keys."""
+
+    def __init__(self, table: Table, window: GroupWindow) -> None:
+        self._table = table
+        self._step = table._step("window", (window,))
+        if not isinstance(window, GroupWindow):
+            raise table._refused(
+                self._step, "bad-window", f"window() takes a window with a name, got {window!r}.",
+                "Tumble.over(lit(5).minutes).on(col('ts')).alias('w')"
+            )  # fmt: skip
+        self._window = window
+
+    def group_by(self, *fields: Expression) -> WindowGroupedTable:
+        """The window by its name, and further keys."""
+        return WindowGroupedTable(self._table, self._step, self._window, fields)
+
+
+class WindowGroupedTable:
+    """Groups of rows in windows."""
+
+    def __init__(self, table: Table, before: Step, window: GroupWindow, keys: Sequence[Expression]) -> None:
+        self._table = table
+        self._window = window
+        self._step = Step(before.source, "group_by", keys)
+        with table._environment.located(self._step.source):
+            chosen = Projection(table._environment, table._schema, self._step).items(keys)
+            self._keys = [key for key in chosen if not self._is_window(key.expression)]
+            if len(self._keys) == len(chosen):
+                raise BindError(
+                    "no-window", "GroupBy must contain exactly one window alias.", self._step.whole,
+                    f"the window is col('{window.alias}')",
+                )  # fmt: skip
+            data = ast.TableArgument(self._data(), self._partition())
+            call = window.call(data, Projection(table._environment, table._schema, before))
+        self._call = placed(call, before.whole) if not isinstance(data.table, ast.Query) else call
+
+    def _is_window(self, node: ast.Expression) -> bool:
+        return isinstance(node, ast.ColumnRef) and node.path.texts == (self._window.alias,)
+
+    def _data(self) -> ast.Identifier | ast.Query:
+        """What the window function reads: a table by its name, else a query."""
+        relation = self._table._relation()
+        if isinstance(relation, ast.TableRef) and not relation.hints and relation.period is None:
+            return relation.name
+        return self._table._query
+
+    def _partition(self) -> tuple[ast.Expression, ...]:
+        """Sessions are each key's own."""
+        if self._window.function != "SESSION":
+            return ()
+        return tuple(key.expression for key in self._keys)
+
+    def select(self, *fields: Expression) -> Table:
+        """A row of each group and window: keys, aggregates, ``col("w").start`` and ``.end``."""
+        table = self._table
+        step = Step(self._step.source, "select", fields)
+        with table._environment.located(step.source):
+            chosen = named(table._projection(step).items(fields))
+            chosen = [
+                _changed(item, with_properties(_without_aliases(item.expression, self._keys), self._window.alias))
+                for item in chosen
+            ]
+        bounds = [column("window_start"), column("window_end")]
+        if any(node == column("window_time") for item in chosen for node in item.walk()):
+            bounds.append(column("window_time"))
+        grouping = (*bounds, *(key.expression for key in self._keys))
+        from_ = ast.TableFunction(self._call)
+        body = replace(select(from_, chosen), group_by=ast.GroupBy(grouping))
+        made = table._then(step, body)
+        self._check_step(made._rel)
+        return made
+
+    def _check_step(self, rel: Rel) -> None:
+        """SQL's HOP wants a length that is a multiple of the step; Flink's Slide takes any."""
+        from flowsql_planner.logical.nodes import WindowTableFunction, inputs
+
+        while not isinstance(rel, WindowTableFunction):
+            (rel,) = inputs(rel)
+        if self._window.function == "HOP" and rel.size_ms % rel.step_ms:
+            construct = f"Slide with a length ({rel.size_ms} ms) that is no multiple of its step ({rel.step_ms} ms)"
+            raise NotSupportedYetError(construct, self._step.whole).within(self._step.source)
+
+    def aggregate(self, func: object) -> object:
+        """The fields of the ROW that an aggregate function makes of each group."""
+        raise NotSupportedYetError("WindowGroupedTable.aggregate", hint="select(...) takes aggregates")
+
+    def flat_aggregate(self, func: object) -> object:
+        """The rows that a table aggregate function makes of each group."""
+        raise NotSupportedYetError("WindowGroupedTable.flat_aggregate")
+
+
+class OverWindowedTable:
+    """A table with windows around each row."""
+
+    def __init__(self, table: Table, windows: Sequence[OverWindow]) -> None:
+        self._table = table
+        self._step = table._step("over_window", windows)
+        for window in windows:
+            if not isinstance(window, OverWindow):
+                raise table._refused(
+                    self._step, "bad-window", f"over_window() takes windows with names, got {window!r}.",
+                    "Over.partition_by(col('k')).order_by(col('ts')).alias('w')"
+                )  # fmt: skip
+        with table._environment.located(self._step.source):
+            projection = table._projection(self._step)
+            self._windows = {window.alias: window.spec(projection, i) for i, window in enumerate(windows)}
+
+    def select(self, *fields: Expression) -> Table:
+        """A row of each row; ``col("a").sum.over(col("w"))`` is over its window."""
+        table = self._table
+        step = Step(self._step.source, "select", fields)
+        with table._environment.located(step.source):
+            chosen = named(table._projection(step).items(fields))
+            chosen = [replace(item, expression=self._opened(item.expression)) for item in chosen]
+        return table._then(step, select(table._relation(), chosen))
+
+    def _opened(self, node: ast.Expression) -> ast.Expression:
+        """An expression with the definition of each window in the place of its name."""
+
+        def open_window(part: ast.Node) -> ast.Node:
+            if not isinstance(part, ast.FunctionCall) or not isinstance(part.over, ast.Name):
+                return part
+            spec = self._windows.get(part.over.text)
+            if spec is None:
+                raise BindError("no-window", f"Window '{part.over.text}' not found", part.span)
+            return replace(part, over=spec)
+
+        return cast(ast.Expression, rewritten(node, open_window))

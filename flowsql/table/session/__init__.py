@@ -1,0 +1,1 @@
+"""A session: environments, the statements they carry out, the catalog's objects, the results' way out of a job."""

@@ -1,0 +1,345 @@
+"""``TableEnvironment``: a session. It holds catalogs and configuration and hands each statement to ``execute``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flowsql.configuration import file_configuration
+from flowsql.table.compiled_plan import CompiledPlan
+from flowsql.table.session.catalog_objects import CatalogObjects
+from flowsql.table.session.execute import StatementExecutor
+from flowsql.table.statement_set import StatementSet
+from flowsql.table.syntax import build as syntax
+from flowsql.table.syntax.object_paths import pinned, split_path
+from flowsql.table.syntax.rewrite import placed
+from flowsql.table.table_config import TableConfig
+from flowsql_core.config import Configuration
+from flowsql_core.errors import BindError, FlowSqlError
+from flowsql_core.span import Source, Span
+from flowsql_planner.catalog.manager import CatalogManager
+
+if TYPE_CHECKING:
+    from flowsql.table.environment_settings import EnvironmentSettings
+    from flowsql.table.plan_reference import PlanReference
+    from flowsql.table.table import Known, Table
+    from flowsql.table.table_descriptor import TableDescriptor
+    from flowsql.table.table_result import TableResult
+    from flowsql_core.types.logical import LogicalType, Schema
+    from flowsql_grammar import ast
+    from flowsql_grammar.ast.statement import Statement
+    from flowsql_planner.bind import operations as op
+    from flowsql_planner.catalog.store import CatalogStore
+    from flowsql_planner.logical.nodes import Rel
+
+#: Numbers behind ``UnnamedTable$``, of all environments of a process, as in Flink.
+_UNNAMED = itertools.count()
+
+
+class TableEnvironment(CatalogObjects):
+    """A session of SQL and Table API. Statements run one after the other; jobs they start may overlap.
+
+    >>> environment = TableEnvironment.create()
+    >>> environment.execute_sql("CREATE TABLE t (x INT) WITH ('connector' = 'blackhole')").print()
+    OK
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.catalogs = CatalogManager(_catalog_store(configuration))
+        self._executor = StatementExecutor(self.catalogs, configuration)
+        self._inline: set[str] = set()
+        self._anonymous = itertools.count(1)
+
+    @staticmethod
+    def create(environment_settings: EnvironmentSettings | Any = None) -> TableEnvironment:
+        """A new session: ``config.yaml`` first, the settings (or a ``Configuration`` of options) on top."""
+        return TableEnvironment(first_configuration(environment_settings))
+
+    @staticmethod
+    def of_configuration(configuration: Configuration) -> TableEnvironment:
+        """A session over layers that are there already; ``SET`` writes to the uppermost."""
+        return TableEnvironment(configuration)
+
+    def get_config(self) -> TableConfig:
+        """The session's options."""
+        return TableConfig(self.configuration)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("_j_", "get_j_", "create_java_")):
+            raise AttributeError(
+                f"'{name}' does not exist: there is no JVM behind FlowSQL; functions are Python's "
+                "(create_temporary_function), and SQL reaches everything else (execute_sql)"
+            )
+        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+
+    # SQL
+
+    def execute_sql(self, stmt: str) -> TableResult:
+        """Run one statement. Queries and INSERTs start a job and return at once; see :class:`TableResult`.
+
+        Raises:
+            FlowSqlError: the statement is wrong, or its job could not be started. ``render()`` shows where.
+        """
+        from flowsql_grammar import parse_statement
+
+        source = _source(stmt, "execute_sql")
+        return self.execute(parse_statement(source), source)
+
+    def sql_query(self, query: str) -> Table:
+        """A query as a :class:`Table`; nothing runs yet, but names and types are checked."""
+        from flowsql.table.table import Table
+        from flowsql_grammar import ast, parse_statement
+
+        source = _source(query, "sql_query")
+        statement = parse_statement(source)
+        if not isinstance(statement, ast.QueryStatement):
+            message = (
+                "Unsupported SQL query! sqlQuery() only accepts a single SQL query of type SELECT, UNION, INTERSECT, "
+                "EXCEPT, VALUES, and ORDER_BY."
+            )
+            raise BindError("not-a-query", message, statement.span).within(source)
+        return Table(self, pinned(statement.query, self.catalogs), source)
+
+    def explain_sql(self, stmt: str, *extra_details: object) -> str:
+        """The plans of a statement as text; details as in ``EXPLAIN``, e.g. ``ExplainDetail.CHANGELOG_MODE``."""
+        words = ", ".join(str(getattr(detail, "value", detail)) for detail in extra_details)
+        return self.execute_sql(f"EXPLAIN {words} {stmt}" if words else f"EXPLAIN PLAN FOR {stmt}").text()
+
+    def create_statement_set(self) -> StatementSet:
+        """Collect INSERTs that shall run as one job."""
+        return StatementSet(self)
+
+    # Tables
+
+    def from_path(self, path: str) -> Table:
+        """A table or view of the catalogs; the path may have up to three dotted parts, in back-ticks where needed."""
+        parts = split_path(path)
+        whole = self.catalogs.qualify(parts)
+        if self.catalogs.lookup(whole) is None:
+            shown = ".".join(f"`{part}`" for part in parts)
+            raise BindError("table-not-found", f"Table {shown} was not found.")
+        return self._table_at(whole.parts, f"from_path({path!r})")
+
+    def from_descriptor(self, descriptor: TableDescriptor) -> Table:
+        """The table that a descriptor describes, without a name."""
+        path = self.register_anonymous(descriptor)
+        return self._table_at(path, f"from_descriptor({descriptor.get_options().get('connector')!r})")
+
+    def from_elements(self, elements: Iterable[Any], schema: Any = None, verify_schema: bool = True) -> Table:
+        """Rows of Python values: tuples, lists, dicts, :class:`Row` or, with a type for ``schema``, plain values.
+
+        Args:
+            elements: the rows; all of one shape. ``row(...)`` expressions make a VALUES.
+            schema: names of columns, a ``DataTypes.ROW``, or the one type of plain values; else inferred.
+            verify_schema: whether values that the types cannot hold are refused one by one, with their row.
+
+        Raises:
+            BindError: rows of several shapes, or values that do not fit.
+        """
+        from flowsql.table.expression import Expression
+        from flowsql.table.values.input_columns import elements_to_columns, expressions_to_query
+
+        rows = list(elements)
+        if rows and all(isinstance(row, Expression) for row in rows):
+            from flowsql.table.table import Table
+
+            source = Source("from_elements(...)", "<table>")
+            return Table(self, expressions_to_query(rows, schema, source), source)
+        return self._from_columns("python-input-format", *elements_to_columns(rows, schema, verify_schema))
+
+    def from_arrow(self, table: Any, schema: Any = None) -> Table:
+        """The rows of a ``pyarrow`` Table, RecordBatch or reader of batches; nothing is copied where types agree.
+
+        ``schema``: names of columns, or a ``DataTypes.ROW`` that the columns are cast to.
+        """
+        from flowsql.table.values.input_columns import arrow_to_columns
+
+        return self._from_columns("arrow", *arrow_to_columns(table, schema))
+
+    def from_pandas(self, pdf: Any, schema: Any = None, splits_num: int = 1) -> Table:
+        """The rows of a pandas ``DataFrame``; NaN is NULL, the index is left out.
+
+        Args:
+            pdf: the data frame.
+            schema: names of columns, types of columns, or a ``DataTypes.ROW``.
+            splits_num: into how many parts the rows are cut, for sources in parallel.
+        """
+        from flowsql.table.values.input_columns import pandas_to_columns
+
+        schema_, rows = pandas_to_columns(pdf, schema)
+        return self._from_columns("arrow", schema_, rows, splits_num)
+
+    def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
+        """Give a table a name for SQL; the name may have up to three dotted parts.
+
+        A DataStream, and the ``fields_or_schema`` that it comes with, need a StreamTableEnvironment.
+        """
+        if fields_or_schema:
+            raise BindError("not-a-table", "Only a DataStream takes fields or a schema; a Table has its columns.")
+        self._create_view(view_path, table_or_data_stream, temporary=True)
+
+    def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> bool:
+        """Keep a table as a view of its catalog. False when there is one already and that may be."""
+        return self._create_view(view_path, table, temporary=False, ignore_if_exists=ignore_if_exists)
+
+    # Compiled plans
+
+    def load_plan(self, plan_reference: PlanReference) -> CompiledPlan:
+        """A compiled plan from its file or text."""
+        return CompiledPlan(self, plan_reference.read())
+
+    def compile_plan_sql(self, stmt: str) -> CompiledPlan:
+        """The compiled plan of an INSERT or a statement set."""
+        from flowsql_grammar import parse_statement
+
+        source = Source(stmt)
+        return CompiledPlan(self, self.compile_tree(parse_statement(source), source))
+
+    def execute_plan(self, plan_reference: PlanReference) -> TableResult:
+        """``load_plan(plan_reference).execute()``."""
+        return self.load_plan(plan_reference).execute()
+
+    # The road of a script: parse lazily, so that what stands before a syntax error still runs.
+
+    def statements(self, source: Source) -> Iterator[Statement]:
+        """The statements of a script in order, each parsed when it is its turn."""
+        from flowsql_grammar import parse_statement, split_statements
+
+        return (parse_statement(source, piece) for piece in split_statements(source))
+
+    def execute(self, statement: Statement, source: Source) -> TableResult:
+        """Run a parsed statement."""
+        with located(source):
+            return self._executor.execute(statement, source)
+
+    def check_initial(self, statement: Statement, source: Source) -> None:
+        """Refuse what may not stand in an initialization file: queries and changes of data."""
+        with located(source):
+            self._executor.check_initial(statement)
+
+    # What Tables ask: trees are bound, run and explained with the text that their places point into.
+
+    def located(self, source: Source) -> located:
+        """``with environment.located(source): ...``: errors that pass belong to this text."""
+        return located(source)
+
+    def plan_of(self, query: ast.Query, source: Source, known: Known) -> Rel:
+        """The logical plan of a query, whose schema is the answer's; this is where a Table's names are checked.
+
+        ``known``: plans of parts of it, which are not bound again.
+        """
+        with located(source):
+            return self._executor.bind_query(query, source, known)
+
+    def bind_tree(self, statement: Statement, source: Source) -> op.Operation:
+        """What a statement asks for, without doing it."""
+        with located(source):
+            return self._executor.bind(statement, source)
+
+    def explain_tree(self, statement: Statement, source: Source, *details: object) -> str:
+        """The plans of a statement as text."""
+        from flowsql_grammar import ast
+
+        words = tuple(ast.ExplainDetail(str(getattr(detail, "value", detail)).upper()) for detail in details)
+        return self.execute(ast.Explain(statement, words, span=statement.span), source).text()
+
+    def compile_tree(self, statement: Statement, source: Source) -> Any:
+        """The compiled plan of an INSERT or a statement set."""
+        with located(source):
+            return self._executor.compile(statement, source)
+
+    def execute_compiled(self, plan: Any) -> TableResult:
+        """Run a compiled plan."""
+        return self._executor.execute_compiled(plan)
+
+    def attach(self, statement: ast.StatementSet, source: Source) -> None:
+        """Refused: there are no streams. Those of a StreamTableEnvironment take INSERTs into their job."""
+        raise BindError("no-datastream", "attach_as_datastream() needs the StatementSet of a StreamTableEnvironment.")
+
+    def zone(self) -> str:
+        """The session's time zone by its name."""
+        return self._executor.zone()
+
+    def type_of(self, expression: ast.Expression, schema: Schema) -> LogicalType:
+        """The type of an expression over columns."""
+        return self._executor.type_of(expression, schema)
+
+    def require_own(self, environment: object, method: str) -> None:
+        """Refuse a table of another environment."""
+        if environment is not self:
+            raise BindError(
+                "other-environment",
+                f"{method}(): the tables belong to different TableEnvironments.",
+                hint="make both with the same environment",
+            )
+
+    def register_inline(self, name: str, function: object) -> None:
+        """Make a function object known that stands in an expression."""
+        if name not in self._inline:
+            self.create_temporary_system_function(name, function)
+            self._inline.add(name)
+
+    def name_of(self, table: Table) -> str:
+        """A name under which SQL of this session finds a table."""
+        name = f"UnnamedTable${next(_UNNAMED)}"
+        self.create_temporary_view(f"`{name}`", table)
+        return f"`{name}`"
+
+    def _next_anonymous(self) -> int:
+        return next(self._anonymous)
+
+    def _table_at(self, path: Sequence[str], text: str) -> Table:
+        from flowsql.table.table import Table
+        from flowsql_grammar import ast
+
+        source = Source(text, "<table>")
+        query = ast.Query(syntax.select(ast.TableRef(syntax.path(*path))))
+        table = Table(self, placed(query, Span(0, len(text))), source)
+        table.path = self.catalogs.qualify(path)
+        return table
+
+    def _from_columns(self, connector: str, schema: Schema, rows: Any, splits: int = 1) -> Table:
+        path = self._executor.register_rows(f"*anonymous_{connector}${self._next_anonymous()}*", connector,
+                                            schema, rows, splits)  # fmt: skip
+        names = ", ".join(column.name for column in schema)
+        return self._table_at(path, f"from_{'arrow' if connector == 'arrow' else 'elements'}({names})")
+
+
+def first_configuration(settings: Any) -> Configuration:
+    """The layers that a session starts with; the uppermost is empty and takes what SET says."""
+    values: dict[str, str] = {}
+    if settings is not None:
+        options = settings.get_configuration() if hasattr(settings, "get_configuration") else settings
+        values = options.to_dict() if hasattr(options, "to_dict") else dict(options.items())
+    return file_configuration().with_layer(values).with_layer()
+
+
+def _source(text: object, method: str) -> Source:
+    if not isinstance(text, str):
+        raise BindError("not-a-text", f"{method}() takes SQL as a text, got {text!r}.")
+    return Source(text)
+
+
+def _catalog_store(configuration: Configuration) -> CatalogStore | None:
+    """The store that the configuration names; most sessions name none and keep their catalogs to themselves."""
+    if configuration.text("table.catalog-store.kind") is None:
+        return None
+    from flowsql_planner.catalog.store import make_store
+
+    return make_store(configuration)
+
+
+class located:  # noqa: N801 - reads like a statement: ``with located(source): ...``
+    """Tell FlowSqlErrors that pass which text their positions belong to."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, FlowSqlError):
+            error.within(self._source)

@@ -1,0 +1,344 @@
+"""One kind of statement, one way to carry it out: what binding made of a statement becomes a :class:`TableResult`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from flowsql.common.job_client import JobClient
+from flowsql.configuration import set_option
+from flowsql.session_zone import session_zone
+from flowsql.table import table_result as answers
+from flowsql.table.session.collect import CollectBuffer
+from flowsql.table.table_result import AnswerKind, TableResult
+from flowsql.table.values.tableau import MAX_COLUMN_WIDTH
+from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath, TableColumn
+from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.errors import BindError
+from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.specs import ScanSpec
+from flowsql_core.row import RowKind
+from flowsql_core.span import Source
+from flowsql_core.types.logical import STRING, Column
+from flowsql_planner.bind import operations as op
+
+if TYPE_CHECKING:
+    from flowsql.table.schema import Schema as GivenSchema
+    from flowsql.table.table import Known
+    from flowsql_connectors.inline import InlineRows
+    from flowsql_core.graph.spark import SparkJob
+    from flowsql_core.types.logical import LogicalType, Schema
+    from flowsql_grammar import ast
+    from flowsql_grammar.ast.statement import Statement
+    from flowsql_planner.catalog.manager import CatalogManager
+    from flowsql_planner.compiled import CompiledPlan
+    from flowsql_planner.logical.nodes import Rel
+    from flowsql_planner.planner import Explainable, Planner
+    from flowsql_runtime.cluster.local import LocalCluster
+
+
+class StatementExecutor:
+    """Carries out the statements of one session, one at a time."""
+
+    def __init__(self, catalogs: CatalogManager, configuration: Configuration) -> None:
+        self._catalogs = catalogs
+        self._configuration = configuration
+        #: INSERTs of a ``BEGIN STATEMENT SET`` that is still open; None outside of one.
+        self._collected: list[op.Insert] | None = None
+        #: Runs every job of the session within one memory budget; made for the first one.
+        self._cluster: LocalCluster | None = None
+        #: Rows of tables that the program gave, by the id under which jobs find them.
+        self._rows: dict[str, InlineRows] = {}
+
+    def execute(self, statement: Statement, source: Source) -> TableResult:
+        """Run a statement."""
+        return self._run(self.bind(statement, source))
+
+    def create_table(self, statement: Statement, source: Source, given: GivenSchema | None) -> None:
+        """Run a CREATE TABLE; expressions that ``given`` has as text are kept as that text."""
+        operation = self.bind(statement, source)
+        assert isinstance(operation, op.CreateTable)
+        if given is not None:
+            operation = replace(operation, table=given.with_texts(operation.table))
+        self._run(operation)
+
+    def bind_query(self, query: ast.Query, source: Source, known: Known) -> Rel:
+        """The logical plan of a query; ``known``: plans of parts of it."""
+        from flowsql_grammar import ast
+        from flowsql_planner.bind.context import BindContext
+        from flowsql_planner.bind.statement import bind_statement
+
+        context = BindContext(self._catalogs, self._with_zone(), source, known=known)
+        operation = bind_statement(ast.QueryStatement(query, span=query.span), context)
+        assert isinstance(operation, op.Query)
+        return operation.rel
+
+    def check_initial(self, statement: Statement) -> None:
+        """Refuse queries and changes of data, as the initialization file of Flink's client does."""
+        from flowsql_grammar.ast import statement as ast
+
+        if isinstance(statement, ast.QueryStatement | ast.Insert | ast.StatementSet | ast.Update | ast.Delete):
+            raise BindError(
+                "not-initial",
+                "Unsupported operation in the initialization file.",
+                statement.span,
+                "only definitions, USE, SET and RESET may stand there",
+            )
+
+    def bind(self, statement: Statement, source: Source) -> op.Operation:
+        """What a statement asks for: its names and types, nothing is done."""
+        from flowsql_planner.bind.context import BindContext
+        from flowsql_planner.bind.statement import bind_statement
+
+        return bind_statement(statement, BindContext(self._catalogs, self._with_zone(), source))
+
+    def type_of(self, expression: ast.Expression, schema: Schema) -> LogicalType:
+        """The type of an expression over columns."""
+        from flowsql_planner.bind.aggregate_calls import AggregateCollector
+        from flowsql_planner.bind.context import BindContext
+        from flowsql_planner.bind.expression import ExpressionBinder
+        from flowsql_planner.bind.scope import scope_of
+
+        context = BindContext(self._catalogs, self._with_zone())
+        collector = AggregateCollector(grouped=True)
+        return ExpressionBinder(context, scope_of(schema), "SELECT", collector).bind(expression).type
+
+    def register_rows(
+        self, name: str, connector: str, schema: Schema, rows: InlineRows, splits: int
+    ) -> tuple[str, str, str]:
+        """Rows that the program gave, as a table without a name; the path under which trees find it."""
+        path = ObjectPath(ANONYMOUS, ANONYMOUS, name)
+        self._rows[name] = rows
+        columns = tuple(TableColumn(column.name, column.type) for column in schema)
+        options = (("connector", connector), ("rows", name), ("row-count", str(rows.count)), ("splits", str(splits)))
+        self._catalogs.create(path, CatalogTable(columns, options, resource=name), temporary=True, replace=True)
+        return path.parts
+
+    def zone(self) -> str:
+        """The session's time zone by its name."""
+        return session_zone(self._configuration)
+
+    def _run(self, operation: op.Operation) -> TableResult:
+        if self._collected is not None and not isinstance(operation, op.Insert | op.EndStatementSet):
+            raise BindError(
+                "statement-set", "Only INSERT statement is allowed in Statement Set.", hint="END; closes the set"
+            )
+        match operation:
+            case op.Query():
+                return self._query(operation)
+            case op.Insert():
+                return self._insert(operation)
+            case op.StatementSet(inserts):
+                return self._change(inserts)
+            case op.BeginStatementSet():
+                self._collected = []
+                return answers.done()
+            case op.EndStatementSet():
+                return self._end_statement_set()
+            case op.Explain(explained, details):
+                return answers.text_answer(self._explain(explained, details))
+            case op.CreateTableAs(create, insert):
+                # Also when IF NOT EXISTS found a table: as in Flink, the rows go to that one.
+                self._apply(create)
+                return self._change((insert,))
+            case op.CompilePlan():
+                return self._compile(operation)
+            case op.ExecutePlan(path, span):
+                from flowsql.table.session.plan_files import load_plan
+
+                return self.execute_compiled(load_plan(path, span))
+            case op.AnalyzeTable():
+                self._analyze(operation)
+            case op.Rows(schema, rows):
+                return answers.listing(schema, list(rows))
+            case op.SetOption(key, value):
+                self._set(key, value)
+            case op.ShowOptions():
+                schema = (Column("key", STRING), Column("value", STRING))
+                return answers.listing(schema, list(self._configuration.items()))
+            case op.ResetOption(key):
+                self._reset(key)
+            case op.ClientCommand(name):
+                raise BindError("client-command", f"{name} is a command of the shell.")
+            case op.NoOperation():
+                pass
+            case _:
+                self._apply(operation)
+        return answers.done()
+
+    def _apply(self, operation: op.DdlOperation) -> bool:
+        from flowsql_planner.catalog.apply import apply_ddl
+
+        return apply_ddl(operation, self._catalogs)
+
+    def _reset(self, key: str | None) -> None:
+        if key is None:
+            self._configuration.reset_all()
+        else:
+            self._configuration.reset(key)
+
+    def _set(self, key: str, value: str) -> None:
+        warning = set_option(self._configuration, key, value)
+        if warning is not None:
+            print(f"[WARNING] {warning}", file=sys.stderr)
+
+    def _insert(self, insert: op.Insert) -> TableResult:
+        if self._collected is None:
+            return self._change((insert,))
+        self._collected.append(insert)
+        return answers.done()
+
+    def _end_statement_set(self) -> TableResult:
+        inserts, self._collected = self._collected, None
+        if inserts is None:
+            raise BindError(
+                "statement-set",
+                "No Statement Set to submit. 'END' statement should be used after 'BEGIN STATEMENT SET'.",
+            )
+        if not inserts:
+            raise BindError("statement-set", "NO statements in the statement set.")
+        return self._change(tuple(inserts))
+
+    def _query(self, query: op.Query) -> TableResult:
+        buffer = CollectBuffer()
+        job = self._submit_query(query, buffer)
+        return TableResult(
+            AnswerKind.QUERY,
+            query.schema,
+            collected=buffer,
+            job=job,
+            streaming=self._configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH,
+            max_column_width=self._configuration.get(MAX_COLUMN_WIDTH),
+            zone=session_zone(self._configuration),
+        )
+
+    def _change(self, inserts: tuple[op.Insert, ...]) -> TableResult:
+        job = self._submit_inserts(inserts)
+        return answers.change(_distinct([insert.rel.name for insert in inserts]), job)
+
+    def _compile(self, operation: op.CompilePlan) -> TableResult:
+        from flowsql.table.session.plan_files import load_plan, may_write, write_plan
+        from flowsql_planner.compiled import compile_plan
+
+        names = [insert.rel.name for insert in operation.inserts]
+        if may_write(operation.path, operation.if_not_exists or operation.execute, self._configuration, operation.span):
+            graph = self._with_rows(self._planner().plan_inserts(operation.inserts))
+            write_plan(compile_plan(graph, names), operation.path)
+        if not operation.execute:
+            return answers.done()
+        return self.execute_compiled(load_plan(operation.path, operation.span))
+
+    def compile(self, statement: Statement, source: Source) -> CompiledPlan:
+        """The compiled plan of an INSERT or a statement set.
+
+        Raises:
+            BindError: another statement.
+        """
+        from flowsql_planner.compiled import compile_plan
+
+        match self.bind(statement, source):
+            case op.Insert() as insert:
+                inserts: tuple[op.Insert, ...] = (insert,)
+            case op.StatementSet(inserts):
+                pass
+            case _:
+                raise BindError(
+                    "not-compilable", "Unsupported SQL query! compilePlanSql() only accepts a single SQL statement of "
+                    "type INSERT", statement.span
+                )  # fmt: skip
+        graph = self._with_rows(self._planner().plan_inserts(inserts))
+        return compile_plan(graph, [insert.rel.name for insert in inserts])
+
+    def execute_compiled(self, plan: CompiledPlan) -> TableResult:
+        """Run a compiled plan."""
+        return answers.change(list(plan.sinks), self._submit(plan.job))
+
+    def _analyze(self, operation: op.AnalyzeTable) -> None:
+        """Run the counting query as a stream over the bounded table and keep its last answer for each group."""
+        from flowsql.table.values.result_rows import rows_of
+        from flowsql_planner.bind.analyze import store_statistics
+        from flowsql_planner.planner import Planner
+
+        buffer = CollectBuffer()
+        planner = Planner(self._with_zone().with_layer({RUNTIME_MODE.key: "streaming"}))
+        job = self._submit(planner.plan_query(operation.query, buffer))
+        result = TableResult(AnswerKind.QUERY, operation.query.schema, collected=buffer, job=job, streaming=True)
+        keys = len(operation.partition_keys)
+        found = {}
+        for batch in result.batches():
+            for row in rows_of(batch, result.schema):
+                values = list(row)
+                if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER):
+                    found[tuple(values[:keys])] = values
+        store_statistics(operation, list(found.values()), self._catalogs)
+
+    def _planner(self) -> Planner:
+        from flowsql_planner.planner import Planner
+
+        return Planner(self._with_zone())
+
+    def _with_zone(self) -> Configuration:
+        """The session's options with the machine's time zone by its name, so that everyone below means the same."""
+        return self._configuration.with_layer({LOCAL_TIME_ZONE.key: session_zone(self._configuration)})
+
+    def _is_batch(self) -> bool:
+        return self._configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH
+
+    def _explain(self, explained: Explainable, details: tuple[str, ...]) -> str:
+        if self._is_batch():
+            from flowsql.table.session import batch_mode as bounded
+
+            return bounded.explain(self._with_zone(), explained, details)
+        return self._planner().explain(explained, details)
+
+    def _submit_query(self, query: op.Query, buffer: CollectBuffer) -> JobClient:
+        if self._is_batch():
+            from flowsql.table.session import batch_mode as bounded
+
+            return self._submit_bounded(bounded.plan_query(self._with_zone(), query, buffer), buffer)
+        return self._submit(self._planner().plan_query(query, buffer))
+
+    def _submit_inserts(self, inserts: tuple[op.Insert, ...]) -> JobClient:
+        if self._is_batch():
+            from flowsql.table.session import batch_mode as bounded
+
+            return self._submit_bounded(bounded.plan_inserts(self._with_zone(), inserts), None)
+        return self._submit(self._planner().plan_inserts(inserts))
+
+    def _submit_bounded(self, planned: JobGraph | SparkJob, buffer: CollectBuffer | None) -> JobClient:
+        """Start a job of batch mode on the engine that it was planned for."""
+        from flowsql.table.session import batch_mode as bounded
+        from flowsql_runtime.cluster.local import LocalCluster
+
+        if isinstance(planned, JobGraph):
+            return self._submit(planned)
+        if self._cluster is None:
+            self._cluster = LocalCluster()
+        inputs = tuple(replace(staged, job=self._with_rows(staged.job)) for staged in planned.inputs)
+        return bounded.submit(self._cluster, replace(planned, inputs=inputs), buffer)
+
+    def _submit(self, graph: JobGraph) -> JobClient:
+        from flowsql_runtime.cluster.local import LocalCluster
+
+        if self._cluster is None:
+            self._cluster = LocalCluster()
+        graph = self._with_rows(graph)
+        return JobClient(self._cluster.submit(graph), graph)
+
+    def _with_rows(self, graph: JobGraph) -> JobGraph:
+        """The graph with the rows that its scans name."""
+        if not self._rows:
+            return graph
+        specs = [node.spec for vertex in graph.vertices for node in vertex.operators]
+        names = {spec.table.option("rows") for spec in specs if isinstance(spec, ScanSpec)}
+        found = {name: rows for name, rows in self._rows.items() if name in names}
+        return replace(graph, resources={**graph.resources, **found}) if found else graph
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names of sinks, with a number behind those that are written several times."""
+    return [
+        name if names.count(name) == 1 else f"{name}_{names[: place + 1].count(name)}"
+        for place, name in enumerate(names)
+    ]

@@ -1,0 +1,34 @@
+"""``DataTypes``, the classes of data types, and rows, which programs of PyFlink find here too."""
+
+from flowsql.common.row import Row as Row
+from flowsql.table.types.data_type import ArrayType as ArrayType
+from flowsql.table.types.data_type import BigIntType as BigIntType
+from flowsql.table.types.data_type import BinaryType as BinaryType
+from flowsql.table.types.data_type import BooleanType as BooleanType
+from flowsql.table.types.data_type import CharType as CharType
+from flowsql.table.types.data_type import DataType as DataType
+from flowsql.table.types.data_type import DateType as DateType
+from flowsql.table.types.data_type import DayTimeIntervalType as DayTimeIntervalType
+from flowsql.table.types.data_type import DecimalType as DecimalType
+from flowsql.table.types.data_type import DoubleType as DoubleType
+from flowsql.table.types.data_type import FloatType as FloatType
+from flowsql.table.types.data_type import IntType as IntType
+from flowsql.table.types.data_type import LocalZonedTimestampType as LocalZonedTimestampType
+from flowsql.table.types.data_type import MapType as MapType
+from flowsql.table.types.data_type import MultisetType as MultisetType
+from flowsql.table.types.data_type import NullType as NullType
+from flowsql.table.types.data_type import RowField as RowField
+from flowsql.table.types.data_type import RowType as RowType
+from flowsql.table.types.data_type import SmallIntType as SmallIntType
+from flowsql.table.types.data_type import TimestampType as TimestampType
+from flowsql.table.types.data_type import TimeType as TimeType
+from flowsql.table.types.data_type import TinyIntType as TinyIntType
+from flowsql.table.types.data_type import UserDefinedType as UserDefinedType
+from flowsql.table.types.data_type import VarBinaryType as VarBinaryType
+from flowsql.table.types.data_type import VarCharType as VarCharType
+from flowsql.table.types.data_type import YearMonthIntervalType as YearMonthIntervalType
+from flowsql.table.types.data_type import data_type as data_type
+from flowsql.table.types.data_type import logical_type as logical_type
+from flowsql.table.types.data_types import DataTypes as DataTypes
+from flowsql.table.types.data_types import Resolution as Resolution
+from flowsql_core.row import RowKind as RowKind
