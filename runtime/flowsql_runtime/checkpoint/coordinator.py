@@ -305,7 +305,10 @@ class CheckpointCoordinator:
     ) -> None:
         pending = self._pending.get(checkpoint_id)
         if pending is None:
-            return  # given up meanwhile
+            # Given up meanwhile.
+            for snapshot in snapshots.values():
+                snapshot.release()
+            return
         pending.acknowledged.add(task)
         settings, folder = self._settings, pending.folder
         # Savepoints are one file set that can be moved as a whole and read at any time: nothing is compressed there.
@@ -325,6 +328,8 @@ class CheckpointCoordinator:
             else:
                 self._post(lambda: self._wrote(task, checkpoint_id, written))
             finally:
+                for snapshot in snapshots.values():
+                    snapshot.release()
                 pending.clean_up()
 
         self._writers.submit(write)

@@ -80,7 +80,7 @@ def write_task(
             in_flight = None
         keyed = {
             state: tuple(layout.add(part) for part in encode_keyed(table, compress))
-            for state, table in snapshot.keyed.items()
+            for state, table in snapshot.tables().items()
         }
         operator = encode_operator(snapshot, compress)
         states[uid] = SubtaskState(

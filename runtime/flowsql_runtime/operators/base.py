@@ -27,7 +27,7 @@ from flowsql_runtime.task.services import JobServices, SplitProgress
 
 if TYPE_CHECKING:
     from flowsql_runtime.metrics.registry import OperatorMetrics
-    from flowsql_runtime.state.backend import KeyedStateBackend, OperatorStateBackend
+    from flowsql_runtime.state.backend import KeyedSnapshot, KeyedStateBackend, OperatorStateBackend
     from flowsql_runtime.time.timers import TimerService
 
 S = TypeVar("S", bound=OperatorSpec)
@@ -63,6 +63,7 @@ class OperatorSnapshot:
     """Everything an operator remembers, in a form that can be dealt out to another parallelism.
 
     ``keyed``: per state name an Arrow table whose first column ``__key_group`` (int32) says where a row belongs.
+    ``frozen``: more of them, made when somebody asks; whoever holds the snapshot calls ``tables`` or ``release``.
     ``lists``: split-redistributed operator state; ``union``: handed whole to every subtask; ``broadcast``: same on all.
     ``watermarks_ms``: combined and per-input watermarks; a restore takes the minimum over old subtasks.
     """
@@ -72,6 +73,16 @@ class OperatorSnapshot:
     union: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
     broadcast: Mapping[str, bytes] = field(default_factory=dict)
     watermarks_ms: tuple[int, ...] = ()
+    frozen: KeyedSnapshot | None = None
+
+    def tables(self) -> dict[str, Any]:
+        """All tables of keyed state. Any thread, once."""
+        return dict(self.keyed) if self.frozen is None else {**self.keyed, **self.frozen.tables()}
+
+    def release(self) -> None:
+        """Nobody wants the snapshot (any more). Any thread, any number of times."""
+        if self.frozen is not None:
+            self.frozen.release()
 
 
 @dataclass(slots=True)
@@ -241,12 +252,18 @@ class Operator(ABC, Generic[S]):
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
         """A consistent copy of everything remembered. Override to add operator state; call ``super()``."""
         return OperatorSnapshot(
-            keyed=self.ctx.state.snapshot() | self.ctx.timers.snapshot(),
+            keyed=self.ctx.timers.snapshot(),
+            frozen=self.ctx.state.snapshot_async(),
             lists=self.ctx.operator_state.lists(),
             union=self.ctx.operator_state.unions(),
             broadcast=self.ctx.operator_state.broadcasts(),
-            watermarks_ms=(self._watermark, *self._input_watermarks),
+            watermarks_ms=self.watermarks_ms,
         )
+
+    @property
+    def watermarks_ms(self) -> tuple[int, ...]:
+        """The combined watermark and those of the inputs, for a snapshot."""
+        return (self._watermark, *self._input_watermarks)
 
     def restore_watermarks(self, watermarks_ms: tuple[int, ...]) -> None:
         """Called by the task on restore with the minimum over the old subtasks."""

@@ -53,5 +53,5 @@ class LimitOperator(Operator[LimitSpec]):
         """The count."""
         return OperatorSnapshot(
             lists={_SEEN: (struct.pack("<q", self._seen),)},
-            watermarks_ms=super().snapshot_state(checkpoint_id).watermarks_ms,
+            watermarks_ms=self.watermarks_ms,
         )

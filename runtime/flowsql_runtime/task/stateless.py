@@ -13,9 +13,8 @@ class NoKeyedState:
 
     nbytes = 0
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot_async(self) -> None:
         """Nothing."""
-        return {}
 
     def restore(self, tables: Mapping[str, Any], key_groups: range) -> None:
         """Nothing can be taken over."""

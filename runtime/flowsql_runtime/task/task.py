@@ -446,6 +446,8 @@ class StreamTask:
                 if self.checkpoints is None or barrier.kind.stops:
                     raise failure  # noqa: B904
                 logger.warning("task=%s subtask=%d: no snapshot: %s", self.name, self.subtask, failure, exc_info=True)
+                for snapshot in taken.values():
+                    snapshot.release()
                 self.checkpoints.decline(self._key, barrier.checkpoint_id, failure)
                 return None
         for writer in self.writers:
@@ -468,6 +470,8 @@ class StreamTask:
         if self._inputs is not None:
             self._inputs.give_up(checkpoint_id)
         if self._overtaking is not None and self._overtaking[0].checkpoint_id <= checkpoint_id:
+            for snapshot in self._overtaking[1].values():
+                snapshot.release()
             self._overtaking = None
         for node in self._chain.operators:
             try:

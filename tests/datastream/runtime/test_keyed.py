@@ -625,7 +625,7 @@ def test_state_that_cannot_be_saved_says_which() -> None:
         harness = operator(PROCESS, f=Keeps())
         harness.batch(objects([kept], ["a"]))
         if fits:
-            assert harness.snapshot()[0].keyed["key.stream"].num_rows == 1
+            assert harness.snapshot()[0].tables()["key.stream"].num_rows == 1
         else:
             with pytest.raises(ExecutionError, match="the state 'stream' cannot be saved"):
                 harness.snapshot()

@@ -244,7 +244,7 @@ def test_keys_of_which_nothing_is_left_hold_no_state() -> None:
         harness = OperatorHarness(spec, keys=((KEY,),))
         feed(harness, [*rows, 1], 30)
         (snapshot,) = harness.snapshot()
-        assert {name: table.num_rows for name, table in snapshot.keyed.items() if table.num_rows} == {}
+        assert {name: table.num_rows for name, table in snapshot.tables().items() if table.num_rows} == {}
 
 
 def test_an_idle_key_starts_over() -> None:

@@ -83,7 +83,7 @@ class SinkOperator(Operator[SinkSpec]):
         state = self._opened().snapshot()
         return OperatorSnapshot(
             lists={_WRITER: (state,)} if state else {},
-            watermarks_ms=super().snapshot_state(checkpoint_id).watermarks_ms,
+            watermarks_ms=self.watermarks_ms,
         )
 
     def close(self) -> None:
