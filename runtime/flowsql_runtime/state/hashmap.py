@@ -93,8 +93,6 @@ class HashMapBackend(ResidentStores):
         key_groups = self.key_groups if key_groups is None else key_groups
         self.key_groups = key_groups
         for name, table in tables.items():
-            if name.startswith("__"):
-                continue  # timers keep themselves
             groups = table.column(KEY_GROUP)
             mine = pc.and_(pc.greater_equal(groups, key_groups.start), pc.less(groups, key_groups.stop))
             part = table.filter(mine)
