@@ -116,17 +116,28 @@ class _HashMapSnapshot:
         self._frozen = frozen
         self._tables = ready
         self._grouped = grouped
+        self._made = False
+        self._given_up = False
 
     def tables(self) -> dict[str, Any]:
         """The tables; memory of a store's copy goes with its table's end."""
-        for name in list(self._frozen):
-            frozen, keys = self._frozen.pop(name)
-            self._tables[name] = self._grouped(frozen.shadow().save(), keys)
+        try:
+            for name, (frozen, keys) in self._frozen.items():
+                if self._given_up:
+                    break
+                self._tables[name] = self._grouped(frozen.shadow().save(), keys)
+                frozen.forget()
+        except Exception:
+            # What is released while it is read may be half there.
+            if not self._given_up:
+                raise
+        if self._given_up:
+            raise InternalError("a snapshot was given up before its tables were made")
+        self._made = True
         self.release()
         return self._tables
 
     def release(self) -> None:
         """The state is written to as if there were no snapshot."""
+        self._given_up = not self._made
         self._moment.release()
-        self._moment = Moment()
-        self._frozen = {}
