@@ -161,7 +161,7 @@ class Operator(ABC, Generic[S]):
         """Acquire what is needed; state primitives are created here."""
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
-        """Take over restored state. Keyed state, operator state and timers in ``ctx`` are already filled."""
+        """Take over restored state. Keyed state and operator state in ``ctx`` are already filled."""
 
     @abstractmethod
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
@@ -182,7 +182,7 @@ class Operator(ABC, Generic[S]):
     # -- time
 
     def process_watermark(self, input_index: int, watermark: Watermark) -> None:
-        """Merge inputs by minimum; when the minimum rises, fire event timers and forward it."""
+        """Merge inputs by minimum; when the minimum rises, tell the operator and forward it."""
         track = self.advance_track(
             input_index, WatermarkTrack(np.zeros(1, np.int32), np.array([watermark.timestamp_ms]))
         )
@@ -191,10 +191,7 @@ class Operator(ABC, Generic[S]):
             self.output.emit_watermark(Watermark(track.last_ms))
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """The combined watermark rose between batches: due event timers fire here by default."""
-        due = self.ctx.timers.pop_event_timers(watermark_ms)
-        if due is not None:
-            self.on_event_timers(due.times_ms, due.slots)
+        """The combined watermark rose between batches: what waited for it in state (``Timers``) is due."""
 
     def process_watermark_status(self, input_index: int, status: WatermarkStatus) -> None:
         """An idle input does not hold the minimum back; all idle: forward idleness."""
@@ -238,11 +235,8 @@ class Operator(ABC, Generic[S]):
         """Markers overtake nothing and are handed on."""
         self.output.emit_latency_marker(marker)
 
-    def on_event_timers(self, times_ms: Int64s, slots: Int64s) -> None:
-        """Event timers that a watermark reached, in time order."""
-
     def on_processing_timers(self, times_ms: Int64s, slots: Int64s) -> None:
-        """Processing-time timers that the clock reached, in time order."""
+        """Alarms that the clock reached, in time order."""
 
     # -- fault tolerance
 
@@ -252,7 +246,6 @@ class Operator(ABC, Generic[S]):
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
         """A consistent copy of everything remembered. Override to add operator state; call ``super()``."""
         return OperatorSnapshot(
-            keyed=self.ctx.timers.snapshot(),
             frozen=self.ctx.state.snapshot_async(),
             lists=self.ctx.operator_state.lists(),
             union=self.ctx.operator_state.unions(),

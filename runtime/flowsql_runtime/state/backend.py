@@ -126,7 +126,11 @@ class KeyedSnapshot(Protocol):
     """State at one moment. Whoever holds one calls :meth:`tables` or :meth:`release`: until then writing costs more."""
 
     def tables(self) -> dict[str, Any]:
-        """The tables of ``KeyedStateBackend.snapshot`` at that moment. Any thread, once."""
+        """The tables of ``KeyedStateBackend.snapshot`` at that moment. Any thread, once.
+
+        Raises:
+            InternalError: the snapshot was released before, or while they were made.
+        """
         ...
 
     def release(self) -> None:

@@ -93,8 +93,6 @@ class HashMapBackend(ResidentStores):
         key_groups = self.key_groups if key_groups is None else key_groups
         self.key_groups = key_groups
         for name, table in tables.items():
-            if name.startswith("__"):
-                continue  # timers keep themselves
             groups = table.column(KEY_GROUP)
             mine = pc.and_(pc.greater_equal(groups, key_groups.start), pc.less(groups, key_groups.stop))
             part = table.filter(mine)
@@ -118,17 +116,28 @@ class _HashMapSnapshot:
         self._frozen = frozen
         self._tables = ready
         self._grouped = grouped
+        self._made = False
+        self._given_up = False
 
     def tables(self) -> dict[str, Any]:
         """The tables; memory of a store's copy goes with its table's end."""
-        for name in list(self._frozen):
-            frozen, keys = self._frozen.pop(name)
-            self._tables[name] = self._grouped(frozen.shadow().save(), keys)
+        try:
+            for name, (frozen, keys) in self._frozen.items():
+                if self._given_up:
+                    break
+                self._tables[name] = self._grouped(frozen.shadow().save(), keys)
+                frozen.forget()
+        except Exception:
+            # What is released while it is read may be half there.
+            if not self._given_up:
+                raise
+        if self._given_up:
+            raise InternalError("a snapshot was given up before its tables were made")
+        self._made = True
         self.release()
         return self._tables
 
     def release(self) -> None:
         """The state is written to as if there were no snapshot."""
+        self._given_up = not self._made
         self._moment.release()
-        self._moment = Moment()
-        self._frozen = {}

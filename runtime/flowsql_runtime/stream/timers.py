@@ -1,7 +1,8 @@
 """Timers of user functions, by (time, slot), registered and deleted one at a time: a heap for each time domain.
 
-``time/timers.py`` keeps timers as columns, which suits operators that register a batch at once. Here the columns serve
-as the alarm clock only: one entry for the earliest timer of the processing-time heap.
+The store ``timers`` of state backends keeps timers as columns, which suits operators that register a batch at once.
+These are its row-wise twin, over keys that are Python objects. The operator's alarm stands at the earliest timer of the
+processing-time heap.
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ from flowsql_runtime.task.mailbox import Mailbox
 from flowsql_runtime.task.restore import RestoredTask
 from flowsql_runtime.task.stateless import NoKeyedState
 from flowsql_runtime.time.processing import ProcessingTime
-from flowsql_runtime.time.timers import TIMER_TABLES
 
 logger = logging.getLogger(__name__)
 
@@ -179,11 +178,7 @@ class StreamTask:
             snapshot = self._restored.get(node.uid)
             if snapshot is not None:
                 ctx = node.operator.ctx
-                ctx.state.restore(
-                    {name: table for name, table in snapshot.keyed.items() if name not in TIMER_TABLES},
-                    self._key_groups,
-                )
-                ctx.timers.restore(snapshot.keyed, self._key_groups)
+                ctx.state.restore(snapshot.keyed, self._key_groups)
                 ctx.operator_state.restore(snapshot.lists, snapshot.union, snapshot.broadcast)
                 node.operator.restore_watermarks(snapshot.watermarks_ms)
         self._chain.open()

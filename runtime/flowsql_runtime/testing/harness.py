@@ -21,7 +21,7 @@ from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSn
 from flowsql_runtime.operators.registry import make_operator, operator_class
 from flowsql_runtime.task.chain import freeze
 from flowsql_runtime.task.restore import TaskPlace
-from flowsql_runtime.time.timers import TIMER_TABLES, TimerService
+from flowsql_runtime.time.timers import TimerService
 
 Emitted = ChangelogBatch | Watermark | WatermarkStatus | LatencyMarker
 S = TypeVar("S", bound=OperatorSpec)
@@ -142,9 +142,7 @@ class OperatorHarness(Generic[S]):
         operator.setup(ctx, self.output)
         if snapshot is not None:
             groups = key_group_range(self.max_parallelism, self.parallelism, subtask)
-            tables = {key: table for key, table in snapshot.keyed.items() if key not in TIMER_TABLES}
-            ctx.state.restore(tables, groups)
-            ctx.timers.restore(snapshot.keyed, groups)
+            ctx.state.restore(snapshot.keyed, groups)
             ctx.operator_state.restore(snapshot.lists, snapshot.union, snapshot.broadcast)
             operator.restore_watermarks(snapshot.watermarks_ms)
         operator.open(ctx)

@@ -67,6 +67,8 @@ class Frozen:
         } | dict(values or {})
         self._finish: tuple[Callable[..., None], tuple[Any, ...]] | None = None
         self._shadow: Any = None
+        #: How many ask for the shadow: stores that hang on it, or the snapshot.
+        self.wanted = 0
         with _WATCHING:
             owner.watchers = (*owner.watchers, self)
 
@@ -97,6 +99,15 @@ class Frozen:
             self._shadow = found
             self.release()
         return self._shadow
+
+    def forget(self) -> None:
+        """One of those who asked for the shadow has read it; after the last one it goes, and its parts likewise."""
+        self.wanted -= 1
+        if not self.wanted:
+            self._shadow = None
+            for part in self._parts.values():
+                if part is not None:
+                    part.forget()
 
     def release(self) -> None:
         """Nobody needs the rows of the moment any more."""
@@ -154,7 +165,9 @@ class Moment:
         assert owner is not None
         if id(owner) not in self._frozen:
             self._frozen[id(owner)] = owner.freeze(self)
-        return self._frozen[id(owner)]
+        found = self._frozen[id(owner)]
+        found.wanted += 1
+        return found
 
     def maybe(self, owner: Freezable | None) -> Frozen | None:
         """The object at this moment, if there is one."""
