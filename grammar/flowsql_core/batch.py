@@ -8,7 +8,7 @@ never written after they left the operator that made them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_core import column_bytes
 from flowsql_core.arrow import compute as pc
 from flowsql_core.element import MIN_WATERMARK
 
@@ -58,6 +59,11 @@ class RowSource(ABC):
     @abstractmethod
     def take(self, rows: npt.NDArray[Any]) -> Any:
         """An Arrow array of rows by number."""
+
+    @abstractmethod
+    def row_bytes(self, rows: npt.NDArray[Any], most: int) -> Int64s | None:
+        """Bytes of rows by number, int64 (n,), as ``column_bytes.row_bytes``; None if all together take no more than
+        ``most``."""
 
 
 #: An Arrow array, or Python objects (pyarrow ships no types, hence Any).
@@ -152,6 +158,45 @@ def _selected(columns: Sequence[ColumnData], rows: npt.NDArray[Any]) -> list[_La
             entry = _Late(entry, rows)
         found.append(entry)
     return found
+
+
+def _sliced(columns: Sequence[ColumnData], start: int, stop: int) -> Sequence[ColumnData]:
+    """Rows [start, stop) of columns; late ones stay late, and those that share their rows still do."""
+    if not isinstance(columns, LateColumns):
+        return tuple(column.slice(start, stop - start) for column in columns)
+    cut: dict[int, npt.NDArray[Any]] = {}
+    entries: list[Any] = []
+    for index in range(len(columns)):
+        entry = columns.entry(index)
+        if isinstance(entry, _Late):
+            entry = _Late(entry.source, cut.setdefault(id(entry.rows), entry.rows[start:stop]))
+        else:
+            entry = entry.slice(start, stop - start)
+        entries.append(entry)
+    return LateColumns(entries)
+
+
+def _bytes_of_rows(columns: Sequence[ColumnData], index: int, n: int) -> Int64s | None:
+    """Bytes of each of ``n`` rows of a column, int64 (n,); None if together they fit into one array."""
+    entry = columns.entry(index) if isinstance(columns, LateColumns) else columns[index]
+    rows = None
+    if isinstance(entry, _Late):
+        entry, rows = entry.source, entry.rows
+        if isinstance(entry, RowSource):
+            return entry.row_bytes(rows, column_bytes.MOST_BYTES)
+    if isinstance(entry, PyObjectColumn):
+        return None
+    return column_bytes.bytes_of_rows(entry, rows, n)
+
+
+def _usual(columns: Sequence[ColumnData]) -> Sequence[ColumnData]:
+    """The columns with 32-bit offsets; late ones have them already."""
+    late = isinstance(columns, LateColumns)
+    entries = [columns.entry(index) if late else columns[index] for index in range(len(columns))]  # type: ignore[attr-defined]
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, PyObjectColumn | _Late):
+            entries[index] = column_bytes.narrow(entry)
+    return LateColumns(entries) if late else tuple(entries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,11 +341,29 @@ class ChangelogBatch:
         """Rows [start, stop) as views; the parts of a cut carry together what the whole carried."""
         if start == 0 and stop == self.num_rows:
             return self
-        columns = tuple(column.slice(start, stop - start) for column in self.columns)
+        columns = _sliced(self.columns, start, stop)
         kinds = None if self.kinds is None else self.kinds[start:stop]
         times = None if self.row_times is None else self.row_times.take(np.arange(start, stop))
         track = None if self.track is None else self.track.cut(start, stop, stop == self.num_rows)
         return ChangelogBatch(columns, stop - start, kinds, times, track)
+
+    def within_offsets(self) -> Iterator[ChangelogBatch]:
+        """The batch in parts that are small enough for 32-bit offsets in every column, late ones included.
+
+        For whoever repeats rows or reads them from state: only there a column comes to more than its sources hold.
+        Columns that were gathered wide (``column_bytes``) have their usual types in the parts.
+        """
+        sizes: Int64s | None = None
+        for index in range(len(self.columns)):
+            found = _bytes_of_rows(self.columns, index, self.num_rows)
+            if found is not None:
+                sizes = found if sizes is None else sizes + found
+        if sizes is None:
+            yield self
+            return
+        for start, stop in column_bytes.ranges_within(sizes, column_bytes.MOST_BYTES):
+            part = self.slice(start, stop)
+            yield part.with_columns(_usual(part.columns))
 
     def watermark_per_row(self, before_ms: int = MIN_WATERMARK) -> Int64s:
         """The watermark that stands when each row is processed, int64 (n,); ``before_ms`` stood before the batch."""
@@ -360,11 +423,22 @@ def watermark_per_row(num_rows: int, track: WatermarkTrack | None, before_ms: in
     return levels[np.searchsorted(track.offsets, np.arange(num_rows, dtype=np.int32), side="right")]
 
 
-def concat_batches(batches: Iterable[ChangelogBatch]) -> ChangelogBatch:
-    """One batch of several in order; tracks are joined with shifted offsets."""
+def concat_batches(batches: Iterable[ChangelogBatch]) -> list[ChangelogBatch]:
+    """Several batches in order as one; tracks are joined with shifted offsets.
+
+    More than one where the values of a column do not fit into one array.
+    """
     parts = list(batches)
-    if len(parts) == 1:
-        return parts[0]
+    if len(parts) <= 1:
+        return parts
+    for index, column in enumerate(parts[0].columns):
+        if not isinstance(column, PyObjectColumn) and not column_bytes.fit_together([p.columns[index] for p in parts]):
+            middle = len(parts) // 2
+            return [*concat_batches(parts[:middle]), *concat_batches(parts[middle:])]
+    return [_concatenated(parts)]
+
+
+def _concatenated(parts: list[ChangelogBatch]) -> ChangelogBatch:
     n = sum(part.num_rows for part in parts)
     columns: list[ColumnData] = []
     for index, column in enumerate(parts[0].columns):

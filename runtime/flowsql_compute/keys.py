@@ -5,8 +5,9 @@ words (integers, dates, times, timestamps in their own unit, BOOLEAN as 0/1: one
 of the double with -0.0 as 0.0 and one NaN; DECIMAL: unscaled value without trailing zeros, low word, high word, scale;
 character and binary strings: the bytes, then their length as one word; CHAR values carry their padding, as Flink
 compares them; NULL: zero words, an empty string); ROW: its fields; ARRAY, MAP and MULTISET: the bytes that
-``eval.value_bytes`` makes of them, as a binary string. A row with a NULL ends in one more word whose bit i
-says that flattened column i is NULL. The hash is XXH64 with seed 0 over these bytes.
+``eval.value_bytes`` makes of them, as a binary string. Behind the columns stand the NULL bits, bit i of word j for
+flattened column 64 * j + i: first words 1, 2 .. of keys of more than 64 flattened columns, in every row; then word 0,
+only in rows where it is not 0. The hash is XXH64 with seed 0 over these bytes.
 
 Source: Flink, ``KeyGroupRangeAssignment`` (rules for key groups, operator indexes and the default maximum).
 """
@@ -33,6 +34,9 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
+
+#: Columns whose NULL bits stand in one word.
+MASK_BITS: Final = 64
 
 _NAN_BITS: Final = np.uint64(0x7FF8000000000000)
 
@@ -152,7 +156,7 @@ def key_hash64(columns: Sequence[Any], num_rows: int | None = None) -> UInt64s:
 
     n = len(columns[0]) if columns else (num_rows or 0)
     flat = [(part, array.type) for array in map(_arrow_keys, columns) for part in key_columns(array)]
-    masks = null_masks([part.valid for part, _ in flat], n)
+    masks, further_masks = null_masks([part.valid for part, _ in flat], n)
     out = np.empty(n, np.uint64)
     pieces: list[UInt64s | BytesColumn] = []
     run: list[Int64s] = []
@@ -164,6 +168,7 @@ def key_hash64(columns: Sequence[Any], num_rows: int | None = None) -> UInt64s:
             pieces.append(part)
         else:
             run.extend(_canonical_decimal(part, type_) if pa.types.is_decimal(type_) else part.words)
+    run.extend(further_masks)
     if run or not pieces:
         pieces.append(_interleave(run, n))
     if len(pieces) == 1 and not isinstance(pieces[0], BytesColumn):
@@ -202,15 +207,28 @@ def _arrow_keys(column: Any) -> Any:
     return encoded_keys(column.values)
 
 
-def null_masks(validities: Sequence[Bools | None], n: int) -> UInt64s:
-    """One word a row with bit i set where column i is NULL; empty when nothing is."""
+def null_masks(validities: Sequence[Bools | None], n: int) -> tuple[UInt64s, list[Int64s]]:
+    """NULL bits of rows, bit i of word j for column 64 * j + i.
+
+    Returns:
+        Word 0, uint64 (n,), empty when no column of it is NULL anywhere. Words 1, 2 .., int64 (n,) each, as many as the
+        number of columns asks for, so that they are part of every key of these columns.
+    """
     masks = np.zeros(0, np.uint64)
+    further = [np.zeros(n, np.int64) for _ in range(further_mask_words(len(validities)))]
     for index, valid in enumerate(validities):
-        if valid is not None:
-            if not masks.size:
-                masks = np.zeros(n, np.uint64)
-            masks |= (~valid).astype(np.uint64) << np.uint64(index)
-    return masks
+        if valid is None:
+            continue
+        if index < MASK_BITS and not masks.size:
+            masks = np.zeros(n, np.uint64)
+        target = masks if index < MASK_BITS else further[index // MASK_BITS - 1].view(np.uint64)
+        target |= (~valid).astype(np.uint64) << np.uint64(index % MASK_BITS)
+    return masks, further
+
+
+def further_mask_words(columns: int) -> int:
+    """Words of NULL bits beyond the first for keys of so many flattened columns."""
+    return max(0, columns - 1) // MASK_BITS
 
 
 def _interleave(words: list[Int64s], n: int) -> UInt64s:

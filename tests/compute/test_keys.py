@@ -35,6 +35,16 @@ def test_null_rows_end_in_a_mask_word() -> None:
     assert got.tolist() == want
 
 
+def test_null_bits_of_columns_past_the_64th_stand_in_words_of_every_row() -> None:
+    zeros = [pa.array([0, 0, 0])] * 64
+    got = keys.key_hash64([*zeros, pa.array([0, None, None]), pa.array([0, 0, None])])
+    assert got.tolist() == [_hash(_words(*[0] * 66, bits)) for bits in (0, 1, 3)]
+    got = keys.key_hash64([pa.array(["a", None]), *[pa.array([0, 0])] * 128, pa.array(["b", None])])
+    texts = b"a" + _words(1, *[0] * 128) + b"b" + _words(1, 0, 0), _words(*[0] * 131, 2, 1)
+    assert got.tolist() == [_hash(text) for text in texts]
+    assert len(set(keys.key_hash64([*zeros, pa.array([0, 0, 0])]).tolist())) == 1
+
+
 def test_strings_of_every_length() -> None:
     texts = ["x" * n for n in range(100)] + ["ä", "", None]
     got = keys.key_hash64([pa.array(texts)])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from flowsql_connectors.formats import json_decode
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError
 from tests.connectors.tables import scan, source_of, table_of
 
@@ -84,6 +85,23 @@ def test_mixed_odd_rows_keep_file_order(tmp_path: Path) -> None:
     path.write_text("1,a\n2\n3,c,\n4,d,e\n5,e\n")
     options = {"connector": "filesystem", "path": str(path), "format": "csv", "csv.ignore-parse-errors": "true"}
     assert scan(table_of("a INT, b STRING", options)) == [[1, "a"], [2, None], [3, "c"], [5, "e"]]
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 40, 1 << 20])
+def test_pieces_of_a_json_block_keep_order_and_line_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_bytes: int
+) -> None:
+    monkeypatch.setattr(json_decode, "_PIECE_BYTES", piece_bytes)
+    lines = [f'{{"a": {number}}}' for number in range(50)]
+    lines[20], lines[40] = "", '{"a": "40"}'
+    path = tmp_path / "t.json"
+    path.write_text("\n".join(lines))
+    table = table_of("a INT", {"connector": "filesystem", "path": str(path), "format": "json"})
+    assert [row[0] for row in scan(table)] == [*range(20), *range(21, 50)]
+    lines[45] = "no json"
+    path.write_text("\n".join(lines))
+    with pytest.raises(FlowSqlError, match="line 46: no json"):
+        scan(table)
 
 
 def test_one_bad_json_line_costs_only_itself(tmp_path: Path) -> None:

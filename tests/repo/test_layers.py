@@ -74,18 +74,6 @@ def test_package_files_define_nothing() -> None:
     assert not bad
 
 
-def test_no_row_loops_on_sql_paths() -> None:
-    """``to_pylist``, ``to_numpy`` and ``to_pandas`` make Python values: in the runtime only for a user's functions."""
-    bad = []
-    for path in sorted((ROOT / "runtime" / "flowsql_runtime").rglob("*.py")):
-        if "testing" in path.parts or path.parent.name == "python":
-            continue
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            if any(f"{name}(" in line.partition("#")[0] for name in (".to_pylist", ".to_numpy", ".to_pandas")):
-                bad.append(f"{path.relative_to(ROOT)}:{number}")
-    assert not bad
-
-
 @pytest.mark.parametrize(
     "floor", ["flowsql_core", "flowsql_compute", "flowsql_runtime.cluster.local", "flowsql_connectors.registry"]
 )

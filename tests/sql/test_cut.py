@@ -5,16 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 import pytest
 
 from flowsql.session_zone import session_zone
 from flowsql.table.session.environment import TableEnvironment
+from flowsql_core import column_bytes
+from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import (
@@ -32,6 +36,7 @@ from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.statement import bind_statement
 from flowsql_planner.planner import Planner
 from flowsql_runtime.operators import registry
+from flowsql_runtime.task.chain import OperatorOutput
 from flowsql_runtime.task.services import JobServices
 from flowsql_runtime.testing.cut import run_cut, run_whole
 
@@ -280,6 +285,33 @@ def test_batches_of_any_size_make_the_same_answer(folder: Path, case: Case) -> N
     for rows, answer in zip(BATCH_ROWS, answers, strict=True):
         assert folded(answer) == folded(answers[-1]), rows
         assert changelog(case, graph, answer) == changelog(case, graph, answers[-1]), rows
+
+
+#: What repeats rows or reads texts from state.
+REPEATING: Final = re.compile("JOIN|UNNEST|LISTAGG|COLLECT|JSON_|ARRAY_AGG|GROUPING SETS|HOP|MIN\\(tag|_VALUE")
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if REPEATING.search(case.sql)], ids=lambda case: f"{case.number}"
+)
+def test_columns_too_large_for_one_array_flow_in_parts(
+    folder: Path, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrays of 400 bytes at most: what operators repeat or read from state is cut; the answer is the same."""
+    session = Session(folder, case.options)
+    whole = folded(run_whole(session.graph(case.sql, 1))["collect"])
+    collect = OperatorOutput.collect
+
+    def checked(output: OperatorOutput, batch: ChangelogBatch) -> None:
+        for column in batch.columns:
+            if isinstance(column, pa.Array):
+                assert column.type == column_bytes.usual_type(column.type)
+        collect(output, batch)
+
+    monkeypatch.setattr(column_bytes, "MOST_BYTES", 400)
+    monkeypatch.setattr(OperatorOutput, "collect", checked)
+    found = run_cut(lambda p: session.graph(case.sql, p), (1, 1), 90).rows("collect")
+    assert folded(found) == whole
 
 
 @pytest.mark.parametrize("format_", ["csv", "json", "parquet"])

@@ -1,7 +1,8 @@
 """Bytes of csv files to columns: in bulk by Arrow, row by row only where Arrow and Flink's reader would differ.
 
 The bulk reader gets only the wanted columns, in their own types where Arrow reads a type as Java does, else as text.
-What it refuses (a row of another width, a text that is no number) is read again by the exact rules.
+Rows that it would misread (escapes, stray quotes, blank lines, comments) are taken out before, rows of another width
+are refused by it: these alone are read by the exact rules and put back in their places.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from flowsql_compute.eval.text.render import regrouped
+from flowsql_connectors.formats.csv_odd_rows import Int64s, Parted, part_rows, put_between
 from flowsql_connectors.formats.csv_scan import CsvScan
 from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
@@ -168,24 +170,37 @@ class CsvDecoder(Decoder):
     # -- columns ----------------------------------------------------------------------------------------------------
 
     def _decode(self, data: bytes) -> Columns:
-        if self._needs_tokens(data):
-            rows = list(self._tokenizer.rows(data.decode()))
-            return self._from_rows(rows)
-        table, odd = self._bulk(data, self._usual_width)
-        if len(odd) > table.num_rows:
-            width, times = Counter(row.actual_columns for row in odd).most_common(1)[0]
+        parts = self._parted(data) if self._has_odd_rows(data) else None
+        if parts is None:
+            table, wrong = self._usual(data)
+            if self._may_hold_blank_lines(table) and _has_blank_line(data):
+                parts = self._parted(data)
+        if parts is None:
+            if not wrong and self._usual_width == self._width:
+                return self._typed(table)
+            parts = Parted(data, np.arange(table.num_rows + len(wrong)), [])
+        elif parts.plain:
+            table, wrong = self._usual(parts.plain)
+        else:
+            return self._from_rows(parts.odd)
+        return self._mixed(table, wrong, parts)
+
+    def _usual(self, data: bytes) -> tuple[Any, list[Any]]:
+        """Arrow's table of the rows that are as wide as most of the file, and the others."""
+        table, wrong = self._bulk(data, self._usual_width)
+        if len(wrong) > table.num_rows:
+            width, times = Counter(row.actual_columns for row in wrong).most_common(1)[0]
             if times > table.num_rows:
                 self._usual_width = width
-                table, odd = self._bulk(data, width)
-        if self._may_hold_blank_lines(table) and _has_blank_line(data):
-            return self._from_rows(list(self._tokenizer.rows(data.decode())))
-        if odd or self._usual_width != self._width:
-            return self._mixed(table, odd)
-        return self._typed(table)
+                table, wrong = self._bulk(data, width)
+        return table, wrong
 
-    def _needs_tokens(self, data: bytes) -> bool:
+    def _parted(self, data: bytes) -> Parted:
+        return part_rows(data, self._tokenizer, blank_is_odd=self._width > 1)
+
+    def _has_odd_rows(self, data: bytes) -> bool:
         dialect = self._dialect
-        if dialect.comments or (dialect.escape is not None and dialect.escape.encode() in data):
+        if (dialect.comments and b"#" in data) or (dialect.escape is not None and dialect.escape.encode() in data):
             return True
         return self._quote is not None and self._quote in data and self._odd_quotes(data)
 
@@ -219,7 +234,6 @@ class CsvDecoder(Decoder):
         # Most blocks hold neither a quote nor a byte above 127: Arrow is faster when it looks for neither.
         quoted = self._quote is not None and self._quote in data
         check_utf8 = not data.isascii()
-        # With rows to be mixed in, all is text: the types come after the rows are complete.
         as_text = width != self._width
         self._as_text |= self._misread(data, wanted)
         while True:
@@ -254,9 +268,6 @@ class CsvDecoder(Decoder):
                     data.decode()
                     raise
                 self._as_text.add(failed)
-                continue
-            if odd and not as_text:
-                as_text = True
                 continue
             dubious = set() if as_text else self._dubious(table, wanted)
             if dubious:
@@ -398,50 +409,76 @@ class CsvDecoder(Decoder):
 
     # -- rows of their own shape ------------------------------------------------------------------------------------
 
-    def _mixed(self, table: Any, odd: list[Any]) -> Columns:
-        """Arrow's rows and the repaired odd ones, in file order."""
-        numbers = np.setdiff1d(
-            np.arange(1, table.num_rows + len(odd) + 1), np.array([row.number for row in odd], dtype=np.int64)
-        )
+    def _mixed(self, table: Any, wrong: list[Any], parts: Parted) -> Columns:
+        """Arrow's rows and the odd ones, in file order. ``wrong``: rows of another width that Arrow found."""
+        wrong_at = np.array([row.number - 1 for row in wrong], np.int64)
+        places = np.delete(parts.places, wrong_at)
+        broken: _BadRowError | None = None
         if self._usual_width > self._width and table.num_rows:
             # Only a final delimiter may make a row longer: the field behind it is empty.
             extra = _whole(table.column(f"{self._usual_width - 1}"))
-            wrong = pc.or_(pc.not_equal(pc.fill_null(extra, ""), ""), self._usual_width > self._width + 1)
-            if pc.any(wrong).as_py():
+            longer = pc.or_(pc.not_equal(pc.fill_null(extra, ""), ""), self._usual_width > self._width + 1)
+            if pc.any(longer).as_py():
                 if not self._drops_rows:
-                    at = pc.index(wrong, True).as_py()
-                    raise _BadRowError(int(numbers[at]) - 1, _too_many(self._width, extra[at].as_py() or ""), "")
-                kept = pc.indices_nonzero(pc.invert(wrong))
+                    at = pc.index(longer, True).as_py()
+                    broken = _BadRowError(int(places[at]), _too_many(self._width, extra[at].as_py() or ""), "")
+                kept = pc.indices_nonzero(pc.invert(longer))
                 table = table.take(kept)
-                numbers = numbers[np.frombuffer(kept.buffers()[1], dtype=np.uint64)[: len(kept)]]
-        return self._interleaved(table, numbers, odd)
-
-    def _interleaved(self, table: Any, numbers: Any, odd: list[Any]) -> Columns:
-        if self._usual_width < self._width and table.num_rows:
-            self._check_width(int(numbers[0]) - 1, self._usual_width, "")
-        repaired: list[tuple[str | None, ...]] = []
-        places: list[int] = []
-        for row in odd:
-            tokens = next(iter(self._tokenizer.rows(row.text)), CsvRow(("",), 0, row.text))
-            fields = self._fields(tokens, row.number - 1)
-            if fields is not None:
-                repaired.append(fields)
-                places.append(row.number)
-        order = pa.array(np.argsort(np.concatenate([numbers, np.array(places, dtype=np.int64)]), kind="stable"))
+                places = places[np.frombuffer(kept.buffers()[1], dtype=np.uint64)[: len(kept)]]
+        elif self._usual_width < self._width and table.num_rows:
+            broken = self._width_error(int(places[0]), self._usual_width, "")
+        repaired = [
+            (int(parts.places[at]), next(iter(self._tokenizer.rows(row.text)), CsvRow(("",), 0, row.text)))
+            for at, row in zip(wrong_at, wrong, strict=True)
+        ]
+        odd_places, fields = self._fields_of([*repaired, *parts.odd], broken)
         arrays = []
         for index in self._projection:
-            bulk = (
-                self._bulk_column(table, index) if index < self._usual_width else pa.nulls(table.num_rows, pa.string())
-            )
-            texts = pa.concat_arrays([bulk, pa.array([fields[index] for fields in repaired], pa.string())])
-            arrays.append(self._convert(pc.take(texts, order), index))
-        return Columns(tuple(arrays), len(order))
+            if index < self._usual_width:
+                bulk = self._bulk_column(table, index)
+            else:
+                bulk = pa.nulls(table.num_rows, pa.string())
+            texts = pa.array([row[index] for row in fields], pa.string())
+            made = self._converted(((bulk, places), (texts, odd_places)), index)
+            arrays.append(put_between(made[0], made[1], np.searchsorted(places, odd_places)))
+        return Columns(tuple(arrays), len(places) + len(odd_places))
 
-    def _from_rows(self, rows: list[CsvRow]) -> Columns:
-        """Columns of tokenised rows."""
-        kept = [fields for at, row in enumerate(rows) if (fields := self._fields(row, at)) is not None]
+    def _converted(self, parts: Sequence[tuple[Any, Int64s]], index: int) -> list[Any]:
+        """Arrays of texts or values as values; fails with the first row in file order that has none."""
+        made: list[Any] = []
+        first: _BadRowError | None = None
+        for array, places in parts:
+            try:
+                made.append(self._convert(array, index))
+            except _BadRowError as bad:
+                row = int(places[bad.row])
+                if first is None or row < first.row:
+                    first = _BadRowError(row, bad.reason, bad.text)
+        if first is not None:
+            raise first
+        return made
+
+    def _fields_of(
+        self, rows: list[tuple[int, CsvRow]], broken: _BadRowError | None = None
+    ) -> tuple[Int64s, list[tuple[str | None, ...]]]:
+        """Places and fields of the rows that are rows of the table, in file order; fails with the first that is none,
+        ``broken`` among them."""
+        kept = []
+        for place, row in sorted(rows, key=lambda found: found[0]):
+            if broken is not None and broken.row < place:
+                break
+            fields = self._fields(row, place)
+            if fields is not None:
+                kept.append((place, fields))
+        if broken is not None:
+            raise broken
+        return np.array([place for place, _ in kept], np.int64), [fields for _, fields in kept]
+
+    def _from_rows(self, rows: list[tuple[int, CsvRow]]) -> Columns:
+        """Columns of tokenised rows alone."""
+        places, kept = self._fields_of(rows)
         arrays = [
-            self._convert(pa.array([fields[index] for fields in kept], pa.string()), index)
+            self._converted([(pa.array([fields[index] for fields in kept], pa.string()), places)], index)[0]
             for index in self._projection
         ]
         return Columns(tuple(arrays), len(kept))
@@ -459,7 +496,8 @@ class CsvDecoder(Decoder):
             if self._drops_rows:
                 return None
             raise _BadRowError(at, _too_many(self._width, fields[self._width]), row.text)
-        self._check_width(at, len(fields), row.text)
+        if (short := self._width_error(at, len(fields), row.text)) is not None:
+            raise short
         literal = self._format.null_literal
         padded = (*fields, *(None for _ in range(self._width - len(fields))))
         if literal is None:
@@ -469,11 +507,12 @@ class CsvDecoder(Decoder):
             for field, column in zip(padded, self._columns, strict=True)
         )
 
-    def _check_width(self, at: int, width: int, text: str) -> None:
+    def _width_error(self, at: int, width: int, text: str) -> _BadRowError | None:
         # Flink compares with the number of projected fields, not with the table's.
         if width < len(self._projection) and not self._format.ignore_parse_errors:
             reason = f"Row length mismatch. {len(self._projection)} fields expected but was {width}."
-            raise _BadRowError(at, reason, text)
+            return _BadRowError(at, reason, text)
+        return None
 
     def _error(self, file: FileView, position: int, bad: _BadRowError) -> ExecutionError:
         before = rows_before(file, position, self._quote)

@@ -38,7 +38,7 @@ class CsvTokenizer:
     """Cuts text into rows of one dialect."""
 
     def __init__(self, dialect: CsvDialect) -> None:
-        self._dialect = dialect
+        self.dialect = dialect
         delimiter = re.escape(dialect.delimiter)
         escape = "" if dialect.escape is None else re.escape(dialect.escape)
         plain = f"[^{delimiter}\r\n{escape}]"
@@ -53,9 +53,9 @@ class CsvTokenizer:
         self._line_end = re.compile(r"\r\n|\n|\r")
 
     def _strict_field(self) -> str:
-        if self._quoted is None or self._dialect.quote is None:
+        if self._quoted is None or self.dialect.quote is None:
             return self._unquoted.pattern
-        return f"{self._quoted.pattern}|[^{re.escape(self._dialect.delimiter)}\r\n{re.escape(self._dialect.quote)}]*"
+        return f"{self._quoted.pattern}|[^{re.escape(self.dialect.delimiter)}\r\n{re.escape(self.dialect.quote)}]*"
 
     def is_strict(self, row: CsvRow) -> bool:
         """Whether the row is well-formed without any quote inside an unquoted field: what careful writers write."""
@@ -65,7 +65,7 @@ class CsvTokenizer:
         """All rows of a text that begins at a row's start; a final line end makes no further row."""
         at = 0
         while at < len(text):
-            if self._dialect.comments and _COMMENT.match(text, at):
+            if self.dialect.comments and _COMMENT.match(text, at):
                 end = self._line_end.search(text, at)
                 at = len(text) if end is None else end.end()
                 continue
@@ -78,7 +78,7 @@ class CsvTokenizer:
         while True:
             field, at, error = self._field(text, at)
             if error is None and at < len(text) and text[at] not in self._ends():
-                error = _unexpected(text[at], self._dialect.delimiter)
+                error = _unexpected(text[at], self.dialect.delimiter)
             if error is not None:
                 # The reader goes on behind the line that broke.
                 end = self._line_end.search(text, at)
@@ -88,17 +88,17 @@ class CsvTokenizer:
             fields.append(field)
             if at >= len(text):
                 return CsvRow(tuple(fields), start, text[start:]), at
-            if text[at] == self._dialect.delimiter:
+            if text[at] == self.dialect.delimiter:
                 at += 1
                 continue
             row = CsvRow(tuple(fields), start, text[start:at])
             return row, at + (2 if text.startswith("\r\n", at) else 1)
 
     def _ends(self) -> str:
-        return self._dialect.delimiter + "\r\n"
+        return self.dialect.delimiter + "\r\n"
 
     def _field(self, text: str, at: int) -> tuple[str, int, str | None]:
-        quote = self._dialect.quote
+        quote = self.dialect.quote
         if self._quoted is None or quote is None or not text.startswith(quote, at):
             match = self._unquoted.match(text, at)
             assert match is not None, "the pattern matches nothing, too"

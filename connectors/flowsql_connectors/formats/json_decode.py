@@ -30,8 +30,10 @@ from flowsql_core.types.logical import (
 if TYPE_CHECKING:
     from flowsql_connectors.formats.json import JsonFormat
 
-#: Blocks of so few bytes are read line by line when Arrow refuses them.
-_SMALL_BYTES: Final = 16 * 1024
+#: Bytes that are offered to Arrow at once: what it refuses is read again, so a block is not one piece.
+_PIECE_BYTES: Final = 512 * 1024
+#: Pieces of so few bytes are read line by line when Arrow refuses them.
+_SMALL_BYTES: Final = 4 * 1024
 #: After a block that was mostly odd, so many blocks are not offered to Arrow at all.
 _PATIENCE: Final = 8
 _NO_COLUMN: Final = "\x00"
@@ -65,7 +67,13 @@ class JsonDecoder(Decoder):
             self._distrust = max(0, self._distrust - 1)
             return self._line_by_line(data, 0)
         odd_bytes: list[int] = []
-        parts = list(self._halved(data, 0, odd_bytes))
+        parts: list[Columns] = []
+        start = line = 0
+        while start < len(data):
+            stop = data.find(b"\n", start + _PIECE_BYTES) + 1 or len(data)
+            piece = data[start:stop]
+            parts.extend(self._halved(piece, line, odd_bytes))
+            start, line = stop, line + piece.count(b"\n")
         if sum(odd_bytes) * 2 > len(data):
             self._distrust = _PATIENCE
         if len(parts) == 1:

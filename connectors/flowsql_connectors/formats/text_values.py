@@ -62,6 +62,9 @@ _SQL_STAMP: Final = re.compile(
 _ISO_STAMP: Final = re.compile(
     r"(-?[0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{0,9}))?)?"
 )
+#: Texts up to which one odd text sends all to the exact rules, and parts in which more of them are looked at.
+_FEW_TEXTS: Final = 256
+_SLICES: Final = 16
 _DAY_NS: Final = 86_400_000_000_000
 _UNIT_NS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
@@ -73,7 +76,6 @@ def parse_texts(texts: Any, type_: LogicalType, dialect: TextDialect) -> tuple[A
         ``(values, bad, reason)``: the array in ``to_arrow(type_)``; a boolean array that is true where a text has no
         value of the type (there ``values`` is NULL), or None when all are good; the reason of the first bad one.
     """
-    target = to_arrow(type_)
     if isinstance(type_, CharacterType):
         return texts, None, None
     if isinstance(type_, BooleanType):
@@ -81,6 +83,28 @@ def parse_texts(texts: Any, type_: LogicalType, dialect: TextDialect) -> tuple[A
     fast = parse_plain(texts, type_, dialect)
     if fast is not None:
         return fast, None, None
+    if len(texts) <= _FEW_TEXTS:
+        return _parse_distinct(texts, type_, dialect)
+    # Few odd texts send only those around them to the exact rules.
+    size = -(-len(texts) // _SLICES)
+    slices = [texts.slice(start, size) for start in range(0, len(texts), size)]
+    plain = [parse_plain(part, type_, dialect) for part in slices]
+    if 2 * sum(values is None for values in plain) > len(slices):
+        return _parse_distinct(texts, type_, dialect)
+    parts = [
+        parse_texts(part, type_, dialect) if values is None else (values, None, None)
+        for part, values in zip(slices, plain, strict=True)
+    ]
+    joined = pa.concat_arrays([values for values, _, _ in parts])
+    reason = next((why for _, _, why in parts if why is not None), None)
+    if reason is None:
+        return joined, None, None
+    good = [pa.repeat(pa.scalar(False), len(values)) if bad is None else bad for values, bad, _ in parts]
+    return joined, pa.concat_arrays(good), reason
+
+
+def _parse_distinct(texts: Any, type_: LogicalType, dialect: TextDialect) -> tuple[Any, Any, str | None]:
+    """:func:`parse_texts` by the exact rules, each distinct text once."""
     encoded = pc.dictionary_encode(texts)
     values: list[Any] = []
     bad: list[bool] = []
@@ -93,7 +117,7 @@ def parse_texts(texts: Any, type_: LogicalType, dialect: TextDialect) -> tuple[A
             values.append(None)
             bad.append(True)
             reason = reason or str(error)
-    found = pc.take(pa.array(values, target), encoded.indices)
+    found = pc.take(pa.array(values, to_arrow(type_)), encoded.indices)
     if not any(bad):
         return found, None, None
     return found, pc.fill_null(pc.take(pa.array(bad), encoded.indices), False), reason

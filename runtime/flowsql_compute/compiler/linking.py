@@ -93,7 +93,9 @@ def _function(kernel: KernelSource, address: int) -> Callable[..., Any]:
         for name in TABLE
     ]
     definition = _MethodDef(kernel.__name__.encode(), address, _FASTCALL, None)
-    _kept.append((definition, otherwise, failed))
+    _kept.append((otherwise, failed))
+    # The interpreter reads it for as long as the function is there, also when modules are gone already.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     function: Callable[..., Any] = make(

@@ -72,7 +72,7 @@ def decode_keyed(streams: Iterable[Any], key_groups: range) -> Any | None:
     tables = [pa.ipc.open_stream(pa.py_buffer(stream)).read_all() for stream in streams]
     if not tables:
         return None
-    whole = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+    whole = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
     column = whole.column(KEY_GROUP).combine_chunks()
     groups = values_and_validity(column)[0]
     mine = (groups >= key_groups.start) & (groups < key_groups.stop)

@@ -92,9 +92,9 @@ def append_rows(rows, starts, lengths, data, arena, used, refs):
     return used
 
 
-@kernel("int64(int64[::1], uint8[::1], int32[::1], uint8[::1])")
+@kernel("int64(int64[::1], uint8[::1], int64[::1], uint8[::1])")
 def read(refs, arena, offsets, out):
-    """Arrow offsets (n + 1) of the values and, if ``out`` is not empty, their bytes; returns the sum of lengths."""
+    """Offsets (n + 1) of the values and, if ``out`` is not empty, their bytes; returns the sum of lengths."""
     used = 0
     for i in range(len(refs)):
         offsets[i] = used

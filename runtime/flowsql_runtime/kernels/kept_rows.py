@@ -54,9 +54,9 @@ def gather_fixed(batches, places, data, width, out):
             copy_far(out, width * i, data[batches[i]] + width * np.int64(places[i]), width)
 
 
-@kernel("int64(int32[::1], int32[::1], int64[::1], int64[::1], int32[::1], int64[::1])")
+@kernel("int64(int32[::1], int32[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def measure(batches, places, offsets, data, ends, addresses):
-    """Arrow offsets (n + 1) of strings, and the address of each; returns the sum of lengths."""
+    """Offsets (n + 1) of strings, and the address of each; returns the sum of lengths."""
     used = np.int64(0)
     for i in range(len(batches)):
         batch = batches[i]
@@ -69,7 +69,7 @@ def measure(batches, places, offsets, data, ends, addresses):
     return used
 
 
-@kernel("void(int64[::1], int32[::1], uint8[::1])")
+@kernel("void(int64[::1], int64[::1], uint8[::1])")
 def gather_bytes(addresses, ends, out):
     """The strings that :func:`measure` found, side by side."""
     for i in range(len(addresses)):

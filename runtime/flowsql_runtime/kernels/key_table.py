@@ -321,9 +321,9 @@ def encode_bytes(starts, lengths, data, words, column, scratch, used):
     return used
 
 
-@kernel("int64(uint64[:,::1], int64, int32[::1], uint8[::1], int32[::1], uint8[::1])")
+@kernel("int64(uint64[:,::1], int64, int32[::1], uint8[::1], int64[::1], uint8[::1])")
 def decode_bytes(slot_words, column, slots, arena, offsets, out):
-    """Arrow string of each slot: fills ``offsets`` (n + 1) and, if ``out`` is not empty, bytes; returns their sum."""
+    """String of each slot: fills ``offsets`` (n + 1) and, if ``out`` is not empty, bytes; returns their sum."""
     used = 0
     for i in range(len(slots)):
         offsets[i] = used

@@ -29,8 +29,7 @@ class Spilled:
     __slots__ = ()
 
 
-def column_bytes(column: ColumnData) -> int:
-    """Bytes of a column; a Python object counts as 64."""
+def _bytes_of(column: ColumnData) -> int:
     return 64 * len(column) if isinstance(column, PyObjectColumn) else int(column.nbytes)
 
 
@@ -42,9 +41,9 @@ def referenced_bytes(batch: ChangelogBatch) -> int:
         origin = columns.origin(index) if isinstance(columns, LateColumns) else None
         if origin is not None:
             # Not gathered yet: its share of the column that it comes from.
-            total += column_bytes(origin[0]) * batch.num_rows // max(1, len(origin[0]))
+            total += _bytes_of(origin[0]) * batch.num_rows // max(1, len(origin[0]))
         else:
-            total += column_bytes(columns[index])
+            total += _bytes_of(columns[index])
     return total
 
 

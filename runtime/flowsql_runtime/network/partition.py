@@ -12,11 +12,11 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack, concat_batches
+from flowsql_core.batch import ChangelogBatch, WatermarkTrack, concat_batches
 from flowsql_core.config import option, parse_bool, parse_duration_ms, parse_memory_bytes
 from flowsql_core.element import END_OF_INPUT, CheckpointBarrier, LatencyMarker, Watermark, WatermarkStatus
 from flowsql_runtime.metrics.registry import TaskMetrics
-from flowsql_runtime.network.channel import Element, LocalChannel, column_bytes, referenced_bytes
+from flowsql_runtime.network.channel import Element, LocalChannel, referenced_bytes
 from flowsql_runtime.network.selector import ChannelSelector
 
 BUFFER_TIMEOUT_MS = option(
@@ -37,35 +37,11 @@ NEVER_FLUSH = -1
 class _Pending:
     """Small batches of one channel that wait to become one."""
 
-    __slots__ = ("batches", "pinned", "rows")
+    __slots__ = ("batches", "rows")
 
     def __init__(self) -> None:
         self.batches: list[ChangelogBatch] = []
         self.rows = 0
-        #: Bytes of the columns that the batches' late columns select from, by the column's id.
-        self.pinned: dict[int, int] = {}
-
-    def add(self, part: ChangelogBatch) -> None:
-        """One more that waits."""
-        self.batches.append(part)
-        self.rows += part.num_rows
-        columns = part.columns
-        if isinstance(columns, LateColumns):
-            for index in range(len(columns)):
-                origin = columns.origin(index)
-                if origin is not None:
-                    self.pinned[id(origin[0])] = column_bytes(origin[0])
-
-    @property
-    def pinned_bytes(self) -> int:
-        """How much memory the waiting parts keep alive, beyond what they need themselves."""
-        return sum(self.pinned.values())
-
-    def take(self) -> list[ChangelogBatch]:
-        """All of them; nothing waits any more."""
-        batches, self.batches, self.rows = self.batches, [], 0
-        self.pinned.clear()
-        return batches
 
 
 class RecordWriter:
@@ -185,9 +161,9 @@ class RecordWriter:
             self._flush(index)
             self._put(index, part)
             return
-        pending.add(part)
-        # A few rows may keep whole batches of their source alive: not more of it than a channel may hold.
-        if pending.rows >= self._target_rows or pending.pinned_bytes > self._channels[index].capacity_bytes:
+        pending.batches.append(part)
+        pending.rows += part.num_rows
+        if pending.rows >= self._target_rows:
             self._flush(index)
         else:
             self._any_pending = True
@@ -206,7 +182,9 @@ class RecordWriter:
     def _flush(self, index: int) -> None:
         pending = self._pending[index]
         if pending.batches:
-            self._put(index, concat_batches(pending.take()))
+            batches, pending.batches, pending.rows = pending.batches, [], 0
+            for batch in concat_batches(batches):
+                self._put(index, batch)
 
     def _put(self, index: int, batch: ChangelogBatch) -> None:
         channel = self._channels[index]

@@ -150,6 +150,11 @@ class Operator(ABC, Generic[S]):
         self._watermark = MIN_WATERMARK
         self._idle = False
 
+    def collect_within_offsets(self, batch: ChangelogBatch) -> None:
+        """Emit rows that were repeated or read from state: in parts where a column has too many bytes for one array."""
+        for part in batch.within_offsets():
+            self.output.collect(part)
+
     @property
     def current_watermark(self) -> int:
         """The combined input watermark after the last processed element, epoch ms."""

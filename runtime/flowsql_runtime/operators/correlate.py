@@ -13,6 +13,7 @@ from flowsql_compute.eval.compile import compile_condition, compile_projections
 from flowsql_compute.eval.nested.lists import Ranges, ranges_of
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack
+from flowsql_core.column_bytes import taken
 from flowsql_core.element import Watermark
 from flowsql_core.errors import ExecutionError
 from flowsql_core.graph.specs import CorrelateSpec
@@ -82,13 +83,16 @@ class CorrelateOperator(Operator[CorrelateSpec]):
             return
         added = self._added(elements, places, places - starts[owners], present)
         made = made.with_columns(LateColumns.beside(made.columns, added))
-        try:
-            self.output.collect(made)
-        except ExecutionError as error:
-            row = error.row
-            if row is not None and row.batch is made:
-                row.batch, row.position = batch, first + int(owners[row.position])
-            raise
+        done = 0
+        for part in made.within_offsets():
+            try:
+                self.output.collect(part)
+            except ExecutionError as error:
+                row = error.row
+                if row is not None and row.batch is part:
+                    row.batch, row.position = batch, first + int(owners[done + row.position])
+                raise
+            done += part.num_rows
 
     def _added(self, elements: _Elements, places: Int64s, within: Int64s, present: Bools | None) -> list[Any]:
         """The columns of elements, with their places from 1 where they are wanted."""
@@ -133,8 +137,8 @@ class _Elements:
         n = len(places)
         if present is None and n and int(places[-1]) - int(places[0]) == n - 1:
             return [column.slice(int(places[0]), n) for column in self.columns]
-        at = pa.array(places, mask=None if present is None else ~present)
-        return [pc.take(column, at, boundscheck=False) for column in self.columns]
+        missing = None if present is None else ~present
+        return [taken(column, places, missing) for column in self.columns]
 
 
 def _elements(collection: Any, type_: t.LogicalType) -> _Elements:
@@ -165,8 +169,8 @@ def _with_missing(owners: Int64s, places: Int64s, rows: int) -> tuple[Int64s, In
 def _repeated(multiset: Any, rows: Ranges) -> _Elements:
     """The elements of multisets, each as often as it is in its row."""
     places = rows.positions()
-    counts, _ = values_and_validity(pc.take(multiset.items, pa.array(places), boundscheck=False))
+    counts, _ = values_and_validity(taken(multiset.items, places))
     sizes = np.zeros(len(rows.sizes), np.int64)
     np.add.at(sizes, rows.owners(), counts)
-    keys = pc.take(multiset.keys, pa.array(np.repeat(places, counts)), boundscheck=False)
+    keys = taken(multiset.keys, np.repeat(places, counts))
     return _Elements((keys,), Ranges(np.cumsum(sizes) - sizes, sizes, None))

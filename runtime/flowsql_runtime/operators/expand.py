@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from flowsql_compute.eval.compile import compile_projections
-from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, RowTimes, WatermarkTrack
+from flowsql_core.column_bytes import joined, taken
 from flowsql_core.graph.specs import ExpandSpec
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.evaluation import eval_context
@@ -31,15 +30,12 @@ class ExpandOperator(Operator[ExpandSpec]):
         track = self.advance_track(input_index, batch.track)
         n, m = batch.num_rows, len(self._lists)
         results = [project(batch.columns, n) for project in self._lists]
-        order = pa.array((np.arange(n)[:, None] + n * np.arange(m)[None, :]).ravel())
-        columns = tuple(
-            pc.take(pa.concat_arrays([result[index] for result in results]), order, boundscheck=False)
-            for index in range(len(results[0]))
-        )
+        order = (np.arange(n)[:, None] + n * np.arange(m)[None, :]).ravel()
+        columns = tuple(taken(joined([result[index] for result in results]), order) for index in range(len(results[0])))
         times = batch.row_times
         if times is not None:
             times = RowTimes(np.repeat(times.values_ms, m), None if times.valid is None else np.repeat(times.valid, m))
-        self.output.collect(
+        self.collect_within_offsets(
             ChangelogBatch(
                 columns,
                 n * m,

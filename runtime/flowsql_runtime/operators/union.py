@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Final
-
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import MAX_WATERMARK, Watermark
 from flowsql_core.graph.specs import UnionSpec
-from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
-
-_WAITING: Final = "waiting"
-#: Before a batch that waits: which input it came from.
-_INPUT: Final = struct.Struct("<q")
+from flowsql_runtime.operators.base import Operator, OperatorContext
 
 
 class UnionOperator(Operator[UnionSpec]):
@@ -20,7 +13,7 @@ class UnionOperator(Operator[UnionSpec]):
 
     In     any changelogs of the same columns.
     Out    the same rows.
-    State  rows that wait for earlier inputs.
+    State  none: before a snapshot all rows leave that wait for earlier inputs.
     """
 
     def __init__(self, spec: UnionSpec) -> None:
@@ -50,24 +43,10 @@ class UnionOperator(Operator[UnionSpec]):
         """It is the turn of the next input."""
         self._end(input_index)
 
-    def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
-        """Rows of later inputs go on waiting."""
-        for part in () if snapshot is None else snapshot.lists.get(_WAITING, ()):
-            # Loaded by jobs that were stopped while rows waited.
-            from flowsql_runtime.network.batch_bytes import decode_batch
-
-            (index,) = _INPUT.unpack_from(part)
-            self._waiting[index].append(decode_batch(part[_INPUT.size :]))
-
-    def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
-        """The rows that wait: those that a barrier sent on early would come before rows of earlier inputs."""
-        waiting: list[bytes] = []
-        for index, batches in enumerate(self._waiting):
-            if batches:
-                from flowsql_runtime.network.batch_bytes import encode_batch
-
-                waiting += [_INPUT.pack(index) + encode_batch(batch).to_pybytes() for batch in batches]
-        return OperatorSnapshot(lists={_WAITING: tuple(waiting)}, watermarks_ms=self.watermarks_ms)
+    def prepare_snapshot_pre_barrier(self) -> None:
+        """No row waits over a snapshot."""
+        for index in range(self.spec.inputs):
+            self._release(index)
 
     def _end(self, input_index: int) -> None:
         self._ended[input_index] = True

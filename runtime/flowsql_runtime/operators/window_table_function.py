@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsql_core.batch import ChangelogBatch
+from flowsql_core.batch import ChangelogBatch, LateColumns
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.graph.specs import WindowKind, WindowTableFunctionSpec
 from flowsql_core.types.arrow import to_arrow
@@ -43,11 +43,11 @@ class WindowTableFunctionOperator(Operator[WindowTableFunctionSpec]):
         ends = self._slicing.slice_end(to_local_ms(times, window.zone))
         if self._slicing.windows_per_slice > 1:
             rows, ends = self._slicing.windows(ends)
-            batch = batch.take(rows)
+            batch = batch.part(rows)
         first = len(batch.columns)
         added = (self._slicing.start(ends), ends, to_epoch_ms(ends - 1, window.zone))
         columns = [
             array_of_words([values], None, to_arrow(self.spec.output[first + place].type))
             for place, values in enumerate(added)
         ]
-        self.output.collect(batch.with_columns((*batch.columns, *columns)))
+        self.collect_within_offsets(batch.with_columns(LateColumns.beside(batch.columns, columns)))

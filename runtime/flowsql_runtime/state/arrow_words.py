@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import pack_validity, values_and_validity
 from flowsql_compute.keys import FixedColumn, fixed_column
+from flowsql_core import column_bytes
 from flowsql_core.arrow import compute as pc
 
 Bools = npt.NDArray[np.bool_]
@@ -44,10 +45,15 @@ def array_of_words(words: Sequence[Int64s], valid: Bools | None, type_: Any) -> 
     return pa.Array.from_buffers(type_, n, [mask, pa.py_buffer(np.ascontiguousarray(data))])
 
 
-def array_of_bytes(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], valid: Bools | None, type_: Any) -> Any:
-    """An Arrow string or binary array from offsets (n + 1) and bytes."""
+def array_of_bytes(offsets: Int64s, data: npt.NDArray[np.uint8], valid: Bools | None, type_: Any) -> Any:
+    """An Arrow string or binary array from offsets (n + 1) and bytes; wide (``column_bytes``) where they are many."""
     n = len(offsets) - 1
-    buffers = [pack_validity(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
+    mask = pack_validity(valid)
+    if int(offsets[-1]) > column_bytes.MOST_BYTES:
+        return pa.Array.from_buffers(
+            column_bytes.wide_type(type_), n, [mask, pa.py_buffer(offsets), pa.py_buffer(data)]
+        )
+    buffers = [mask, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return pa.Array.from_buffers(type_, n, buffers)
     return pc.cast(pa.Array.from_buffers(pa.binary(), n, buffers), type_)

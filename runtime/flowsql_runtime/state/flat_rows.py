@@ -8,7 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_core import column_bytes
 from flowsql_core.arrow import compute as pc
+from flowsql_core.column_bytes import joined, ranges_within, row_bytes
 
 
 def flat_types(type_: Any) -> list[Any]:
@@ -39,7 +41,8 @@ def _whole(type_: Any, parts: Iterator[Any]) -> Any:
     mask = pc.invert(there) if pc.any(pc.invert(there)).as_py() else None
     if not fields:
         return pa.StructArray.from_buffers(type_, len(there), [None], children=[])
-    return pa.StructArray.from_arrays(fields, fields=list(type_), mask=mask)
+    types = [field.with_type(values.type) for field, values in zip(type_, fields, strict=True)]
+    return pa.StructArray.from_arrays(fields, fields=types, mask=mask)
 
 
 # Few jobs keep collections in state; what turns them into bytes takes time to load.
@@ -58,4 +61,10 @@ def _to_bytes(array: Any) -> Any:
 def _from_bytes(array: Any, type_: Any) -> Any:
     from flowsql_compute.eval.nested.value_bytes import from_bytes
 
-    return from_bytes(array, type_)
+    if not pa.types.is_large_binary(array.type):
+        return from_bytes(array, type_)
+    # Values take no more bytes than what they are kept as.
+    sizes = row_bytes(array)
+    assert sizes is not None
+    parts = (array.slice(a, b - a) for a, b in ranges_within(sizes, column_bytes.MOST_BYTES))
+    return joined([from_bytes(pc.cast(part, pa.binary()), type_) for part in parts])

@@ -329,6 +329,10 @@ class RowList(Rows, Protocol):
         """
         ...
 
+    def row_bytes(self, rows: Int32s) -> Int64s:
+        """Bytes of all variable-length values of each row, int64 (n,)."""
+        ...
+
     def associate(self, rows: Int32s, changes: Int32s) -> Int32s:
         """Count the partners of rows up or down, in order, where the list is ``counted``; rows may repeat.
 

@@ -223,22 +223,3 @@ def test_gate_merges_time_and_ends_after_the_last_channel() -> None:
     assert send(1, IDLE) == [Watermark(30)]
     assert send(0, END_OF_INPUT) == [END_OF_INPUT]
     assert gate.next() is None
-
-
-class LateByValue(ByValue):
-    """Parts whose columns are gathered late, as those of a hash exchange are."""
-
-    def select(self, batch: ChangelogBatch) -> list[ChangelogBatch | None]:
-        channels = self.assign(batch)
-        return [batch.part(np.flatnonzero(channels == channel)) for channel in range(self.channels)]
-
-
-def test_parts_that_wait_keep_no_more_of_their_source_alive_than_a_channel_holds() -> None:
-    """Each batch of 8,000 rows has one row for channel 0: it would pin 64 kB for as long as it waits."""
-    queue = ConsumerQueue(Mailbox())
-    channels = [LocalChannel(Mailbox(), queue, 0, index, 200_000) for index in range(2)]
-    writer = RecordWriter(channels, LateByValue(2), TaskMetrics("w", 0), 100, 1 << 30)
-    for _ in range(10):
-        writer.emit(ChangelogBatch((pa.array([0] + [1] * 7_999),), 8_000))
-    sent = [element for channel, element, _ in queue.entries if channel is channels[0]]
-    assert sum(batch.num_rows for batch in sent if isinstance(batch, ChangelogBatch)) >= 6

@@ -131,15 +131,3 @@ def test_values_without_columns_still_have_rows() -> None:
     source = harness.operators[0]
     source.emit_next()  # type: ignore[attr-defined]
     assert harness.batches[0].num_rows == 2
-
-
-def test_rows_that_wait_for_earlier_inputs_wait_over_a_snapshot() -> None:
-    """A barrier that sent them on would put them before rows of earlier inputs."""
-    harness = OperatorHarness(UnionSpec(2, in_order=True))
-    harness.batch(ChangelogBatch.of([pa.array([10, 11])]), input_index=1)
-    harness.batch(ChangelogBatch.of([pa.array([1])]), input_index=0)
-    again = harness.restored(1)
-    assert again.rows == [("+I", 1)]
-    again.batch(ChangelogBatch.of([pa.array([2])]), input_index=0)
-    again.end()
-    assert again.rows == [("+I", 1), ("+I", 2), ("+I", 10), ("+I", 11)]

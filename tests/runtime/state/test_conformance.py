@@ -823,3 +823,31 @@ def test_operator_state_is_dealt_by_name() -> None:
     assert mine == [b"1"]
     assert other.union_state("u") == [b"2"]
     assert other.broadcast("b") == b"3"
+
+
+@pytest.mark.parametrize("width", [64, 65, 66, 130])
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_null_bits_of_many_key_columns_are_restored(make: Make, width: int, parallelism: int) -> None:
+    places = [None, *range(width)]
+    columns = [pa.array([None if place == column else 0 for place in places], pa.int64()) for column in range(width)]
+    types = [column.type for column in columns]
+    saved = make()
+    index = saved.key_index(types)
+    store = saved.column_store("columns", index, [StoredColumn("place", pa.int64())])
+    slots, fresh = index.find_or_insert(index.encode(columns))
+    assert len(fresh) == len(places)
+    store.scatter(slots, [pa.array(places, pa.int64())])
+    assert pa.table(index.columns_at(slots), names=[*map(str, range(width))]).equals(
+        pa.table(columns, names=[*map(str, range(width))])
+    )
+    seen: list[Any] = []
+    for subtask in range(parallelism):
+        backend = make(key_group_range(128, parallelism, subtask))
+        backend.restore(saved.snapshot())
+        again = backend.key_index(types)
+        restored = backend.column_store("columns", again, [StoredColumn("place", pa.int64())])
+        found = again.lookup(again.encode(columns))
+        mine = np.flatnonzero(found >= 0)
+        assert restored.gather(found[mine])[0].to_pylist() == [places[row] for row in mine]
+        seen += mine.tolist()
+    assert sorted(seen) == list(range(len(places)))

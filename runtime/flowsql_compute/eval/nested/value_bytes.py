@@ -24,6 +24,7 @@ from flowsql_compute.eval.columns import (
     values_and_validity,
 )
 from flowsql_compute.eval.nested.lists import Int64s, Ranges, make_list, packed
+from flowsql_core import column_bytes
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -34,7 +35,8 @@ def is_collection(type_: Any) -> bool:
 
 
 def to_bytes(array: Any) -> Any:
-    """A binary Arrow array of the values of a column of collections; NULL stays NULL."""
+    """A binary Arrow array of the values of a column of collections, wide (``column_bytes``) where they take too much;
+    NULL stays NULL."""
     n = len(array)
     valid = validity(array)
     there = np.ones(n, np.bool_) if valid is None else valid
@@ -47,6 +49,9 @@ def to_bytes(array: Any) -> Any:
     for part, lengths in sections:
         data[Ranges(cursors, lengths, None).positions()] = part
         cursors += lengths
+    if int(offsets[-1]) > column_bytes.MOST_BYTES:
+        buffers = [pack_validity(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_binary(), n, buffers)
     return make_strings(offsets.astype(np.int32), data, valid, pa.binary())
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from flowsql_core import column_bytes
+from flowsql_core.column_bytes import taken
 from flowsql_runtime.operators.aggregate.ordered_values import ValueResults
 from flowsql_runtime.operators.aggregate.result import ResultColumn
 
@@ -61,12 +62,12 @@ def joined(parts: list[tuple[npt.NDArray[Any], Changes]], calls: int) -> tuple[C
     pairs = np.concatenate([changes.states.reshape(len(changes.slots), 2, -1) for _, changes in parts])[order]
     states = np.ascontiguousarray(pairs.reshape(2 * len(order), -1))
     kept: list[ResultColumn] = []
-    index = pa.array(order)
+    index = order
     for place in range(calls):
         columns = [changes.results[place] for _, changes in parts]
         values = [column for column in columns if isinstance(column, ValueResults)]
         if values:
-            before = pa.concat_arrays([column.before for column in values]).take(index)
-            after = pa.concat_arrays([column.after for column in values]).take(index)
+            before = taken(column_bytes.joined([column.before for column in values]), index)
+            after = taken(column_bytes.joined([column.after for column in values]), index)
             kept.append(ValueResults(before, after, np.concatenate([column.touched for column in values])[order]))
     return Changes(slots, rows[order].astype(np.int32), states, []), kept

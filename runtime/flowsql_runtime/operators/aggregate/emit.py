@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
+from flowsql_core.column_bytes import taken
 from flowsql_core.row import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from flowsql_runtime.operators.aggregate.changes import Changes
 
@@ -23,7 +22,7 @@ def changelog_of(
     emit_unchanged: bool,
     in_order: bool,
 ) -> ChangelogBatch:
-    """The output batch of a group aggregate.
+    """The output batch of a group aggregate; its columns may be wide (``column_bytes``).
 
     Args:
         keys: grouping columns of the input batch; row ``changes.first_rows`` names the group.
@@ -45,8 +44,7 @@ def changelog_of(
     kinds[1::2] = np.where(existed, np.uint8(UPDATE_AFTER), np.uint8(INSERT))
     rows = np.flatnonzero(keep)
     sources = changes.first_rows[rows >> 1]
-    index = pa.array(sources)
-    columns = [pc.take(column, index, boundscheck=False) for column in keys]
+    columns = [taken(column, sources) for column in keys]
     columns.extend(result.to_arrow(rows) for result in changes.results)
     if track is not None:
         offsets = np.full(len(track), len(rows), np.int32)

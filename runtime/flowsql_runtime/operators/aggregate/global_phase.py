@@ -53,4 +53,4 @@ class GlobalGroupAggregateOperator(MiniBatchOperator):
         if self.spec.local.input_retracts:
             self._groups.release(changes)
         if out.num_rows or out.track is not None:
-            self.output.collect(out)
+            self.collect_within_offsets(out)

@@ -94,7 +94,8 @@ class MiniBatchOperator(Operator[Any]):
     def _flush(self) -> None:
         if self._waiting:
             batches, self._waiting, self._waiting_rows = self._waiting, [], 0
-            self.process_rows(concat_batches(batches))
+            for batch in concat_batches(batches):
+                self.process_rows(batch)
 
     def process_rows(self, batch: ChangelogBatch) -> None:
         """Rows with the operator's own watermark track."""
@@ -159,4 +160,4 @@ class GroupAggregateOperator(MiniBatchOperator):
         if self.spec.input_retracts:
             self._groups.release(changes)
         if out.num_rows or out.track is not None:
-            self.output.collect(out)
+            self.collect_within_offsets(out)

@@ -54,4 +54,4 @@ class LocalGroupAggregateOperator(Operator[LocalGroupAggregateSpec]):
         columns.extend(program.accumulators_at(at))
         if track is not None:
             track = WatermarkTrack(np.full(len(track), len(at), np.int32), track.wm_ms)
-        self.output.collect(ChangelogBatch(tuple(columns), len(at), None, None, track))
+        self.collect_within_offsets(ChangelogBatch(tuple(columns), len(at), None, None, track))

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_core import column_bytes
 from flowsql_core.arrow import compute as pc
+from flowsql_core.column_bytes import joined, ranges_within, taken
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import AggregateCall
 from flowsql_core.types.arrow import to_arrow
@@ -57,8 +59,8 @@ class ValueResults:
 
     def to_arrow(self, rows: npt.NDArray[Any]) -> Any:
         """Row 2i is ``before[i]``, row 2i + 1 ``after[i]``."""
-        both = pa.concat_arrays([self.before, self.after])
-        return both.take(pa.array(rows // 2 + (rows & 1) * len(self.before)))
+        both = joined([self.before, self.after])
+        return taken(both, rows // 2 + (rows & 1) * len(self.before))
 
 
 def _bools(array: Any) -> Bools:
@@ -106,8 +108,15 @@ class OrderedValues:
         )
 
     def results(self, slots: Int32s) -> Any:
-        """Result of each slot, an Arrow array of the call's type."""
+        """Result of each slot, an Arrow array of the call's type; wide (``column_bytes``) where it takes too much."""
         probes, rows = self.values.rows_of(slots)
+        sizes = np.bincount(probes, self.values.row_bytes(rows), len(slots))
+        parts = list(ranges_within(sizes.astype(np.int64), column_bytes.MOST_BYTES))
+        if len(parts) == 1:
+            return self._results_of(slots, probes, rows)
+        return joined([self._results_of(part, *self.values.rows_of(part)) for part in (slots[a:b] for a, b in parts)])
+
+    def _results_of(self, slots: Int32s, probes: Int32s, rows: Int32s) -> Any:
         counts = np.bincount(probes, minlength=len(slots))
         offsets = np.zeros(len(slots) + 1, np.int32)
         np.cumsum(counts, out=offsets[1:])

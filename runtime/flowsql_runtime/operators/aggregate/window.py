@@ -218,7 +218,7 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
             triggers = self._triggers
             offsets = np.searchsorted(triggers, track.wm_ms, side="right").astype(np.int32)
             batch = batch.with_track(WatermarkTrack(offsets, track.wm_ms))
-        self.output.collect(batch)
+        self.collect_within_offsets(batch)
 
     def _first_end(self, slice_end: int) -> Int64s:
         ends = np.array([slice_end], np.int64)

@@ -117,17 +117,16 @@ class JoinOperator(Operator[JoinSpec]):
         own = LateColumns.of(batch.columns, probes)
         stored = self._rows[1 - input_index].gather(found)
         columns = LateColumns.beside(own, stored) if input_index == 0 else LateColumns.beside(stored, own)
-        if self._condition is not None and len(probes):
-            keep = self._condition(columns, len(probes))
-            if not keep.all():
-                rows = np.flatnonzero(keep)
-                columns, probes = LateColumns.of(columns, rows), probes[rows]
         if track is not None:
             offsets = np.searchsorted(probes, track.offsets + first_row, side="left").astype(np.int32)
             track = WatermarkTrack(offsets, track.wm_ms)
         kinds = None if batch.kinds is None else batch.kinds[probes]
-        if len(probes) or track is not None:
-            self.output.collect(ChangelogBatch(columns, len(probes), kinds, None, track))
+        for part in ChangelogBatch(columns, len(probes), kinds, None, track).within_offsets():
+            met = part
+            if self._condition is not None and part.num_rows:
+                met = part.filter(self._condition(part.columns, part.num_rows))
+            if met.num_rows or met.track is not None:
+                self.output.collect(met)
 
     def _release(self, slots: Int32s) -> None:
         """Forget keys that no side holds rows of."""

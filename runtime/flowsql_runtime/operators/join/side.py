@@ -7,10 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from flowsql_compute.eval.columns import validity
-from flowsql_core.arrow import compute as pc
+from flowsql_core.column_bytes import ranges_within
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 
@@ -48,19 +47,4 @@ def row_ranges(counts: npt.NDArray[Any]) -> Iterator[tuple[int, int]]:
 
     ``counts``: how many rows each makes, (n,). A row that makes more is a part of its own.
     """
-    ends = np.cumsum(counts, dtype=np.int64)
-    n, first = len(ends), 0
-    while True:
-        before = int(ends[first - 1]) if first else 0
-        last = int(np.searchsorted(ends, before + MOST_PAIRS, side="right"))
-        last = min(max(last, first + 1), n)
-        yield first, last
-        if last >= n:
-            return
-        first = last
-
-
-def take_all(columns: Sequence[Any], rows: npt.NDArray[Any]) -> list[Any]:
-    """Rows of every column by position."""
-    index = pa.array(rows)
-    return [pc.take(column, index, boundscheck=False) for column in columns]
+    return ranges_within(counts, MOST_PAIRS)

@@ -11,7 +11,7 @@ from flowsql_core.graph.specs import JoinKind, WindowJoinSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext
 from flowsql_runtime.operators.join.regular import compiled_condition
-from flowsql_runtime.operators.join.side import MOST_PAIRS, JoinSide, take_all
+from flowsql_runtime.operators.join.side import MOST_PAIRS, JoinSide
 from flowsql_runtime.state.stores import RowList
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.zone import to_epoch_ms
@@ -116,13 +116,12 @@ class WindowJoinOperator(Operator[WindowJoinSpec]):
 
     def _collect(self, lefts: Int32s, rights: Int32s, triggers: Int64s, track: WatermarkTrack | None) -> None:
         columns = [*self._rows[0].gather(lefts), *self._rows[1].gather(rights)]
-        if self._condition is not None and len(lefts):
-            keep = self._condition(columns, len(lefts))
-            if not keep.all():
-                rows = np.flatnonzero(keep)
-                columns, triggers = take_all(columns, rows), triggers[rows]
         if track is not None:
             offsets = np.searchsorted(triggers, track.wm_ms, side="right").astype(np.int32)
             track = WatermarkTrack(offsets, track.wm_ms)
-        if len(triggers) or track is not None:
-            self.output.collect(ChangelogBatch(tuple(columns), len(triggers), None, None, track))
+        for part in ChangelogBatch(tuple(columns), len(triggers), None, None, track).within_offsets():
+            met = part
+            if self._condition is not None and part.num_rows:
+                met = part.filter(self._condition(part.columns, part.num_rows))
+            if met.num_rows or met.track is not None:
+                self.output.collect(met)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from flowsql_compute.eval.text.render import Notation, render_column
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
+from flowsql_core.column_bytes import joined, taken
 from flowsql_core.element import MAX_WATERMARK, Watermark
 from flowsql_core.errors import ExecutionError
 from flowsql_core.graph.specs import SinkConflictsSpec
@@ -70,7 +70,7 @@ class SinkConflictsOperator(Operator[SinkConflictsSpec]):
         touched, dense = np.unique(slots, return_inverse=True)
         owners, rows = self._shown.rows_of(touched)
         # Rows that keys show stand behind those that waited.
-        everything = [pa.concat_arrays(pair) for pair in zip(columns, self._shown.gather(rows), strict=True)]
+        everything = [joined(pair) for pair in zip(columns, self._shown.gather(rows), strict=True)]
         current = np.full(len(touched), -1, np.int32)
         current[owners] = due + np.arange(len(rows), dtype=np.int32)
         wholes, identities = number_rows(everything)
@@ -99,11 +99,11 @@ class SinkConflictsOperator(Operator[SinkConflictsSpec]):
         fresh = np.flatnonzero((current >= 0) & (current < due))
         gone = owners[current[owners] < 0]
         # What goes is found by its key alone: the place of any row does.
-        places = pa.array(np.concatenate((current[fresh], np.zeros(len(gone), np.int32))))
+        places = np.concatenate((current[fresh], np.zeros(len(gone), np.int32)))
         signs = np.concatenate((np.ones(len(fresh), np.int8), np.full(len(gone), -1, np.int8)))
         slots = touched[np.concatenate((fresh, gone))]
         if len(slots):
-            self._shown.apply(signs, slots, [column.take(places) for column in everything])
+            self._shown.apply(signs, slots, [taken(column, places) for column in everything])
 
     def _tell(self, everything: list[Any], told: Int32s, kinds: Int8s, ends: Int64s, levels: Int64s | None) -> None:
         track = None if levels is None else WatermarkTrack(ends.astype(np.int32), levels)
@@ -111,9 +111,9 @@ class SinkConflictsOperator(Operator[SinkConflictsSpec]):
             if track is not None:
                 self.output.emit_watermark(Watermark(track.last_ms))
             return
-        columns = tuple(column.take(pa.array(told)) for column in everything)
+        columns = tuple(taken(column, told) for column in everything)
         told_kinds = kinds[: len(told)].view(np.uint8)
-        self.output.collect(ChangelogBatch(columns, len(told), told_kinds, None, track))
+        self.collect_within_offsets(ChangelogBatch(columns, len(told), told_kinds, None, track))
 
     def _conflict(self, columns: list[Any], row: int) -> ExecutionError:
         schema = self.spec.input

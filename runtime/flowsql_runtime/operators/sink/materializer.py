@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
+from flowsql_core.column_bytes import joined, taken
 from flowsql_core.element import Watermark
 from flowsql_core.graph.specs import SinkMaterializerSpec
 from flowsql_core.types.arrow import to_arrow
@@ -81,14 +81,13 @@ class SinkMaterializerOperator(Operator[SinkMaterializerSpec]):
         if len(again):
             # Rows that are the last again stand behind those of the batch.
             stored = self._rows.gather(shown[again])
-            columns = [pa.concat_arrays(pair) for pair in zip(columns, stored, strict=True)]
+            columns = [joined(pair) for pair in zip(columns, stored, strict=True)]
             position = np.arange(batch.num_rows)
             position[again] = batch.num_rows + np.arange(len(again))
             places = position[told]
-        rows = pa.array(places)
-        self.output.collect(
+        self.collect_within_offsets(
             ChangelogBatch(
-                tuple(column.take(rows) for column in columns),
+                tuple(taken(column, places) for column in columns),
                 len(told),
                 kinds[told].view(np.uint8),
                 None,

@@ -17,6 +17,7 @@ import pyarrow as pa
 from flowsql_compute.kernels.contiguous import for_kernel
 from flowsql_compute.keys import bytes_column, is_bytes_type
 from flowsql_core.batch import LateColumns
+from flowsql_core.column_bytes import joined
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_runtime.kernels import byte_arena
 from flowsql_runtime.kernels import rows as row_kernels
@@ -157,13 +158,22 @@ class ResidentColumnStore:
         self._compact_at = max(_COMPACT_ABOVE, 2 * used)
 
     def bytes_at(self, refs: Int64s, type_: Any) -> Any:
-        """Arrow array of references; 0 gives NULL."""
+        """Arrow array of references, wide (``column_bytes``) where it takes too many bytes; 0 gives NULL."""
         refs = np.ascontiguousarray(refs)
-        offsets = np.empty(len(refs) + 1, np.int32)
+        offsets = np.empty(len(refs) + 1, np.int64)
         total = byte_arena.read(refs, self.arena, offsets, np.zeros(0, np.uint8))
         data = np.empty(max(1, total), np.uint8)
         byte_arena.read(refs, self.arena, offsets, data)
         return array_of_bytes(offsets, data, refs != 0, type_)
+
+    def row_bytes(self, slots: Int32s) -> Int64s:
+        """Bytes of all variable-length values of each row, int64 (n,)."""
+        total = np.zeros(len(slots), np.int64)
+        offsets = np.empty(len(slots) + 1, np.int64)
+        for word in self._byte_words:
+            byte_arena.read(np.ascontiguousarray(self.rows[slots, word]), self.arena, offsets, np.zeros(0, np.uint8))
+            total += np.diff(offsets)
+        return total
 
     # -- rows
 
@@ -270,4 +280,4 @@ def parent_slots(parent: ResidentKeyIndex, table: Any) -> Int32s:
 
 def flat(column: Any) -> Any:
     """One array of a chunked column."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column.chunk(0) if column.num_chunks == 1 else joined(column.chunks or [pa.array([], column.type)])

@@ -7,7 +7,7 @@ sides of joins.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -17,9 +17,11 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import pack_validity
 from flowsql_core.arrow import compute as pc
-from flowsql_core.batch import LateColumns, RowSource
+from flowsql_core.batch import ChangelogBatch, LateColumns, RowSource
+from flowsql_core.column_bytes import joined, row_bytes, taken
 from flowsql_core.record import record
 from flowsql_runtime.kernels import kept_rows as kernels
+from flowsql_runtime.state.arrow_words import array_of_bytes
 from flowsql_runtime.state.resident.column_store import flat, key_table_of, parent_slots
 from flowsql_runtime.state.resident.frozen import Frozen, Moment, keep
 from flowsql_runtime.state.resident.growing import grow
@@ -31,6 +33,8 @@ Int64s = npt.NDArray[np.int64]
 
 #: Rows up to which a batch is put together with the one before it.
 _SMALL: Final = 4096
+#: Bytes from which on batches are not put together.
+_LARGE_BYTES: Final = 1 << 26
 #: Bytes that a column may hold for nothing.
 _SLACK: Final = 4096
 
@@ -47,7 +51,7 @@ class _Kept:
     def column(self, index: int) -> Any:
         """One column of its own rows."""
         whole, rows = self.columns[index], self.selections[index]
-        return whole if rows is None else pc.take(whole, pa.array(rows), boundscheck=False)
+        return whole if rows is None else taken(whole, rows)
 
 
 class KeptRows:
@@ -142,7 +146,11 @@ class KeptRows:
     def _small(self) -> bool:
         """Whether the last two batches are to become one: each row is put together but a few times."""
         before, last = self._batches[-2], self._batches[-1]
-        return before.count + last.count <= _SMALL and before.count <= 2 * last.count
+        return (
+            before.count + last.count <= _SMALL
+            and before.count <= 2 * last.count
+            and before.nbytes + last.nbytes <= _LARGE_BYTES
+        )
 
     def _merge(self) -> None:
         last, before = self._batches.pop(), self._batches.pop()
@@ -204,7 +212,11 @@ class KeptRows:
     def load(self, table: Any) -> None:
         """Append the rows of a saved table."""
         slots = parent_slots(self.parent, table)
-        self.append(slots, [flat(table.column(f"r{index}")) for index in range(len(self.types))])
+        columns = tuple(flat(table.column(f"r{index}")) for index in range(len(self.types)))
+        first = 0
+        for part in ChangelogBatch(columns, len(slots)).within_offsets():
+            self.append(slots[first : first + part.num_rows], part.columns)
+            first += part.num_rows
 
 
 def _adopt_columns(rows: KeptRows, columns: list[_Column]) -> None:
@@ -228,6 +240,8 @@ class _Column(RowSource):
         #: int32 positions of the batch's rows, or 0.
         self._tables = np.zeros((5, 8), np.int64)
         self._nullable = False
+        #: Most bytes that a value takes; 0 for types of fixed width.
+        self._longest = 0
         #: The same for columns that are selected alike in every batch.
         self._alike = 0
 
@@ -248,6 +262,9 @@ class _Column(RowSource):
         if number >= self._tables.shape[1]:
             self._tables = np.concatenate((self._tables, np.zeros_like(self._tables)), axis=1)
         self._tables[:, number] = 0
+        sizes = None if self._width or self._is_bits else row_bytes(array)
+        if sizes is not None:
+            self._longest = max(self._longest, int(sizes.max(initial=0)))
         if selection is not None:
             self._tables[4, number] = selection.__array_interface__["data"][0]
         if not (self._width or self._is_text or self._is_bits):
@@ -269,17 +286,17 @@ class _Column(RowSource):
         values, texts, bitmaps, shifts, selections = self._tables
         batches, places = self._rows.locate(rows, self._alike, selections)
         n = len(rows)
-        valid = None
+        there, valid = None, None
         if self._nullable:
             found = np.empty(n, np.bool_)
             if kernels.gather_bits(batches, places, bitmaps, shifts, found):
-                valid = pack_validity(found)
+                there, valid = found, pack_validity(found)
         if self._is_text:
-            offsets = np.empty(n + 1, np.int32)
+            offsets = np.empty(n + 1, np.int64)
             addresses = np.empty(n, np.int64)
             data = np.empty(kernels.measure(batches, places, values, texts, offsets, addresses), np.uint8)
             kernels.gather_bytes(addresses, offsets, data)
-            return pa.Array.from_buffers(self._type, n, [valid, pa.py_buffer(offsets), pa.py_buffer(data)])
+            return array_of_bytes(offsets, data, there, self._type)
         if self._is_bits:
             bits = np.empty(n, np.bool_)
             kernels.gather_bits(batches, places, values, shifts, bits)
@@ -290,17 +307,32 @@ class _Column(RowSource):
             return pa.Array.from_buffers(self._type, n, [valid, pa.py_buffer(data)])
         return self._take_any(batches, places)
 
+    def row_bytes(self, rows: npt.NDArray[Any], most: int) -> Int64s | None:
+        """Bytes of rows by id, int64 (n,); None if all together take no more than ``most``."""
+        if self._longest * len(rows) <= most:
+            return None
+        batches, places = self._rows.locate(np.ascontiguousarray(rows, np.int32), self._alike, self._tables[4])
+        found = np.zeros(len(rows), np.int64)
+        for array, chosen in self._by_batch(batches):
+            sizes = row_bytes(array)
+            if sizes is not None:
+                found[chosen] = sizes[places[chosen]]
+        return None if int(found.sum()) <= most else found
+
     def _take_any(self, batches: Int32s, places: Int32s) -> Any:
         """Types without a kernel: batch by batch, then back into order."""
+        back = np.empty(len(batches), np.int64)
+        parts, done = [], 0
+        for array, chosen in self._by_batch(batches):
+            parts.append(taken(array, places[chosen]))
+            back[chosen] = np.arange(done, done + len(chosen))
+            done += len(chosen)
+        return taken(joined(parts), back) if parts else pa.array([], self._type)
+
+    def _by_batch(self, batches: Int32s) -> Iterator[tuple[Any, Int64s]]:
+        """The column's array of each batch, and which of the rows are in it."""
         order = np.argsort(batches, kind="stable")
         borders = [0, *(np.flatnonzero(np.diff(batches[order])) + 1).tolist(), len(order)]
-        parts = [
-            pc.take(self._rows.array_of(int(batches[order[start]]), self._index), pa.array(places[order[start:stop]]))
-            for start, stop in pairwise(borders)
-            if stop > start
-        ]
-        if not parts:
-            return pa.array([], self._type)
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        return pc.take(pa.concat_arrays(parts), pa.array(back))
+        for start, stop in pairwise(borders):
+            if stop > start:
+                yield self._rows.array_of(int(batches[order[start]]), self._index), order[start:stop]

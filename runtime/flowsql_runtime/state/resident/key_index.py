@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowsql_compute.kernels.contiguous import for_kernel
-from flowsql_compute.keys import BytesColumn, is_bytes_type, key_columns, null_masks
+from flowsql_compute.keys import MASK_BITS, BytesColumn, further_mask_words, is_bytes_type, key_columns, null_masks
 from flowsql_runtime.kernels import key_table
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, word_count
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
@@ -30,7 +30,8 @@ _SMALLEST: Final = 64
 
 @dataclass(frozen=True, eq=False, slots=True)
 class KeyWords(EncodedKeys):
-    """Keys of a batch as words (n, w), NULL bits (n,) or empty, and the bytes that long strings refer to."""
+    """Keys of a batch as words (n, w), NULL bits of the first 64 columns (n,) or empty, and the bytes that long strings
+    refer to. NULL bits of further columns are words behind those of the columns."""
 
     words: UInt64s
     masks: UInt64s
@@ -73,6 +74,8 @@ class ResidentKeyIndex:
                 kinds += [1, 2]
             else:
                 kinds += [0] * word_count(type_)
+        self._further_masks = len(kinds)
+        kinds += [0] * further_mask_words(len(self._flat))
         self._width = len(kinds)
         self._var = np.array(kinds if any(kinds) else [], np.uint8)
         self._meta = np.zeros(key_table.META_SIZE, np.int64)
@@ -108,7 +111,7 @@ class ResidentKeyIndex:
         """Words of the key columns (Arrow arrays of the index's types), with the namespace first if there is one."""
         n = len(namespaces) if namespaces is not None else len(columns[0]) if columns else (num_rows or 0)
         parts = [next(iter(key_columns(part))) for column in columns for part in flat_columns(column)]
-        masks = null_masks([part.valid for part in parts], n)
+        masks, further_masks = null_masks([part.valid for part in parts], n)
         if self._width == 1:
             single = namespaces if namespaces is not None else None
             for part in parts:
@@ -136,6 +139,8 @@ class ResidentKeyIndex:
             else:
                 for offset, word in enumerate(part.words):
                     words[:, first + offset] = word.view(np.uint64)
+        for offset, word in enumerate(further_masks, self._further_masks):
+            words[:, offset] = word.view(np.uint64)
         return KeyWords(words, masks, scratch)
 
     def encoded_at(self, slots: Int32s) -> KeyWords:
@@ -259,10 +264,12 @@ class ResidentKeyIndex:
         columns = []
         for index, (type_, first) in enumerate(zip(self._flat, self._first_word, strict=True)):
             valid: Bools | None = None
-            if self._slot_masks.size:
-                valid = (self._slot_masks[slots] >> np.uint64(index)) & np.uint64(1) == 0
+            if index >= MASK_BITS or self._slot_masks.size:
+                word = index // MASK_BITS
+                bits = self._slot_words[slots, self._further_masks + word - 1] if word else self._slot_masks[slots]
+                valid = (bits >> np.uint64(index % MASK_BITS)) & np.uint64(1) == 0
             if is_bytes_type(type_):
-                offsets = np.empty(len(slots) + 1, np.int32)
+                offsets = np.empty(len(slots) + 1, np.int64)
                 slots = np.ascontiguousarray(slots)
                 total = key_table.decode_bytes(self._slot_words, first, slots, self._arena, offsets, NO_BYTES)
                 data = np.empty(max(total, 1), np.uint8)

@@ -291,6 +291,10 @@ class ResidentRowList:
         """Columns of rows as Arrow arrays."""
         return self.store.gather(rows)
 
+    def row_bytes(self, rows: Int32s) -> Int64s:
+        """Bytes of all variable-length values of each row, int64 (n,)."""
+        return self.store.row_bytes(rows)
+
     def drop_slots(self, slots: Int32s) -> None:
         """Take out every row of the slots."""
         if self.watchers:

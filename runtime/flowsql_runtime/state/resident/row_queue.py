@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_compute.eval.columns import values_and_validity
+from flowsql_core.column_bytes import joined
 from flowsql_runtime.state.resident.column_store import flat, key_table_of, parent_slots
 from flowsql_runtime.state.resident.frozen import Frozen, Moment
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
@@ -66,8 +67,8 @@ class ResidentRowQueue:
         """All rows as one piece."""
         if len(self._pieces) > 1:
             slots, signs, columns = zip(*self._pieces, strict=True)
-            joined = [pa.concat_arrays(parts) for parts in zip(*columns, strict=True)]
-            self._pieces = [(np.concatenate(slots), np.concatenate(signs), joined)]
+            whole = [joined(parts) for parts in zip(*columns, strict=True)]
+            self._pieces = [(np.concatenate(slots), np.concatenate(signs), whole)]
         return self._pieces[0] if self._pieces else self._nothing
 
     def freeze(self, moment: Moment) -> Frozen:
