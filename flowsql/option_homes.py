@@ -68,7 +68,7 @@ OPTION_HOMES: Final = {
     "table.catalog-store.file.path": "flowsql_planner.catalog.store",
     "table.catalog-store.kind": "flowsql_planner.catalog.store",
     "table.display.max-column-width": "flowsql.table.values.tableau",
-    "table.dynamic-table-options.enabled": "flowsql_planner.bind.table",
+    "table.dynamic-table-options.enabled": "flowsql_planner.bind.query.table",
     "table.exec.mini-batch.allow-latency": "flowsql_core.config",
     "table.exec.mini-batch.enabled": "flowsql_core.config",
     "table.exec.mini-batch.size": "flowsql_core.config",

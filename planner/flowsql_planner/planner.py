@@ -19,8 +19,9 @@ from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode
 from flowsql_core.types.logical import Column
 from flowsql_planner.bind import operations as op
-from flowsql_planner.deep import with_room
-from flowsql_planner.explain import (
+from flowsql_planner.explain.advice import Advice, advise
+from flowsql_planner.explain.node_lines import describe
+from flowsql_planner.explain.sections import (
     ADVICE_TITLE,
     AST_TITLE,
     CHAINING_TITLE,
@@ -32,22 +33,21 @@ from flowsql_planner.explain import (
     render_logical,
     render_physical,
 )
-from flowsql_planner.explain_advice import Advice, advise
-from flowsql_planner.explain_json import chaining_text, json_plan
-from flowsql_planner.explain_node import describe
+from flowsql_planner.explain.stream_graph import chaining_text, json_plan
+from flowsql_planner.large_stack import with_room
 from flowsql_planner.logical.nodes import Rel, Scan, Sink
 from flowsql_planner.logical.rewrite import retype
 from flowsql_planner.optimize.driver import Trace, optimize
 from flowsql_planner.optimize.programs import bounded, streaming
 from flowsql_planner.physical.batch import check_batch
 from flowsql_planner.physical.context import PlanContext
-from flowsql_planner.physical.minibatch import assign_mini_batches
+from flowsql_planner.physical.mini_batch import assign_mini_batches
 from flowsql_planner.physical.nodes import Physical, SinkNode
 from flowsql_planner.physical.options import REUSE_SOURCE, REUSE_SUB_PLAN
 from flowsql_planner.physical.plan import plan_physical
-from flowsql_planner.physical.python_calc import split_python
 from flowsql_planner.physical.reuse import share_scans, share_sub_plans
 from flowsql_planner.physical.scan import refuse_unreadable
+from flowsql_planner.physical.split_python import split_python
 from flowsql_planner.traits.changelog import ChangelogInference
 from flowsql_planner.traits.every_change import derive_every_change
 from flowsql_planner.traits.sink_keys import resolve_sink_keys

@@ -10,8 +10,8 @@ from flowsql_core.record import record
 from flowsql_core.types.logical import DayTimeIntervalType, LogicalType, Schema, is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import Join
 from flowsql_planner.logical.rewrite import retype_expr
-from flowsql_planner.physical.aggregate import exchange, hinted_ttl_ms
 from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.group_aggregate import exchange, hinted_ttl_ms
 from flowsql_planner.physical.nodes import IntervalJoin, JoinNode, Physical, UniqueKeySpec, WindowJoin
 from flowsql_planner.traits.keys import Keys, derive_upsert_keys
 from flowsql_planner.traits.time import materialize_time

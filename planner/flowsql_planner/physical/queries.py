@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_planner.logical.bounded import QUERY_CALLS, query_calls
+from flowsql_planner.logical.internal_calls import QUERY_CALLS, query_calls
 from flowsql_planner.logical.nodes import Rel, expressions
 from flowsql_planner.logical.rewrite import walk
 

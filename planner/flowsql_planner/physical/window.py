@@ -15,10 +15,10 @@ from flowsql_core.record import record
 from flowsql_core.types.logical import Column, Schema, TimestampLtzType, is_proctime
 from flowsql_planner.logical.nodes import Aggregate, WindowTableFunction
 from flowsql_planner.logical.rewrite import unique_names
-from flowsql_planner.physical.aggregate import exchange
-from flowsql_planner.physical.aggregates import two_phase_in_flink
+from flowsql_planner.physical.aggregate_functions import two_phase_in_flink
 from flowsql_planner.physical.calc import make_calc, select
 from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import (
     Calc,
     ExpandNode,

@@ -18,16 +18,19 @@ from flowsql_core.graph.spark import SparkQuery, StagedInput
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_planner.logical.bounded import Over, SetOperation, SetOperator, query_calls
+from flowsql_planner.logical.internal_calls import query_calls
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Correlate,
     Expand,
     Filter,
     Join,
+    Over,
     Project,
     Rel,
     Scan,
+    SetOperation,
+    SetOperator,
     Sink,
     Sort,
     Union,

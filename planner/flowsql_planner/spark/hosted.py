@@ -25,7 +25,7 @@ from flowsql_core.expr import (
 )
 from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind
 from flowsql_core.types import logical as t
-from flowsql_planner.logical.bounded import OUTER, QUERY_CALLS, is_internal, query_calls
+from flowsql_planner.logical.internal_calls import OUTER, QUERY_CALLS, is_internal, query_calls
 from flowsql_planner.logical.nodes import (
     Correlate,
     Filter,

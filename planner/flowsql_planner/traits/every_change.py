@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flowsql_connectors.datastream import IDENTIFIER as STREAM_CONNECTOR
-from flowsql_planner.physical.aggregates import order_sensitive
+from flowsql_planner.physical.aggregate_functions import order_sensitive
 from flowsql_planner.physical.nodes import (
     GroupAggregate,
     Limit,

@@ -25,7 +25,7 @@ from flowsql_core.graph.job import (
 from flowsql_core.graph.specs import ConstraintEnforcerSpec, LocalGroupAggregateSpec, OperatorSpec, SinkSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
-from flowsql_planner.explain_node import describe, lines
+from flowsql_planner.explain.node_lines import describe, lines
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import (
     Exchange,

@@ -11,7 +11,7 @@ import pytest
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal
 from flowsql_core.types import logical as t
 from flowsql_planner.bind import operations as op
-from flowsql_planner.explain_expr import ExpressionPrinter, duration_text
+from flowsql_planner.logical.expression_text import ExpressionPrinter, duration_text
 from flowsql_planner.planner import Planner
 from flowsql_planner.traits.statistics import scientific
 from tests.planner.bind.bind_script import Session

@@ -11,7 +11,7 @@ from flowsql_core.expr import AggregateCall, Call, InputRef, Literal
 from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind, WindowProperty, WindowSpec
 from flowsql_core.row import ALL_CHANGES, INSERT_ONLY, UPSERT, ChangelogMode, RowKind
 from flowsql_core.types.logical import BIGINT, BOOLEAN, INT, Column, TimestampType
-from flowsql_planner.explain_node import describe
+from flowsql_planner.explain.node_lines import describe
 from flowsql_planner.physical.nodes import (
     Calc,
     DropUpdateBefore,
