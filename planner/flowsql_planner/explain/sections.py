@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from flowsql_planner.explain.logical_tree import logical_lines
-from flowsql_planner.explain.node_lines import covers_exchange, lines
 from flowsql_planner.logical.nodes import Rel
 from flowsql_planner.physical.nodes import Exchange, Physical
 
@@ -98,7 +97,7 @@ def _mark(node: Physical, root: int, by_root: dict[int, set[int]]) -> None:
 
 def _shown_inputs(node: Physical) -> tuple[Physical, ...]:
     """Inputs below a node's own lines."""
-    if not covers_exchange(node):
+    if not node.lines_show_exchange():
         return node.inputs
     return tuple(child.inputs[0] if isinstance(child, Exchange) else child for child in node.inputs)
 
@@ -126,7 +125,7 @@ class _TreePrinter:
             yield f"Reused(reference_id=[{number}])"
             return
         self._printed.add(id(node))
-        own = lines(node, self._infix)
+        own = node.lines(self._infix)
         advice = self._advice.get(id(node), ())
         for position, line in enumerate(own):
             text = line.text(self._changelog, advice if position == 0 else ())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from flowsql_core.graph.specs import CollectSinkSpec, SinkSpec, UnionSpec
-from flowsql_planner.explain.node_lines import describe
 from flowsql_planner.physical.nodes import SinkNode, TableSourceScan
 from flowsql_planner.translate.graph import StreamEdge, StreamGraph, StreamNode
 
@@ -59,7 +58,7 @@ def _type(node: StreamNode) -> str:
 def _line(node: StreamNode) -> str:
     """The operator's line; a source bears its table's name instead."""
     if isinstance(node.physical, TableSourceScan):
-        return describe(node.physical, infix=True)
+        return node.physical.describe(infix=True)
     return node.operator.name
 
 

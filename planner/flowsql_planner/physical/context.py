@@ -22,7 +22,6 @@ from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.graph.specs import MiniBatch, ScanSpec, SinkSpec, TableSpec
 from flowsql_core.row import ChangelogMode
 from flowsql_core.span import Span
-from flowsql_planner.physical.nodes import SinkNode, TableSourceScan
 
 
 @dataclass(slots=True)
@@ -55,9 +54,9 @@ class PlanContext:
         """The source of a table that reads everything: what it can do."""
         return self.source(ScanSpec(table, tuple(range(len(table.columns))), table.columns), span)
 
-    def source_mode(self, scan: TableSourceScan) -> ChangelogMode:
-        """The changelog that a scan emits."""
-        return self.table_source(scan.table, scan.span).changelog_mode
+    def source_mode(self, table: TableSpec, span: Span | None) -> ChangelogMode:
+        """The changelog that a scan of a table emits."""
+        return self.table_source(table, span).changelog_mode
 
     def sink(self, spec: SinkSpec, span: Span | None) -> TableSink:
         """The sink behind a spec; options that do not fit are refused at ``span``."""
@@ -66,13 +65,13 @@ class PlanContext:
                 self._sinks[spec] = registry.create_sink(spec, self.flat)
         return self._sinks[spec]
 
-    def sink_mode(self, table: TableSpec, sink: SinkNode, wanted: ChangelogMode) -> ChangelogMode:
-        """What a sink takes when the query produces ``wanted``."""
-        return self.table_sink(table, sink, wanted).accepts(wanted)
+    def sink_mode(self, sink: SinkSpec, span: Span | None) -> ChangelogMode:
+        """What a sink takes when the query produces the spec's mode."""
+        return self.sink(sink, span).accepts(sink.changelog_mode)
 
-    def table_sink(self, table: TableSpec, sink: SinkNode, mode: ChangelogMode) -> TableSink:
-        """The sink of an INSERT as far as planning is concerned."""
-        return self.sink(SinkSpec(table, sink.schema, mode, sink.overwrite, sink.static_partition), sink.span)
+    def shows_each_change(self, sink: SinkSpec, span: Span | None) -> bool:
+        """Whether somebody sees each change that a sink gets, although it takes upserts."""
+        return self.sink(sink, span).shows_each_change()
 
     @property
     def mini_batch(self) -> MiniBatch | None:

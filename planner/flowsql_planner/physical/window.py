@@ -27,7 +27,7 @@ from flowsql_planner.physical.nodes import (
     WindowTableFunctionNode,
 )
 from flowsql_planner.physical.options import AGG_PHASE_STRATEGY, AggPhaseStrategy
-from flowsql_planner.traits.window import WindowColumns, derive_windows
+from flowsql_planner.traits.window import WindowColumns
 
 _ORDER = (WindowProperty.START, WindowProperty.END, WindowProperty.TIME)
 
@@ -51,7 +51,7 @@ def plan_window_function(rel: WindowTableFunction, source: Physical, context: Pl
 
 def plan_window_aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical | None:
     """The aggregate as a window aggregate, when it groups by start and end of a window of its input; else None."""
-    windows = derive_windows(source)
+    windows = source.window_columns()
     if windows is None:
         return None
     grouped = frozenset(rel.grouping)

@@ -13,7 +13,7 @@ from flowsql_core.types import logical as t
 from flowsql_planner.bind import operations as op
 from flowsql_planner.logical.expression_text import ExpressionPrinter, duration_text
 from flowsql_planner.planner import Planner
-from flowsql_planner.traits.statistics import scientific
+from flowsql_planner.traits.cost import scientific
 from tests.planner.bind.bind_script import Session
 
 TABLES = """

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import AggregateCall, Call, InputRef, Literal
-from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind, WindowProperty, WindowSpec
+from flowsql_core.graph.specs import JoinKind, SinkSpec, TableSpec, WindowKind, WindowProperty, WindowSpec
 from flowsql_core.row import ALL_CHANGES, INSERT_ONLY, UPSERT, ChangelogMode, RowKind
+from flowsql_core.span import Span
 from flowsql_core.types.logical import BIGINT, BOOLEAN, INT, Column, TimestampType
-from flowsql_planner.explain.node_lines import describe
 from flowsql_planner.physical.nodes import (
     Calc,
     DropUpdateBefore,
@@ -26,8 +26,8 @@ from flowsql_planner.physical.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from flowsql_planner.traits.changelog import ChangelogInference
-from flowsql_planner.traits.every_change import derive_every_change
+from flowsql_planner.physical.passes.changelog_modes import infer_changelog_modes
+from flowsql_planner.physical.passes.every_change import derive_every_change
 
 COLUMNS = (Column("id", INT), Column("v", BIGINT))
 SOURCE_MODES = {"append": INSERT_ONLY, "updates": ALL_CHANGES}
@@ -77,19 +77,29 @@ def join(left: Physical, right: Physical, kind: JoinKind, unique: bool) -> JoinN
     )
 
 
-def sink(node: Physical, key: tuple[str, ...] = ()) -> SinkNode:
-    table = TableSpec(("c", "d", "out"), node.schema, (), (), key)
+def sink(node: Physical, key: tuple[str, ...] = (), name: str = "out") -> SinkNode:
+    table = TableSpec(("c", "d", name), node.schema, (), (), key)
     return SinkNode(inputs=(node,), schema=node.schema, table=table, name="c.d.out")
 
 
+@dataclass(frozen=True)
+class Tables:
+    """Connectors by the names of their tables. ``sink_takes`` None: whatever comes."""
+
+    sink_takes: ChangelogMode | None = None
+
+    def source_mode(self, table: TableSpec, span: Span | None) -> ChangelogMode:
+        return SOURCE_MODES[table.path[-1]]
+
+    def sink_mode(self, sink: SinkSpec, span: Span | None) -> ChangelogMode:
+        return sink.changelog_mode if self.sink_takes is None else self.sink_takes
+
+    def shows_each_change(self, sink: SinkSpec, span: Span | None) -> bool:
+        return sink.table.path[-1] == "shown"
+
+
 def infer(root: Physical, sink_takes: ChangelogMode | None = None) -> Physical:
-    def source_mode(node: TableSourceScan) -> ChangelogMode:
-        return SOURCE_MODES[node.table.path[-1]]
-
-    def sink_mode(table: TableSpec, node: SinkNode, wanted: ChangelogMode) -> ChangelogMode:
-        return wanted if sink_takes is None else sink_takes
-
-    return ChangelogInference(source_mode, sink_mode, describe).infer(root)
+    return infer_changelog_modes(root, Tables(sink_takes))
 
 
 A, U = scan("append"), scan("updates")
@@ -121,7 +131,7 @@ A, U = scan("append"), scan("updates")
         (Limit(inputs=(exchange(A),), schema=COLUMNS, offset=0, fetch=3), "[I]"),
         (Limit(inputs=(exchange(keyed(A)),), schema=COLUMNS, offset=0, fetch=3), "[I,UA,D]"),
     ],
-    ids=lambda value: describe(value)[:40] if isinstance(value, Physical) else value,
+    ids=lambda value: value.describe()[:40] if isinstance(value, Physical) else value,
 )
 def test_mode_of_a_query_without_sink(node: Physical, expected: str) -> None:
     assert str(infer(node).mode) == expected
@@ -216,6 +226,8 @@ FIRST = AggregateCall("FIRST_VALUE", (InputRef(1, BIGINT),), BIGINT, "f")
         # Collected and printed answers show each change, a table that is upserted does not.
         (sink(keyed(A)), ALL_CHANGES, True),
         (sink(keyed(A)), UPSERT, False),
+        # Unless somebody looks at what the sink gets.
+        (sink(keyed(A), name="shown"), UPSERT, True),
         (sink(windowed(keyed(A))), ALL_CHANGES, False),
         (sink(windowed(keyed(A), FIRST)), UPSERT, True),
         (sink(aggregate(keyed(A), 1)), UPSERT, False),
@@ -223,7 +235,7 @@ FIRST = AggregateCall("FIRST_VALUE", (InputRef(1, BIGINT),), BIGINT, "f")
     ],
 )
 def test_where_each_change_is_seen(root: SinkNode, takes: ChangelogMode, expected: bool) -> None:
-    (made,) = derive_every_change((infer(root, takes),))
+    (made,) = derive_every_change((infer(root, takes),), Tables(takes))
     node = made
     while not isinstance(node, GroupAggregate) or any(
         isinstance(below, GroupAggregate) for below in node.inputs[0].inputs

@@ -10,21 +10,15 @@ from dataclasses import replace
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import PlanError
 from flowsql_core.row import ChangelogMode, RowKind
-from flowsql_planner.physical.nodes import Physical, SinkNode, TableSourceScan, WatermarkAssignerNode
+from flowsql_planner.physical.nodes import Connectors, Physical, SinkNode, TableSourceScan, WatermarkAssignerNode
+from flowsql_planner.physical.nodes.sink import BY_WATERMARK
 from flowsql_planner.physical.options import REQUIRE_ON_CONFLICT, UPSERT_MATERIALIZE, UpsertMaterialize
-from flowsql_planner.traits.changelog import SinkMode
-from flowsql_planner.traits.keys import derive_upsert_keys
 
-#: Strategies that decide when a watermark passes.
-BY_WATERMARK = ("NOTHING", "ERROR")
 _DEDUPLICATE = "DEDUPLICATE"
 
 
-def resolve_sink_keys(tree: Physical, configuration: Configuration, sink_mode: SinkMode) -> Physical:
+def resolve_sink_keys(tree: Physical, configuration: Configuration, connectors: Connectors) -> Physical:
     """The plan with ``materialize`` set on its sink where rows of several keys may meet in one row of the table.
-
-    Args:
-        sink_mode: what a table's sink takes when the query produces the mode given.
 
     Raises:
         PlanError: ON CONFLICT for a sink that is not upserted, or keys that conflict without it (Flink's words).
@@ -33,7 +27,7 @@ def resolve_sink_keys(tree: Physical, configuration: Configuration, sink_mode: S
         return tree
     arriving = tree.inputs[0].mode or ChangelogMode(frozenset({RowKind.INSERT}))
     # As in Flink, a sink is asked what it makes of upserts.
-    taken = sink_mode(tree.table, tree, ChangelogMode(arriving.kinds - {RowKind.UPDATE_BEFORE}))
+    taken = tree.taken_mode(ChangelogMode(arriving.kinds - {RowKind.UPDATE_BEFORE}), connectors)
     if tree.on_conflict is not None:
         _check_on_conflict(tree, taken)
     return replace(tree, materialize=_materializes(tree, arriving, taken, configuration))
@@ -83,9 +77,8 @@ def _materializes(sink: SinkNode, arriving: ChangelogMode, taken: ChangelogMode,
     if taken.insert_only or (arriving.insert_only and sink.on_conflict == _DEDUPLICATE):
         return False
     source = sink.inputs[0]
-    names = [column.name for column in sink.table.columns]
-    wanted = frozenset(names.index(name) for name in primary)
-    keys = derive_upsert_keys(source)
+    wanted = frozenset(sink.primary_key())
+    keys = source.upsert_keys()
     if any(key <= wanted for key in keys):
         return False
     if sink.on_conflict is None and configuration.get(REQUIRE_ON_CONFLICT):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from flowsql_core.expr import remap_inputs
 from flowsql_planner.optimize.determinism import is_deterministic
 from flowsql_planner.physical.calc import select
-from flowsql_planner.physical.nodes import Calc, Physical, SinkNode, TableSourceScan, ValuesNode, walk
+from flowsql_planner.physical.nodes import Calc, Physical, TableSourceScan, walk
 
 _ScanKey = tuple[object, ...]
 
@@ -78,15 +78,8 @@ def share_sub_plans(roots: Sequence[Physical]) -> tuple[Physical, ...]:
         made = (
             replace(node, inputs=inputs) if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)) else node
         )
-        if isinstance(made, SinkNode | ValuesNode) or not _repeatable(made):
+        if not made.repeatable():
             return made
         return known.setdefault(made, made)
 
     return tuple(shared(root) for root in roots)
-
-
-def _repeatable(node: Physical) -> bool:
-    if isinstance(node, Calc):
-        exprs = node.projections if node.condition is None else (*node.projections, node.condition)
-        return all(is_deterministic(expr) for expr in exprs)
-    return True
