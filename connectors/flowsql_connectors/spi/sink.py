@@ -128,6 +128,10 @@ class SinkFactory(ABC):
 
     identifier: ClassVar[str]
 
+    def supports_overwrite(self) -> bool:
+        """Whether INSERT OVERWRITE may replace what a table holds; Flink's ``SupportsOverwrite``."""
+        return False
+
     @abstractmethod
     def options(self, table: TableSpec) -> OptionSet:
         """Required and optional WITH options for this table (format options included)."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from flowsql_connectors import registry
 from flowsql_core.catalog import ANONYMOUS
 from flowsql_core.expr import (
     Call,
@@ -23,7 +24,7 @@ from flowsql_core.expr import (
     walk,
     with_children,
 )
-from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind
+from flowsql_core.graph.specs import JoinKind, WindowKind
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.internal_calls import OUTER, QUERY_CALLS, is_internal, query_calls
 from flowsql_planner.logical.nodes import (
@@ -115,13 +116,7 @@ def with_moments(rel: Rel) -> Rel:
 def answer_scan(file: str, schema: t.Schema) -> Scan:
     """A relation that reads an answer of Spark. Columns are found by name: they are called as the file calls them."""
     columns = tuple(t.Column(f"c{index}", t.without_attribute(column.type)) for index, column in enumerate(schema))
-    options = (
-        ("connector", "filesystem"),
-        ("path", file),
-        ("format", "parquet"),
-        ("parquet.utc-timezone", "true"),
-    )
-    table = TableSpec((ANONYMOUS, ANONYMOUS, "of the answer of Spark"), columns, options)
+    table = registry.parquet_table((ANONYMOUS, ANONYMOUS, "of the answer of Spark"), columns, file)
     return Scan(table, tuple(range(len(columns))), columns)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from flowsql_compute.functions.registry import resolve_cast
+from flowsql_connectors import registry
 from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath
-from flowsql_core.errors import BindError, did_you_mean
+from flowsql_core.errors import BindError, FlowSqlError, did_you_mean
 from flowsql_core.expr import Cast, Expr, Literal
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
@@ -23,9 +24,6 @@ from flowsql_planner.catalog.manager import quoted
 from flowsql_planner.catalog.schema import Options, physical_columns, table_spec
 from flowsql_planner.logical.nodes import Project, Rel, Sink
 from flowsql_planner.logical.rewrite import refs
-
-#: Connectors whose sinks hold nothing that could be overwritten.
-_APPENDING = frozenset({"blackhole", "print"})
 
 
 def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
@@ -48,15 +46,9 @@ def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
     path, table = _find_sink(context, node.target)
     if node.columns:
         _listed(node, table, [column.name for column in physical_columns(table)])
-    if node.overwrite and dict(table.options).get("connector") in _APPENDING:
-        raise BindError(
-            "overwrite",
-            f"INSERT OVERWRITE requires that the underlying DynamicTableSink of table '{path}' implements the "
-            "SupportsOverwrite interface.",
-            node.target.span,
-            "INSERT INTO appends",
-        )
     rel = bind_query(context, node.query)
+    if node.overwrite:
+        _check_overwrite(path, table, node.target.span)
     constants = _static_partition(context, node, table)
     options = hinted_options(context, node.hints)
     if constants or node.columns:
@@ -66,6 +58,22 @@ def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
     sink = sink_of(rel, path, table, node.overwrite, partition, options, node.span)
     conflict = None if node.on_conflict is None else node.on_conflict.value
     return op.Insert(replace(sink, on_conflict=conflict, target_columns=listed), node.span)
+
+
+def _check_overwrite(path: ObjectPath, table: CatalogTable, span: Span) -> None:
+    try:
+        possible = registry.supports_overwrite(table_spec(path, table))
+    except FlowSqlError as error:
+        error.at = error.at or span
+        raise
+    if not possible:
+        raise BindError(
+            "overwrite",
+            f"INSERT OVERWRITE requires that the underlying DynamicTableSink of table '{path}' implements the "
+            "SupportsOverwrite interface.",
+            span,
+            "INSERT INTO appends",
+        )
 
 
 def sink_of(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
+from flowsql_connectors import registry
 from flowsql_core.catalog import CatalogTable, CatalogView, ColumnKind, ObjectPath
 from flowsql_core.config import option, parse_bool
 from flowsql_core.errors import BindError, InternalError, did_you_mean
@@ -22,6 +23,7 @@ from flowsql_grammar.script import parse_expression, parse_statement
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import scope_of
+from flowsql_planner.bind.query.table_reference import with_referenced_table
 from flowsql_planner.bind.sql_text.respan import respan
 from flowsql_planner.catalog.schema import (
     Options,
@@ -110,11 +112,9 @@ def bind_table(
     metadata = metadata_columns(table)
     schema = (*physical, *(Column(column.name, column.type) for column in metadata))
     spec = table_spec(path, table, options)
-    if spec.option("on-error.dead-letter.table") is not None:
-        # Loaded where a table has one.
-        from flowsql_planner.bind.query.dead_letters import with_dead_letters
-
-        spec = with_dead_letters(context, spec, span)
+    reference = registry.table_reference(spec)
+    if reference is not None:
+        spec = with_referenced_table(context, spec, *reference, span)
     rel: Rel = Scan(
         spec,
         tuple(range(len(physical))),
