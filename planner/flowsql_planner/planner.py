@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from flowsql_compute.eval.context import EvalContext
-from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.config import PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph
@@ -19,12 +19,14 @@ from flowsql_core.record import record
 from flowsql_core.types.logical import Column
 from flowsql_planner.bind import operations as op
 from flowsql_planner.explain.advice import Advice, advise
+from flowsql_planner.explain.execution_notes import execution_notes
 from flowsql_planner.explain.sections import (
     ADVICE_TITLE,
     AST_TITLE,
     CHAINING_TITLE,
     EXECUTION_TITLE,
     JSON_TITLE,
+    NOTES_TITLE,
     PHYSICAL_TITLE,
     Detail,
     render_execution,
@@ -155,6 +157,9 @@ class Planner:
         ]
         shared = run_passes(EXECUTION, planned, context)
         sections.append((EXECUTION_TITLE, render_execution(shared)))
+        notes = execution_notes(shared, self._configuration.get(PARALLELISM))
+        if notes:
+            sections.append((NOTES_TITLE, notes))
         if wanted & {Detail.JSON_EXECUTION_PLAN, Detail.CHAINING}:
             graph = self._stream_graph(shared, context)
             if Detail.CHAINING in wanted:

@@ -18,6 +18,7 @@ AST_TITLE = "== Abstract Syntax Tree =="
 PHYSICAL_TITLE = "== Optimized Physical Plan =="
 ADVICE_TITLE = "== Optimized Physical Plan With Advice =="
 EXECUTION_TITLE = "== Optimized Execution Plan =="
+NOTES_TITLE = "== FlowSQL Execution =="
 JSON_TITLE = "== Physical Execution Plan =="
 CHAINING_TITLE = "== FlowSQL Chaining =="
 

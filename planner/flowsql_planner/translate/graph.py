@@ -30,14 +30,13 @@ from flowsql_planner.physical.nodes import (
     Exchange,
     GroupAggregate,
     JobContext,
-    MiniBatchAssigner,
-    MiniBatchMode,
     Physical,
     SinkNode,
     TableSourceScan,
     ValuesNode,
     walk,
 )
+from flowsql_planner.physical.passes.mini_batches import idle_assigners
 from flowsql_planner.translate import exchange
 from flowsql_planner.translate.chaining import ChainDecision, EdgeFacts, decide
 from flowsql_planner.translate.options import CHAIN_SINGLE_PARTITION, MAX_PARALLELISM, OPERATOR_CHAINING
@@ -112,7 +111,7 @@ class _Builder:
         self._chain_single = configuration.get(CHAIN_SINGLE_PARTITION)
 
     def build(self, roots: Sequence[Physical]) -> StreamGraph:
-        self._marked = _nodes_below_mini_batching(roots)
+        self._idle = idle_assigners(roots)
         for root in roots:
             for node in walk(root):
                 if not isinstance(node, Exchange) and not self._skipped(node) and id(node) not in self._ids:
@@ -120,9 +119,7 @@ class _Builder:
         return self._graph
 
     def _skipped(self, node: Physical) -> bool:
-        return isinstance(node, MiniBatchAssigner) and (
-            node.kind is MiniBatchMode.ROW_TIME or id(node) not in self._marked
-        )
+        return id(node) in self._idle
 
     def _producer(self, node: Physical) -> tuple[Physical, Exchange | None]:
         """The operator node behind an input, and the exchange on the way."""
@@ -247,22 +244,6 @@ class _Builder:
             raise InternalError("a table sink without a sink spec")
         own = self._context.sink(spec, node.span).parallelism()
         return producer.parallelism if own is None else own
-
-
-def _nodes_below_mini_batching(roots: Sequence[Physical]) -> set[int]:
-    """Identities of mini-batch assigners that some aggregate or join above waits for."""
-    found: set[int] = set()
-
-    def visit(node: Physical, waited: bool) -> None:
-        waited = waited or node.waits_for_mini_batch()
-        if waited and isinstance(node, MiniBatchAssigner):
-            found.add(id(node))
-        for child in node.inputs:
-            visit(child, waited)
-
-    for root in roots:
-        visit(root, False)
-    return found
 
 
 def to_job_graph(graph: StreamGraph, name: str, context: PlanContext, resources: Mapping[str, Any]) -> JobGraph:

@@ -5,6 +5,7 @@ Source: Flink's ``MiniBatchIntervalInferRule``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from flowsql_planner.physical.nodes import (
@@ -13,6 +14,7 @@ from flowsql_planner.physical.nodes import (
     Physical,
     TableSourceScan,
     WatermarkAssignerNode,
+    walk,
 )
 
 
@@ -28,3 +30,27 @@ def assign_mini_batches(node: Physical, interval_ms: int, kind: MiniBatchMode = 
 
 def _marked(node: Physical, interval_ms: int, kind: MiniBatchMode) -> Physical:
     return MiniBatchAssigner(inputs=(node,), schema=node.schema, interval_ms=interval_ms, kind=kind, span=node.span)
+
+
+def idle_assigners(roots: Sequence[Physical]) -> set[int]:
+    """Identities of assigners that do not run: those by row time, and those that no aggregate or join waits for.
+
+    Operators that go by row time fire by watermark, whether mini-batches are marked or not.
+    """
+    waited: set[int] = set()
+
+    def visit(node: Physical, waits: bool) -> None:
+        waits = waits or node.waits_for_mini_batch()
+        if waits and isinstance(node, MiniBatchAssigner):
+            waited.add(id(node))
+        for child in node.inputs:
+            visit(child, waits)
+
+    for root in roots:
+        visit(root, False)
+    return {
+        id(node)
+        for root in roots
+        for node in walk(root)
+        if isinstance(node, MiniBatchAssigner) and (node.kind is MiniBatchMode.ROW_TIME or id(node) not in waited)
+    }
