@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from flowsql_compute.functions.aggregate import is_mergeable, local_columns
 from flowsql_core.errors import BindError
-from flowsql_core.expr import AggregateCall
+from flowsql_core.expr import AggregateCall, Expr
 from flowsql_core.graph.specs import (
     GlobalGroupAggregateSpec,
     GroupAggregateSpec,
@@ -100,6 +100,10 @@ class GroupAggregate(Inner):
     def own_cost(self, rows: float, arriving: Sequence[float]) -> Cost:
         """A step a row and function."""
         return Cost(rows, sum(arriving) * max(len(self.calls), 1))
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def attributes(self, infix: bool) -> Attributes:
         """Keys and calls."""

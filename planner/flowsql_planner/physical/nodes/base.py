@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from flowsql_core.config import STATE_TTL_MS, Configuration
+from flowsql_core.expr import Expr
 from flowsql_core.graph.specs import MiniBatch, OperatorSpec, SinkSpec, TableSpec
 from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode, RowKind
@@ -153,6 +154,12 @@ class Physical(ABC):
     def waits_for_mini_batch(self) -> bool:
         """Whether the operator collects rows until a mini-batch ends."""
         return False
+
+    # Expressions
+
+    @abstractmethod
+    def expressions(self) -> tuple[Expr, ...]:
+        """What the operator computes from rows; columns that it only names are none."""
 
     # EXPLAIN
 

@@ -56,8 +56,7 @@ class Calc(PassesThrough):
 
     def repeatable(self) -> bool:
         """Where no expression draws another value at each call."""
-        exprs = self.projections if self.condition is None else (*self.projections, self.condition)
-        return all(is_deterministic(expr) for expr in exprs)
+        return all(map(is_deterministic, self.expressions()))
 
     def same_in_batch(self) -> bool:
         """Row by row."""
@@ -71,6 +70,10 @@ class Calc(PassesThrough):
         """One call a row and function."""
         computed = sum(1 for expr in self.projections if isinstance(expr, Call))
         return Cost(rows, sum(arriving) * computed)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """Projections and condition."""
+        return self.projections if self.condition is None else (*self.projections, self.condition)
 
     def attributes(self, infix: bool) -> Attributes:
         """Projections and condition."""
@@ -134,6 +137,10 @@ class ExpandNode(Keyless):
         """A copy a list."""
         return arriving[0] * len(self.projections)
 
+    def expressions(self) -> tuple[Expr, ...]:
+        """Those of all lists."""
+        return tuple(expr for row in self.projections for expr in row)
+
     def attributes(self, infix: bool) -> Attributes:
         """The lists."""
         printer = ExpressionPrinter(self.inputs[0].names, infix)
@@ -179,6 +186,10 @@ class CorrelateNode(Keyless):
     def same_in_batch(self) -> bool:
         """Row by row."""
         return True
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """The collection and the condition."""
+        return (self.collection,) if self.condition is None else (self.collection, self.condition)
 
     def attributes(self, infix: bool) -> Attributes:
         """The collection as Flink's internal table function."""

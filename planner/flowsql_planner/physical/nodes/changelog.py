@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.expr import Expr
 from flowsql_core.graph.specs import DropUpdateBeforeSpec, OperatorSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes.base import Connectors, JobContext, PassesThrough, named
@@ -24,6 +25,10 @@ class DropUpdateBefore(PassesThrough):
     def same_in_batch(self) -> bool:
         """A bounded input has no updates."""
         return False
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def attributes(self, infix: bool) -> Attributes:
         """Nothing to say."""
@@ -57,6 +62,10 @@ class ChangelogNormalize(PassesThrough):
     def same_in_batch(self) -> bool:
         """A bounded input has no upserts."""
         return False
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def attributes(self, infix: bool) -> Attributes:
         """The key."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from flowsql_core.errors import InternalError
+from flowsql_core.expr import Expr
 from flowsql_core.graph.specs import OperatorSpec, UnionSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes.base import Connectors, JobContext, Keyless, PassesThrough, Physical, named
@@ -46,6 +47,10 @@ class Exchange(PassesThrough):
         size = rows * row_bytes(self.schema)
         return Cost(rows, rows * len(self.keys) * HASH_CPU + size, 0.0, size)
 
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
+
     def attributes(self, infix: bool) -> Attributes:
         """By what rows are distributed."""
         return [("distribution", distribution_text(named(self, self.keys)))]
@@ -82,6 +87,10 @@ class UnionNode(Keyless):
     def row_estimate(self, arriving: Sequence[float]) -> float:
         """All together."""
         return sum(arriving)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def attributes(self, infix: bool) -> Attributes:
         """The columns."""

@@ -153,6 +153,10 @@ class JoinNode(_Join):
         """Where the options say so."""
         return self.mini_batch
 
+    def expressions(self) -> tuple[Expr, ...]:
+        """The condition."""
+        return () if self.condition is None else (self.condition,)
+
     def attributes(self, infix: bool) -> Attributes:
         """Kind, condition, columns, and what is known of the inputs."""
         always = isinstance(self.condition, Call) and self.condition.function == "TRUE"
@@ -262,6 +266,10 @@ class WindowJoin(_OverTime):
         """By the window's time."""
         return marks_below(self.left_window, above)
 
+    def expressions(self) -> tuple[Expr, ...]:
+        """The condition."""
+        return () if self.condition is None else (self.condition,)
+
     def attributes(self, infix: bool) -> Attributes:
         """Windows, kind, condition, columns."""
         left, right = self.inputs
@@ -329,6 +337,10 @@ class IntervalJoin(_OverTime):
     def own_cost(self, rows: float, arriving: Sequence[float]) -> Cost:
         """One look at each row."""
         return Cost(rows, rows)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """The condition."""
+        return (self.condition,)
 
     def attributes(self, infix: bool) -> Attributes:
         """Kind, bounds, condition, columns."""

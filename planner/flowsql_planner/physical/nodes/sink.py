@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from flowsql_core.errors import InternalError
+from flowsql_core.expr import Expr
 from flowsql_core.graph.constraints import constraints_of
 from flowsql_core.graph.specs import (
     CollectSinkSpec,
@@ -134,6 +135,10 @@ class SinkNode(Physical):
     def own_cost(self, rows: float, arriving: Sequence[float]) -> Cost:
         """One look at each row."""
         return Cost(rows, rows)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def attributes(self, infix: bool) -> Attributes:
         """The table, the columns, and what becomes of conflicts."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from flowsql_core.config import RUNTIME_MODE, RuntimeMode
 from flowsql_core.errors import NotSupportedYetError, PlanError
+from flowsql_core.expr import Expr
 from flowsql_core.graph.specs import LimitSpec, OperatorSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes.base import Connectors, JobContext, PassesThrough
@@ -49,6 +50,10 @@ class Limit(PassesThrough):
         """As many as are fetched."""
         rest = max(arriving[0] - self.offset, 0.0)
         return rest if self.fetch is None else min(rest, float(self.fetch))
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def attributes(self, infix: bool) -> Attributes:
         """Offset and fetch."""
@@ -121,6 +126,10 @@ class TemporalSort(PassesThrough):
         """Rows leave by watermark."""
         return MiniBatchMode.ROW_TIME
 
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
+
     def attributes(self, infix: bool) -> Attributes:
         """The order."""
         return [("orderBy", order_text(self.names, self.keys))]
@@ -143,6 +152,10 @@ class SortNode(PassesThrough):
     def same_in_batch(self) -> bool:
         """Batch mode sorts by itself."""
         return False
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def attributes(self, infix: bool) -> Attributes:
         """The order."""

@@ -96,6 +96,10 @@ class TableSourceScan(Leaf):
         """The bytes that are read."""
         return Cost(rows, rows, rows * row_bytes(self.schema))
 
+    def expressions(self) -> tuple[Expr, ...]:
+        """What was pushed into it."""
+        return self.filters
+
     def attributes(self, infix: bool) -> Attributes:
         """The table with what was pushed into its scan."""
         parts = [", ".join(self.table.shown_path)]
@@ -151,6 +155,10 @@ class ValuesNode(Leaf):
     def own_cost(self, rows: float, arriving: Sequence[float]) -> Cost:
         """One look at each row."""
         return Cost(rows, rows)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def attributes(self, infix: bool) -> Attributes:
         """The rows."""

@@ -30,6 +30,10 @@ class WatermarkAssignerNode(PassesThrough):
         """Rows are the same."""
         return True
 
+    def expressions(self) -> tuple[Expr, ...]:
+        """The watermark."""
+        return (self.expression,)
+
     def attributes(self, infix: bool) -> Attributes:
         """The row time and its watermark."""
         printer = ExpressionPrinter(self.inputs[0].names, infix)
@@ -64,6 +68,10 @@ class MiniBatchAssigner(PassesThrough):
     def same_in_batch(self) -> bool:
         """A bounded input is no stream of mini-batches."""
         return False
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def attributes(self, infix: bool) -> Attributes:
         """Interval and mode."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.expr import AggregateCall
+from flowsql_core.expr import AggregateCall, Expr
 from flowsql_core.graph.specs import (
     OperatorSpec,
     WindowAggregateSpec,
@@ -62,6 +62,10 @@ class WindowTableFunctionNode(Keyless):
     def row_estimate(self, arriving: Sequence[float]) -> float:
         """Each row once per window that it is in."""
         return arriving[0] * max(self.window.size_ms // max(self.window.step_ms, 1), 1)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def attributes(self, infix: bool) -> Attributes:
         """The window."""
@@ -154,6 +158,10 @@ class WindowAggregate(Inner):
             kind = "proctime" if role is WindowProperty.TIME and self.window.processing_time else _PROPERTY[role]
             texts.append(f"{kind}('w$) AS {self.schema[base + i].name}")
         return texts
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def attributes(self, infix: bool) -> Attributes:
         """Keys, window, calls."""

@@ -37,9 +37,12 @@ from flowsql_planner.physical.nodes import (
     JoinNode,
     Physical,
     PythonCalc,
-    WatermarkAssignerNode,
     WindowJoin,
 )
+from flowsql_planner.physical.nodes import walk as walk_plan
+
+#: How messages call places that have no operator for a function, where the operator's name says too little.
+_WHERE: Final = {"WatermarkAssigner": "in the expression of a WATERMARK"}
 
 
 def split_python(root: Physical) -> Physical:
@@ -58,7 +61,12 @@ def split_python(root: Physical) -> Physical:
             made[id(node)] = node, _split(_with_inputs(lifted, tuple(rebuilt(child) for child in lifted.inputs)))
         return made[id(node)][1]
 
-    return rebuilt(root)
+    whole = rebuilt(root)
+    for node in walk_plan(whole):
+        if not isinstance(node, PythonCalc):
+            for expr in node.expressions():
+                _refuse(expr, _WHERE.get(node.title, f"in {node.title}"))
+    return whole
 
 
 def _with_inputs(node: Physical, inputs: tuple[Physical, ...]) -> Physical:
@@ -67,12 +75,10 @@ def _with_inputs(node: Physical, inputs: tuple[Physical, ...]) -> Physical:
 
 def _split(node: Physical) -> Physical:
     match node:
-        case Calc() if any(calls_python(expr) for expr in _expressions(node)):
+        case Calc() if any(calls_python(expr) for expr in node.expressions()):
             return _split_calc(node)
         case Calc(inputs=(Calc(inputs=(CorrelateNode(),)),)):
             return _merged(node)
-        case WatermarkAssignerNode(expression=expression):
-            _refuse(expression, "in the expression of a WATERMARK")
         case CorrelateNode(collection=collection) if calls_python(collection):
             return _split_correlate(node)
     return node
@@ -94,10 +100,6 @@ def _split_correlate(node: CorrelateNode) -> Physical:
     correlated = replace(node, inputs=(made,), collection=collection, schema=schema)
     kept = tuple(ref for ref in refs(schema) if ref.index != width)
     return Calc(inputs=(correlated,), schema=node.schema, projections=kept, condition=None, span=node.span)
-
-
-def _expressions(calc: Calc) -> tuple[Expr, ...]:
-    return calc.projections if calc.condition is None else (*calc.projections, calc.condition)
 
 
 def _refuse(expr: Expr, where: str) -> None:
@@ -147,7 +149,7 @@ def _without_functions(join: JoinNode | WindowJoin) -> tuple[Physical, tuple[Exp
 def _split_calc(calc: Calc) -> Physical:
     """The Calc as a stack. Every step takes something out into a Calc below, until both parts are of one sort."""
     condition = calc.condition
-    if not any(calls_python(expr) for expr in _expressions(calc)):
+    if not any(calls_python(expr) for expr in calc.expressions()):
         return _merged(calc)
     if condition is not None:
         asked = _outermost_calls((condition,))
