@@ -12,6 +12,7 @@ from flowsql_core.span import Source, Span
 from flowsql_grammar import ast
 from flowsql_planner.bind.sql_text.expand_names import Expansions
 from flowsql_planner.catalog.manager import CatalogManager
+from flowsql_planner.error_position import errors_at
 from flowsql_planner.logical.nodes import Rel
 
 
@@ -46,11 +47,8 @@ class BindContext:
 
     def qualify(self, name: ast.Identifier) -> ObjectPath:
         """The full path of a name of one to three parts."""
-        try:
+        with errors_at(name.span):
             return self.catalogs.qualify(name.texts)
-        except BindError as error:
-            error.at = error.at or name.span
-            raise
 
     def database_path(self, name: ast.Identifier) -> tuple[str, str]:
         """Catalog and database of a name of one or two parts."""

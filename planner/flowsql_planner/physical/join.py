@@ -12,9 +12,9 @@ from flowsql_planner.logical.nodes import Join
 from flowsql_planner.logical.rewrite import retype_expr
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange, hinted_ttl_ms
+from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import IntervalJoin, JoinNode, Physical, UniqueKeySpec, WindowJoin
 from flowsql_planner.traits.keys import Keys
-from flowsql_planner.traits.time import materialize_time
 from flowsql_planner.traits.window import WindowColumns
 
 

@@ -31,6 +31,7 @@ from flowsql_planner.physical.calc import make_calc, make_filter
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange, plan_group_aggregate
 from flowsql_planner.physical.join import plan_join
+from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import (
     CorrelateNode,
     ExpandNode,
@@ -46,7 +47,6 @@ from flowsql_planner.physical.nodes import (
     WatermarkAssignerNode,
 )
 from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
-from flowsql_planner.traits.time import materialize_time
 
 
 def plan_physical(rel: Rel, context: PlanContext) -> Physical:

@@ -42,9 +42,7 @@ from flowsql_planner.logical.nodes import (
 from flowsql_planner.logical.rewrite import walk as walk_plan
 from flowsql_planner.spark import sql
 from flowsql_planner.spark.aggregate import check_windows, group_call, group_keys, over_call, wants_places
-from flowsql_planner.spark.expression import SparkExpressions
-from flowsql_planner.spark.files import parquet_files
-from flowsql_planner.spark.hosted import (
+from flowsql_planner.spark.around_spark import (
     answer_scan,
     apart_from_queries,
     has_no_table,
@@ -57,6 +55,8 @@ from flowsql_planner.spark.hosted import (
     stands_in_order,
     with_moments,
 )
+from flowsql_planner.spark.expression import SparkExpressions
+from flowsql_planner.spark.parquet_files import parquet_files
 from flowsql_planner.spark.sql import SqlNode
 from flowsql_planner.spark.types import ddl, spark_type
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flowsql_connectors import registry
 from flowsql_core.catalog import CatalogView, TableColumn
-from flowsql_core.errors import BindError, FlowSqlError
+from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.span import Span
 from flowsql_grammar import ast
@@ -19,6 +19,7 @@ from flowsql_planner.bind.sql_text.expand_names import Expansions, expand
 from flowsql_planner.bind.sql_text.named_view import with_names
 from flowsql_planner.bind.sql_text.unparse import unparse_query
 from flowsql_planner.bind.sql_text.validated_form import validated
+from flowsql_planner.error_position import errors_at
 from flowsql_planner.logical.nodes import Rel, Scan
 from flowsql_planner.logical.rewrite import walk
 
@@ -76,8 +77,5 @@ def _require_readable(rel: Rel, context: BindContext) -> None:
         if not isinstance(scan, Scan):
             continue
         table = scan.table
-        try:
+        with errors_at(scan.span):
             registry.create_source(ScanSpec(table, tuple(range(len(table.columns))), table.columns), flat)
-        except FlowSqlError as error:
-            error.at = error.at or scan.span
-            raise

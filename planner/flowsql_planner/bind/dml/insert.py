@@ -9,7 +9,7 @@ from dataclasses import replace
 from flowsql_compute.functions.registry import resolve_cast
 from flowsql_connectors import registry
 from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath
-from flowsql_core.errors import BindError, FlowSqlError, did_you_mean
+from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.expr import Cast, Expr, Literal
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
@@ -22,6 +22,7 @@ from flowsql_planner.bind.query.query import bind_query
 from flowsql_planner.bind.query.table import hinted_options
 from flowsql_planner.catalog.manager import quoted
 from flowsql_planner.catalog.schema import Options, physical_columns, table_spec
+from flowsql_planner.error_position import errors_at
 from flowsql_planner.logical.nodes import Project, Rel, Sink
 from flowsql_planner.logical.rewrite import refs
 
@@ -61,11 +62,8 @@ def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
 
 
 def _check_overwrite(path: ObjectPath, table: CatalogTable, span: Span) -> None:
-    try:
+    with errors_at(span):
         possible = registry.supports_overwrite(table_spec(path, table))
-    except FlowSqlError as error:
-        error.at = error.at or span
-        raise
     if not possible:
         raise BindError(
             "overwrite",

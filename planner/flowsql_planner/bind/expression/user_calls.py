@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql_compute.functions.registry import implicit_cast
-from flowsql_core.errors import BindError, FlowSqlError
+from flowsql_core.errors import BindError
 from flowsql_core.expr import Cast, Expr
 from flowsql_core.python_call import PythonFunction, python_call, spoken_name
 from flowsql_core.span import Span
@@ -15,6 +15,7 @@ from flowsql_core.udf import ScalarUdf, TableUdf
 from flowsql_core.udf_types import takes, type_of_hint
 from flowsql_grammar import ast
 from flowsql_planner.catalog.functions import FunctionManager, UserFunction
+from flowsql_planner.error_position import errors_at
 
 
 def refuse_clauses(node: ast.FunctionCall) -> None:
@@ -35,11 +36,8 @@ def bind_user_call(
         BindError: the function cannot be loaded, does not take these arguments, or gives no rows, or rows, where the
             other is wanted.
     """
-    try:
+    with errors_at(node.span):
         udf = functions.load(found)
-    except FlowSqlError as error:
-        error.at = error.at or node.span
-        raise
     # Plans show a name as it was written, though letters of any case find the function.
     name = node.name.last.text
     if isinstance(udf, TableUdf) is not rows:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from flowsql_connectors import registry
 from flowsql_core.catalog import CatalogTable, ObjectPath
-from flowsql_core.errors import BindError, FlowSqlError
+from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_grammar.script import parse_expression
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.catalog.schema import table_spec
+from flowsql_planner.error_position import errors_at
 
 
 def with_referenced_table(context: BindContext, spec: TableSpec, key: str, name: str, span: Span | None) -> TableSpec:
@@ -22,11 +23,8 @@ def with_referenced_table(context: BindContext, spec: TableSpec, key: str, name:
         BindError: the name is of no table, or of one that does not fit.
     """
     referenced = _find(context, spec, key, name, span)
-    try:
+    with errors_at(span):
         return registry.with_referenced(spec, referenced)
-    except FlowSqlError as error:
-        error.at = error.at or span
-        raise
 
 
 def _find(context: BindContext, spec: TableSpec, key: str, name: str, span: Span | None) -> TableSpec:
