@@ -28,8 +28,8 @@ def imported(path: Path) -> Iterator[str]:
                         break
 
 
-def test_imports_run_one_way() -> None:
-    """No circle, not even one that an import inside of a function hides: a definition would be on the wrong floor."""
+def test_imports_run_one_way_for_types_too() -> None:
+    """Stricter than ``test_imports.py``: no circle of names that only annotations need, either."""
     graph = {module: set(imported(path)) for module, path in SOURCES.items()}
     assert sum(map(len, graph.values())) > 500
     tuple(TopologicalSorter(graph).static_order())
