@@ -98,6 +98,10 @@ class StreamSink(TableSink):
         """What was declared, as far as it occurs."""
         return ChangelogMode(self._mode.kinds & wanted.kinds | {RowKind.INSERT})
 
+    def shows_each_change(self) -> bool:
+        """The program gets every row."""
+        return True
+
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Never called: the stream is an operator, not a sink."""
         raise InternalError("a stream of the job was not put into its place")

@@ -10,10 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from flowsql_connectors.spi.sink import SinkFactory, TableSink
-from flowsql_connectors.spi.source import SourceFactory, TableSource
+from flowsql_connectors.spi.source import PlainFiles, SourceFactory, TableSource
 from flowsql_core.errors import BindError, ConnectorError, did_you_mean
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
 from flowsql_core.record import record
+from flowsql_core.types.logical import Schema
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -27,6 +28,8 @@ class Connector:
 
     source: str | None = None
     sink: str | None = None
+    #: The option that names another table of the catalogs, if there is one: see ``SourceFactory.with_referenced``.
+    table_reference: str | None = None
 
 
 _BUILT_IN: Final[dict[str, Connector]] = {
@@ -35,6 +38,7 @@ _BUILT_IN: Final[dict[str, Connector]] = {
     "filesystem": Connector(
         source="flowsql_connectors.filesystem.factory:FileSourceFactory",
         sink="flowsql_connectors.filesystem.factory:FileSinkFactory",
+        table_reference="on-error.dead-letter.table",
     ),
     "print": Connector(sink="flowsql_connectors.print:PrintSinkFactory"),
 }
@@ -103,6 +107,41 @@ def create_sink(sink: SinkSpec, configuration: Mapping[str, str]) -> TableSink:
     return factory.create_sink(sink, configuration)
 
 
+def supports_overwrite(table: TableSpec) -> bool:
+    """Whether INSERT OVERWRITE may replace what a table holds."""
+    return sink_factory(_identifier(table)).supports_overwrite()
+
+
+def plain_files(table: TableSpec) -> PlainFiles | None:
+    """Where the rows of a table are, if other engines may read them there."""
+    return source_factory(_identifier(table)).plain_files(table)
+
+
+def table_reference(table: TableSpec) -> tuple[str, str] | None:
+    """The option of a table that names another one of the catalogs, and the name; None for unknown connectors."""
+    identifier = table.option("connector") or ""
+    connector = _BUILT_IN.get(identifier) or _INTERNAL.get(identifier) or _offer(identifier)
+    key = None if connector is None else connector.table_reference
+    name = None if key is None else table.option(key)
+    return None if key is None or name is None else (key, name)
+
+
+def with_referenced(table: TableSpec, referenced: TableSpec) -> TableSpec:
+    """A table with what it needs of the one that it names."""
+    return source_factory(_identifier(table)).with_referenced(table, referenced)
+
+
+def parquet_table(path: tuple[str, str, str], columns: Schema, file: str) -> TableSpec:
+    """A table, under a name of its own, over a parquet file that another engine wrote with moments in UTC."""
+    options = (
+        ("connector", "filesystem"),
+        ("path", file),
+        ("format", "parquet"),
+        ("parquet.utc-timezone", "true"),
+    )
+    return TableSpec(path, columns, options)
+
+
 def validate_table(table: TableSpec, *, as_source: bool = True) -> None:
     """Check the WITH clause of a table for one use of it. Flink does so when a table is used, not at CREATE."""
     identifier = _identifier(table)
@@ -126,12 +165,9 @@ def _find(identifier: str) -> Connector:
         return _BUILT_IN[identifier]
     if identifier in _INTERNAL:
         return _INTERNAL[identifier]
-    for point in _offered():
-        if point.name == identifier:
-            connector = point.load()
-            if not isinstance(connector, Connector):
-                raise BindError("bad-connector", f"Entry point '{point.value}' is not a Connector.")
-            return connector
+    offered = _offer(identifier)
+    if offered is not None:
+        return offered
     known = identifiers()
     near = did_you_mean(identifier, known)
     install = (
@@ -145,6 +181,17 @@ def _find(identifier: str) -> Connector:
         "Available factory identifiers are:\n\n" + "\n".join(known),
         hint=install if identifier in _KNOWN_ELSEWHERE or near is None else near,
     )
+
+
+def _offer(identifier: str) -> Connector | None:
+    """The connector that another package offers under a name."""
+    for point in _offered():
+        if point.name == identifier:
+            connector = point.load()
+            if not isinstance(connector, Connector):
+                raise BindError("bad-connector", f"Entry point '{point.value}' is not a Connector.")
+            return connector
+    return None
 
 
 def _offered() -> EntryPoints:

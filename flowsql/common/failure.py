@@ -78,7 +78,7 @@ def _row_lines(row: FailedRow, plan: _Plan, node: OperatorNode) -> list[str]:
     if names is None and all(index < len(node.output) for index in row.values) and not node.number_of_inputs:
         names = tuple(column.name for column in node.output)
     if row.expr is not None:
-        from flowsql_planner.explain_expr import ExpressionPrinter
+        from flowsql_planner.logical.expression_text import ExpressionPrinter
 
         text = ExpressionPrinter(names, infix=True).print(row.expr)
         lines.append(f"expression: {shortened(text, MAX_EXPRESSION)}")

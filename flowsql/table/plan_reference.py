@@ -67,7 +67,7 @@ class JsonContentPlanReference(PlanReference):
 
     def read(self) -> Any:
         """The plan of the text."""
-        from flowsql_planner.compiled import read_plan
+        from flowsql_planner.compiled_plan import read_plan
 
         return read_plan(str(self._content))
 

@@ -10,48 +10,42 @@ from dataclasses import replace
 from typing import Any
 
 from flowsql_compute.eval.context import EvalContext
-from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.config import PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.record import record
-from flowsql_core.row import ChangelogMode
 from flowsql_core.types.logical import Column
 from flowsql_planner.bind import operations as op
-from flowsql_planner.deep import with_room
-from flowsql_planner.explain import (
+from flowsql_planner.explain.advice import Advice, advise
+from flowsql_planner.explain.execution_notes import execution_notes
+from flowsql_planner.explain.sections import (
     ADVICE_TITLE,
     AST_TITLE,
     CHAINING_TITLE,
     EXECUTION_TITLE,
     JSON_TITLE,
+    NOTES_TITLE,
     PHYSICAL_TITLE,
     Detail,
     render_execution,
     render_logical,
     render_physical,
 )
-from flowsql_planner.explain_advice import Advice, advise
-from flowsql_planner.explain_json import chaining_text, json_plan
-from flowsql_planner.explain_node import describe
+from flowsql_planner.explain.stream_graph import chaining_text, json_plan
+from flowsql_planner.large_stack import with_room
 from flowsql_planner.logical.nodes import Rel, Scan, Sink
 from flowsql_planner.logical.rewrite import retype
 from flowsql_planner.optimize.driver import Trace, optimize
 from flowsql_planner.optimize.programs import bounded, streaming
-from flowsql_planner.physical.batch import check_batch
 from flowsql_planner.physical.context import PlanContext
-from flowsql_planner.physical.minibatch import assign_mini_batches
 from flowsql_planner.physical.nodes import Physical, SinkNode
-from flowsql_planner.physical.options import REUSE_SOURCE, REUSE_SUB_PLAN
+from flowsql_planner.physical.nodes.base import cumulative_cost, estimate_rows
 from flowsql_planner.physical.plan import plan_physical
-from flowsql_planner.physical.python_calc import split_python
-from flowsql_planner.physical.reuse import share_scans, share_sub_plans
-from flowsql_planner.physical.scan import refuse_unreadable
-from flowsql_planner.traits.changelog import ChangelogInference
-from flowsql_planner.traits.every_change import derive_every_change
-from flowsql_planner.traits.sink_keys import resolve_sink_keys
-from flowsql_planner.traits.statistics import cumulative_cost, estimate_rows, scientific
+from flowsql_planner.physical.program import EXECUTION, OBSERVED, PHYSICAL, run_passes
+from flowsql_planner.physical.refusals import refuse_other_in_batch, refuse_subqueries, refuse_unreadable
+from flowsql_planner.traits.cost import scientific
 from flowsql_planner.translate.graph import StreamGraph, build_stream_graph, to_job_graph
 from flowsql_planner.translate.options import PIPELINE_NAME
 
@@ -95,7 +89,7 @@ class Planner:
         def planned() -> JobGraph:
             context = PlanContext(self._configuration)
             roots = self._physical(sinks, context)
-            check_batch(roots, self._configuration)
+            refuse_other_in_batch(roots, self._configuration)
             refuse_unreadable(roots, context)
             graph = build_stream_graph(roots, context, collect_resources or {})
             return to_job_graph(graph, job_name, context, resources or {})
@@ -137,51 +131,35 @@ class Planner:
 
     def _physical(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
         """Physical plans with modes, equal parts being the same objects."""
-        return derive_every_change(self._shared(self._planned(roots, context)))
-
-    def _shared(self, trees: tuple[Physical, ...]) -> tuple[Physical, ...]:
-        return share_sub_plans(trees) if self._configuration.get(REUSE_SUB_PLAN) else trees
+        return run_passes(EXECUTION, self._planned(roots, context), context)
 
     def _planned(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
         if self._configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH:
-            # Imported on use: streaming binds no queries inside of expressions.
-            from flowsql_planner.physical.queries import refuse_queries
-
-            refuse_queries(roots)
+            refuse_subqueries(roots)
         trees: list[Physical] = []
         for root in roots:
-            tree = split_python(plan_physical(self.optimized(root, context), context))
+            tree = plan_physical(self.optimized(root, context), context)
             if isinstance(tree, SinkNode) and isinstance(root, Sink) and root.table is None:
                 tree = _named_as(tree, root)
             trees.append(tree)
-        if self._configuration.get(REUSE_SUB_PLAN) and self._configuration.get(REUSE_SOURCE):
-            trees = list(share_scans(trees))
-        mini_batch = context.mini_batch
-        if mini_batch is not None:
-            trees = [assign_mini_batches(tree, mini_batch.latency_ms) for tree in trees]
-        made = (self._inferred(tree, context) for tree in trees)
-        return tuple(resolve_sink_keys(tree, self._configuration, context.sink_mode) for tree in made)
-
-    @staticmethod
-    def _inferred(tree: Physical, context: PlanContext) -> Physical:
-        def source_mode(scan: Any) -> ChangelogMode:
-            return context.source_mode(scan)
-
-        return ChangelogInference(source_mode, context.sink_mode, describe).infer(tree)
+        return run_passes(PHYSICAL, tuple(trees), context)
 
     # EXPLAIN
 
     def _explained(self, logical: tuple[Rel, ...], wanted: set[Detail]) -> str:
         context = PlanContext(self._configuration)
         planned = self._planned(logical, context)
-        trees = derive_every_change(planned)
+        trees = run_passes(OBSERVED, planned, context)
         advice = advise(trees, self._configuration) if Detail.PLAN_ADVICE in wanted else None
         sections = [
             (AST_TITLE, render_logical(logical)),
             self._physical_section(trees, wanted, advice),
         ]
-        shared = derive_every_change(self._shared(planned))
+        shared = run_passes(EXECUTION, planned, context)
         sections.append((EXECUTION_TITLE, render_execution(shared)))
+        notes = execution_notes(shared, self._configuration.get(PARALLELISM))
+        if notes:
+            sections.append((NOTES_TITLE, notes))
         if wanted & {Detail.JSON_EXECUTION_PLAN, Detail.CHAINING}:
             graph = self._stream_graph(shared, context)
             if Detail.CHAINING in wanted:

@@ -22,8 +22,8 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.text import parse_type
 from flowsql_grammar import parse_expression
 from flowsql_planner.bind.context import BindContext
-from flowsql_planner.bind.expression import ExpressionBinder
-from flowsql_planner.bind.scope import Namespace, Scope
+from flowsql_planner.bind.expression.binder import ExpressionBinder
+from flowsql_planner.bind.expression.scope import Namespace, Scope
 from flowsql_planner.catalog.manager import CatalogManager
 
 

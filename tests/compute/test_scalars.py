@@ -20,7 +20,7 @@ from flowsql_core.expr import Expr
 from flowsql_core.span import Source
 from flowsql_grammar.script import parse_statement
 from flowsql_planner.bind.context import BindContext
-from flowsql_planner.bind.query import bind_query
+from flowsql_planner.bind.query.query import bind_query
 from flowsql_planner.catalog.manager import CatalogManager
 from flowsql_planner.logical.nodes import Project
 

@@ -8,7 +8,7 @@ import pytest
 
 from flowsql.table import Table, TableEnvironment
 from flowsql.table.expressions import col
-from flowsql_planner.bind import query as binding
+from flowsql_planner.bind.query import query as binding
 
 LENGTH = 40
 

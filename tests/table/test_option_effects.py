@@ -47,6 +47,7 @@ TABLES = (
     "CREATE TABLE keyed (who STRING, c BIGINT, PRIMARY KEY (c) NOT ENFORCED) WITH ('connector' = 'blackhole')",
 )
 
+COUNTED = "SELECT who, COUNT(*) AS c FROM clicks GROUP BY who"
 GROUPED = "SELECT who, COUNT(DISTINCT n) AS c FROM clicks GROUP BY who"
 MINI_BATCH = {"table.exec.mini-batch.enabled": "true", "table.exec.mini-batch.allow-latency": "1 s"}
 
@@ -239,10 +240,6 @@ class Effect:
     beside: Options | None = None
 
 
-WINDOWED = (
-    "SELECT window_start, COUNT(*) AS c FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) "
-    "GROUP BY window_start, window_end"
-)
 TWICE = f"SELECT a.who FROM ({GROUPED}) AS a JOIN ({GROUPED}) AS b ON a.who = b.who"
 PROJECTIONS = "SELECT a FROM plain UNION ALL SELECT b FROM plain"
 
@@ -351,7 +348,9 @@ EFFECTS: dict[str, Effect] = {
     "table.exec.source.idle-timeout": Effect("3 s", job_of("SELECT ts FROM clicks")),
     "table.exec.state.ttl": Effect("1 h", job_of(GROUPED)),
     "table.local-time-zone": Effect("Asia/Tokyo", rows_of("SELECT CAST(TO_TIMESTAMP_LTZ(0, 3) AS STRING)")),
-    "table.optimizer.agg-phase-strategy": Effect("ONE_PHASE", job_of(WINDOWED), {"parallelism.default": "2"}),
+    "table.optimizer.agg-phase-strategy": Effect(
+        "ONE_PHASE", job_of(COUNTED), {**MINI_BATCH, "table.exec.mini-batch.size": "9", "parallelism.default": "2"}
+    ),
     "table.optimizer.distinct-agg.split.enabled": Effect(
         "true", plan_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}
     ),

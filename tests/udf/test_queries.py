@@ -310,3 +310,17 @@ def test_places_where_no_function_can_stand() -> None:
         answers(made, "SELECT p.id FROM people p LEFT JOIN people q ON p.id = q.id AND truth(p.id, q.id)")
     with pytest.raises(BindError, match="is not an aggregate function"):
         answers(made, "SELECT truth(id, id) FILTER (WHERE TRUE) FROM people")
+
+
+def test_a_join_by_time_asks_no_function() -> None:
+    """An operator that evaluates conditions itself has no way to call one: said by name, not found out at run time."""
+    made = environment()
+    made.create_temporary_function("same", udf(lambda x: x, result_type="INT"))
+    for name in ("l", "r"):
+        made.execute_sql(
+            f"CREATE TEMPORARY TABLE {name} (a INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) "
+            "WITH ('connector' = 'datagen')"
+        )
+    query = "SELECT l.a FROM l JOIN r ON l.ts BETWEEN r.ts - INTERVAL '1' SECOND AND r.ts AND same(l.a) > r.a"
+    with pytest.raises(NotSupportedYetError, match=r"the Python function same in IntervalJoin"):
+        answers(made, query)

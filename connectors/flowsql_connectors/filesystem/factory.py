@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from flowsql_connectors.filesystem.options import FILESYSTEM_OPTIONS, FORMAT, REPORT_STATISTICS
+from flowsql_connectors.filesystem.dead_letter_table import with_letters
+from flowsql_connectors.filesystem.options import (
+    FILESYSTEM_OPTIONS,
+    FORMAT,
+    MONITOR_INTERVAL,
+    PATH,
+    PATH_PATTERN,
+    REPORT_STATISTICS,
+)
 from flowsql_connectors.formats.registry import format_factory
 from flowsql_connectors.options import OptionSet
 from flowsql_connectors.spi.sink import SinkFactory, TableSink
-from flowsql_connectors.spi.source import SourceFactory, TableSource
+from flowsql_connectors.spi.source import PlainFiles, SourceFactory, TableSource
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
+
+#: Options that change which rows there are, or what stands in them.
+_OWN_WAY: Final = ("flowsql.", MONITOR_INTERVAL.key, "scan.")
 
 
 def _options(table: TableSpec) -> OptionSet:
@@ -39,11 +51,26 @@ class FileSourceFactory(SourceFactory):
         format_ = format_factory(values.get(FORMAT)).create(values, scan.table)
         return FileSource(scan, values, format_, configuration)
 
+    def plain_files(self, table: TableSpec) -> PlainFiles | None:
+        """The path, where folders hold no columns and no option changes which rows there are or what is in them."""
+        options = dict(table.options)
+        if table.partition_keys or any(key.startswith(_OWN_WAY) for key in options) or PATH.key not in options:
+            return None
+        return PlainFiles(options.get(FORMAT.key, ""), options[PATH.key], options.get(PATH_PATTERN.key))
+
+    def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:
+        """The table with the folder of its dead-letter table as an option instead of that table's name."""
+        return with_letters(table, referenced)
+
 
 class FileSinkFactory(SinkFactory):
     """Makes sinks into files."""
 
     identifier = "filesystem"
+
+    def supports_overwrite(self) -> bool:
+        """Folders can be replaced."""
+        return True
 
     def options(self, table: TableSpec) -> OptionSet:
         """The connector's options and those of the table's format."""

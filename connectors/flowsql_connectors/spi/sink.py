@@ -106,6 +106,10 @@ class TableSink(ABC):
         """
         return None
 
+    def shows_each_change(self) -> bool:
+        """Whether somebody sees each change that is written, although the sink takes upserts: then none is left out."""
+        return False
+
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer for one subtask."""
@@ -123,6 +127,10 @@ class SinkFactory(ABC):
     """Makes sinks of one connector."""
 
     identifier: ClassVar[str]
+
+    def supports_overwrite(self) -> bool:
+        """Whether INSERT OVERWRITE may replace what a table holds; Flink's ``SupportsOverwrite``."""
+        return False
 
     @abstractmethod
     def options(self, table: TableSpec) -> OptionSet:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import Clock
+from flowsql_core.errors import InternalError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.specs import ScanSpec, TableSpec
 from flowsql_core.record import record
@@ -166,6 +167,18 @@ class TableSource(ABC):
         """A reader for one subtask."""
 
 
+@record
+class PlainFiles:
+    """Files that hold the rows of a table and nothing else: whoever reads the format gets the same rows.
+
+    ``format``: identifier of the format. ``pattern``: a regular expression that absolute paths match, if any.
+    """
+
+    format: str
+    path: str
+    pattern: str | None = None
+
+
 class SourceFactory(ABC):
     """Makes sources of one connector. Validates options at CREATE and at plan time."""
 
@@ -178,3 +191,16 @@ class SourceFactory(ABC):
     @abstractmethod
     def create_source(self, scan: ScanSpec, configuration: Mapping[str, str]) -> TableSource:
         """A source for a scan; raises BindError / ConnectorError for what does not fit."""
+
+    def plain_files(self, table: TableSpec) -> PlainFiles | None:
+        """Where the rows of a table are, if other engines may read them there; None if only the source knows."""
+        return None
+
+    def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:
+        """The table with what it needs of another one, which the option of :func:`registry.table_reference` names.
+
+        Raises:
+            BindError: the other table cannot be what it shall.
+            NotSupportedYetError: it could, but is not yet.
+        """
+        raise InternalError(f"tables of '{self.identifier}' refer to no other ones")

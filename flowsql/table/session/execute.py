@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from flowsql_grammar import ast
     from flowsql_grammar.ast.statement import Statement
     from flowsql_planner.catalog.manager import CatalogManager
-    from flowsql_planner.compiled import CompiledPlan
+    from flowsql_planner.compiled_plan import CompiledPlan
     from flowsql_planner.logical.nodes import Rel
     from flowsql_planner.planner import Explainable, Planner
     from flowsql_runtime.cluster.local import LocalCluster
@@ -95,10 +95,10 @@ class StatementExecutor:
 
     def type_of(self, expression: ast.Expression, schema: Schema) -> LogicalType:
         """The type of an expression over columns."""
-        from flowsql_planner.bind.aggregate_calls import AggregateCollector
         from flowsql_planner.bind.context import BindContext
-        from flowsql_planner.bind.expression import ExpressionBinder
-        from flowsql_planner.bind.scope import scope_of
+        from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector
+        from flowsql_planner.bind.expression.binder import ExpressionBinder
+        from flowsql_planner.bind.expression.scope import scope_of
 
         context = BindContext(self._catalogs, self._with_zone())
         collector = AggregateCollector(grouped=True)
@@ -219,7 +219,7 @@ class StatementExecutor:
 
     def _compile(self, operation: op.CompilePlan) -> TableResult:
         from flowsql.table.session.plan_files import load_plan, may_write, write_plan
-        from flowsql_planner.compiled import compile_plan
+        from flowsql_planner.compiled_plan import compile_plan
 
         names = [insert.rel.name for insert in operation.inserts]
         if may_write(operation.path, operation.if_not_exists or operation.execute, self._configuration, operation.span):
@@ -235,7 +235,7 @@ class StatementExecutor:
         Raises:
             BindError: another statement.
         """
-        from flowsql_planner.compiled import compile_plan
+        from flowsql_planner.compiled_plan import compile_plan
 
         match self.bind(statement, source):
             case op.Insert() as insert:
@@ -257,7 +257,7 @@ class StatementExecutor:
     def _analyze(self, operation: op.AnalyzeTable) -> None:
         """Run the counting query as a stream over the bounded table and keep its last answer for each group."""
         from flowsql.table.values.result_rows import rows_of
-        from flowsql_planner.bind.analyze import store_statistics
+        from flowsql_planner.bind.ddl.analyze_table import store_statistics
         from flowsql_planner.planner import Planner
 
         buffer = CollectBuffer()

@@ -8,7 +8,7 @@ from pathlib import Path
 from flowsql_core.config import Configuration, option, parse_bool
 from flowsql_core.errors import BindError, ConnectorError
 from flowsql_core.span import Span
-from flowsql_planner.compiled import CompiledPlan, read_plan
+from flowsql_planner.compiled_plan import CompiledPlan, read_plan
 
 FORCE_RECOMPILE = option(
     "table.plan.force-recompile", parse_bool, False, "Whether COMPILE PLAN overwrites a plan that is there already."

@@ -306,7 +306,6 @@ class JoinSpec(OperatorSpec):
     emit_update_before: bool
     left_unique: tuple[int, ...] | None = None
     right_unique: tuple[int, ...] | None = None
-    consolidate: bool = False
     left_ttl_ms: int = 0
     right_ttl_ms: int = 0
 

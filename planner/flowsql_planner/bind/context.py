@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from flowsql_core.catalog import ObjectPath
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError
 from flowsql_core.span import Source, Span
 from flowsql_grammar import ast
-from flowsql_planner.bind.expand import Expansions
+from flowsql_planner.bind.sql_text.expand_names import Expansions
 from flowsql_planner.catalog.manager import CatalogManager
-
-if TYPE_CHECKING:
-    from flowsql_planner.logical.nodes import Rel
+from flowsql_planner.error_position import errors_at
+from flowsql_planner.logical.nodes import Rel
 
 
 @dataclass(slots=True)
@@ -49,11 +47,8 @@ class BindContext:
 
     def qualify(self, name: ast.Identifier) -> ObjectPath:
         """The full path of a name of one to three parts."""
-        try:
+        with errors_at(name.span):
             return self.catalogs.qualify(name.texts)
-        except BindError as error:
-            error.at = error.at or name.span
-            raise
 
     def database_path(self, name: ast.Identifier) -> tuple[str, str]:
         """Catalog and database of a name of one or two parts."""

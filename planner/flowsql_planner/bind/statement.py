@@ -10,8 +10,8 @@ from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
-from flowsql_planner.bind.query import bind_query
-from flowsql_planner.deep import with_room
+from flowsql_planner.bind.query.query import bind_query
+from flowsql_planner.large_stack import with_room
 
 _SPLIT = "split it with views or WITH"
 
@@ -71,17 +71,17 @@ def _bind(statement: ast.Statement, context: BindContext) -> op.Operation:
     return _bind_ddl(statement, context)
 
 
-# A session mostly asks one thing: what a statement does not need is not imported.
+# Imported on use, for the time to the first answer: most sessions ask one kind of statement.
 
 
 def _insert(statement: ast.Insert, context: BindContext) -> op.Insert:
-    from flowsql_planner.bind.insert import bind_insert
+    from flowsql_planner.bind.dml.insert import bind_insert
 
     return bind_insert(context, statement)
 
 
 def _show(statement: ast.Show | ast.ShowCurrent | ast.ShowCreate | ast.Describe, context: BindContext) -> op.Rows:
-    from flowsql_planner.bind import show
+    from flowsql_planner.bind.show import show
 
     match statement:
         case ast.Show():
@@ -89,7 +89,7 @@ def _show(statement: ast.Show | ast.ShowCurrent | ast.ShowCreate | ast.Describe,
         case ast.ShowCurrent():
             return show.bind_show_current(context, statement)
         case ast.ShowCreate():
-            from flowsql_planner.bind.show_create import bind_show_create
+            from flowsql_planner.bind.show.show_create import bind_show_create
 
             return bind_show_create(context, statement)
         case ast.Describe():
@@ -122,28 +122,30 @@ def _bind_ddl(statement: ast.Statement, context: BindContext) -> op.Operation:
         case ast.ExecutePlan(path):
             return op.ExecutePlan(path, statement.span)
         case ast.AnalyzeTable():
-            from flowsql_planner.bind.analyze import bind_analyze
+            from flowsql_planner.bind.ddl.analyze_table import bind_analyze
 
             return bind_analyze(context, statement)
     return _define(statement, context)
 
 
 def _define(statement: ast.Statement, context: BindContext) -> op.Operation:
-    from flowsql_planner.bind import definitions
+    from flowsql_planner.bind import java_only
+    from flowsql_planner.bind.compile_plan import bind_compile_plan
+    from flowsql_planner.bind.ddl import function
 
     match statement:
         case ast.CreateFunction():
-            return definitions.bind_create_function(context, statement)
+            return function.bind_create_function(context, statement)
         case ast.AlterFunction():
-            return definitions.bind_alter_function(context, statement)
+            return function.bind_alter_function(context, statement)
         case ast.CompilePlan() | ast.CompileAndExecutePlan():
-            return definitions.bind_compile_plan(statement, _bind(statement.statement, context))
+            return bind_compile_plan(statement, _bind(statement.statement, context))
         case ast.AddJar() | ast.RemoveJar():
-            raise definitions.refuse_java(statement)
+            raise java_only.refuse_java(statement)
         case ast.Call():
-            raise definitions.bind_call(statement)
+            raise java_only.bind_call(statement)
         case ast.Truncate() | ast.Update() | ast.Delete():
-            from flowsql_planner.bind.row_change import refuse_row_change
+            from flowsql_planner.bind.dml.row_change import refuse_row_change
 
             raise refuse_row_change(context, statement)
     raise NotSupportedYetError(_words(statement), statement.span)
@@ -151,10 +153,10 @@ def _define(statement: ast.Statement, context: BindContext) -> op.Operation:
 
 def _create(statement: ast.CreateTable | ast.CreateView, context: BindContext) -> op.Operation:
     if isinstance(statement, ast.CreateView):
-        from flowsql_planner.bind.view import bind_create_view
+        from flowsql_planner.bind.ddl.create_view import bind_create_view
 
         return bind_create_view(context, statement)
-    from flowsql_planner.bind.ddl import bind_create_table
+    from flowsql_planner.bind.ddl.create_table import bind_create_table
 
     return bind_create_table(context, statement)
 
@@ -195,16 +197,16 @@ def _drop(node: ast.Drop, context: BindContext) -> op.Operation:
         case ast.ObjectKind.CATALOG:
             return op.DropCatalog(node.name.last.text, node.if_exists, node.name.span)
         case ast.ObjectKind.FUNCTION:
-            from flowsql_planner.bind.definitions import bind_drop_function
+            from flowsql_planner.bind.ddl.function import bind_drop_function
 
             return bind_drop_function(context, node)
     raise NotSupportedYetError(f"DROP {node.kind.value}", node.span)
 
 
 def _alter(node: ast.Alter, context: BindContext) -> op.Operation:
-    from flowsql_planner.bind import alter_object
+    from flowsql_planner.bind.ddl.alter import bind_alter
 
-    return alter_object.bind_alter(node, context)
+    return bind_alter(node, context)
 
 
 # By name: the classes themselves are imported only with a statement that needs them.

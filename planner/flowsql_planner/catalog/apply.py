@@ -9,6 +9,7 @@ from flowsql_core.catalog import CatalogTable, CatalogView
 from flowsql_core.errors import BindError
 from flowsql_planner.bind import operations as op
 from flowsql_planner.catalog.manager import CatalogManager
+from flowsql_planner.catalog.store import CatalogDescriptor
 
 
 def apply_ddl(operation: op.DdlOperation, catalogs: CatalogManager) -> bool:
@@ -72,8 +73,6 @@ def apply_ddl(operation: op.DdlOperation, catalogs: CatalogManager) -> bool:
 
 
 def _define_catalog(operation: op.CreateCatalog | op.AlterCatalog, catalogs: CatalogManager) -> None:
-    from flowsql_planner.catalog.store import CatalogDescriptor
-
     descriptor = CatalogDescriptor(operation.options, operation.comment)
     if isinstance(operation, op.AlterCatalog):
         catalogs.alter_catalog(operation.name, descriptor, operation.span)

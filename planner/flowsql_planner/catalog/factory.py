@@ -60,6 +60,7 @@ def create_catalog(name: str, options: Options, at: Span | None = None) -> tuple
             at,
             "'path' is the folder that holds the catalog's objects",
         )
+    # Imported on use: most sessions have no catalog of files.
     from flowsql_planner.catalog.file import FileCatalog
 
     return FileCatalog(name, given[PATH], database), database

@@ -7,16 +7,35 @@ functions of the catalog.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from flowsql_core.catalog import CatalogFunction, ObjectPath
+from flowsql_core.catalog import Catalog, CatalogFunction, ObjectPath
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.record import record
 from flowsql_core.span import Span
 
 if TYPE_CHECKING:
     from flowsql_core.udf import ScalarUdf
-    from flowsql_planner.catalog.manager import CatalogManager
+
+
+class Catalogs(Protocol):
+    """What functions ask of the session's catalogs."""
+
+    def qualify(self, parts: Sequence[str]) -> ObjectPath:
+        """The full path of a name of one to three parts."""
+        ...
+
+    def find_catalog(self, name: str) -> Catalog | None:
+        """A catalog by name."""
+        ...
+
+    def catalog(self, name: str, at: Span | None = None) -> Catalog:
+        """A catalog by name; BindError when there is none."""
+        ...
+
+    def existing_catalog(self, name: str, at: Span | None = None) -> Catalog:
+        """As :meth:`catalog`, in the words of statements about objects."""
+        ...
 
 
 @record
@@ -30,7 +49,7 @@ class UserFunction:
 class FunctionManager:
     """The functions that CREATE FUNCTION made."""
 
-    def __init__(self, catalogs: CatalogManager) -> None:
+    def __init__(self, catalogs: Catalogs) -> None:
         self._catalogs = catalogs
         self._temporary: dict[ObjectPath, CatalogFunction] = {}
         self._system: dict[str, CatalogFunction] = {}
@@ -64,6 +83,7 @@ class FunctionManager:
         Raises:
             BindError: it cannot be loaded, or is no function.
         """
+        # Imported on use: only a session that calls a user's function needs it.
         from flowsql_core.udf_source import load_path, load_source
 
         definition = function.definition

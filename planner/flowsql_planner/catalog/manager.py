@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from flowsql_core.catalog import (
     Catalog,
@@ -20,12 +19,11 @@ from flowsql_core.catalog import (
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.record import record
 from flowsql_core.span import Span
+from flowsql_planner.catalog.factory import create_catalog
+from flowsql_planner.catalog.functions import FunctionManager
 from flowsql_planner.catalog.memory import GenericInMemoryCatalog, existing_object
-
-if TYPE_CHECKING:
-    from flowsql_planner.catalog.functions import FunctionManager
-    from flowsql_planner.catalog.modules import ModuleManager
-    from flowsql_planner.catalog.store import CatalogDescriptor, CatalogStore
+from flowsql_planner.catalog.modules import ModuleManager
+from flowsql_planner.catalog.store import CatalogDescriptor, CatalogStore, MemoryCatalogStore
 
 DEFAULT_CATALOG = "default_catalog"
 DEFAULT_DATABASE = "default_database"
@@ -56,15 +54,11 @@ class CatalogManager:
     @cached_property
     def store(self) -> CatalogStore:
         """Definitions of the catalogs that CREATE CATALOG made, in this session or (kind ``file``) in others."""
-        from flowsql_planner.catalog.store import MemoryCatalogStore
-
         return self._given_store or MemoryCatalogStore()
 
     @cached_property
     def functions(self) -> FunctionManager:
         """User functions of the session."""
-        from flowsql_planner.catalog.functions import FunctionManager
-
         return FunctionManager(self)
 
     @property
@@ -75,8 +69,6 @@ class CatalogManager:
     @cached_property
     def modules(self) -> ModuleManager:
         """Modules of system functions."""
-        from flowsql_planner.catalog.modules import ModuleManager
-
         return ModuleManager()
 
     # Catalogs
@@ -95,8 +87,6 @@ class CatalogManager:
         if found is None and self._has_store:
             descriptor = self.store.get(name)
             if descriptor is not None:
-                from flowsql_planner.catalog.factory import create_catalog
-
                 found, self._default_databases[name] = create_catalog(name, descriptor.options)
                 self._catalogs[name] = found
         return found
@@ -124,8 +114,6 @@ class CatalogManager:
         """CREATE CATALOG: make it and keep its definition."""
         if name in self.catalog_names():
             raise BindError("catalog-exists", f"Catalog {name} already exists.", at)
-        from flowsql_planner.catalog.factory import create_catalog
-
         self.register_catalog(name, *create_catalog(name, descriptor.options, at), at)
         self.store.put(name, descriptor)
 
@@ -139,8 +127,6 @@ class CatalogManager:
 
     def alter_catalog(self, name: str, descriptor: CatalogDescriptor, at: Span | None = None) -> None:
         """Replace a catalog's definition. A catalog in memory keeps its objects; others are opened anew."""
-        from flowsql_planner.catalog.factory import create_catalog
-
         made, default = create_catalog(name, descriptor.options, at)
         old = self._catalogs.get(name)
         if isinstance(made, GenericInMemoryCatalog) and isinstance(old, GenericInMemoryCatalog):

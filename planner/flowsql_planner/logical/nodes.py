@@ -6,16 +6,16 @@ runs over the left columns, then the right ones.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from dataclasses import field
 from typing import assert_never
 
-from flowsql_core.expr import AggregateCall, Expr, Literal
+from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal
 from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind
 from flowsql_core.record import record
 from flowsql_core.span import Span
-from flowsql_core.types.logical import Column, Schema
-from flowsql_planner.logical.bounded import Over, SetOperation
+from flowsql_core.types.logical import Column, LogicalType, Schema
 
 
 @record
@@ -198,6 +198,101 @@ class Sort:
     def schema(self) -> Schema:
         """The input's."""
         return self.input.schema
+
+
+class SetOperator(enum.Enum):
+    """Set operations beyond UNION."""
+
+    INTERSECT = "INTERSECT"
+    EXCEPT = "EXCEPT"
+
+
+@record
+class SetOperation:
+    """INTERSECT or EXCEPT of two inputs whose types are equal column by column; NULL equals NULL."""
+
+    left: Rel
+    right: Rel
+    operator: SetOperator
+    all: bool
+    schema: Schema
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def construct(self) -> str:
+        """The operation as it is written."""
+        return f"{self.operator.value}{' ALL' if self.all else ''}"
+
+
+class FrameUnit(enum.Enum):
+    """ROWS counts rows, RANGE measures the sort key."""
+
+    ROWS = "ROWS"
+    RANGE = "RANGE"
+
+
+class BoundKind(enum.Enum):
+    """Where a frame starts or ends, in the order in which they lie."""
+
+    UNBOUNDED_PRECEDING = "UNBOUNDED PRECEDING"
+    PRECEDING = "PRECEDING"
+    CURRENT_ROW = "CURRENT ROW"
+    FOLLOWING = "FOLLOWING"
+    UNBOUNDED_FOLLOWING = "UNBOUNDED FOLLOWING"
+
+
+@record
+class FrameBound:
+    """A bound; ``offset`` only for PRECEDING and FOLLOWING: a number of rows, a number, or an interval."""
+
+    kind: BoundKind
+    offset: Literal | None = None
+
+
+@record
+class Frame:
+    """``ROWS BETWEEN start AND end``."""
+
+    unit: FrameUnit
+    start: FrameBound
+    end: FrameBound
+
+
+@record
+class OverCall:
+    """A window function over columns of the input.
+
+    ``partition``: columns. ``order``: sort keys. ``frame`` None: Flink's default, which is up to the current row with
+    an order and the whole partition without one. Arguments are columns or constants.
+    """
+
+    function: str
+    args: tuple[InputRef | Literal, ...]
+    type: LogicalType
+    name: str
+    partition: tuple[int, ...] = ()
+    order: tuple[SortKey, ...] = ()
+    frame: Frame | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def reads(self) -> frozenset[int]:
+        """Columns of the input that the call looks at."""
+        used = {arg.index for arg in self.args if isinstance(arg, InputRef)}
+        return frozenset(used | set(self.partition) | {key.index for key in self.order})
+
+
+@record
+class Over:
+    """Window functions: the input's columns, then one column per call."""
+
+    input: Rel
+    calls: tuple[OverCall, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The input's, then the calls'."""
+        return (*self.input.schema, *(Column(call.name, call.type) for call in self.calls))
 
 
 @record

@@ -9,16 +9,17 @@ from typing import assert_never
 from flowsql_core.expr import AggregateCall, Expr, InputRef, transform
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import Column, LogicalType, Schema
-from flowsql_planner.logical.bounded import Over, SetOperation
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Correlate,
     Expand,
     Filter,
     Join,
+    Over,
     Project,
     Rel,
     Scan,
+    SetOperation,
     Sink,
     Sort,
     Union,

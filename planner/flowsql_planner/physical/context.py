@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +17,11 @@ from flowsql_core.config import (
     MINI_BATCH_SIZE,
     Configuration,
 )
-from flowsql_core.errors import BindError, FlowSqlError
+from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import MiniBatch, ScanSpec, SinkSpec, TableSpec
 from flowsql_core.row import ChangelogMode
 from flowsql_core.span import Span
-from flowsql_planner.physical.nodes import SinkNode, TableSourceScan
+from flowsql_planner.error_position import errors_at
 
 
 @dataclass(slots=True)
@@ -47,7 +46,7 @@ class PlanContext:
             FlowSqlError: the table's options do not fit; ``span``, where the table is read, is its place.
         """
         if spec not in self._sources:
-            with _placed(span):
+            with errors_at(span):
                 self._sources[spec] = registry.create_source(spec, self.flat)
         return self._sources[spec]
 
@@ -55,24 +54,24 @@ class PlanContext:
         """The source of a table that reads everything: what it can do."""
         return self.source(ScanSpec(table, tuple(range(len(table.columns))), table.columns), span)
 
-    def source_mode(self, scan: TableSourceScan) -> ChangelogMode:
-        """The changelog that a scan emits."""
-        return self.table_source(scan.table, scan.span).changelog_mode
+    def source_mode(self, table: TableSpec, span: Span | None) -> ChangelogMode:
+        """The changelog that a scan of a table emits."""
+        return self.table_source(table, span).changelog_mode
 
     def sink(self, spec: SinkSpec, span: Span | None) -> TableSink:
         """The sink behind a spec; options that do not fit are refused at ``span``."""
         if spec not in self._sinks:
-            with _placed(span):
+            with errors_at(span):
                 self._sinks[spec] = registry.create_sink(spec, self.flat)
         return self._sinks[spec]
 
-    def sink_mode(self, table: TableSpec, sink: SinkNode, wanted: ChangelogMode) -> ChangelogMode:
-        """What a sink takes when the query produces ``wanted``."""
-        return self.table_sink(table, sink, wanted).accepts(wanted)
+    def sink_mode(self, sink: SinkSpec, span: Span | None) -> ChangelogMode:
+        """What a sink takes when the query produces the spec's mode."""
+        return self.sink(sink, span).accepts(sink.changelog_mode)
 
-    def table_sink(self, table: TableSpec, sink: SinkNode, mode: ChangelogMode) -> TableSink:
-        """The sink of an INSERT as far as planning is concerned."""
-        return self.sink(SinkSpec(table, sink.schema, mode, sink.overwrite, sink.static_partition), sink.span)
+    def shows_each_change(self, sink: SinkSpec, span: Span | None) -> bool:
+        """Whether somebody sees each change that a sink gets, although it takes upserts."""
+        return self.sink(sink, span).shows_each_change()
 
     @property
     def mini_batch(self) -> MiniBatch | None:
@@ -99,16 +98,6 @@ class PlanContext:
         """``table.local-time-zone`` as a zone name; the machine's when it says 'default'."""
         name = self.configuration.get(LOCAL_TIME_ZONE)
         return _machine_zone() if name == "default" else name
-
-
-@contextlib.contextmanager
-def _placed(span: Span | None) -> Iterator[None]:
-    """Errors of connectors know options, not the text: they get the place where the table is named."""
-    try:
-        yield
-    except FlowSqlError as error:
-        error.at = error.at or span
-        raise
 
 
 def _machine_zone() -> str:

@@ -10,12 +10,12 @@ from flowsql_core.record import record
 from flowsql_core.types.logical import DayTimeIntervalType, LogicalType, Schema, is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import Join
 from flowsql_planner.logical.rewrite import retype_expr
-from flowsql_planner.physical.aggregate import exchange, hinted_ttl_ms
 from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.group_aggregate import exchange, hinted_ttl_ms
+from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import IntervalJoin, JoinNode, Physical, UniqueKeySpec, WindowJoin
-from flowsql_planner.traits.keys import Keys, derive_upsert_keys
-from flowsql_planner.traits.time import materialize_time
-from flowsql_planner.traits.window import WindowColumns, derive_windows
+from flowsql_planner.traits.keys import Keys
+from flowsql_planner.traits.window import WindowColumns
 
 
 @record
@@ -74,7 +74,7 @@ def plan_join(rel: Join, left: Physical, right: Physical, context: PlanContext) 
     left, right = materialize_time(left), materialize_time(right)
     condition = None if rel.condition is None else retype_expr(rel.condition, left.schema + right.schema)
     rest = tuple(retype_expr(part, left.schema + right.schema) for part in equi.rest)
-    left_keys, right_keys = derive_upsert_keys(left), derive_upsert_keys(right)
+    left_keys, right_keys = left.upsert_keys(), right.upsert_keys()
     return JoinNode(
         inputs=(exchange(left, equi.left), exchange(right, equi.right)),
         schema=tuple(replace(c, type=_plain_like(c.type, i, left, right)) for i, c in enumerate(rel.schema)),
@@ -112,7 +112,7 @@ def _unique_spec(keys: Keys, join_keys: tuple[int, ...]) -> UniqueKeySpec:
 
 def _window_join(rel: Join, left: Physical, right: Physical, equi: EquiCondition) -> Physical | None:
     """Equal start and end of windows of the same kind and size on both sides."""
-    windows, others = derive_windows(left), derive_windows(right)
+    windows, others = left.window_columns(), right.window_columns()
     if windows is None or others is None or windows.window != others.window:
         return None
     starts = _positions(equi, windows.starts, others.starts)

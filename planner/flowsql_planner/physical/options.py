@@ -1,10 +1,10 @@
-"""Options that shape the physical plan (Flink's ``table.optimizer.*``)."""
+"""Options that shape the physical plan (Flink's ``table.optimizer.*`` and ``table.exec.*``)."""
 
 from __future__ import annotations
 
 import enum
 
-from flowsql_core.config import option, parse_bool, parse_enum
+from flowsql_core.config import option, parse_bool, parse_duration_ms, parse_enum
 
 
 class AggPhaseStrategy(enum.Enum):
@@ -56,4 +56,7 @@ REQUIRE_ON_CONFLICT = option(
     parse_bool,
     True,
     "Whether an INSERT by another key than the sink's is refused unless it says ON CONFLICT.",
+)
+SOURCE_IDLE_TIMEOUT_MS = option(
+    "table.exec.source.idle-timeout", parse_duration_ms, 0, "A source silent for longer does not hold watermarks back."
 )

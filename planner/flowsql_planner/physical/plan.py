@@ -8,16 +8,17 @@ from typing import assert_never
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Cast, Expr, Literal, conjuncts
 from flowsql_core.types.logical import Column, is_proctime, is_time_attribute
-from flowsql_planner.logical.bounded import Over, SetOperation
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Correlate,
     Expand,
     Filter,
     Join,
+    Over,
     Project,
     Rel,
     Scan,
+    SetOperation,
     Sink,
     Sort,
     Union,
@@ -26,10 +27,11 @@ from flowsql_planner.logical.nodes import (
     WindowTableFunction,
 )
 from flowsql_planner.logical.rewrite import ref
-from flowsql_planner.physical.aggregate import exchange, plan_group_aggregate
 from flowsql_planner.physical.calc import make_calc, make_filter
 from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.group_aggregate import exchange, plan_group_aggregate
 from flowsql_planner.physical.join import plan_join
+from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import (
     CorrelateNode,
     ExpandNode,
@@ -45,7 +47,6 @@ from flowsql_planner.physical.nodes import (
     WatermarkAssignerNode,
 )
 from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
-from flowsql_planner.traits.time import materialize_time
 
 
 def plan_physical(rel: Rel, context: PlanContext) -> Physical:

@@ -15,10 +15,10 @@ from flowsql_core.record import record
 from flowsql_core.types.logical import Column, Schema, TimestampLtzType, is_proctime
 from flowsql_planner.logical.nodes import Aggregate, WindowTableFunction
 from flowsql_planner.logical.rewrite import unique_names
-from flowsql_planner.physical.aggregate import exchange
-from flowsql_planner.physical.aggregates import two_phase_in_flink
+from flowsql_planner.physical.aggregate_functions import two_phase_in_flink
 from flowsql_planner.physical.calc import make_calc, select
 from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import (
     Calc,
     ExpandNode,
@@ -27,7 +27,7 @@ from flowsql_planner.physical.nodes import (
     WindowTableFunctionNode,
 )
 from flowsql_planner.physical.options import AGG_PHASE_STRATEGY, AggPhaseStrategy
-from flowsql_planner.traits.window import WindowColumns, derive_windows
+from flowsql_planner.traits.window import WindowColumns
 
 _ORDER = (WindowProperty.START, WindowProperty.END, WindowProperty.TIME)
 
@@ -51,7 +51,7 @@ def plan_window_function(rel: WindowTableFunction, source: Physical, context: Pl
 
 def plan_window_aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical | None:
     """The aggregate as a window aggregate, when it groups by start and end of a window of its input; else None."""
-    windows = derive_windows(source)
+    windows = source.window_columns()
     if windows is None:
         return None
     grouped = frozenset(rel.grouping)

@@ -9,7 +9,7 @@ from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import AggregateCall, InputRef, Literal
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_planner.logical.bounded import BoundKind, Frame, FrameBound, FrameUnit, OverCall
+from flowsql_planner.logical.nodes import BoundKind, Frame, FrameBound, FrameUnit, OverCall
 from flowsql_planner.spark import sql
 from flowsql_planner.spark.expression import literal
 from flowsql_planner.spark.sql import SqlNode

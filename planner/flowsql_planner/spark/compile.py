@@ -18,16 +18,19 @@ from flowsql_core.graph.spark import SparkQuery, StagedInput
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_planner.logical.bounded import Over, SetOperation, SetOperator, query_calls
+from flowsql_planner.logical.internal_calls import query_calls
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Correlate,
     Expand,
     Filter,
     Join,
+    Over,
     Project,
     Rel,
     Scan,
+    SetOperation,
+    SetOperator,
     Sink,
     Sort,
     Union,
@@ -39,9 +42,7 @@ from flowsql_planner.logical.nodes import (
 from flowsql_planner.logical.rewrite import walk as walk_plan
 from flowsql_planner.spark import sql
 from flowsql_planner.spark.aggregate import check_windows, group_call, group_keys, over_call, wants_places
-from flowsql_planner.spark.expression import SparkExpressions
-from flowsql_planner.spark.files import parquet_files
-from flowsql_planner.spark.hosted import (
+from flowsql_planner.spark.around_spark import (
     answer_scan,
     apart_from_queries,
     has_no_table,
@@ -54,6 +55,8 @@ from flowsql_planner.spark.hosted import (
     stands_in_order,
     with_moments,
 )
+from flowsql_planner.spark.expression import SparkExpressions
+from flowsql_planner.spark.parquet_files import parquet_files
 from flowsql_planner.spark.sql import SqlNode
 from flowsql_planner.spark.types import ddl, spark_type
 

@@ -13,8 +13,8 @@ from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, conjuncts
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
-from flowsql_planner.explain_expr import literal_text
-from flowsql_planner.logical.bounded import EXISTS, IN_QUERY, OUTER, QUERY_CALLS, SCALAR
+from flowsql_planner.logical.expression_text import literal_text
+from flowsql_planner.logical.internal_calls import EXISTS, IN_QUERY, OUTER, QUERY_CALLS, SCALAR
 from flowsql_planner.spark import sql
 from flowsql_planner.spark.sql import SqlNode
 from flowsql_planner.spark.types import Digits, digits_of, same_on_spark, spark_decimal, spark_type

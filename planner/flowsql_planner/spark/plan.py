@@ -11,8 +11,8 @@ from flowsql_core.expr import Cast
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import STAGE_RESOURCE, SparkJob
 from flowsql_planner.bind import operations as op
-from flowsql_planner.deep import with_room
-from flowsql_planner.explain import AST_TITLE, JSON_TITLE, Detail, render_logical
+from flowsql_planner.explain.sections import AST_TITLE, JSON_TITLE, Detail, render_logical
+from flowsql_planner.large_stack import with_room
 from flowsql_planner.logical.nodes import Project, Rel, Scan, Sink
 from flowsql_planner.logical.rewrite import refs, walk
 from flowsql_planner.physical.context import PlanContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowsql_core.errors import PlanError
 from flowsql_core.graph.job import FORWARD, Partitioning, ShipStrategy
 from flowsql_planner.physical.nodes import Exchange, Physical, SinkNode, TableSourceScan
-from flowsql_planner.traits.keys import derive_upsert_keys, smallest
+from flowsql_planner.traits.keys import smallest
 
 GLOBAL = Partitioning(ShipStrategy.GLOBAL)
 
@@ -27,9 +27,10 @@ def between(producer: Physical, consumer: Physical, from_parallelism: int, to_pa
         return FORWARD
     if to_parallelism == 1:
         return GLOBAL
-    if producer.mode is None or producer.mode.insert_only:
+    if not producer.retracts:
         return Partitioning(ShipStrategy.REBALANCE)
-    key = _primary_key(consumer) or smallest(derive_upsert_keys(producer))
+    own = consumer.primary_key() if isinstance(consumer, SinkNode) else ()
+    key = own or smallest(producer.upsert_keys())
     if key:
         return Partitioning(ShipStrategy.HASH, key)
     what = "source" if isinstance(producer, TableSourceScan) else "sink"
@@ -40,10 +41,3 @@ def between(producer: Physical, consumer: Physical, from_parallelism: int, to_pa
         consumer.span,
         "declare a PRIMARY KEY or give both the same parallelism",
     )
-
-
-def _primary_key(consumer: Physical) -> tuple[int, ...]:
-    if isinstance(consumer, SinkNode) and consumer.table is not None:
-        names = [column.name for column in consumer.table.columns]
-        return tuple(names.index(name) for name in consumer.table.primary_key)
-    return ()

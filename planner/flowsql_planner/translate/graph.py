@@ -22,27 +22,24 @@ from flowsql_core.graph.job import (
     Partitioning,
     ShipStrategy,
 )
-from flowsql_core.graph.specs import ConstraintEnforcerSpec, LocalGroupAggregateSpec, OperatorSpec, SinkSpec
+from flowsql_core.graph.specs import ConstraintEnforcerSpec, OperatorSpec, SinkSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
-from flowsql_planner.explain_node import describe, lines
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import (
     Exchange,
     GroupAggregate,
-    JoinNode,
-    MiniBatchAssigner,
-    MiniBatchMode,
+    JobContext,
     Physical,
     SinkNode,
     TableSourceScan,
     ValuesNode,
     walk,
 )
+from flowsql_planner.physical.passes.mini_batches import idle_assigners
 from flowsql_planner.translate import exchange
 from flowsql_planner.translate.chaining import ChainDecision, EdgeFacts, decide
 from flowsql_planner.translate.options import CHAIN_SINGLE_PARTITION, MAX_PARALLELISM, OPERATOR_CHAINING
-from flowsql_planner.translate.specs import SpecMaker
 from flowsql_planner.translate.uid import UidAssigner
 
 
@@ -104,7 +101,7 @@ def build_stream_graph(
 class _Builder:
     def __init__(self, context: PlanContext, collect_resources: dict[str, str]) -> None:
         self._context = context
-        self._specs = SpecMaker(context, collect_resources)
+        self._job = JobContext(context.configuration, context.mini_batch, context.resources, collect_resources)
         self._uids = UidAssigner()
         self._graph = StreamGraph()
         self._ids: dict[int, int] = {}
@@ -114,7 +111,7 @@ class _Builder:
         self._chain_single = configuration.get(CHAIN_SINGLE_PARTITION)
 
     def build(self, roots: Sequence[Physical]) -> StreamGraph:
-        self._marked = _nodes_below_mini_batching(roots)
+        self._idle = idle_assigners(roots)
         for root in roots:
             for node in walk(root):
                 if not isinstance(node, Exchange) and not self._skipped(node) and id(node) not in self._ids:
@@ -122,9 +119,7 @@ class _Builder:
         return self._graph
 
     def _skipped(self, node: Physical) -> bool:
-        return isinstance(node, MiniBatchAssigner) and (
-            node.kind is MiniBatchMode.ROW_TIME or id(node) not in self._marked
-        )
+        return id(node) in self._idle
 
     def _producer(self, node: Physical) -> tuple[Physical, Exchange | None]:
         """The operator node behind an input, and the exchange on the way."""
@@ -137,18 +132,16 @@ class _Builder:
 
     def _add(self, node: Physical) -> None:
         parallelism = self._parallelism_of(node)
-        if isinstance(node, GroupAggregate) and parallelism > 1:
-            local = self._specs.local_half(node)
-            if local is not None:
-                self._add_two_phase(node, local, parallelism)
-                return
+        if isinstance(node, GroupAggregate) and node.runs_in_two_phases(parallelism):
+            self._add_two_phase(node, parallelism)
+            return
         if isinstance(node, SinkNode):
             self._add_sink(node, parallelism)
             return
-        name = describe(node, infix=True)
+        name = node.describe(infix=True)
         if isinstance(node, TableSourceScan):
             name = f"Source: {node.table.path[-1]}[{len(self._graph.nodes) + 1}]"
-        number = self._operator(node, self._uids.assign(node), name, self._specs.make(node), node.schema, parallelism)
+        number = self._operator(node, self._uids.assign(node), name, node.spec(self._job), node.schema, parallelism)
         self._ids[id(node)] = number
         for index, child in enumerate(node.inputs):
             producer, planned = self._producer(child)
@@ -164,32 +157,35 @@ class _Builder:
         uid = self._uids.assign(node)
         producer, _ = self._producer(node.inputs[0])
         before = self._graph.nodes[self._ids[id(producer)]]
-        enforcer = self._specs.enforcer(node)
+        enforcer = node.enforcer(self._job)
         if enforcer is not None:
             name = f"ConstraintEnforcer[{', '.join(map(str, enforcer.constraints))}]"
             number = self._operator(node, f"Enforcer{uid}", name, enforcer, producer.schema, before.parallelism)
             self._connect(before, number, 0, FORWARD)
             before = self._graph.nodes[number]
-        materializer = self._specs.materializer(node)
+        materializer = node.materializer(self._job)
         if materializer is not None:
             keys = ", ".join(materializer.input[key].name for key in materializer.keys)
             name = f"SinkMaterializer(pk=[{keys}])"
             number = self._operator(node, f"Materializer{uid}", name, materializer, producer.schema, parallelism)
             self._connect(before, number, 0, Partitioning(ShipStrategy.HASH, materializer.keys))
             before = self._graph.nodes[number]
-        number = self._operator(node, uid, describe(node, infix=True), self._specs.make(node), node.schema, parallelism)
+        number = self._operator(node, uid, node.describe(infix=True), node.spec(self._job), node.schema, parallelism)
         self._ids[id(node)] = number
         self._connect(before, number, 0, exchange.between(producer, node, before.parallelism, parallelism))
 
-    def _add_two_phase(self, node: GroupAggregate, local: LocalGroupAggregateSpec, parallelism: int) -> None:
+    def _add_two_phase(self, node: GroupAggregate, parallelism: int) -> None:
         """Rows are folded before they travel: the local half runs in the producer's task."""
         producer, _ = self._producer(node.inputs[0])
         source = self._graph.nodes[self._ids[id(producer)]]
-        halves = lines(node, infix=True)
+        local = node.local_half()
+        if local is None:
+            raise InternalError("an aggregate in two phases without a local one")
+        halves = node.lines(infix=True)
         uid = self._uids.assign(node)
         before = self._operator(node, f"Local{uid}", halves[-1].text(), local, local.output, source.parallelism)
         self._connect(source, before, 0, FORWARD)
-        spec = self._specs.global_half(node, local)
+        spec = node.global_half(local, self._job)
         after = self._operator(node, uid, halves[0].text(), spec, node.schema, parallelism)
         self._ids[id(node)] = after
         keys = tuple(range(len(node.grouping)))
@@ -243,27 +239,11 @@ class _Builder:
         if node.table is None:
             return 1
         producer = self._graph.nodes[self._ids[id(self._producer(node.inputs[0])[0])]]
-        spec = self._specs.make(node)
+        spec = node.spec(self._job)
         if not isinstance(spec, SinkSpec):
             raise InternalError("a table sink without a sink spec")
         own = self._context.sink(spec, node.span).parallelism()
         return producer.parallelism if own is None else own
-
-
-def _nodes_below_mini_batching(roots: Sequence[Physical]) -> set[int]:
-    """Identities of mini-batch assigners that some aggregate or join above waits for."""
-    found: set[int] = set()
-
-    def visit(node: Physical, waited: bool) -> None:
-        waited = waited or (isinstance(node, GroupAggregate | JoinNode) and node.mini_batch)
-        if waited and isinstance(node, MiniBatchAssigner):
-            found.add(id(node))
-        for child in node.inputs:
-            visit(child, waited)
-
-    for root in roots:
-        visit(root, False)
-    return found
 
 
 def to_job_graph(graph: StreamGraph, name: str, context: PlanContext, resources: Mapping[str, Any]) -> JobGraph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowsql_core.config import option, parse_bool, parse_duration_ms
+from flowsql_core.config import option, parse_bool
 
 OPERATOR_CHAINING = option(
     "pipeline.operator-chaining.enabled", parse_bool, True, "Run neighbouring operators in one task."
@@ -15,8 +15,5 @@ CHAIN_SINGLE_PARTITION = option(
     parse_bool,
     True,
     "Chain across a hash or single exchange whose two sides have parallelism 1.",
-)
-SOURCE_IDLE_TIMEOUT_MS = option(
-    "table.exec.source.idle-timeout", parse_duration_ms, 0, "A source silent for longer does not hold watermarks back."
 )
 PIPELINE_NAME = option("pipeline.name", str, "", "Name of the job.")

@@ -11,9 +11,9 @@ import pytest
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal
 from flowsql_core.types import logical as t
 from flowsql_planner.bind import operations as op
-from flowsql_planner.explain_expr import ExpressionPrinter, duration_text
+from flowsql_planner.logical.expression_text import ExpressionPrinter, duration_text
 from flowsql_planner.planner import Planner
-from flowsql_planner.traits.statistics import scientific
+from flowsql_planner.traits.cost import scientific
 from tests.planner.bind.bind_script import Session
 
 TABLES = """
@@ -209,3 +209,86 @@ def test_durations_print_in_their_largest_unit(ms: int, text: str) -> None:
 @pytest.mark.parametrize(("value", "text"), [(5e7, "5.0E7"), (0.0, "0.0"), (12.0, "12.0"), (8.65e9, "8.65E9")])
 def test_numbers_print_as_java_prints_doubles(value: float, text: str) -> None:
     assert scientific(value) == text
+
+
+MINI_BATCH = """
+SET 'table.exec.mini-batch.enabled' = 'true';
+SET 'table.exec.mini-batch.allow-latency' = '1 s';
+SET 'table.exec.mini-batch.size' = '100';
+"""
+PARALLEL = "SET 'parallelism.default' = '2';"
+SPLIT = "SET 'table.optimizer.distinct-agg.split.enabled' = 'true';"
+ONE_PHASE = "SET 'table.optimizer.agg-phase-strategy' = 'ONE_PHASE';"
+COUNTED = "SELECT k, COUNT(*) AS n FROM b GROUP BY k"
+DISTINCT = "SELECT k, COUNT(DISTINCT w) AS n FROM b GROUP BY k"
+WINDOWED = (
+    "SELECT k, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) "
+    "GROUP BY k, window_start, window_end"
+)
+WHOLE_WINDOW = (
+    "LocalWindowAggregate runs inside of WindowAggregate(groupBy=[k], window=[TUMBLE(time_col=[ts], size=[1 min])], "
+    "select=[k, COUNT(*) AS n, start('w$) AS window_start, end('w$) AS window_end])"
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "query", "expected"),
+    [
+        ("", COUNTED, ()),
+        ("", WINDOWED, (WHOLE_WINDOW,)),
+        (ONE_PHASE, WINDOWED, ()),
+        # Rows of one task have nothing to send; those of several are folded before they travel.
+        (
+            MINI_BATCH,
+            COUNTED,
+            ("LocalGroupAggregate runs inside of GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n])",),
+        ),
+        (MINI_BATCH + PARALLEL, COUNTED, ()),
+        (
+            MINI_BATCH + PARALLEL + SPLIT,
+            DISTINCT,
+            (
+                "IncrementalGroupAggregate, LocalGroupAggregate run inside of GroupAggregate(groupBy=[k], "
+                "select=[k, COUNT(DISTINCT w) AS n])",
+            ),
+        ),
+        (
+            MINI_BATCH,
+            WINDOWED,
+            (
+                "MiniBatchAssigner(interval=[1000ms], mode=[RowTime]) does not run: no operator above waits for its "
+                "marks",
+                WHOLE_WINDOW,
+            ),
+        ),
+    ],
+)
+def test_what_runs_otherwise_is_said_and_is_so(
+    tables: Session, settings: str, query: str, expected: tuple[str, ...]
+) -> None:
+    session = Session(catalogs=tables.catalogs)
+    operation = session.last(settings + query)
+    assert isinstance(operation, op.Query)
+    planner = Planner(session.config)
+    text = planner.explain(operation)
+    assert tuple(text.partition("== FlowSQL Execution ==\n")[2].splitlines()) == expected
+    planned = [line.lstrip(" +-").partition("(")[0] for line in text.partition("Execution Plan ==\n")[2].splitlines()]
+    running = [
+        node.name.partition("(")[0] for v in planner.plan_query(operation, object()).vertices for node in v.operators
+    ]
+    for phase in ("LocalWindowAggregate", "LocalGroupAggregate", "IncrementalGroupAggregate", "MiniBatchAssigner"):
+        said = any(phase in line.partition(" run")[0] for line in expected)
+        assert (phase in running) is (phase in planned and not said)
+
+
+def test_only_operators_that_net_changes_say_so(tables: Session) -> None:
+    """A join passes every change on, whoever looks; the aggregates below it do not."""
+    text = explain(
+        tables,
+        "INSERT INTO hole SELECT x.id, x.n FROM (SELECT id, COUNT(*) AS n FROM b GROUP BY id) AS x "
+        "JOIN (SELECT id, COUNT(*) AS n FROM b GROUP BY id) AS y ON x.id = y.id",
+        details=("CHANGELOG_MODE",),
+    )
+    lines = text.partition("== Optimized Physical Plan ==\n")[2].partition("\n== ")[0].splitlines()
+    assert {line.lstrip(" :+-").partition("(")[0] for line in lines if "netChanges" in line} == {"GroupAggregate"}
+    assert any("Join(" in line and "changelogMode=[I,UA]" in line for line in lines)

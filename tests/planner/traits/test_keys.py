@@ -6,7 +6,7 @@ from flowsql_core.expr import AggregateCall, Cast, InputRef, Literal
 from flowsql_core.graph.specs import JoinKind, TableSpec
 from flowsql_core.types.logical import BIGINT, INT, STRING, Column
 from flowsql_planner.physical.nodes import Calc, Exchange, GroupAggregate, JoinNode, Physical, TableSourceScan
-from flowsql_planner.traits.keys import derive_upsert_keys, smallest
+from flowsql_planner.traits.keys import smallest
 
 COLUMNS = (Column("id", INT), Column("k", STRING), Column("v", BIGINT))
 
@@ -17,7 +17,7 @@ def scan(key: tuple[str, ...] = ("id",), projection: tuple[int, ...] = (0, 1, 2)
 
 
 def keys(node: Physical) -> set[tuple[int, ...]]:
-    return {tuple(sorted(key)) for key in derive_upsert_keys(node)}
+    return {tuple(sorted(key)) for key in node.upsert_keys()}
 
 
 def exchange(node: Physical, *columns: int) -> Exchange:
@@ -69,7 +69,7 @@ def test_groups_are_a_key_and_a_global_aggregate_has_one_row() -> None:
     assert keys(grouped) == {(0,)}
     one = GroupAggregate(inputs=(exchange(scan(())),), schema=(Column("n", BIGINT),), grouping=(), calls=(call,))
     assert keys(one) == {()}
-    assert smallest(derive_upsert_keys(one)) == ()
+    assert smallest(one.upsert_keys()) == ()
 
 
 def test_a_shuffle_keeps_only_keys_that_hold_its_columns() -> None:

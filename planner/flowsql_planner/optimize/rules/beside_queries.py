@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flowsql_core.expr import Expr, conjunction, conjuncts
-from flowsql_planner.logical.bounded import query_calls
+from flowsql_planner.logical.internal_calls import query_calls
 from flowsql_planner.logical.nodes import Filter, Rel, expressions
 from flowsql_planner.optimize.driver import Rule
 

@@ -8,16 +8,18 @@ from typing import assert_never
 from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal, input_refs, remap_inputs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import INT
-from flowsql_planner.logical.bounded import Over, OverCall, SetOperation
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Correlate,
     Expand,
     Filter,
     Join,
+    Over,
+    OverCall,
     Project,
     Rel,
     Scan,
+    SetOperation,
     Sink,
     Sort,
     Union,

@@ -1,0 +1,43 @@
+"""``on-error.dead-letter.table``: the table that takes the rows of another one that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flowsql_connectors.bad_rows import LETTER_COLUMNS
+from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE, FORMAT, PATH
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.graph.specs import TableSpec
+
+
+def with_letters(table: TableSpec, letters: TableSpec) -> TableSpec:
+    """The table with the folder of its dead-letter table as an option instead of that table's name.
+
+    Raises:
+        BindError: a path is given as well, or a column is not that of a letter.
+        NotSupportedYetError: a table whose files are no JSON lines in one folder.
+    """
+    if table.option(DEAD_LETTER_PATH.key) is not None:
+        raise BindError("bad-row-options", f"Give '{DEAD_LETTER_TABLE.key}' or '{DEAD_LETTER_PATH.key}', not both.")
+    _check_columns(letters)
+    if letters.option("connector") != "filesystem" or letters.option(FORMAT.key) != "json" or letters.partition_keys:
+        raise NotSupportedYetError(
+            f"'{DEAD_LETTER_TABLE.key}' = '{table.option(DEAD_LETTER_TABLE.key)}'",
+            None,
+            "name a filesystem table with format json, not partitioned",
+        )
+    kept = tuple(item for item in table.options if item[0] != DEAD_LETTER_TABLE.key)
+    return replace(table, options=(*kept, (DEAD_LETTER_PATH.key, letters.option(PATH.key) or "")))
+
+
+def _check_columns(letters: TableSpec) -> None:
+    known = {column.name: column.type for column in LETTER_COLUMNS}
+    for column in letters.columns:
+        wanted = known.get(column.name)
+        if wanted is None or not column.type.same(wanted):
+            shown = ", ".join(f"{item.name} {item.type}" for item in LETTER_COLUMNS)
+            raise BindError(
+                "bad-row-options",
+                f"Column '{column.name}' {column.type} of the dead-letter table '{letters.name}' is none of a letter.",
+                hint=f"a letter has {shown}",
+            )

@@ -1,0 +1,1 @@
+"""INSERT, and the refusal of what would change rows in place."""

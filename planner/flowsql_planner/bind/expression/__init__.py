@@ -1,0 +1,1 @@
+"""Expressions: names, literals, calls, aggregates, OVER and queries inside of expressions, to typed expressions."""

@@ -1,0 +1,248 @@
+"""Window functions, ``f(x) OVER (...)``: bound to calls, then lifted into an :class:`Over` node below the projection.
+
+Only batch mode binds them. Source: Flink manual, "Over aggregation"; result types are Calcite's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from flowsql_compute.functions.registry import implicit_cast
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.expr import Call, Expr, InputRef, Literal, transform, walk
+from flowsql_core.span import Span
+from flowsql_core.types import logical as t
+from flowsql_grammar import ast
+from flowsql_planner.bind.environment import ClauseBinder
+from flowsql_planner.bind.output_names import uniquify
+from flowsql_planner.logical.internal_calls import OVER
+from flowsql_planner.logical.nodes import BoundKind, Frame, FrameBound, FrameUnit, Over, OverCall, Project, Rel, SortKey
+from flowsql_planner.logical.rewrite import refs
+
+_RANKS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
+_SHARES: Final = frozenset({"PERCENT_RANK", "CUME_DIST"})
+_NEIGHBOURS: Final = frozenset({"LAG", "LEAD"})
+_NEEDS_ORDER: Final = _RANKS - {"ROW_NUMBER"} | _SHARES | _NEIGHBOURS | {"NTILE"}
+_BOUND_ORDER: Final = tuple(BoundKind)
+
+
+def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall) -> Expr:
+    """A window function as a call over its arguments, partition columns and sort keys, in this order.
+
+    Raises:
+        BindError: OVER where no window function may stand, or a window that contradicts itself.
+        NotSupportedYetError: valid Flink SQL around the call that is not executed yet.
+    """
+    if binder.aggregates is None:
+        raise BindError(
+            "over-not-allowed", f"Windowed aggregate expression is illegal in {binder.clause} clause", node.span
+        )
+    if node.filter is not None or node.within_group or node.order_by or node.match_scope is not None:
+        raise NotSupportedYetError(f"what stands between {name}(...) and OVER", node.span)
+    if node.quantifier is ast.SetQuantifier.DISTINCT:
+        raise NotSupportedYetError(f"{name}(DISTINCT ...) OVER (...)", node.span)
+    if node.null_treatment is ast.NullTreatment.IGNORE:
+        raise NotSupportedYetError(f"{name}(...) IGNORE NULLS OVER (...)", node.span)
+    window = _window(binder, node)
+    star = len(node.args) == 1 and isinstance(node.args[0], ast.Star)
+    if star and name != "COUNT":
+        raise BindError("star-argument", f"'*' is no argument of {name}", node.args[0].span)
+    args = [] if star else [binder.bind(argument) for argument in node.args]
+    partition = [binder.bind(item) for item in window.partition_by]
+    order = [binder.bind(item.expression) for item in window.order_by]
+    if name in _NEEDS_ORDER and not order:
+        raise BindError(
+            "over-without-order",
+            f"RANK or DENSE_RANK functions require ORDER BY clause in window specification: {name}",
+            node.span,
+        )
+    if any(t.is_proctime(expr.type) for expr in order):
+        raise NotSupportedYetError("OVER (... ORDER BY a processing time) in batch mode", node.span)
+    frame = None if window.frame is None else _frame(binder, window.frame)
+    args, type_ = _typed(name, args, frame, node.span)
+    directions = tuple(
+        (item.descending, not item.descending if item.nulls is None else item.nulls is ast.NullOrder.FIRST)
+        for item in window.order_by
+    )
+    options = (
+        ("function", name),
+        ("args", len(args)),
+        ("partition", len(partition)),
+        ("order", directions),
+        ("frame", frame),
+    )
+    return Call(OVER, (*args, *partition, *order), type_, options, node.span)
+
+
+def lift_over(rel: Rel, exprs: Sequence[Expr], span: Span | None) -> tuple[Rel, list[Expr]]:
+    """Window functions computed below the expressions: the relation with their columns, and what reads those."""
+    calls: list[Expr] = []
+    for expr in exprs:
+        calls += [node for node in walk(expr) if _is_over(node) and node not in calls]
+    if not calls:
+        return rel, list(exprs)
+    columns: list[Expr] = list(refs(rel.schema))
+    width = len(columns)
+
+    def column(expr: Expr) -> int:
+        if expr not in columns:
+            columns.append(expr)
+        return columns.index(expr)
+
+    made = [_over_call(call, column, f"w{index}$o0") for index, call in enumerate(calls) if isinstance(call, Call)]
+    source = rel
+    if len(columns) > width:
+        names = [field.name for field in rel.schema] + [f"$f{index}" for index in range(width, len(columns))]
+        source = Project(rel, tuple(columns), uniquify(names), span)
+    first = len(columns)
+
+    def read(node: Expr) -> Expr:
+        return InputRef(first + calls.index(node), node.type, node.span) if _is_over(node) else node
+
+    return Over(source, tuple(made), span), [transform(expr, read) for expr in exprs]
+
+
+def _is_over(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.function == OVER
+
+
+def _over_call(call: Call, column: Callable[[Expr], int], name: str) -> OverCall:
+    n, m = call.option("args"), call.option("partition")
+
+    def argument(expr: Expr) -> InputRef | Literal:
+        return expr if isinstance(expr, Literal) else InputRef(column(expr), expr.type, expr.span)
+
+    return OverCall(
+        call.option("function"),
+        tuple(argument(arg) for arg in call.args[:n]),
+        call.type,
+        name,
+        tuple(column(expr) for expr in call.args[n : n + m]),
+        tuple(
+            SortKey(column(expr), descending, nulls_first)
+            for expr, (descending, nulls_first) in zip(call.args[n + m :], call.option("order"), strict=True)
+        ),
+        call.option("frame"),
+        call.span,
+    )
+
+
+# The window
+
+
+def _window(binder: ClauseBinder, node: ast.FunctionCall) -> ast.WindowSpec:
+    """The window of a call, names of the WINDOW clause followed."""
+    assert binder.nested is not None
+    known = binder.nested.windows
+    over = node.over
+    if isinstance(over, ast.Name):
+        return _named(over, known)
+    assert over is not None
+    if over.base is None:
+        return over
+    base = _named(over.base, known)
+    if over.partition_by or (over.order_by and base.order_by):
+        raise BindError(
+            "window-override", f"PARTITION BY or ORDER BY of window '{over.base.text}' cannot be changed", over.span
+        )
+    if over.frame is not None:
+        # Flink 2.3 takes it and then computes over the named window's own frame.
+        raise NotSupportedYetError("a frame beside a named window", over.span, "write the whole window in OVER (...)")
+    return replace(
+        over, base=None, partition_by=base.partition_by, order_by=over.order_by or base.order_by, frame=base.frame
+    )  # fmt: skip
+
+
+def _named(name: ast.Name, known: Mapping[str, ast.WindowSpec]) -> ast.WindowSpec:
+    found = known.get(name.text)
+    if found is None:
+        raise BindError("window-not-found", f"Window '{name.text}' not found", name.span)
+    if found.base is not None:
+        raise NotSupportedYetError("a named window that extends another one", name.span)
+    return found
+
+
+def _frame(binder: ClauseBinder, node: ast.Frame) -> Frame:
+    unit = FrameUnit[node.unit.name]
+    start = _bound(binder, node.start, unit)
+    end = FrameBound(BoundKind.CURRENT_ROW) if node.end is None else _bound(binder, node.end, unit)
+    backwards = _BOUND_ORDER.index(start.kind) > _BOUND_ORDER.index(end.kind)
+    if backwards or start.kind is BoundKind.UNBOUNDED_FOLLOWING or end.kind is BoundKind.UNBOUNDED_PRECEDING:
+        raise BindError(
+            "bad-frame", f"{start.kind.value} cannot be followed by {end.kind.value} in a window frame", node.span
+        )
+    return Frame(unit, start, end)
+
+
+def _bound(binder: ClauseBinder, node: ast.FrameBound, unit: FrameUnit) -> FrameBound:
+    kind = BoundKind[node.kind.name]
+    if node.offset is None:
+        return FrameBound(kind)
+    offset = binder.bind(node.offset)
+    if not isinstance(offset, Literal) or offset.value is None:
+        raise NotSupportedYetError("a frame whose width is no constant", node.offset.span)
+    if unit is FrameUnit.ROWS and not isinstance(offset.type, t.IntegerType):
+        raise BindError("bad-frame", "ROWS value must be a non-negative integral constant", node.offset.span)
+    if offset.value < 0:
+        raise BindError("bad-frame", "a frame's width cannot be negative", node.offset.span)
+    return FrameBound(kind, offset)
+
+
+# Types
+
+
+def _typed(name: str, args: list[Expr], frame: Frame | None, span: Span) -> tuple[list[Expr], t.LogicalType]:
+    """Arguments, cast where needed, and the result type."""
+    if name in _RANKS or name in _SHARES:
+        _check_count(name, args, 0, 0, span)
+        return args, (t.BIGINT if name in _RANKS else t.DOUBLE).as_nullable(False)
+    if name == "NTILE":
+        _check_count(name, args, 1, 1, span)
+        if not isinstance(args[0], Literal) or not isinstance(args[0].type, t.IntegerType) or args[0].value < 1:
+            raise BindError("bad-ntile", "NTILE needs a positive whole number", span)
+        return args, t.BIGINT.as_nullable(False)
+    if name in _NEIGHBOURS:
+        return _neighbour(name, args, span)
+    if name == "NTH_VALUE":
+        raise NotSupportedYetError("NTH_VALUE(...) OVER (...)", span)
+    # Imported here: the declarations of aggregates take time to load, and most queries need none.
+    from flowsql_compute.functions.aggregate import resolve_aggregate
+
+    resolved = resolve_aggregate(name, tuple(arg.type for arg in args), False, span, grouped=_is_never_empty(frame))
+    cast = [implicit_cast(arg, wanted) for arg, wanted in zip(args, resolved.arg_types, strict=True)]
+    return cast, resolved.result_type
+
+
+def _neighbour(name: str, args: list[Expr], span: Span) -> tuple[list[Expr], t.LogicalType]:
+    _check_count(name, args, 1, 3, span)
+    value = args[0]
+    if len(args) > 1 and not (isinstance(args[1], Literal) and isinstance(args[1].type, t.IntegerType)):
+        raise NotSupportedYetError(f"{name} by a number of rows that is no constant", args[1].span or span)
+    if len(args) < 3:
+        return args, value.type.as_nullable()
+    otherwise = implicit_cast(args[2], value.type.as_nullable(args[2].type.nullable))
+    if t.without_attribute(otherwise.type).root != t.without_attribute(value.type).root:
+        raise BindError("lag-default", f"the default of {name} does not fit {value.type.as_nullable()}", span)
+    # As in Flink, a default that is NOT NULL makes the column so, whatever its values are.
+    return [value, args[1], otherwise], value.type.as_nullable(otherwise.type.nullable)
+
+
+def _check_count(name: str, args: list[Expr], low: int, high: int, span: Span) -> None:
+    if not low <= len(args) <= high:
+        expected = str(low) if low == high else f"{low} to {high}"
+        raise BindError(
+            "argument-count",
+            f"Invalid number of arguments to function '{name}'. Was expecting {expected} arguments",
+            span,
+        )
+
+
+def _is_never_empty(frame: Frame | None) -> bool:
+    """Whether Calcite takes a frame for one that holds a row at least: it does not look into measured bounds."""
+    if frame is None:
+        return True
+    bounds = (frame.start, frame.end)
+    ordered = _BOUND_ORDER.index(frame.start.kind) <= _BOUND_ORDER.index(frame.end.kind)
+    return ordered and all(bound.offset is None for bound in bounds)

@@ -1,0 +1,116 @@
+"""Calls of a user's functions: found in the catalogs, arguments checked and cast, the call typed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowsql_compute.functions.registry import implicit_cast
+from flowsql_core.errors import BindError
+from flowsql_core.expr import Cast, Expr
+from flowsql_core.python_call import PythonFunction, python_call, spoken_name
+from flowsql_core.span import Span
+from flowsql_core.types import logical as t
+from flowsql_core.types.coerce import argument_cast_allowed
+from flowsql_core.udf import ScalarUdf, TableUdf
+from flowsql_core.udf_types import takes, type_of_hint
+from flowsql_grammar import ast
+from flowsql_planner.catalog.functions import FunctionManager, UserFunction
+from flowsql_planner.error_position import errors_at
+
+
+def refuse_clauses(node: ast.FunctionCall) -> None:
+    """BindError for what only aggregate functions take."""
+    name = node.name.last.text
+    if node.filter is not None or node.within_group or node.order_by:
+        raise BindError("not-an-aggregate", f"'{name}' is not an aggregate function", node.span)
+    if node.quantifier is not None:
+        raise BindError("not-an-aggregate", f"DISTINCT/ALL not allowed with {name} function", node.span)
+
+
+def bind_user_call(
+    functions: FunctionManager, found: UserFunction, args: Sequence[Expr], node: ast.FunctionCall, rows: bool = False
+) -> Expr:
+    """The typed call of a user's function; ``rows``: of a table function, whose rows are an array.
+
+    Raises:
+        BindError: the function cannot be loaded, does not take these arguments, or gives no rows, or rows, where the
+            other is wanted.
+    """
+    with errors_at(node.span):
+        udf = functions.load(found)
+    # Plans show a name as it was written, though letters of any case find the function.
+    name = node.name.last.text
+    if isinstance(udf, TableUdf) is not rows:
+        kind, place = ("table", "in FROM: LATERAL TABLE(...)") if not rows else ("scalar", "where a value stands")
+        message = f"'{spoken_name(name)}' is a {kind} function: it can be called only {place}."
+        raise BindError("function-kind", message, node.span)
+    cast = _arguments(name, udf, tuple(_moment(arg) for arg in args), node.span)
+    stored = found.definition if found.definition.function is None else None
+    function = PythonFunction(
+        name,
+        udf.key if stored is None else f"{stored.class_name}/{found.name}",
+        udf.kind.value,
+        udf.deterministic,
+        path=None if stored is None or stored.source is not None else stored.class_name,
+        source=None if stored is None else stored.source,
+        function=udf,
+    )
+    return python_call(function, cast, udf.result_type, node.span)
+
+
+def _moment(arg: Expr) -> Expr:
+    """A processing time is read from the clock where it becomes an argument."""
+    if not t.is_proctime(arg.type):
+        return arg
+    return Cast(arg, t.without_attribute(arg.type), implicit=True, span=arg.span)
+
+
+def _arguments(name: str, udf: ScalarUdf, args: tuple[Expr, ...], span: Span) -> tuple[Expr, ...]:
+    if not udf.accepts_count(len(args)):
+        raise _misfit(name, udf, args, span)
+    if udf.input_types is not None:
+        for place, (arg, type_) in enumerate(zip(args, udf.input_types, strict=True)):
+            if not argument_cast_allowed(arg.type, type_):
+                raise BindError(
+                    "argument-types",
+                    f"Invalid argument type at position {place}. Data type {type_} expected but {arg.type} passed.",
+                    arg.span or span,
+                )
+        return tuple(implicit_cast(arg, type_) for arg, type_ in zip(args, udf.input_types, strict=True))
+    hints = udf.input_hints or ()
+    made = []
+    for index, arg in enumerate(args):
+        hint = hints[index] if index < len(hints) else None
+        if hint is None or takes(hint, arg.type):
+            made.append(arg)
+            continue
+        wanted = type_of_hint(hint)
+        if wanted is None or not argument_cast_allowed(arg.type, wanted):
+            raise _misfit(name, udf, args, span)
+        made.append(implicit_cast(arg, wanted))
+    return tuple(made)
+
+
+def _misfit(name: str, udf: ScalarUdf, args: tuple[Expr, ...], span: Span) -> BindError:
+    name = spoken_name(name)
+    given = ", ".join(str(arg.type.as_nullable()) for arg in args)
+    return BindError(
+        "argument-types",
+        f"Invalid function call:\n{name}({given})\n"
+        f"Invalid input arguments. Expected signatures are:\n{_form(name, udf)}",
+        span,
+    )
+
+
+def _form(name: str, udf: ScalarUdf) -> str:
+    if udf.input_types is not None:
+        return f"{name}({', '.join(map(str, udf.input_types))})"
+    import inspect  # only errors show signatures
+
+    from flowsql_core.udf import called, table_eval
+
+    function = table_eval(udf.function.inner) if isinstance(udf, TableUdf) else called(udf.function)
+    try:
+        return f"{name}{inspect.signature(function)}"
+    except (TypeError, ValueError):
+        return f"{name}(...)"

@@ -1,0 +1,1 @@
+"""Queries: SELECT and what stands in FROM, to logical plans."""

@@ -1,0 +1,339 @@
+"""FROM: tables, common tables, views, derived tables, window functions and joins, each with the scope it opens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from flowsql_compute.functions.registry import resolve_call
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction, input_refs, remap_inputs
+from flowsql_core.graph.specs import JoinKind
+from flowsql_core.record import record
+from flowsql_core.span import Span
+from flowsql_core.types.logical import Column, Schema
+from flowsql_grammar import ast
+from flowsql_planner.bind.environment import Environment
+from flowsql_planner.bind.expression.binder import ExpressionBinder
+from flowsql_planner.bind.expression.scope import Merged, Namespace, Scope
+from flowsql_planner.bind.output_names import uniquify
+from flowsql_planner.bind.query.table import bind_resolved, find_table
+from flowsql_planner.bind.query.unnest import Unnested, bind_table_call, bind_unnest
+from flowsql_planner.bind.query.window_function import as_window_call, bind_window
+from flowsql_planner.bind.sql_text.expand_names import path_of
+from flowsql_planner.logical.nodes import Filter, Join, Project, Rel
+from flowsql_planner.logical.rewrite import refs
+
+Hints = tuple[tuple[str, str], ...]
+
+_KINDS = {
+    ast.JoinKind.INNER: JoinKind.INNER,
+    ast.JoinKind.CROSS: JoinKind.INNER,
+    ast.JoinKind.COMMA: JoinKind.INNER,
+    ast.JoinKind.LEFT: JoinKind.LEFT,
+    ast.JoinKind.RIGHT: JoinKind.RIGHT,
+    ast.JoinKind.FULL: JoinKind.FULL,
+}
+
+
+@record
+class Bound:
+    """A relation with its scope."""
+
+    rel: Rel
+    scope: Scope
+
+
+def bind_relation(env: Environment, node: ast.Relation) -> Bound:
+    """One item of FROM."""
+    match node:
+        case ast.TableRef():
+            return _bind_table_ref(env, node)
+        case ast.DerivedTable(query, lateral, alias):
+            if lateral:
+                raise NotSupportedYetError("LATERAL (subquery)", node.span)
+            rel = env.bind_query(env, query)
+            if alias is not None and len(rel.schema) == 1 and not alias.columns and _is_values(query):
+                # Flink: the alias of VALUES names its only column too.
+                alias = replace(alias, columns=(alias.name,))
+            return _aliased(rel, alias)
+        case ast.TableFunction(call, lateral, alias):
+            rows = _table_rows(env, node, Scope())
+            if rows is not None:
+                return _bind_unnest(rows)
+            return _aliased(_bind_table_function(env, call, lateral), alias)
+        case ast.Join():
+            return _bind_join(env, node)
+        case ast.Unnest():
+            return _bind_unnest(bind_unnest(env.context, node, Scope()))
+        case ast.MatchRecognize():
+            raise NotSupportedYetError("MATCH_RECOGNIZE", node.span)
+        case ast.Pivot():
+            raise NotSupportedYetError("PIVOT", node.span)
+        case ast.Unpivot():
+            raise NotSupportedYetError("UNPIVOT", node.span)
+        case ast.Sample():
+            raise NotSupportedYetError("TABLESAMPLE", node.span)
+        case _:
+            assert_never(node)
+
+
+def bind_named(env: Environment, name: ast.Identifier, hints: tuple[ast.Hint, ...], span: Span) -> Rel:
+    """A common table, or a table or view of the catalogs."""
+    if len(name.parts) == 1 and name.last.text in env.common_tables:
+        return env.common_tables[name.last.text]
+    found = find_table(env.context, name)
+    if env.context.expansions is not None:
+        env.context.expansions[id(name)] = (path_of(found.path.parts, name),)
+    return bind_resolved(env.context, found, hints, span, env.bind_view)
+
+
+def _bind_table_ref(env: Environment, node: ast.TableRef) -> Bound:
+    if node.extended:
+        raise NotSupportedYetError("EXTEND", node.span)
+    if node.period is not None:
+        raise NotSupportedYetError("a temporal join (FOR SYSTEM_TIME AS OF)", node.span)
+    rel = bind_named(env, node.name, node.hints, node.name.span)
+    if node.alias is not None:
+        return _aliased(rel, node.alias)
+    if env.context.expansions is not None:
+        # An unqualified name goes on to be what columns are qualified with.
+        whole = env.context.expansions.get(id(node.name), (node.name,))[0]
+        alias = ast.TableAlias(ast.Name(node.name.last.text, span=node.span), span=node.span)
+        assert isinstance(whole, ast.Identifier)
+        env.context.expansions[id(node)] = (ast.TableRef(whole, node.hints, None, alias, span=node.span),)
+    is_common = len(node.name.parts) == 1 and node.name.last.text in env.common_tables
+    path = () if is_common else env.context.qualify(node.name).parts
+    return Bound(rel, Scope((Namespace(node.name.last.text, rel.schema, 0, path),)))
+
+
+def _is_values(query: ast.Query) -> bool:
+    return isinstance(query.body, ast.Values) and not query.ctes and not query.order_by and query.limit is None
+
+
+def _aliased(rel: Rel, alias: ast.TableAlias | None) -> Bound:
+    """A relation under another name, its columns renamed where the alias lists names."""
+    if alias is None:
+        return Bound(rel, Scope((Namespace(None, rel.schema),)))
+    schema = rel.schema
+    if alias.columns:
+        if len(alias.columns) != len(schema):
+            raise BindError(
+                "alias-columns",
+                "List of column aliases must have same degree as table; table has "
+                f"{len(schema)} columns ({', '.join(repr(c.name) for c in schema)}), whereas alias list has "
+                f"{len(alias.columns)} columns",
+                alias.span,
+            )
+        names = tuple(name.text for name in alias.columns)
+        repeated = next((name for i, name in enumerate(alias.columns) if name.text in names[:i]), None)
+        if repeated is not None:
+            raise BindError("duplicate-alias", f"Duplicate name '{repeated}' in column alias list", repeated.span)
+        if names != tuple(column.name for column in schema):
+            rel = Project(rel, refs(rel.schema), names, alias.span)
+            schema = rel.schema
+    return Bound(rel, Scope((Namespace(alias.name.text, schema),)))
+
+
+def _no_table_function(call: ast.FunctionCall) -> BindError | NotSupportedYetError:
+    # Loaded after a mistake only.
+    from flowsql_compute.functions.flink_names import FLINK_FUNCTIONS
+
+    if call.name.last.text.upper() in FLINK_FUNCTIONS:
+        return NotSupportedYetError(f"the table function {call.name}", call.span)
+    return BindError("function-not-found", f"No match found for function signature {call.name.last.text}", call.span)
+
+
+def _bind_table_function(env: Environment, call: ast.FunctionCall, lateral: bool) -> Rel:
+    window = None if lateral else as_window_call(call)
+    if window is None:
+        raise _no_table_function(call)
+    data = window.data
+    if isinstance(data.table, ast.Query):
+        input_ = env.bind_query(env, data.table)
+    else:
+        input_ = bind_named(env, data.table, (), data.table.span)
+    return bind_window(env.context, window, input_)
+
+
+def _table_rows(env: Environment, node: ast.TableFunction, scope: Scope) -> Unnested | None:
+    """The rows of a user's table function; None for the functions of windows and for those that nobody made."""
+    if not node.lateral and as_window_call(node.call) is not None:
+        return None
+    return bind_table_call(env.context, node, scope)
+
+
+def _bind_unnest(unnested: Unnested) -> Bound:
+    """UNNEST of a constant."""
+    return Bound(unnested.alone(), Scope((unnested.namespace(),)))
+
+
+def _bind_correlate(env: Environment, node: ast.Join, left: Bound, unnested: Unnested) -> Bound:
+    """Rows beside the elements of a collection in them."""
+    kind = _KINDS[node.kind]
+    if kind in (JoinKind.RIGHT, JoinKind.FULL) or node.natural or node.using:
+        raise NotSupportedYetError(f"{'NATURAL ' * node.natural}{node.kind.value} JOIN UNNEST", node.span)
+    width = left.scope.width
+    outer = kind is JoinKind.LEFT
+    right = Scope((unnested.namespace(),))
+    _refuse_equal_aliases(left.scope, right, unnested.node.span)
+    condition, _ = _condition(env, node, left.scope, right, _beside(left.scope, right, width), width)
+    if isinstance(condition, Literal) and condition.value is True:
+        condition = None
+    inside = None
+    if outer and condition is not None:
+        if any(index < width for index in input_refs(condition)):
+            raise NotSupportedYetError("LEFT JOIN UNNEST with a condition on columns of the left side", node.span)
+        inside, condition = remap_inputs(condition, lambda index: index - width), None
+    rel: Rel = unnested.beside(left.rel, outer, inside)
+    if condition is not None:
+        rel = Filter(rel, condition, node.span)
+    added = unnested.namespace(width)
+    scope = Scope((*left.scope.namespaces, added.as_nullable() if outer else added), left.scope.merged)
+    return Bound(rel, scope)
+
+
+def _bind_join(env: Environment, node: ast.Join) -> Bound:
+    if (
+        node.kind is ast.JoinKind.COMMA
+        and isinstance(node.right, ast.Join)
+        and isinstance(node.right.right, ast.Unnest)
+    ):
+        # In a, b CROSS JOIN UNNEST(a.x) the collection may be of either.
+        chain = node.right
+        return _bind_join(env, replace(chain, left=replace(node, right=chain.left)))
+    left = bind_relation(env, node.left)
+    if isinstance(node.right, ast.Unnest):
+        unnested = bind_unnest(env.context, node.right, left.scope)
+        if not unnested.is_constant or node.kind is ast.JoinKind.LEFT:
+            return _bind_correlate(env, node, left, unnested)
+        right = _bind_unnest(unnested)
+    elif isinstance(node.right, ast.TableFunction) and (rows := _table_rows(env, node.right, left.scope)) is not None:
+        return _bind_correlate(env, node, left, rows)
+    else:
+        right = bind_relation(env, node.right)
+    _refuse_equal_aliases(left.scope, right.scope, node.right.span)
+    kind = _KINDS[node.kind]
+    width = left.scope.width
+    left_nullable = kind in (JoinKind.RIGHT, JoinKind.FULL)
+    right_nullable = kind in (JoinKind.LEFT, JoinKind.FULL)
+    inner = _beside(left.scope, right.scope, width)
+    condition, pairs = _condition(env, node, left.scope, right.scope, inner, width)
+    outer = Scope(
+        (
+            *(n.as_nullable() if left_nullable else n for n in left.scope.namespaces),
+            *((n.as_nullable() if right_nullable else n).shifted(width) for n in right.scope.namespaces),
+        ),
+    )
+    schema = _join_schema(left.rel.schema, right.rel.schema, left_nullable, right_nullable)
+    paired = {name for name, _, _ in pairs}
+    merged = tuple(_merge(name, a, b, kind, schema, inner.merged, node.span) for name, a, b in pairs)
+    kept = tuple(item for item in inner.merged if item.name not in paired)
+    ttl = _state_ttl(env, node)
+    joined = Join(left.rel, right.rel, kind, condition, schema, ttl, node.span)
+    return Bound(joined, Scope(outer.namespaces, (*merged, *_with_types(kept, schema))))
+
+
+def _beside(left: Scope, right: Scope, width: int) -> Scope:
+    moved = tuple(
+        Merged(m.name, remap_inputs(m.expr, lambda i: i + width), frozenset(i + width for i in m.covers))
+        for m in right.merged
+    )
+    return Scope((*left.namespaces, *(n.shifted(width) for n in right.namespaces)), (*left.merged, *moved))
+
+
+def _condition(
+    env: Environment, node: ast.Join, left: Scope, right: Scope, both: Scope, width: int
+) -> tuple[Expr | None, list[tuple[str, Expr, Expr]]]:
+    """The join condition, and for USING and NATURAL the pairs of columns that become one."""
+    if node.on is not None:
+        plain = Scope(both.namespaces, both.merged)
+        return ExpressionBinder(env.context, plain, "ON", nested=env.nested).condition(node.on), []
+    if node.natural:
+        names = [(name, node.span) for name in dict.fromkeys(left.column_names()) if name in right.column_names()]
+    else:
+        names = [(name.text, name.span) for name in node.using]
+    pairs, equalities = [], []
+    for name, span in names:
+        a = left.resolve_column(name, span)
+        b = remap_inputs(right.resolve_column(name, span), lambda i: i + width)
+        pairs.append((name, a, b))
+        equalities.append(resolve_call("=", (a, b), (), span))
+    if not names and node.kind not in (ast.JoinKind.CROSS, ast.JoinKind.COMMA) and not node.natural:
+        raise BindError(
+            "join-without-condition",
+            "INNER, LEFT, RIGHT or FULL join requires a condition (NATURAL keyword or ON or USING clause)",
+            node.span,
+        )
+    return conjunction(tuple(equalities)), pairs
+
+
+def _merge(
+    name: str, left: Expr, right: Expr, kind: JoinKind, schema: Schema, below: tuple[Merged, ...], span: Span
+) -> Merged:
+    """The one column of a USING pair: of the side that is always there, or COALESCE of both."""
+    a, b = _typed(left, schema), _typed(right, schema)
+    covers = frozenset(node.index for node in (a, b) if isinstance(node, InputRef))
+    covers = covers.union(*(item.covers for item in below if item.name == name))
+    if kind is JoinKind.RIGHT and a.type.same(b.type):
+        return Merged(name, b, covers)
+    if kind is not JoinKind.FULL and a.type == b.type:
+        return Merged(name, a, covers)
+    return Merged(name, resolve_call("COALESCE", (a, b), (), span), covers)
+
+
+def _typed(expr: Expr, schema: Schema) -> Expr:
+    """An expression over the join's row with the nullability that the join gives its columns."""
+    if isinstance(expr, InputRef):
+        return InputRef(expr.index, schema[expr.index].type, expr.span)
+    if isinstance(expr, Call) and expr.function == "COALESCE":
+        return resolve_call("COALESCE", tuple(_typed(arg, schema) for arg in expr.args), (), expr.span)
+    return expr
+
+
+def _with_types(merged: tuple[Merged, ...], schema: Schema) -> tuple[Merged, ...]:
+    return tuple(Merged(item.name, _typed(item.expr, schema), item.covers) for item in merged)
+
+
+def _join_schema(left: Schema, right: Schema, left_nullable: bool, right_nullable: bool) -> Schema:
+    columns = [
+        *(Column(c.name, c.type.as_nullable() if left_nullable else c.type) for c in left),
+        *(Column(c.name, c.type.as_nullable() if right_nullable else c.type) for c in right),
+    ]
+    names = uniquify(column.name for column in columns)
+    return tuple(Column(name, column.type) for name, column in zip(names, columns, strict=True))
+
+
+def _refuse_equal_aliases(left: Scope, right: Scope, span: Span) -> None:
+    known = {namespace.alias for namespace in left.namespaces if namespace.alias is not None}
+    for namespace in right.namespaces:
+        if namespace.alias in known:
+            raise BindError(
+                "duplicate-relation",
+                f"Duplicate relation name '{namespace.alias}' in FROM clause",
+                span,
+                "give one of them an alias",
+            )
+
+
+def _state_ttl(env: Environment, node: ast.Join) -> Hints:
+    """``STATE_TTL.LEFT`` / ``STATE_TTL.RIGHT`` of this join: the hint names a table or alias right below it."""
+    sides = (("STATE_TTL.LEFT", node.left), ("STATE_TTL.RIGHT", node.right))
+    found = {
+        side: env.state_ttl[name]
+        for side, relation in sides
+        for name in relation_names(relation)
+        if name in env.state_ttl
+    }
+    return tuple(found.items())
+
+
+def relation_names(node: ast.Relation) -> tuple[str, ...]:
+    """Names that a hint may call an item of FROM by: its alias, else its table."""
+    if isinstance(node, ast.Join | ast.MatchRecognize):
+        return ()
+    if isinstance(node, ast.Sample):
+        return relation_names(node.input)
+    if node.alias is not None:
+        return (node.alias.name.text,)
+    return (node.name.last.text, str(node.name)) if isinstance(node, ast.TableRef) else ()

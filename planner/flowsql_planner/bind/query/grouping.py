@@ -1,0 +1,208 @@
+"""GROUP BY: which sets of expressions group, and the aggregation of a SELECT: Project, Aggregate, and what is above."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from flowsql_compute.functions.registry import resolve_call, resolve_case, resolve_cast
+from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.expr import AggregateCall, Call, Case, Cast, Expr, InputRef, Literal, children, with_children
+from flowsql_core.record import record
+from flowsql_core.span import Span
+from flowsql_core.types.logical import Column
+from flowsql_grammar import ast
+from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector, PendingAggregate, mark_index
+from flowsql_planner.bind.output_names import uniquify
+from flowsql_planner.logical.internal_calls import is_internal
+from flowsql_planner.logical.nodes import Aggregate, Project, Rel
+
+Hints = tuple[tuple[str, str], ...]
+Sets = tuple[tuple[int, ...], ...]
+
+
+@record
+class Grouping:
+    """Bound GROUP BY: all group expressions, and the sets of them when there is more than one."""
+
+    exprs: tuple[Expr, ...]
+    sets: Sets | None = None
+
+
+def bind_grouping(node: ast.GroupBy, bind: Callable[[ast.Expression], Expr]) -> Grouping:
+    """The group expressions of a GROUP BY clause, equal ones once."""
+    exprs: list[Expr] = []
+
+    def index_of(item: ast.Expression) -> int:
+        bound = bind(item)
+        if bound not in exprs:
+            exprs.append(bound)
+        return exprs.index(bound)
+
+    product = itertools.product(*(_element_sets(element, index_of) for element in node.elements))
+    sets = [_joined(parts) for parts in product]
+    if len(sets) == 1:
+        return Grouping(tuple(exprs))
+    unique = list(dict.fromkeys(tuple(sorted(one)) for one in sets))
+    if len(unique) < len(sets) and node.quantifier is not ast.SetQuantifier.DISTINCT:
+        raise NotSupportedYetError("a grouping set that stands twice in GROUP BY", node.span, "GROUP BY DISTINCT")
+    return Grouping(tuple(exprs), tuple(unique) if len(unique) > 1 else None)
+
+
+def _element_sets(element: ast.GroupingElement, index_of: Callable[[ast.Expression], int]) -> list[tuple[int, ...]]:
+    match element:
+        case ast.GroupingSet(items):
+            return [tuple(index_of(item) for item in items)]
+        case ast.RowConstructor(items, False):
+            return [tuple(index_of(item) for item in items)]
+        case ast.GroupingSets(elements):
+            return [one for inner in elements for one in _element_sets(inner, index_of)]
+        case ast.Rollup(elements):
+            parts = [_element_sets(part, index_of)[0] for part in elements]
+            return [_joined(parts[:length]) for length in range(len(parts), -1, -1)]
+        case ast.Cube(elements):
+            parts = [_element_sets(part, index_of)[0] for part in elements]
+            return [
+                _joined(chosen)
+                for length in range(len(parts), -1, -1)
+                for chosen in itertools.combinations(parts, length)
+            ]
+    return [(index_of(element),)]
+
+
+def _joined(parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(index for part in parts for index in part))
+
+
+@dataclass(slots=True)
+class Aggregation:
+    """The aggregation of one SELECT while it is being built.
+
+    ``lift`` turns expressions over the aggregation's input (with marks for aggregates) into expressions over its
+    output; ``build`` makes the nodes once everything above was lifted.
+    """
+
+    input: Rel
+    grouping: Grouping
+    collector: AggregateCollector
+    text_of: Callable[[Span | None], str | None]
+    _kept: list[PendingAggregate] = field(default_factory=list)
+
+    def lift(self, expr: Expr) -> Expr:
+        """An expression over the output of the aggregation.
+
+        Raises:
+            BindError: ``Expression 'x' is not being grouped``.
+        """
+        if expr in self.grouping.exprs and not isinstance(expr, Literal):
+            index = self.grouping.exprs.index(expr)
+            return InputRef(index, self._group_column(index).type, expr.span)
+        mark = mark_index(expr)
+        if mark is not None:
+            return self._lift_aggregate(self.collector.calls[mark], expr.span)
+        if isinstance(expr, InputRef):
+            shown = self.text_of(expr.span) or self.input.schema[expr.index].name
+            raise BindError(
+                "not-grouped",
+                f"Expression '{shown}' is not being grouped",
+                expr.span,
+                "add it to GROUP BY or wrap it in an aggregate function",
+            )
+        old = children(expr)
+        new = tuple(self.lift(child) for child in old)
+        if all(a.type == b.type for a, b in zip(old, new, strict=True)):
+            return with_children(expr, new) if old else expr
+        return _retype(expr, new)
+
+    def build(self, names: dict[Expr, str], hints: Hints, span: Span | None) -> Rel:
+        """Project the group expressions and arguments, then aggregate. ``names``: aliases of lifted expressions."""
+        columns: list[Expr] = list(self.grouping.exprs)
+        calls = []
+        width = len(columns)
+        for position, pending in enumerate(self._kept):
+            name = names.get(self._output_ref(width + position), f"$f{width + position}")
+            calls.append(_call(pending, columns, name))
+        group_names = [
+            names.get(self._output_ref(i)) or _column_name(self.input, expr, i)
+            for i, expr in enumerate(self.grouping.exprs)
+        ]
+        argument_names = [_column_name(self.input, expr, i) for i, expr in enumerate(columns)][width:]
+        rel = self.input
+        # COUNT(*) of everything needs no column: there is nothing to project.
+        if columns and columns != [InputRef(i, column.type) for i, column in enumerate(rel.schema)]:
+            rel = Project(rel, tuple(columns), uniquify([*group_names, *argument_names]), span)
+        output_names = uniquify([*group_names, *(call.name for call in calls)])
+        calls = [replace(call, name=name) for call, name in zip(calls, output_names[width:], strict=True)]
+        schema = (
+            *(Column(output_names[i], self._group_column(i).type) for i in range(width)),
+            *(Column(call.name, call.type) for call in calls),
+        )
+        return Aggregate(rel, tuple(range(width)), tuple(calls), schema, self.grouping.sets, hints, span)
+
+    def _group_column(self, index: int) -> Column:
+        type_ = self.grouping.exprs[index].type
+        sets = self.grouping.sets
+        if sets is not None and any(index not in one for one in sets):
+            type_ = type_.as_nullable()
+        return Column("", type_)
+
+    def _lift_aggregate(self, pending: PendingAggregate, span: Span | None) -> Expr:
+        if pending.function in ("GROUPING", "GROUPING_ID", "GROUP_ID"):
+            for arg in pending.args:
+                if arg not in self.grouping.exprs:
+                    raise BindError(
+                        "not-grouped", f"Argument to operator '{pending.function}' must be a grouped expression", span
+                    )
+            # Without grouping sets every column takes part; a set never stands twice, so GROUP_ID is 0.
+            if self.grouping.sets is None or pending.function == "GROUP_ID":
+                return Literal(0, pending.type, span)
+        if pending not in self._kept:
+            self._kept.append(pending)
+        return InputRef(len(self.grouping.exprs) + self._kept.index(pending), pending.type, span)
+
+    def _output_ref(self, index: int) -> InputRef:
+        width = len(self.grouping.exprs)
+        type_ = self._group_column(index).type if index < width else self._kept[index - width].type
+        return InputRef(index, type_)
+
+
+def _call(pending: PendingAggregate, columns: list[Expr], name: str) -> AggregateCall:
+    """The call over projected columns; missing ones are appended to ``columns``."""
+
+    def column(expr: Expr) -> InputRef:
+        if expr not in columns:
+            columns.append(expr)
+        return InputRef(columns.index(expr), expr.type, expr.span)
+
+    return AggregateCall(
+        pending.function,
+        tuple(column(arg) for arg in pending.args),
+        pending.type,
+        name,
+        pending.distinct,
+        None if pending.filter is None else column(pending.filter).index,
+        pending.options,
+        tuple((column(expr).index, descending) for expr, descending in pending.order_by),
+        pending.span,
+    )
+
+
+def _column_name(input_: Rel, expr: Expr, position: int) -> str:
+    return input_.schema[expr.index].name if isinstance(expr, InputRef) else f"$f{position}"
+
+
+def _retype(expr: Expr, new: tuple[Expr, ...]) -> Expr:
+    """The expression over operands whose types changed: grouping sets make NOT NULL columns nullable."""
+    match expr:
+        case Call(function) if is_internal(function):
+            return with_children(expr, new)
+        case Call(function, _, _, options, span):
+            return resolve_call(function, new, options, span)
+        case Cast(_, type_, safe, implicit, span):
+            made = resolve_cast(new[0], type_.as_nullable(new[0].type.nullable or safe), safe, span)
+            return replace(made, implicit=implicit) if isinstance(made, Cast) else made
+        case Case(conditions, _, _, _, span):
+            n = len(conditions)
+            return resolve_case(new[:n], new[n : 2 * n], new[2 * n], span)
+    return expr

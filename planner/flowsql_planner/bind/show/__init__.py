@@ -1,0 +1,1 @@
+"""SHOW and DESCRIBE: answers from the catalogs."""

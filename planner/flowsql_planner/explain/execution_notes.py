@@ -1,0 +1,28 @@
+"""Where the job's operators are others than those of Flink's plan: EXPLAIN shows the plan, and then this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowsql_planner.physical.nodes import MiniBatchAssigner, Physical, walk
+from flowsql_planner.physical.passes.mini_batches import idle_assigners
+
+
+def execution_notes(roots: Sequence[Physical], parallelism: int) -> str:
+    """A line for each node that runs otherwise in a job of that parallelism; nothing where the plan says it all."""
+    idle = idle_assigners(roots)
+    rows: dict[str, None] = {}
+    for root in roots:
+        for node in walk(root):
+            inner = node.idle_lines(parallelism)
+            if inner:
+                whole = node.own_line(infix=True) if len(inner) == _phases(node) else node.lines(infix=True)[0]
+                rows[f"{', '.join(inner)} {'runs' if len(inner) == 1 else 'run'} inside of {whole.text()}\n"] = None
+            elif isinstance(node, MiniBatchAssigner) and id(node) in idle:
+                rows[f"{node.describe()} does not run: no operator above waits for its marks\n"] = None
+    return "".join(rows)
+
+
+def _phases(node: Physical) -> int:
+    """Operators of a node's lines behind the first one."""
+    return sum(line.name != "Exchange" for line in node.lines()[1:])

@@ -1,0 +1,189 @@
+"""The logical plan under Flink's names: what the binder made, before any rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, assert_never
+
+from flowsql_core.expr import AggregateCall, input_refs
+from flowsql_core.graph.specs import JoinKind
+from flowsql_core.types.logical import Schema
+from flowsql_planner.logical.expression_text import ExpressionPrinter, calcite_type, literal_text, target_columns
+from flowsql_planner.logical.nodes import (
+    Aggregate,
+    Correlate,
+    Expand,
+    Filter,
+    Join,
+    Over,
+    OverCall,
+    Project,
+    Rel,
+    Scan,
+    SetOperation,
+    SetOperator,
+    Sink,
+    Sort,
+    Union,
+    Values,
+    WatermarkAssigner,
+    WindowTableFunction,
+    inputs,
+)
+from flowsql_planner.logical.rewrite import walk
+
+_PRINTER: Final = ExpressionPrinter(None)
+_JOIN: Final = {
+    JoinKind.INNER: "inner",
+    JoinKind.LEFT: "left",
+    JoinKind.RIGHT: "right",
+    JoinKind.FULL: "full",
+    JoinKind.SEMI: "semi",
+    JoinKind.ANTI: "anti",
+}
+
+
+def logical_lines(rel: Rel) -> Iterator[str]:
+    """The tree of a logical plan, line by line. A collected answer shows its query alone."""
+    if isinstance(rel, Sink) and rel.table is None:
+        yield from logical_lines(rel.input)
+        return
+    yield _line(rel)
+    children = [logical_lines(child) for child in inputs(rel)]
+    if isinstance(rel, Correlate):
+        children.append(_elements(rel))
+    for index, child_lines in enumerate(children):
+        last = index == len(children) - 1
+        for position, text in enumerate(child_lines):
+            lead = ("+- " if last else ":- ") if position == 0 else ("   " if last else ":  ")
+            yield lead + text
+
+
+def _line(rel: Rel) -> str:
+    match rel:
+        case Scan(table=table):
+            return f"LogicalTableScan(table=[[{', '.join(table.shown_path)}]])"
+        case Values(rows=rows):
+            shown = ", ".join(
+                "{ "
+                + ", ".join("null" if cell.value is None else literal_text(cell.value, cell.type) for cell in row)
+                + " }"
+                for row in rows
+            )
+            return f"LogicalValues(tuples=[[{shown}]])"
+        case Project(exprs=exprs, names=names):
+            parts = (f"{name}=[{_PRINTER.print(expr)}]" for name, expr in zip(names, exprs, strict=True))
+            return f"LogicalProject({', '.join(parts)})"
+        case Filter(condition=condition):
+            return f"LogicalFilter(condition=[{_PRINTER.print(condition)}])"
+        case WatermarkAssigner():
+            name = rel.schema[rel.rowtime_index].name
+            return f"LogicalWatermarkAssigner(rowtime=[{name}], watermark=[{_PRINTER.print(rel.expression)}])"
+        case Aggregate():
+            return f"LogicalAggregate({_aggregate(rel)})"
+        case Expand():
+            rows_text = ", ".join("{" + ", ".join(_PRINTER.print(e) for e in row) + "}" for row in rel.projections)
+            return f"LogicalExpand(projects=[{rows_text}])"
+        case WindowTableFunction():
+            return f"LogicalTableFunctionScan(invocation=[{_window(rel)}], rowType=[{_row_type(rel.schema)}])"
+        case Correlate(outer=outer):
+            columns = ", ".join(str(index) for index in sorted(input_refs(rel.collection)))
+            kind_text = "left" if outer else "inner"
+            return (
+                f"LogicalCorrelate(correlation=[$cor{_number(rel)}], joinType=[{kind_text}], "
+                f"requiredColumns=[{{{columns}}}])"
+            )
+        case Join(condition=on, kind=kind):
+            text = "true" if on is None else _PRINTER.print(on)
+            return f"LogicalJoin(condition=[{text}], joinType=[{_JOIN[kind]}])"
+        case Union():
+            return "LogicalUnion(all=[true])"
+        case SetOperation(operator=operator, all=all_rows):
+            name = "LogicalIntersect" if operator is SetOperator.INTERSECT else "LogicalMinus"
+            return f"{name}(all=[{str(all_rows).lower()}])"
+        case Over(calls=calls):
+            return f"LogicalWindow({', '.join(_over(call) for call in calls)})"
+        case Sort():
+            return f"LogicalSort({_sort(rel)})"
+        case Sink(name=name, schema=schema):
+            listed = f"targetColumns=[{target_columns(rel.target_columns)}], " if rel.target_columns else ""
+            return f"LogicalSink(table=[{name}], {listed}fields=[{', '.join(column.name for column in schema)}])"
+        case _:
+            assert_never(rel)
+
+
+def _number(rel: Correlate) -> int:
+    """Which of the row variables a collection is read from; those of the input come first."""
+    return sum(isinstance(below, Correlate) for below in walk(rel.input))
+
+
+def _elements(rel: Correlate) -> Iterator[str]:
+    """The side of a correlate that takes the collection of one row apart."""
+    row = [f"$cor{_number(rel)}.{column.name}" for column in rel.input.schema]
+    collection = ExpressionPrinter(row).print(rel.collection)
+    yield "Uncollect(withOrdinality=[true])" if rel.ordinality else "Uncollect"
+    yield f"+- LogicalProject({rel.added[0].name}=[{collection}])"
+    yield "   +- LogicalValues(tuples=[[{ 0 }]])"
+
+
+def _aggregate(rel: Aggregate) -> str:
+    parts = [f"group=[{{{', '.join(map(str, rel.grouping))}}}]"]
+    if rel.grouping_sets is not None:
+        sets = ", ".join("{" + ", ".join(map(str, set_)) + "}" for set_ in rel.grouping_sets)
+        parts.append(f"groups=[[{sets}]]")
+    parts += [f"{call.name}=[{_call(call)}]" for call in rel.calls]
+    return ", ".join(parts)
+
+
+def _call(call: AggregateCall) -> str:
+    args = ", ".join(f"${arg.index}" for arg in call.args)
+    distinct = "DISTINCT " if call.distinct else ""
+    where = "" if call.filter_index is None else f" FILTER ${call.filter_index}"
+    return f"{call.function}({distinct}{args}){where}"
+
+
+def _window(rel: WindowTableFunction) -> str:
+    name = rel.input.schema[rel.time_index].name
+    sizes = (
+        [f"{rel.size_ms}:INTERVAL"]
+        if rel.step_ms == rel.size_ms
+        else [
+            f"{rel.step_ms}:INTERVAL",
+            f"{rel.size_ms}:INTERVAL",
+        ]
+    )
+    return f"{rel.kind.value}(TABLE(#0), DESCRIPTOR(_UTF-16LE'{name}'), {', '.join(sizes)})"
+
+
+def _row_type(schema: Schema) -> str:
+    return "RecordType(" + ", ".join(f"{calcite_type(c.type)} {c.name}" for c in schema) + ")"
+
+
+def _sort(rel: Sort) -> str:
+    parts = [f"sort{i}=[${key.index}]" for i, key in enumerate(rel.keys)]
+    for i, key in enumerate(rel.keys):
+        direction = "DESC" if key.descending else "ASC"
+        parts.append(f"dir{i}=[{direction}-nulls-{'first' if key.nulls_first else 'last'}]")
+    if rel.offset:
+        parts.append(f"offset=[{rel.offset}]")
+    if rel.fetch is not None:
+        parts.append(f"fetch=[{rel.fetch}]")
+    return ", ".join(parts)
+
+
+def _over(call: OverCall) -> str:
+    """``rn=[ROW_NUMBER() OVER (PARTITION BY $0 ORDER BY $1 DESC)]``."""
+    args = ", ".join(_PRINTER.print(arg) for arg in call.args)
+    window = []
+    if call.partition:
+        window.append("PARTITION BY " + ", ".join(f"${index}" for index in call.partition))
+    if call.order:
+        keys = (f"${key.index}{' DESC' if key.descending else ''}" for key in call.order)
+        window.append("ORDER BY " + ", ".join(keys))
+    if call.frame is not None:
+        bounds = (
+            bound.kind.value if bound.offset is None else f"{_PRINTER.print(bound.offset)} {bound.kind.value}"
+            for bound in (call.frame.start, call.frame.end)
+        )
+        window.append(f"{call.frame.unit.value} BETWEEN {' AND '.join(bounds)}")
+    return f"{call.name}=[{call.function}({args}) OVER ({' '.join(window)})]"

@@ -1,0 +1,31 @@
+"""Streaming physical nodes under Flink's names: immutable, and each says itself what it means (``base.Physical``)."""
+
+from flowsql_planner.physical.nodes.aggregate import GroupAggregate as GroupAggregate
+from flowsql_planner.physical.nodes.base import Connectors as Connectors
+from flowsql_planner.physical.nodes.base import JobContext as JobContext
+from flowsql_planner.physical.nodes.base import Physical as Physical
+from flowsql_planner.physical.nodes.base import walk as walk
+from flowsql_planner.physical.nodes.calc import Calc as Calc
+from flowsql_planner.physical.nodes.calc import CorrelateNode as CorrelateNode
+from flowsql_planner.physical.nodes.calc import ExpandNode as ExpandNode
+from flowsql_planner.physical.nodes.calc import PythonCalc as PythonCalc
+from flowsql_planner.physical.nodes.changelog import ChangelogNormalize as ChangelogNormalize
+from flowsql_planner.physical.nodes.changelog import DropUpdateBefore as DropUpdateBefore
+from flowsql_planner.physical.nodes.exchange import Exchange as Exchange
+from flowsql_planner.physical.nodes.exchange import UnionNode as UnionNode
+from flowsql_planner.physical.nodes.join import IntervalJoin as IntervalJoin
+from flowsql_planner.physical.nodes.join import JoinNode as JoinNode
+from flowsql_planner.physical.nodes.join import UniqueKeySpec as UniqueKeySpec
+from flowsql_planner.physical.nodes.join import WindowJoin as WindowJoin
+from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode as MiniBatchMode
+from flowsql_planner.physical.nodes.sink import SinkNode as SinkNode
+from flowsql_planner.physical.nodes.sort import Limit as Limit
+from flowsql_planner.physical.nodes.sort import SortLimit as SortLimit
+from flowsql_planner.physical.nodes.sort import SortNode as SortNode
+from flowsql_planner.physical.nodes.sort import TemporalSort as TemporalSort
+from flowsql_planner.physical.nodes.source import TableSourceScan as TableSourceScan
+from flowsql_planner.physical.nodes.source import ValuesNode as ValuesNode
+from flowsql_planner.physical.nodes.watermark import MiniBatchAssigner as MiniBatchAssigner
+from flowsql_planner.physical.nodes.watermark import WatermarkAssignerNode as WatermarkAssignerNode
+from flowsql_planner.physical.nodes.window import WindowAggregate as WindowAggregate
+from flowsql_planner.physical.nodes.window import WindowTableFunctionNode as WindowTableFunctionNode

@@ -1,0 +1,191 @@
+"""Unbounded aggregates.
+
+A two-phase aggregate is one node (``two_phase``): EXPLAIN shows Flink's Local and Global halves, ``local_half`` says
+whether they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from flowsql_compute.functions.aggregate import is_mergeable, local_columns
+from flowsql_core.errors import BindError
+from flowsql_core.expr import AggregateCall, Expr
+from flowsql_core.graph.specs import (
+    GlobalGroupAggregateSpec,
+    GroupAggregateSpec,
+    LocalGroupAggregateSpec,
+    OperatorSpec,
+)
+from flowsql_core.record import record
+from flowsql_planner.physical.aggregate_functions import order_sensitive
+from flowsql_planner.physical.nodes import two_phase_text
+from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, named
+from flowsql_planner.physical.nodes.line import Attributes, Line, group_by
+from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
+from flowsql_planner.traits.changes import ALL, Modifies, Modify, Updates, where_updated
+from flowsql_planner.traits.cost import Cost
+from flowsql_planner.traits.keys import Keys
+from flowsql_planner.traits.window import WindowColumns
+
+
+@record(kw_only=True)
+class GroupAggregate(Inner):
+    """Unbounded aggregate; its input is an Exchange.
+
+    ``two_phase``: Local and Global in the plan. ``split_distinct``: further split by buckets of the distinct keys in
+    the plan. ``state_ttl_ms``: of a STATE_TTL hint, None for the option's value.
+    """
+
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    two_phase: bool = False
+    split_distinct: bool = False
+    mini_batch: bool = False
+    state_ttl_ms: int | None = None
+
+    def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
+        """Everything."""
+        return ALL
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """Groups come and change; they go where rows do."""
+        retracted = arriving[0] & {Modify.UPDATE, Modify.DELETE}
+        made = {Modify.INSERT, Modify.UPDATE}
+        # Partial results of a split distinct aggregate update, so that the final one may delete.
+        return frozenset(made | {Modify.DELETE}) if retracted or self.split_distinct else frozenset(made)
+
+    def asks(
+        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
+    ) -> Iterable[tuple[Updates, ...]]:
+        """The old rows, to take them out."""
+        return (tuple(where_updated(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving),)
+
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """Each change makes one, and some functions tell the order of their rows."""
+        return observed or (any(map(order_sensitive, self.calls)) and self.inputs[0].retracts)
+
+    def upsert_keys(self) -> Keys:
+        """The grouping columns."""
+        return frozenset({frozenset(range(len(self.grouping)))})
+
+    def window_columns(self) -> WindowColumns | None:
+        """A group is no window."""
+        return None
+
+    def uid_keys(self) -> tuple[str, ...]:
+        """The grouping columns."""
+        return named(self.inputs[0], self.grouping)
+
+    def repeatable(self) -> bool:
+        """Nothing is drawn here."""
+        return True
+
+    def same_in_batch(self) -> bool:
+        """The answer updates."""
+        return False
+
+    def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
+        """As above."""
+        return above
+
+    def waits_for_mini_batch(self) -> bool:
+        """Where the options say so."""
+        return self.mini_batch
+
+    def row_estimate(self, arriving: Sequence[float]) -> float:
+        """Half as many groups as rows."""
+        return max(arriving[0] * 0.5, 1.0) if self.grouping else 1.0
+
+    def own_cost(self, rows: float, arriving: Sequence[float]) -> Cost:
+        """A step a row and function."""
+        return Cost(rows, sum(arriving) * max(len(self.calls), 1))
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
+
+    def attributes(self, infix: bool) -> Attributes:
+        """Keys and calls."""
+        names = self.inputs[0].names
+        calls = two_phase_text.call_texts(self.calls, names, self.inputs[0].retracts)
+        return [*group_by(names, self.grouping), ("select", ", ".join([*named(self.inputs[0], self.grouping), *calls]))]
+
+    def nets_changes(self) -> bool:
+        """Where only the table is looked at, one change a key and batch leaves the operator."""
+        return not self.every_change and self.retracts
+
+    def lines(self, infix: bool = False) -> list[Line]:
+        """One, or those of the phases."""
+        if not self.two_phase:
+            return [self.own_line(infix)]
+        source = self.inputs[0]
+        phases = two_phase_text.Phases(source.names, self.grouping, self.calls, source.retracts)
+        if self.split_distinct:
+            return list(two_phase_text.split_lines(phases, self.mode, source.mode))
+        return list(two_phase_text.group_lines(phases, self.mode, self.nets_changes()))
+
+    def lines_show_exchange(self) -> bool:
+        """The phases show it."""
+        return self.two_phase
+
+    def idle_lines(self, parallelism: int) -> tuple[str, ...]:
+        """What Flink splits and FlowSQL keeps together."""
+        runs = self.runs_in_two_phases(parallelism)
+        return tuple(
+            line.name
+            for line in self.lines()[1:]
+            if line.name != "Exchange" and not (runs and line.name == "LocalGroupAggregate")
+        )
+
+    def runs_in_two_phases(self, parallelism: int) -> bool:
+        """Whether the local half is an operator in a job of that parallelism: all rows of one task need none."""
+        return parallelism > 1 and bool(self.grouping) and self.local_half() is not None
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """Both phases in one operator."""
+        source = self.inputs[0]
+        for call in self.calls:
+            if call.distinct and call.function == "COUNT" and len(call.args) > 1:
+                raise BindError(
+                    "distinct-count",
+                    "COUNT(DISTINCT ...) of several columns is not possible in streaming.",
+                    call.span,
+                    "COUNT(DISTINCT ROW(a, b)) counts pairs",
+                )
+        return GroupAggregateSpec(
+            self.grouping,
+            self.calls,
+            source.schema,
+            self.schema,
+            input_retracts=source.retracts,
+            emit_update_before=self.emits_before,
+            mini_batch=job.mini_batch,
+            consolidate=not self.every_change,
+            state_ttl_ms=job.state_ttl_ms(self.state_ttl_ms),
+        )
+
+    def local_half(self) -> LocalGroupAggregateSpec | None:
+        """The pre-aggregation of a two-phase aggregate; None where a call's partial results do not combine."""
+        source = self.inputs[0]
+        if not self.two_phase or not all(is_mergeable(call, source.retracts) for call in self.calls):
+            return None
+        keys = tuple(source.schema[index] for index in self.grouping)
+        return LocalGroupAggregateSpec(
+            self.grouping,
+            self.calls,
+            source.schema,
+            local_columns(keys, self.calls, source.retracts),
+            source.retracts,
+        )
+
+    def global_half(self, local: LocalGroupAggregateSpec, job: JobContext) -> GlobalGroupAggregateSpec:
+        """What merges :meth:`local_half`."""
+        return GlobalGroupAggregateSpec(
+            local,
+            self.schema,
+            emit_update_before=self.emits_before,
+            mini_batch=job.mini_batch,
+            consolidate=not self.every_change,
+            state_ttl_ms=job.state_ttl_ms(self.state_ttl_ms),
+        )

@@ -1,0 +1,108 @@
+"""Where rows of several tasks or inputs meet: exchanges and unions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from flowsql_core.errors import InternalError
+from flowsql_core.expr import Expr
+from flowsql_core.graph.specs import OperatorSpec, UnionSpec
+from flowsql_core.record import record
+from flowsql_planner.physical.nodes.base import Connectors, JobContext, Keyless, PassesThrough, Physical, named
+from flowsql_planner.physical.nodes.calc import Calc
+from flowsql_planner.physical.nodes.line import Attributes, distribution_text
+from flowsql_planner.physical.nodes.source import ValuesNode
+from flowsql_planner.traits.changes import INSERTS, Modifies, Updates
+from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
+from flowsql_planner.traits.keys import Keys
+from flowsql_planner.traits.window import WindowColumns
+
+
+@record(kw_only=True)
+class Exchange(PassesThrough):
+    """Rows of equal ``keys`` meet in one subtask; without keys all rows meet (``single``)."""
+
+    keys: tuple[int, ...]
+
+    def upsert_keys(self) -> Keys:
+        """Behind a shuffle only keys that hold the shuffle's columns still keep the order of their changes."""
+        wanted = frozenset(self.keys)
+        below = self.inputs[0].upsert_keys()
+        return frozenset(key for key in below if wanted <= key) if self.keys else below
+
+    def window_columns(self) -> WindowColumns | None:
+        """Those of the input."""
+        return self.inputs[0].window_columns()
+
+    def uid_keys(self) -> tuple[str, ...]:
+        """What rows are partitioned by."""
+        return named(self, self.keys)
+
+    def same_in_batch(self) -> bool:
+        """Rows are the same."""
+        return True
+
+    def own_cost(self, rows: float, arriving: Sequence[float]) -> Cost:
+        """Keys are hashed, bytes travel."""
+        size = rows * row_bytes(self.schema)
+        return Cost(rows, rows * len(self.keys) * HASH_CPU + size, 0.0, size)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
+
+    def attributes(self, infix: bool) -> Attributes:
+        """By what rows are distributed."""
+        return [("distribution", distribution_text(named(self, self.keys)))]
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """An edge of the job, not an operator."""
+        raise InternalError("an Exchange is an edge")
+
+
+@record(kw_only=True)
+class UnionNode(Keyless):
+    """UNION ALL."""
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """What any input brings."""
+        return frozenset().union(*arriving)
+
+    def asks(
+        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
+    ) -> Iterable[tuple[Updates, ...]]:
+        """What is asked of the node, of each input that changes rows."""
+        return (tuple(Updates.NONE if modifies == INSERTS else required for modifies in arriving),)
+
+    def window_columns(self) -> WindowColumns | None:
+        """Where all inputs have the same ones."""
+        all_windows = [child.window_columns() for child in self.inputs]
+        first = all_windows[0]
+        return first if all(windows == first for windows in all_windows) else None
+
+    def same_in_batch(self) -> bool:
+        """Rows are the same."""
+        return True
+
+    def row_estimate(self, arriving: Sequence[float]) -> float:
+        """All together."""
+        return sum(arriving)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
+
+    def attributes(self, infix: bool) -> Attributes:
+        """The columns."""
+        return [("all", "true"), ("union", ", ".join(self.names))]
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """Inputs that are written in the query are read one behind another, as in Flink."""
+        return UnionSpec(len(self.inputs), in_order=all(map(_is_written, self.inputs)))
+
+
+def _is_written(node: Physical) -> bool:
+    """Whether all rows are written in the query, as those of VALUES with expressions are."""
+    if isinstance(node, ValuesNode):
+        return True
+    return isinstance(node, Calc | UnionNode) and all(map(_is_written, node.inputs))

@@ -1,0 +1,360 @@
+"""Joins of two inputs."""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from flowsql_core.errors import InternalError, NotSupportedYetError
+from flowsql_core.expr import Call, Expr
+from flowsql_core.graph.specs import JoinKind, JoinSpec, OperatorSpec, WindowJoinSpec, WindowSpec
+from flowsql_core.record import record
+from flowsql_planner.logical.expression_text import ExpressionPrinter
+from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, named
+from flowsql_planner.physical.nodes.line import Attributes, window_text
+from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
+from flowsql_planner.physical.nodes.window import marks_below, refuse_session
+from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Modify, Updates, where_updated
+from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
+from flowsql_planner.traits.keys import NO_KEYS, Keys
+from flowsql_planner.traits.window import WindowColumns
+
+_WORDS: Final = {
+    JoinKind.INNER: "INNER JOIN",
+    JoinKind.LEFT: "LEFT JOIN",
+    JoinKind.RIGHT: "RIGHT JOIN",
+    JoinKind.FULL: "FULL JOIN",
+    JoinKind.SEMI: "semi join (IN or EXISTS)",
+    JoinKind.ANTI: "anti join (NOT IN or NOT EXISTS)",
+}
+
+
+class UniqueKeySpec(enum.Enum):
+    """What is known of a join input; the values are what EXPLAIN prints."""
+
+    NONE = "NoUniqueKey"
+    HAS = "HasUniqueKey"
+    IN_JOIN_KEY = "JoinKeyContainsUniqueKey"
+
+
+@record(kw_only=True)
+class _Join(Inner, ABC):
+    """What joins have in common: keys, and pairs of rows."""
+
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+
+    def repeatable(self) -> bool:
+        """Nothing is drawn here."""
+        return True
+
+    def row_estimate(self, arriving: Sequence[float]) -> float:
+        """A partner a row, or every pair."""
+        return max(arriving) if self.left_keys else arriving[0] * arriving[1]
+
+    def own_cost(self, rows: float, arriving: Sequence[float]) -> Cost:
+        """Keys are hashed, both inputs are kept."""
+        memory = sum(count * row_bytes(child.schema) for count, child in zip(arriving, self.inputs, strict=True))
+        return Cost(rows, sum(arriving) * HASH_CPU, 0.0, 0.0, memory)
+
+    @abstractmethod
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """Pairs change as their rows do."""
+
+    def condition_text(self, condition: Expr | None, infix: bool) -> str:
+        """The condition over the columns of both inputs."""
+        if condition is None:
+            return "true"
+        both = [column.name for child in self.inputs for column in child.schema]
+        own = self.names
+        return ExpressionPrinter(own if len(own) == len(both) else both, infix).print(condition)
+
+
+@record(kw_only=True)
+class JoinNode(_Join):
+    """Regular join of two Exchanges. ``condition`` is the whole one; ``rest`` what the keys do not say."""
+
+    null_safe: tuple[bool, ...]
+    condition: Expr | None
+    rest: Expr | None
+    left_upsert_keys: tuple[tuple[int, ...], ...] = ()
+    right_upsert_keys: tuple[tuple[int, ...], ...] = ()
+    left_spec: UniqueKeySpec = UniqueKeySpec.NONE
+    right_spec: UniqueKeySpec = UniqueKeySpec.NONE
+    mini_batch: bool = False
+    left_ttl_ms: int | None = None
+    right_ttl_ms: int | None = None
+
+    def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
+        """Everything."""
+        return ALL
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """Pairs come and go with their rows; padded rows update."""
+        return arriving[0] | arriving[1] if self.kind in (JoinKind.INNER, JoinKind.SEMI) else ALL
+
+    def asks(
+        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
+    ) -> Iterable[tuple[Updates, ...]]:
+        """Upserts suffice where a row keeps its place under its join key."""
+        if required is not Updates.AFTER:
+            return (tuple(where_updated(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving),)
+        sides = ((self.left_keys, self.left_upsert_keys), (self.right_keys, self.right_upsert_keys))
+        for modifies, (keys, upsert_keys) in zip(arriving, sides, strict=True):
+            if Modify.UPDATE in modifies and not any(set(keys) <= set(key) for key in upsert_keys):
+                return ()
+        return (tuple(where_updated(modifies, Updates.AFTER) for modifies in arriving),)
+
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """Each change of a row makes those of its pairs."""
+        return observed
+
+    def upsert_keys(self) -> Keys:
+        """Keys of one side where the other has one partner at most, and pairs of keys."""
+        left, right = (child.upsert_keys() for child in self.inputs)
+        left_keys, right_keys = frozenset(self.left_keys), frozenset(self.right_keys)
+        if self.kind in (JoinKind.SEMI, JoinKind.ANTI):
+            return frozenset(key for key in left if left_keys <= key)
+        width = len(self.inputs[0].schema)
+        left_unique = any(key <= left_keys for key in left)
+        right_unique = any(key <= right_keys for key in right)
+        keys: set[frozenset[int]] = set()
+        shifted = {frozenset(column + width for column in key) for key in right}
+        if right_unique and self.kind in (JoinKind.INNER, JoinKind.LEFT):
+            keys |= left
+        if left_unique and self.kind in (JoinKind.INNER, JoinKind.RIGHT):
+            keys |= shifted
+        # A pair of keys identifies a pair of rows; padded sides are NULL as a whole.
+        keys |= {a | b for a in left for b in shifted}
+        # Only keys that hold the join key of one side keep the order of changes through the shuffles.
+        moved = frozenset(column + width for column in right_keys)
+        return frozenset(key for key in keys if left_keys <= key or moved <= key)
+
+    def window_columns(self) -> WindowColumns | None:
+        """A pair is in no window."""
+        return None
+
+    def uid_keys(self) -> tuple[str, ...]:
+        """The join keys of both sides."""
+        return (*named(self.inputs[0], self.left_keys), *named(self.inputs[1], self.right_keys))
+
+    def same_in_batch(self) -> bool:
+        """Without updates, pairs are the same."""
+        return True
+
+    def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
+        """As above."""
+        return above
+
+    def waits_for_mini_batch(self) -> bool:
+        """Where the options say so."""
+        return self.mini_batch
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """The condition."""
+        return () if self.condition is None else (self.condition,)
+
+    def attributes(self, infix: bool) -> Attributes:
+        """Kind, condition, columns, and what is known of the inputs."""
+        always = isinstance(self.condition, Call) and self.condition.function == "TRUE"
+        attributes = [
+            ("joinType", self.kind.value),
+            ("where", self.condition_text(None if always else self.condition, infix)),
+            ("select", ", ".join(self.names)),
+            ("leftInputSpec", self.left_spec.value),
+            ("rightInputSpec", self.right_spec.value),
+        ]
+        if self.mini_batch:
+            attributes.append(("miniBatch", "true"))
+        return attributes
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """Both inputs in state."""
+        if self.kind is not JoinKind.INNER:
+            raise NotSupportedYetError(_WORDS[self.kind], self.span)
+        left, right = self.inputs
+        return JoinSpec(
+            self.kind,
+            self.left_keys,
+            self.right_keys,
+            self.null_safe,
+            self.rest,
+            left.schema,
+            right.schema,
+            left_retracts=left.retracts,
+            right_retracts=right.retracts,
+            output=self.schema,
+            emit_update_before=self.emits_before,
+            left_unique=_best_key(self.left_upsert_keys, self.left_keys),
+            right_unique=_best_key(self.right_upsert_keys, self.right_keys),
+            left_ttl_ms=job.state_ttl_ms(self.left_ttl_ms),
+            right_ttl_ms=job.state_ttl_ms(self.right_ttl_ms),
+        )
+
+
+def _best_key(keys: tuple[tuple[int, ...], ...], join_keys: tuple[int, ...]) -> tuple[int, ...] | None:
+    """A key inside the join key if there is one (one row a join key), else the smallest."""
+    if not keys:
+        return None
+    return min(keys, key=lambda key: (not set(key) <= set(join_keys), len(key), key))
+
+
+@record(kw_only=True)
+class _OverTime(_Join, ABC):
+    """A join that forgets rows by time: both inputs only grow, and so does the output."""
+
+    def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
+        """Rows that never change."""
+        return INSERTS
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """Rows that never change."""
+        return INSERTS
+
+    def asks(
+        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
+    ) -> Iterable[tuple[Updates, ...]]:
+        """Nothing: no row is updated."""
+        return (tuple(where_updated(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving),)
+
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """Each pair is seen."""
+        return observed
+
+    def upsert_keys(self) -> Keys:
+        """None is known."""
+        return NO_KEYS
+
+    def same_in_batch(self) -> bool:
+        """Late rows are dropped here only."""
+        return False
+
+
+@record(kw_only=True)
+class WindowJoin(_OverTime):
+    """Join of rows of the same window. ``left_window``/``right_window`` are attached windows."""
+
+    left_window: WindowSpec
+    right_window: WindowSpec
+    null_safe: tuple[bool, ...]
+    condition: Expr | None
+    rest: Expr | None
+
+    def window_columns(self) -> WindowColumns | None:
+        """Those of both inputs; of a semi or anti join those of the left one."""
+        left, right = (child.window_columns() for child in self.inputs)
+        if left is None or right is None:
+            return None
+        own = len(self.inputs[0].schema)
+        shift = own if len(self.schema) > own else None
+
+        def both(a: frozenset[int], b: frozenset[int]) -> frozenset[int]:
+            return a if shift is None else a | {column + shift for column in b}
+
+        return WindowColumns(
+            left.window, both(left.starts, right.starts), both(left.ends, right.ends), both(left.times, right.times)
+        )
+
+    def uid_keys(self) -> tuple[str, ...]:
+        """The join keys of both sides."""
+        return (*named(self.inputs[0], self.left_keys), *named(self.inputs[1], self.right_keys))
+
+    def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
+        """By the window's time."""
+        return marks_below(self.left_window, above)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """The condition."""
+        return () if self.condition is None else (self.condition,)
+
+    def attributes(self, infix: bool) -> Attributes:
+        """Windows, kind, condition, columns."""
+        left, right = self.inputs
+        return [
+            ("leftWindow", window_text(self.left_window, left.names)),
+            ("rightWindow", window_text(self.right_window, right.names)),
+            ("joinType", self.kind.value),
+            ("where", self.condition_text(self.condition, infix)),
+            ("select", ", ".join(self.names)),
+        ]
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """Rows wait for the end of their window."""
+        if self.kind is not JoinKind.INNER:
+            raise NotSupportedYetError(f"{_WORDS[self.kind]} of windows", self.span)
+        refuse_session(self.left_window, self)
+        if self.left_window.processing_time:
+            raise NotSupportedYetError("a window join in processing time", self.span)
+        left_end, right_end = self.left_window.end_index, self.right_window.end_index
+        if left_end is None or right_end is None:
+            raise InternalError("a window join without window ends")
+        left, right = self.inputs
+        return WindowJoinSpec(
+            self.kind,
+            left_end,
+            right_end,
+            self.left_keys,
+            self.right_keys,
+            self.null_safe,
+            self.rest,
+            left.schema,
+            right.schema,
+            self.schema,
+            self.left_window.zone,
+        )
+
+
+@record(kw_only=True)
+class IntervalJoin(_OverTime):
+    """Join whose condition bounds the distance of two row times."""
+
+    condition: Expr
+    left_time: int
+    right_time: int
+    lower_ms: int
+    upper_ms: int
+    row_time: bool
+
+    def window_columns(self) -> WindowColumns | None:
+        """A pair is in no window."""
+        return None
+
+    def uid_keys(self) -> tuple[str, ...]:
+        """None yet: nothing is kept."""
+        return ()
+
+    def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
+        """By the time that is compared."""
+        return MiniBatchMode.ROW_TIME if self.row_time else above
+
+    def row_estimate(self, arriving: Sequence[float]) -> float:
+        """A partner a row."""
+        return arriving[0]
+
+    def own_cost(self, rows: float, arriving: Sequence[float]) -> Cost:
+        """One look at each row."""
+        return Cost(rows, rows)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """The condition."""
+        return (self.condition,)
+
+    def attributes(self, infix: bool) -> Attributes:
+        """Kind, bounds, condition, columns."""
+        bounds = (
+            f"isRowTime={'true' if self.row_time else 'false'}, leftLowerBound={self.lower_ms}, "
+            f"leftUpperBound={self.upper_ms}, leftTimeIndex={self.left_time}, rightTimeIndex={self.right_time}"
+        )
+        return [
+            ("joinType", self.kind.value),
+            ("windowBounds", bounds),
+            ("where", self.condition_text(self.condition, infix)),
+            ("select", ", ".join(self.names)),
+        ]
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """Not yet."""
+        raise NotSupportedYetError("interval join (a join whose condition bounds two row times)", self.span)

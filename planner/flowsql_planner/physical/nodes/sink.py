@@ -1,0 +1,196 @@
+"""Where rows leave: tables and the program that asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from flowsql_core.errors import InternalError
+from flowsql_core.expr import Expr
+from flowsql_core.graph.constraints import constraints_of
+from flowsql_core.graph.specs import (
+    CollectSinkSpec,
+    ConstraintEnforcerSpec,
+    OperatorSpec,
+    SinkConflictsSpec,
+    SinkMaterializerSpec,
+    SinkSpec,
+    TableSpec,
+)
+from flowsql_core.record import record
+from flowsql_core.row import ChangelogMode, RowKind
+from flowsql_core.types.logical import Column, Schema
+from flowsql_planner.logical.expression_text import target_columns
+from flowsql_planner.physical.nodes.base import Connectors, JobContext, Physical
+from flowsql_planner.physical.nodes.line import Attributes
+from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
+from flowsql_planner.traits.changes import ALL, Modifies, Updates, mode_of, modifies_of, updates_of, where_updated
+from flowsql_planner.traits.cost import Cost
+from flowsql_planner.traits.keys import Keys, smallest
+from flowsql_planner.traits.window import WindowColumns
+
+#: What leaves a materialiser.
+MATERIALIZED: Final = ChangelogMode(frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE}))
+#: Strategies of ON CONFLICT that decide when a watermark passes.
+BY_WATERMARK: Final = ("NOTHING", "ERROR")
+
+
+@record(kw_only=True)
+class SinkNode(Physical):
+    """Writes a table, or hands the answer to the program (``table`` None)."""
+
+    table: TableSpec | None
+    name: str
+    overwrite: bool = False
+    static_partition: tuple[tuple[str, str], ...] = ()
+    #: What ON CONFLICT DO asks for.
+    on_conflict: str | None = None
+    #: Indexes of the columns that the statement lists.
+    target_columns: tuple[int, ...] = ()
+    #: Whether rows are materialised by the table's primary key.
+    materialize: bool = False
+
+    def writing(self, mode: ChangelogMode) -> SinkSpec:
+        """The table's sink as far as planning is concerned, when the query produces ``mode``."""
+        assert self.table is not None
+        return SinkSpec(self.table, self.schema, mode, self.overwrite, self.static_partition)
+
+    def taken_mode(self, arriving: ChangelogMode, connectors: Connectors) -> ChangelogMode:
+        """What the table's sink takes when the query produces ``arriving``."""
+        return connectors.sink_mode(self.writing(arriving), self.span)
+
+    def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
+        """What the connector takes."""
+        if self.table is None:
+            return ALL
+        return modifies_of(self.taken_mode(mode_of(arriving, Updates.BEFORE_AND_AFTER), connectors))
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """Nothing leaves."""
+        return frozenset()
+
+    def asks(
+        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
+    ) -> Iterable[tuple[Updates, ...]]:
+        """Upserts where the connector takes them and they suffice."""
+        (modifies,) = arriving
+        both = (where_updated(modifies, Updates.BEFORE_AND_AFTER),)
+        if self.table is not None:
+            taken = self.taken_mode(mode_of(modifies, Updates.BEFORE_AND_AFTER), connectors)
+            if updates_of(taken) is Updates.AFTER and self._upserts_suffice():
+                return ((where_updated(modifies, Updates.AFTER),), both)
+        return (both,)
+
+    def _upserts_suffice(self) -> bool:
+        """Without a primary key nobody finds the old row; with one, it must be what identifies the query's rows."""
+        key = self.primary_key()
+        return not key or frozenset(key) in self.inputs[0].upsert_keys()
+
+    def primary_key(self) -> tuple[int, ...]:
+        """Columns of the table's primary key; none without one."""
+        if self.table is None:
+            return ()
+        names = [column.name for column in self.table.columns]
+        return tuple(names.index(name) for name in self.table.primary_key)
+
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """A sink that takes upserts keeps a table; one that asks for -U and a collected answer show each change."""
+        mode = self.inputs[0].mode
+        if self.table is None or mode is None or not mode.upsert:
+            return True
+        return connectors.shows_each_change(self.writing(mode), self.span)
+
+    def upsert_keys(self) -> Keys:
+        """Those of the query."""
+        return self.inputs[0].upsert_keys()
+
+    def window_columns(self) -> WindowColumns | None:
+        """Nothing leaves."""
+        return None
+
+    def uid_keys(self) -> tuple[str, ...]:
+        """Rows are written where they are."""
+        return ()
+
+    def own_lineage(self) -> frozenset[str]:
+        """The table."""
+        return frozenset() if self.table is None else frozenset({f"> {self.name}"})
+
+    def repeatable(self) -> bool:
+        """What is written twice is there twice."""
+        return False
+
+    def same_in_batch(self) -> bool:
+        """Rows are the same."""
+        return True
+
+    def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
+        """As above."""
+        return above
+
+    def row_estimate(self, arriving: Sequence[float]) -> float:
+        """As many as arrive."""
+        return arriving[0]
+
+    def own_cost(self, rows: float, arriving: Sequence[float]) -> Cost:
+        """One look at each row."""
+        return Cost(rows, rows)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
+
+    def attributes(self, infix: bool) -> Attributes:
+        """The table, the columns, and what becomes of conflicts."""
+        more = [("upsertMaterialize", "true")] if self.materialize else []
+        if self.on_conflict is not None:
+            more.append(("conflictStrategy", self.on_conflict))
+        listed = [("targetColumns", target_columns(self.target_columns))] if self.target_columns else []
+        return [("table", self.name), *listed, ("fields", ", ".join(self.inputs[0].names)), *more]
+
+    # The operators
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """The writer."""
+        mode = self.inputs[0].mode
+        if mode is None:
+            raise InternalError("a sink without a changelog mode")
+        if self.table is None:
+            demanded = constraints_of(self.schema, job.configuration)
+            return CollectSinkSpec(job.collect_resources[self.name], self.schema, mode, demanded)
+        return SinkSpec(
+            self.table,
+            self._written(),
+            MATERIALIZED if self.materialize else mode,
+            self.overwrite,
+            self.static_partition,
+            upsert_key=self._sink_key(),
+        )
+
+    def enforcer(self, job: JobContext) -> ConstraintEnforcerSpec | None:
+        """What stands in front of a sink whose table demands something of its rows."""
+        if self.table is None:
+            return None
+        demanded = constraints_of(self.table.columns, job.configuration)
+        return ConstraintEnforcerSpec(self._written(), demanded) if demanded else None
+
+    def materializer(self, job: JobContext) -> SinkMaterializerSpec | SinkConflictsSpec | None:
+        """What makes one row of the query's rows with one key of the sink."""
+        if not self.materialize:
+            return None
+        # A table of one row is identified by no column: as in Flink, by all of them.
+        key = smallest(self.inputs[0].upsert_keys()) or None
+        if self.on_conflict in BY_WATERMARK:
+            return SinkConflictsSpec(self._written(), self._sink_key(), key, self.on_conflict == "ERROR")
+        return SinkMaterializerSpec(self._written(), self._sink_key(), key, job.state_ttl_ms())
+
+    def _written(self) -> Schema:
+        """The rows that the table gets under its names, of which messages speak."""
+        assert self.table is not None
+        return tuple(
+            Column(wanted.name, column.type)
+            for wanted, column in zip(self.table.columns, self.inputs[0].schema, strict=True)
+        )
+
+    def _sink_key(self) -> tuple[int, ...]:
+        return self.primary_key() or smallest(self.inputs[0].upsert_keys()) or ()

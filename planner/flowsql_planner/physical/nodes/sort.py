@@ -1,0 +1,173 @@
+"""Order and LIMIT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from flowsql_core.config import RUNTIME_MODE, RuntimeMode
+from flowsql_core.errors import NotSupportedYetError, PlanError
+from flowsql_core.expr import Expr
+from flowsql_core.graph.specs import LimitSpec, OperatorSpec
+from flowsql_core.record import record
+from flowsql_planner.physical.nodes.base import Connectors, JobContext, PassesThrough
+from flowsql_planner.physical.nodes.line import Attributes, fetch_text, order_text
+from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
+from flowsql_planner.physical.options import NON_TEMPORAL_SORT
+from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Updates, where_updated
+from flowsql_planner.traits.window import WindowColumns
+
+
+@record(kw_only=True)
+class Limit(PassesThrough):
+    """First rows by arrival."""
+
+    offset: int
+    fetch: int | None
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """A row that goes lets another one in."""
+        return INSERTS if arriving[0] == INSERTS else ALL
+
+    def asks(
+        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
+    ) -> Iterable[tuple[Updates, ...]]:
+        """The old rows."""
+        return (tuple(where_updated(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving),)
+
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """Which rows come first is an order of changes."""
+        return True
+
+    def window_columns(self) -> WindowColumns | None:
+        """No window goes through."""
+        return None
+
+    def same_in_batch(self) -> bool:
+        """The first rows of a bounded input are as good as any."""
+        return True
+
+    def row_estimate(self, arriving: Sequence[float]) -> float:
+        """As many as are fetched."""
+        rest = max(arriving[0] - self.offset, 0.0)
+        return rest if self.fetch is None else min(rest, float(self.fetch))
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
+
+    def attributes(self, infix: bool) -> Attributes:
+        """Offset and fetch."""
+        return [("offset", str(self.offset)), ("fetch", fetch_text(self.fetch))]
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """A counter."""
+        if self.inputs[0].retracts:
+            raise NotSupportedYetError("LIMIT over an updating query in streaming", self.span)
+        self.require_fetch(job)
+        return LimitSpec(self.offset, self.fetch)
+
+    def require_fetch(self, job: JobContext) -> None:
+        """PlanError for an OFFSET without a LIMIT in streaming, as in Flink."""
+        if self.fetch is not None or not self.offset:
+            return
+        if job.configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH:
+            message = "FETCH is missed, which on streaming table is not supported currently."
+            raise PlanError("fetch-missing", message, self.span, "OFFSET needs a LIMIT before it")
+
+
+@record(kw_only=True)
+class SortLimit(Limit):
+    """First rows by an order; the answer updates. ``keys``: (column, descending, nulls first)."""
+
+    keys: tuple[tuple[int, bool, bool], ...]
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """A row that comes may push another one out."""
+        return ALL
+
+    def same_in_batch(self) -> bool:
+        """The answer updates."""
+        return False
+
+    def attributes(self, infix: bool) -> Attributes:
+        """Order, offset, fetch, and how ranks are kept."""
+        strategy = "RetractStrategy" if self.inputs[0].retracts else "AppendFastStrategy"
+        return [("orderBy", order_text(self.names, self.keys)), *Limit.attributes(self, infix), ("strategy", strategy)]
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """Not yet."""
+        self.require_fetch(job)
+        raise NotSupportedYetError("ORDER BY with LIMIT in streaming (Top-N)", self.span)
+
+
+@record(kw_only=True)
+class TemporalSort(PassesThrough):
+    """Sort by a time attribute, ascending."""
+
+    keys: tuple[tuple[int, bool, bool], ...]
+
+    def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
+        """Rows that never change."""
+        return INSERTS
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """Rows that never change."""
+        return INSERTS
+
+    def window_columns(self) -> WindowColumns | None:
+        """No window goes through."""
+        return None
+
+    def same_in_batch(self) -> bool:
+        """Batch mode sorts by itself."""
+        return False
+
+    def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
+        """Rows leave by watermark."""
+        return MiniBatchMode.ROW_TIME
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
+
+    def attributes(self, infix: bool) -> Attributes:
+        """The order."""
+        return [("orderBy", order_text(self.names, self.keys))]
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """Not yet."""
+        raise NotSupportedYetError("ORDER BY a time attribute in streaming", self.span)
+
+
+@record(kw_only=True)
+class SortNode(PassesThrough):
+    """Sort by other columns: only where ``table.exec.non-temporal-sort.enabled`` says so."""
+
+    keys: tuple[tuple[int, bool, bool], ...]
+
+    def window_columns(self) -> WindowColumns | None:
+        """No window goes through."""
+        return None
+
+    def same_in_batch(self) -> bool:
+        """Batch mode sorts by itself."""
+        return False
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
+
+    def attributes(self, infix: bool) -> Attributes:
+        """The order."""
+        return [("orderBy", order_text(self.names, self.keys))]
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """Not yet."""
+        if job.configuration.get(NON_TEMPORAL_SORT):
+            raise NotSupportedYetError("a streaming sort of the whole input", self.span)
+        raise PlanError(
+            "non-time-sort",
+            "Sort on a non-time-attribute field is not supported.",
+            self.span,
+            "a stream has no end to sort at: add LIMIT, order by a time attribute, or drop ORDER BY",
+        )

@@ -1,0 +1,1 @@
+"""Passes over whole physical plans; ``physical/program.py`` has their order."""

@@ -1,0 +1,130 @@
+"""Changelog-mode inference: which kinds of changes each node emits, and whether updates carry their ``-U``.
+
+Two passes as in Flink's ``FlinkChangelogModeInferenceProgram``. First, bottom-up, each node says which *kinds of
+modification* (insert, update, delete) it produces, and refuses inputs that it cannot take. Then, top-down, a parent
+asks for updates with or without ``-U``; a child that cannot answer refuses, and the parent tries the next best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flowsql_core.errors import InternalError, PlanError
+from flowsql_planner.physical.nodes import Connectors, DropUpdateBefore, Physical, SinkNode, TableSourceScan
+from flowsql_planner.traits.changes import (
+    Modifies,
+    Modify,
+    Updates,
+    mode_of,
+    modifies_of,
+    updates_of,
+    where_updated,
+)
+
+
+def infer_changelog_modes(root: Physical, connectors: Connectors) -> Physical:
+    """The plan with ``mode`` set on each node and ``DropUpdateBefore`` where a source says more than is wanted.
+
+    Raises:
+        PlanError: a node or sink cannot take the changes that reach it.
+    """
+    return _Inference(connectors).infer(root)
+
+
+class _Inference:
+    """One inference over one plan."""
+
+    def __init__(self, connectors: Connectors) -> None:
+        self._connectors = connectors
+        self._modifies: dict[int, Modifies] = {}
+        self._visited: list[Physical] = []
+
+    def infer(self, root: Physical) -> Physical:
+        modifies = self._derive(root)
+        wanted = (Updates.AFTER, Updates.BEFORE_AND_AFTER) if Modify.UPDATE in modifies else (Updates.NONE,)
+        for updates in wanted:
+            done = self._satisfy(root, updates)
+            if done is not None:
+                return done
+        raise InternalError("no changelog mode satisfies the plan")
+
+    def _of(self, node: Physical) -> Modifies:
+        return self._modifies[id(node)]
+
+    def _derive(self, node: Physical) -> Modifies:
+        """First pass; remembers the modifications of every node by identity."""
+        if id(node) in self._modifies:
+            return self._modifies[id(node)]
+        arriving = [self._derive(child) for child in node.inputs]
+        for child, modifies in zip(node.inputs, arriving, strict=True):
+            refused = modifies - node.takes(modifies, self._connectors)
+            if refused:
+                raise self._refusal(node, child, refused)
+        made = node.provides(arriving, self._connectors)
+        self._modifies[id(node)] = made
+        self._visited.append(node)  # keeps the object alive, so that its identity stays its own
+        return made
+
+    def _refusal(self, node: Physical, child: Physical, refused: Modifies) -> PlanError:
+        sink = isinstance(node, SinkNode)
+        who = f"Table sink '{node.name}'" if isinstance(node, SinkNode) else node.title
+        hint = (
+            "write to a table that takes updates (a connector with an upsert or changelog format and a PRIMARY KEY), "
+            "aggregate in windows so that each result is final, or keep only rows that never change"
+        )
+        return PlanError(
+            "unsupported-changelog",
+            f"{who} doesn't support consuming {_changes_text(refused)} which is produced by node "
+            f"{self._producer(child, refused).describe()}",
+            node.span,
+            hint if sink else None,
+        )
+
+    def _producer(self, node: Physical, refused: Modifies) -> Physical:
+        """The node that brings the refused changes in: the lowest one on the way whose inputs do not have them."""
+        for child in node.inputs:
+            if self._of(child) & refused:
+                return self._producer(child, refused)
+        return node
+
+    def _satisfy(self, node: Physical, required: Updates) -> Physical | None:
+        """Second pass: the node emitting updates as required, or None when it cannot."""
+        if isinstance(node, TableSourceScan):
+            return self._satisfy_scan(node, required)
+        arriving = [self._of(child) for child in node.inputs]
+        for way in node.asks(required, arriving, self._connectors):
+            made = self._satisfied(node.inputs, way)
+            if made is not None:
+                modifies = self._of(node)
+                mode = mode_of(modifies, where_updated(modifies, required))
+                return replace(node, inputs=made, mode=None if isinstance(node, SinkNode) else mode)
+        return None
+
+    def _satisfied(self, inputs: Sequence[Physical], way: Sequence[Updates]) -> tuple[Physical, ...] | None:
+        made = []
+        for child, updates in zip(inputs, way, strict=True):
+            done = self._satisfy(child, updates)
+            if done is None:
+                return None
+            made.append(done)
+        return tuple(made)
+
+    def _satisfy_scan(self, scan: TableSourceScan, required: Updates) -> Physical | None:
+        mode = self._connectors.source_mode(scan.table, scan.span)
+        made = replace(scan, mode=mode)
+        provided = updates_of(mode)
+        if provided is required or Modify.UPDATE not in modifies_of(mode):
+            return made
+        if provided is Updates.BEFORE_AND_AFTER and required is Updates.AFTER:
+            kept = mode_of(modifies_of(mode), Updates.AFTER)
+            return DropUpdateBefore(inputs=(made,), schema=scan.schema, mode=kept, span=scan.span)
+        return None
+
+
+def _changes_text(refused: Modifies) -> str:
+    if refused == {Modify.UPDATE}:
+        return "update changes"
+    if refused == {Modify.DELETE}:
+        return "delete changes"
+    return "update and delete changes"

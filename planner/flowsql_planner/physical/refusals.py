@@ -1,0 +1,60 @@
+"""Plans that can be explained but not run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.row import INSERT_ONLY
+from flowsql_planner.logical.internal_calls import QUERY_CALLS, query_calls
+from flowsql_planner.logical.nodes import Rel, expressions
+from flowsql_planner.logical.rewrite import walk as walk_logical
+from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.nodes import Physical, SinkNode, TableSourceScan, walk
+
+
+def refuse_subqueries(roots: Sequence[Rel]) -> None:
+    """Refuse plans that ask a query row by row: batch mode binds them, and FlowSQL's own runtime does not run them yet.
+
+    Raises:
+        NotSupportedYetError: with the construct, where it stands.
+    """
+    for root in roots:
+        for rel in walk_logical(root):
+            for expr in expressions(rel):
+                for call in query_calls(expr):
+                    raise NotSupportedYetError(QUERY_CALLS[call.function], call.span, "write a JOIN")
+
+
+def refuse_other_in_batch(roots: Sequence[Physical], configuration: Configuration) -> None:
+    """Refuse plans whose batch answer is another one than the changelog of the streaming plan.
+
+    Raises:
+        NotSupportedYetError: batch mode asked for, and a node would answer differently.
+    """
+    if configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH:
+        return
+    for root in roots:
+        for node in walk(root):
+            if not node.same_in_batch() or node.retracts:
+                raise NotSupportedYetError(f"{node.title} in batch mode", node.span)
+
+
+def refuse_unreadable(roots: Sequence[Physical], context: PlanContext) -> None:
+    """Called where a job is made, not where it is explained.
+
+    Raises:
+        NotSupportedYetError: with the table reference's span, for a scan whose source cannot read its table, or for a
+            sink that cannot write its table.
+    """
+    for root in roots:
+        for node in walk(root):
+            if isinstance(node, TableSourceScan):
+                refusal = context.table_source(node.table, node.span).refusal()
+                if refusal is not None:
+                    raise NotSupportedYetError(refusal, node.span)
+            elif isinstance(node, SinkNode) and node.table is not None:
+                refusal = context.sink(node.writing(INSERT_ONLY), node.span).refusal()
+                if refusal is not None:
+                    raise NotSupportedYetError(refusal, node.span)

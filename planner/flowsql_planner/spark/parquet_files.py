@@ -1,0 +1,34 @@
+"""Tables whose files Spark may read by itself: parquet, with types that it reads exactly as FlowSQL does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flowsql_connectors import registry
+from flowsql_core.graph.spark import ParquetFiles
+from flowsql_core.types import logical as t
+from flowsql_planner.logical.nodes import Scan
+
+#: Timestamps are not among them: Flink's hang on the zone of the machine, and Spark cuts them to microseconds.
+_EXACT: Final = (
+    t.BooleanType
+    | t.IntegerType
+    | t.ApproximateType
+    | t.DecimalType
+    | t.CharacterType
+    | t.BinaryStringType
+    | t.DateType
+)
+
+
+def parquet_files(scan: Scan) -> ParquetFiles | None:
+    """Where the rows of a scan are, if they are nowhere else and all of them count; else None."""
+    if scan.metadata or scan.limit is not None or not scan.projection:
+        return None
+    if not all(isinstance(column.type, _EXACT) for column in scan.schema):
+        return None
+    files = registry.plain_files(scan.table)
+    if files is None or files.format != "parquet":
+        return None
+    names = tuple(scan.table.columns[index].name for index in scan.projection)
+    return ParquetFiles(files.path, files.pattern, names)
