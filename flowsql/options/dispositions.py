@@ -46,7 +46,6 @@ Rule = NotYet | Never | NoEffect
 _ONE_PROCESS = "jobs run in one process, without JobManager and TaskManagers"
 _NO_JVM = "there is no JVM"
 _NO_CHECKPOINTS = "no checkpoint would follow it"
-_NO_RESTART = "no restart would follow it"
 _NO_NETWORK = "the parts of a job talk within one process"
 _NO_SERVER = "there is no web server yet"
 _MEMORY = "state, exchanges and readers share the memory that 'flowsql.memory' allows"
@@ -66,11 +65,9 @@ _RESTORED_WITH_FLINK = "compiled plans hold whole catalog objects"
 _INTERPRETER = "functions run in the Python that runs the program"
 
 RULES: Final[dict[str, Rule]] = {
-    # Checkpoints, recovery, restarts
+    # Checkpoints and recovery
     "execution.checkpointing.": NotYet(_NO_CHECKPOINTS, "leave it out"),
-    "execution.checkpointing.interval": NotYet(_NO_CHECKPOINTS, "leave it out", harmless=("0 ms",)),
     "execution.checkpointing.cleaner.parallel-mode": NoEffect("old checkpoints are deleted one after the other"),
-    "execution.checkpointing.data-inline-threshold": NoEffect("small and large state are written alike"),
     "execution.checkpointing.file-merging.": NoEffect("a subtask writes few files by itself"),
     "execution.checkpointing.interval-during-backlog": NoEffect("the interval is the same while sources catch up"),
     "execution.checkpointing.local-backup.": NoEffect(_LOCAL_RECOVERY),
@@ -83,12 +80,10 @@ RULES: Final[dict[str, Rule]] = {
         "it would lose or double rows, and FlowSQL recovers whole states", "leave it out"
     ),
     "execution.state-recovery.from-local": NoEffect(_LOCAL_RECOVERY),
-    "restart-strategy.": NotYet(_NO_RESTART, "leave it out"),
-    "restart-strategy.type": NotYet(_NO_RESTART, "say 'none'", harmless=("none", "off", "disable")),
-    "jobmanager.execution.failover-strategy": NoEffect("a failure ends all tasks of the job"),
+    "jobmanager.execution.failover-strategy": NoEffect("a failure concerns all tasks of the job"),
     "pipeline.sources.pause-until-first-checkpoint": NotYet(_NO_CHECKPOINTS, "leave it out"),
-    "execution.batch.job-recovery.": NoEffect("a batch job that failed has ended"),
-    "execution.batch.job-recovery.enabled": NotYet("a batch job that failed has ended", "leave it out"),
+    "execution.batch.job-recovery.": NoEffect("nothing is kept of a batch job that failed"),
+    "execution.batch.job-recovery.enabled": NotYet("nothing is kept of a batch job that failed", "leave it out"),
     "high-availability.": NoEffect("no second process waits to take over"),
     "high-availability.type": Never(
         "no second process waits to take over",

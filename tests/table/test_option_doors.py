@@ -20,7 +20,7 @@ from flowsql.options.dispositions import NoEffect, rule_of
 from flowsql.options.flink import FlinkOption, flink_options
 from flowsql.table import EnvironmentSettings, StreamTableEnvironment, TableEnvironment
 from flowsql_core.config import Configuration
-from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError
+from flowsql_core.errors import BindError, FlowSqlError
 
 #: Sets an option and answers the configuration that then counts.
 Door = Callable[[str, str], Configuration]
@@ -214,8 +214,8 @@ def test_own_keys_pass_and_old_ones_are_read(door: Door) -> None:
         assert door("restart-strategy", "none").text("restart-strategy.type") == "none"
     assert len(sentences) == 1
     assert "use 'restart-strategy.type'" in sentences[0]
-    with pytest.raises(NotSupportedYetError, match=r"'state\.backend\.type' = 'forst'"):
-        door("state.backend", "forst")
+    with pytest.raises(FlowSqlError, match=r"'state\.backend\.type'"):
+        door("state.backend", "mine")
 
 
 def test_what_asks_for_nothing_is_taken() -> None:
@@ -284,10 +284,10 @@ def test_the_command_keeps_its_output_clean(tmp_path: Path) -> None:
 
 def test_the_command_refuses_what_it_would_not_follow() -> None:
     for arguments, code in (
-        (["-D", "execution.checkpointing.create-subdir=false", "-c", "SELECT 1"], 2),
-        (["-c", "SET 'execution.checkpointing.create-subdir' = 'false'; SELECT 1"], 1),
+        (["-D", "execution.target=remote", "-c", "SELECT 1"], 2),
+        (["-c", "SET 'execution.target' = 'remote'; SELECT 1"], 1),
     ):
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             assert main(arguments) == code
-        assert "not supported yet: 'execution.checkpointing.create-subdir' = 'false'" in err.getvalue()
+        assert "'execution.target' = 'remote' is refused: jobs run in one process" in err.getvalue()
