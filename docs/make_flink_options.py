@@ -51,7 +51,8 @@ def asked(pyflink: Path) -> list[list[str]]:
 
 def first_sentence(description: str) -> str:
     """The first sentence of a description, without markup, at most ``MEANING`` characters."""
-    text = html.unescape(re.sub(r"<[^>]+>", " ", description.replace("<br />", ". ")))
+    line = next(filter(None, (line.strip() for line in description.split("<br />"))), "")
+    text = html.unescape(re.sub(r"<[^>]+>", " ", line))
     text = re.sub(r"\s+([.,;:)])", r"\1", re.sub(r"\s+", " ", text)).replace("( ", "(").strip()
     text = re.sub(r"(?<=[a-z])\.(?=[A-Z][a-z]+ )", ". ", text)
     sentence = re.split(r"(?<=[^.][.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)\s+(?=[A-Z\"'])", text, maxsplit=1)[0]

@@ -60,7 +60,9 @@ _JAVA_CLASS = "it names a class of Java, and there is no JVM"
 _METRICS = "metrics are not reported to other systems yet"
 _BUNDLES = "rows reach Python functions by batches, without bundles and Beam"
 _LOCAL_RECOVERY = "state is recovered from the checkpoint itself"
-_RESTORED_WITH_FLINK = "compiled plans hold whole catalog objects"
+_WHOLE_PLANS = "compiled plans hold all that they need of the catalog"
+_OPERATOR_OF_FLINK = "it tunes an operator of Flink, and answers are the same without it"
+_OLD_WRITERS = "it is about the writers of Flink's DataSet API"
 
 _INTERPRETER = "functions run in the Python that runs the program"
 
@@ -71,9 +73,9 @@ RULES: Final[dict[str, Rule]] = {
     "execution.checkpointing.file-merging.": NoEffect("a subtask writes few files by itself"),
     "execution.checkpointing.interval-during-backlog": NoEffect("the interval is the same while sources catch up"),
     "execution.checkpointing.local-backup.": NoEffect(_LOCAL_RECOVERY),
-    "execution.checkpointing.unaligned.": NoEffect("the number of its files needs no tuning"),
-    "execution.checkpointing.unaligned.enabled": NotYet(_NO_CHECKPOINTS, "leave it out"),
-    "execution.checkpointing.unaligned.forced": NotYet(_NO_CHECKPOINTS, "leave it out"),
+    "execution.checkpointing.unaligned.interruptible-timers.": NoEffect("the timers of a batch fire together"),
+    "execution.checkpointing.unaligned.max-subtasks-per-": NoEffect("each subtask keeps its own rows in flight"),
+    "execution.checkpointing.unaligned.recover-output-": NoEffect("rows in flight are restored by who had them"),
     "execution.checkpointing.write-buffer-size": NoEffect("files are written in large pieces"),
     "execution.state-recovery.": NotYet("no job would begin from stored state by it", "leave it out"),
     "execution.state-recovery.approximate-local-recovery": Never(
@@ -160,7 +162,8 @@ RULES: Final[dict[str, Rule]] = {
     "security.module.": NoEffect(_JAVA_CLASS),
     "user.": NoEffect("artifacts are Python packages: pip installs them"),
     # Files
-    "fs.": NoEffect("sinks write new files beside the old ones"),
+    "fs.": NoEffect(_OLD_WRITERS),
+    "fs.allowed-fallback-filesystems": NoEffect("files are reached by pyarrow and fsspec, without Hadoop"),
     "fs.default-scheme": Never("a path without a scheme is one of this machine", "write the scheme into the path"),
     "sink.": NoEffect("a commit that failed fails the job"),
     "source.": NoEffect("readers are asked for one batch after the other"),
@@ -174,7 +177,7 @@ RULES: Final[dict[str, Rule]] = {
         "leave it out; name operators with uid() where their state is to be found again",
     ),
     "pipeline.cached-files": NotYet("files are not handed out to functions", "open the file in the function's open()"),
-    "pipeline.cep.": NoEffect("MATCH_RECOGNIZE is not supported yet"),
+    "pipeline.cep.": NoEffect(_OPERATOR_OF_FLINK),
     "pipeline.classpaths": NoEffect(_NO_JVM + "; connectors are Python packages"),
     "pipeline.closure-cleaner-level": NoEffect("functions of Python are pickled as they are"),
     "pipeline.force-": NoEffect(_SERIALIZERS),
@@ -222,23 +225,23 @@ RULES: Final[dict[str, Rule]] = {
     "table.exec.async-lookup.": NoEffect(_NO_LOOKUP),
     "table.exec.async-ml-predict.": NoEffect(_NO_MODELS),
     "table.exec.async-vector-search.": NoEffect(_NO_MODELS),
-    "table.exec.deduplicate.": NotYet("deduplication tells its changes as Flink does by default", "leave it out"),
-    "table.exec.delta-join.": NoEffect("delta joins are not there: a join keeps both its sides"),
+    "table.exec.deduplicate.": NotYet("changes are told as Flink tells them by default", "leave it out"),
+    "table.exec.delta-join.": NoEffect(_OPERATOR_OF_FLINK),
     "table.exec.disabled-operators": NoEffect(_PLAN_SHAPE),
-    "table.exec.interval-join.": NoEffect("state of joins over time is freed as soon as it may go"),
+    "table.exec.interval-join.": NoEffect(_OPERATOR_OF_FLINK),
     "table.exec.legacy-cast-behaviour": Never(
         "casts that fail do so as in Flink since 1.15", "use TRY_CAST where NULL is wanted"
     ),
     "table.exec.local-hash-agg.": NoEffect(_PLAN_SHAPE),
     "table.exec.operator-fusion-codegen.": NoEffect(_PLAN_SHAPE),
-    "table.exec.rank.": NoEffect("the rows of a Top-N are kept without a cache beside them"),
+    "table.exec.rank.": NoEffect(_OPERATOR_OF_FLINK),
     "table.exec.resource.": NoEffect(_MEMORY),
     "table.exec.simplify-operator-name-enabled": NoEffect("it is about the names of operators only"),
     "table.exec.sink.keyed-shuffle": NotYet(
         "rows of one key may come from several subtasks to a sink", "set 'parallelism.default' to 1", harmless=("NONE",)
     ),
     "table.exec.sink.rowtime-inserter": NotYet("rows of a stream carry their row time", "leave it out"),
-    "table.exec.sink.upsert-materialize-strategy.": NoEffect("the rows of a sink's key are kept in one way"),
+    "table.exec.sink.upsert-materialize-strategy.": NoEffect(_OPERATOR_OF_FLINK),
     "table.exec.sort.": NoEffect(_BATCH_TUNING),
     "table.exec.sort.default-limit": NotYet("ORDER BY without LIMIT gives all rows", "write LIMIT into the query"),
     "table.exec.source.cdc-events-duplicate": NotYet(
@@ -246,18 +249,16 @@ RULES: Final[dict[str, Rule]] = {
     ),
     "table.exec.spill-compression.": NoEffect("files that memory cannot hold are always compressed"),
     "table.exec.uid.": NoEffect("operators of SQL are found again by what they compute"),
-    "table.exec.unbounded-over.": NoEffect("there is one form of OVER"),
-    "table.exec.window-agg.": NoEffect(_BATCH_TUNING),
+    "table.exec.unbounded-over.": NoEffect(_OPERATOR_OF_FLINK),
+    "table.exec.window-agg.": NoEffect(_OPERATOR_OF_FLINK),
     "table.generated-code.": NoEffect("no Java code is generated"),
-    "table.legacy-nested-row-nullability": Never(
-        "fields of a NULL row are NULL, as in Flink since 2.2", "leave it out"
-    ),
+    "table.legacy-nested-row-nullability": Never("NOT NULL of fields counts, as in Flink since 2.2", "leave it out"),
     "table.optimizer.": NoEffect(_PLAN_SHAPE),
     "table.optimizer.non-deterministic-update.strategy": NotYet(
         "updates by values that may change from call to call are not looked for", "say 'IGNORE'"
     ),
-    "table.plan.compile.catalog-objects": NotYet(_RESTORED_WITH_FLINK, "say 'ALL'"),
-    "table.plan.restore.catalog-objects": NotYet(_RESTORED_WITH_FLINK, "say 'ALL'"),
+    "table.plan.compile.catalog-objects": NotYet(_WHOLE_PLANS, "say 'ALL'"),
+    "table.plan.restore.catalog-objects": NotYet(_WHOLE_PLANS, "say 'ALL'"),
     "table.resources.download-dir": NoEffect(_NO_JVM + ", so no jars are downloaded"),
     "table.rtas-ctas.": NotYet(
         "CREATE TABLE AS leaves the table behind when the job fails", "drop the table then, or say 'false'"
