@@ -26,7 +26,8 @@ _ALL_KNOWN = ("flowsql.", "execution.checkpoint", "execution.savepoint", "execut
 _DURABILITY = ("execution.checkpointing.", "execution.state-recovery.", "restart-strategy.", "state.",
                "high-availability.")  # fmt: skip
 #: Where nobody keeps keys of their own, but older versions of Flink had others.
-_OF_FLINK = ("execution.", "pipeline.", "python.", "restart-strategy.", "state.", "table.")
+_OF_FLINK = ("containerized.", "execution.", "high-availability.", "jobmanager.", "kubernetes.", "metrics.",
+             "pipeline.", "python.", "security.", "state.", "table.", "taskmanager.", "yarn.")  # fmt: skip
 
 
 #: What is told a user in passing: to a program a warning, to the command a line on its error output.
@@ -105,28 +106,52 @@ def set_option(configuration: Configuration, key: str, value: str, tell: Tell = 
             nothing reads it (``flowsql.options.dispositions``); or the key is a misspelt one of that kind.
     """
     known = DEPRECATED_KEYS.get(key, key)
-    warning = None
-    if known in OPTION_HOMES:
-        # Its module may not have been needed yet; the value must be judged now all the same.
-        importlib.import_module(OPTION_HOMES[known])
-    elif not known.startswith(_PASSED_ON):
-        warning = _warning_of_unread(known, value)
-    configuration.set(known, value)
+    if known not in OPTION_HOMES and not known.startswith(_PASSED_ON):
+        _set_unread(configuration, known, value, tell)
+    else:
+        if known in OPTION_HOMES:
+            # Its module may not have been needed yet; the value must be judged now all the same.
+            importlib.import_module(OPTION_HOMES[known])
+        configuration.set(known, value)
     if known != key:
-        warning = " ".join(filter(None, (f"The key '{key}' is deprecated, use '{known}'.", warning)))
-    if warning is not None and configuration.first_time(warning):
-        tell(warning)
+        _tell_once(configuration, f"The key '{key}' is deprecated, use '{known}'.", tell)
 
 
-def _warning_of_unread(key: str, value: str) -> str | None:
-    """What is to be said about a key that nothing in FlowSQL reads."""
+def _set_unread(configuration: Configuration, key: str, value: str, tell: Tell) -> None:
+    """Put a value under a key that nothing in FlowSQL reads, unless it is refused."""
     # The table of Flink's options is large, and most sessions set only what is read.
     from flowsql.options.dispositions import warning_of
-    from flowsql.options.flink import find, flink_options
+    from flowsql.options.flink import find, map_of, with_entry
 
     option = find(key)
     if option is not None:
-        return warning_of(option, key, value)
+        warning = warning_of(option, key, option.read(key, value), value)
+    elif (of_map := map_of(key)) is not None:
+        name = key.removeprefix(f"{of_map.key}.")
+        if of_map.key in OPTION_HOMES:
+            pairs = with_entry(configuration.text(of_map.key) or "", name, value)
+            return set_option(configuration, of_map.key, pairs, tell)
+        warning = warning_of(of_map, key, ((name, value),), value)
+    else:
+        warning = _warning_of_stranger(key)
+    configuration.set(key, value)
+    if warning is not None:
+        _tell_once(configuration, warning, tell)
+
+
+def _tell_once(configuration: Configuration, sentence: str, tell: Tell) -> None:
+    if configuration.first_time(sentence):
+        tell(sentence)
+
+
+def _warning_of_stranger(key: str) -> str | None:
+    """What is to be said about a key that neither FlowSQL nor Flink knows.
+
+    Raises:
+        BindError: it is a misspelt one.
+    """
+    from flowsql.options.flink import flink_options
+
     near = _nearest(key, (*OPTION_HOMES, *flink_options(), *DEPRECATED_KEYS))
     is_misspelt = near is not None and _edits(key.lower(), near.lower()) <= 2
     meant = None if near is None else DEPRECATED_KEYS.get(near, near)

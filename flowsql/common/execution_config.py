@@ -78,13 +78,20 @@ class ExecutionConfig:
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, str]) -> Self:
         """Parameters that functions read with ``runtime_context.get_job_parameter(key, default)``."""
-        return self._set(JOB_PARAMETERS, ",".join(f"{k}:{v}" for k, v in global_job_parameters_dict.items()))
+        from flowsql.options.flink import with_entry
+
+        pairs = ""
+        for key, value in global_job_parameters_dict.items():
+            pairs = with_entry(pairs, key, str(value))
+        return self._set(JOB_PARAMETERS, pairs)
 
     def get_global_job_parameters(self) -> dict[str, str]:
         """The parameters of the job."""
-        text = self._configuration.text(JOB_PARAMETERS) or ""
-        pairs = (item.partition(":") for item in text.split(",") if item)
-        return {key: value for key, _, value in pairs}
+        from flowsql_runtime.python.options import job_parameters
+
+        found = job_parameters({JOB_PARAMETERS: self._configuration.text(JOB_PARAMETERS) or ""})
+        del found[JOB_PARAMETERS]
+        return found
 
     # Settings of Java's closures, serializers and tasks: options like any other, see docs/options.md.
 

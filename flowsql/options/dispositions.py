@@ -275,19 +275,19 @@ def rule_of(key: str) -> Rule | None:
     return next((RULES[key[:length]] for length in range(len(key), 0, -1) if key[:length] in RULES), None)
 
 
-def warning_of(option: FlinkOption, key: str, value: str) -> str | None:
+def warning_of(option: FlinkOption, key: str, wanted: object, value: str) -> str | None:
     """The sentence that a user is told who sets an option that nothing reads; None where there is nothing to tell.
 
     Args:
         option: the option of the table.
-        key: the key as the table has it, or with the user's words for its placeholders.
-        value: the text to set.
+        key: the key as the user wrote it: with words for placeholders, or with the name of an entry of a map.
+        wanted: the value, as ``FlinkOption.parse`` gives it.
+        value: its text.
 
     Raises:
-        BindError: the value is not of the option's type, or must not be accepted without effect.
+        BindError: it must not be accepted without effect.
     """
     rule = rule_of(option.key)
-    wanted = option.read(key, value)
     if rule is None or _folded(wanted) in [_folded(value) for value in _asking_nothing(option, rule)]:
         return None
     match rule:

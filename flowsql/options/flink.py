@@ -81,6 +81,20 @@ def find(key: str) -> FlinkOption | None:
     return next((option for pattern, option in _templates() if pattern.fullmatch(key)), None)
 
 
+def map_of(key: str) -> FlinkOption | None:
+    """The option that a key writes one entry of: maps may be written as ``<map's key>.<entry>``, one key an entry."""
+    options = flink_options()
+    parts = key.split(".")
+    starts = (".".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
+    return next((options[start] for start in starts if start in options and options[start].kind == "map"), None)
+
+
+def with_entry(pairs: str, name: str, value: str) -> str:
+    """The text of a map with one more entry, which counts more than an earlier one of its name."""
+    quoted = "'" + value.replace("'", "''") + "'" if any(letter in value for letter in ",:'") else value
+    return f"{pairs},{name}:{quoted}" if pairs else f"{name}:{quoted}"
+
+
 @cache
 def _templates() -> tuple[tuple[re.Pattern[str], FlinkOption], ...]:
     """Options whose keys have placeholders, those with more fixed text first."""

@@ -214,8 +214,25 @@ def test_own_keys_pass_and_old_ones_are_read(door: Door) -> None:
         assert door("restart-strategy", "none").text("restart-strategy.type") == "none"
     assert len(sentences) == 1
     assert "use 'restart-strategy.type'" in sentences[0]
+    with told() as sentences:
+        assert door("akka.ask.timeout", "5 s").text("pekko.ask.timeout") == "5 s"
+    assert len(sentences) == 2
     with pytest.raises(FlowSqlError, match=r"'state\.backend\.type'"):
         door("state.backend", "mine")
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+def test_maps_may_be_written_entry_by_entry(door: Door) -> None:
+    with told() as sentences:
+        assert door("pipeline.global-job-parameters.mine", "a,b").text("pipeline.global-job-parameters") == "mine:'a,b'"
+    assert not sentences
+    with told() as sentences:
+        door("kubernetes.jobmanager.labels.team", "mine")
+    assert [sentence.partition(" has no effect")[0].removeprefix("[WARNING] ") for sentence in sentences] == [
+        "'kubernetes.jobmanager.labels.team'"
+    ]
+    with pytest.raises(BindError, match=r"'pipeline\.jobvertex-parallelism-overrides\.a' = '2' is refused"):
+        door("pipeline.jobvertex-parallelism-overrides.a", "2")
 
 
 def test_what_asks_for_nothing_is_taken() -> None:
