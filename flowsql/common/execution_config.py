@@ -87,11 +87,9 @@ class ExecutionConfig:
 
     def get_global_job_parameters(self) -> dict[str, str]:
         """The parameters of the job."""
-        from flowsql_runtime.python.options import job_parameters
+        from flowsql_runtime.python.options import global_job_parameters
 
-        found = job_parameters({JOB_PARAMETERS: self._configuration.text(JOB_PARAMETERS) or ""})
-        del found[JOB_PARAMETERS]
-        return found
+        return global_job_parameters(self._configuration.text(JOB_PARAMETERS) or "")
 
     # Settings of Java's closures, serializers and tasks: options like any other, see docs/options.md.
 
