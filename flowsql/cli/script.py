@@ -116,7 +116,7 @@ class Script:
                 if isinstance(statement, ClientCommand):
                     self._client_command(statement.kind, renderer)
                 else:
-                    result = self._environment.execute(statement, source)
+                    result = self._environment.execute(statement, source, waiting=True)
                     cold_start.settle()
                     self._answer(result, renderer, started)
             except FlowSqlError as error:

@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NoReturn, Self
+from typing import Self
 
 from flowsql.configuration import set_option
-from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, OBJECT_REUSE, PARALLELISM, Configuration, parse_duration_ms
-from flowsql_core.errors import BindError
+from flowsql_core.config import (
+    AUTO_WATERMARK_INTERVAL_MS,
+    OBJECT_REUSE,
+    PARALLELISM,
+    Configuration,
+    parse_bool,
+    parse_duration_ms,
+)
 
 #: Prefix of job parameters in the configuration, as in Flink's ``pipeline.global-job-parameters``.
 JOB_PARAMETERS = "pipeline.global-job-parameters"
-
-
-#: What PyFlink's class has beside: settings of Java's serializers, tasks and snapshots.
-_WITHOUT_EFFECT: Final = frozenset(
-    {
-        "disable_auto_generated_uids",
-        "disable_closure_cleaner",
-        "disable_force_avro",
-        "disable_force_kryo",
-        "disable_generic_types",
-        "enable_auto_generated_uids",
-        "enable_closure_cleaner",
-        "enable_force_avro",
-        "enable_force_kryo",
-        "enable_generic_types",
-        "get_default_kryo_serializer_classes",
-        "get_registered_kryo_types",
-        "get_registered_pojo_types",
-        "get_registered_types_with_kryo_serializer_classes",
-        "get_task_cancellation_interval",
-        "get_task_cancellation_timeout",
-        "has_auto_generated_uids_enabled",
-        "has_generic_types_disabled",
-        "is_closure_cleaner_enabled",
-        "is_force_avro_enabled",
-        "is_force_kryo_enabled",
-        "is_use_snapshot_compression",
-        "set_task_cancellation_interval",
-        "set_task_cancellation_timeout",
-        "set_use_snapshot_compression",
-    }
-)
 
 
 class ExecutionConfig:
@@ -104,22 +78,120 @@ class ExecutionConfig:
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, str]) -> Self:
         """Parameters that functions read with ``runtime_context.get_job_parameter(key, default)``."""
-        return self._set(JOB_PARAMETERS, ",".join(f"{k}:{v}" for k, v in global_job_parameters_dict.items()))
+        from flowsql.options.flink import with_entry
+
+        pairs = ""
+        for key, value in global_job_parameters_dict.items():
+            pairs = with_entry(pairs, key, str(value))
+        return self._set(JOB_PARAMETERS, pairs)
 
     def get_global_job_parameters(self) -> dict[str, str]:
         """The parameters of the job."""
-        text = self._configuration.text(JOB_PARAMETERS) or ""
-        pairs = (item.partition(":") for item in text.split(",") if item)
-        return {key: value for key, _, value in pairs}
+        from flowsql_runtime.python.options import global_job_parameters
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name in _WITHOUT_EFFECT:
-            raise BindError(
-                "no-effect",
-                f"{name} has no effect: FlowSQL has no Java serializers, tasks or snapshots.",
-                hint="leave it out",
-            )
-        raise AttributeError(f"'ExecutionConfig' object has no attribute '{name}'")
+        return global_job_parameters(self._configuration.text(JOB_PARAMETERS) or "")
+
+    # Settings of Java's closures, serializers and tasks: options like any other, see docs/options.md.
+
+    def enable_closure_cleaner(self) -> Self:
+        """``pipeline.closure-cleaner-level``; the default."""
+        return self._set("pipeline.closure-cleaner-level", "RECURSIVE")
+
+    def disable_closure_cleaner(self) -> Self:
+        """``pipeline.closure-cleaner-level``."""
+        return self._set("pipeline.closure-cleaner-level", "NONE")
+
+    def is_closure_cleaner_enabled(self) -> bool:
+        """``pipeline.closure-cleaner-level``."""
+        return (self._configuration.text("pipeline.closure-cleaner-level") or "").upper() != "NONE"
+
+    def enable_force_kryo(self) -> Self:
+        """``pipeline.force-kryo``."""
+        return self._set("pipeline.force-kryo", "true")
+
+    def disable_force_kryo(self) -> Self:
+        """``pipeline.force-kryo``; the default."""
+        return self._set("pipeline.force-kryo", "false")
+
+    def is_force_kryo_enabled(self) -> bool:
+        """``pipeline.force-kryo``."""
+        return self._is_set("pipeline.force-kryo")
+
+    def enable_force_avro(self) -> Self:
+        """``pipeline.force-avro``."""
+        return self._set("pipeline.force-avro", "true")
+
+    def disable_force_avro(self) -> Self:
+        """``pipeline.force-avro``; the default."""
+        return self._set("pipeline.force-avro", "false")
+
+    def is_force_avro_enabled(self) -> bool:
+        """``pipeline.force-avro``."""
+        return self._is_set("pipeline.force-avro")
+
+    def enable_generic_types(self) -> Self:
+        """``pipeline.generic-types``; the default."""
+        return self._set("pipeline.generic-types", "true")
+
+    def disable_generic_types(self) -> Self:
+        """``pipeline.generic-types``."""
+        return self._set("pipeline.generic-types", "false")
+
+    def has_generic_types_disabled(self) -> bool:
+        """``pipeline.generic-types``."""
+        return not self._is_set("pipeline.generic-types", True)
+
+    def enable_auto_generated_uids(self) -> Self:
+        """``pipeline.auto-generate-uids``; the default."""
+        return self._set("pipeline.auto-generate-uids", "true")
+
+    def disable_auto_generated_uids(self) -> Self:
+        """``pipeline.auto-generate-uids``."""
+        return self._set("pipeline.auto-generate-uids", "false")
+
+    def has_auto_generated_uids_enabled(self) -> bool:
+        """``pipeline.auto-generate-uids``."""
+        return self._is_set("pipeline.auto-generate-uids", True)
+
+    def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> Self:
+        """``execution.checkpointing.snapshot-compression``."""
+        return self._set("execution.checkpointing.snapshot-compression", str(use_snapshot_compression).lower())
+
+    def is_use_snapshot_compression(self) -> bool:
+        """``execution.checkpointing.snapshot-compression``."""
+        return self._is_set("execution.checkpointing.snapshot-compression")
+
+    def set_task_cancellation_interval(self, interval: int) -> Self:
+        """``task.cancellation.interval``, in milliseconds."""
+        return self._set("task.cancellation.interval", f"{interval} ms")
+
+    def get_task_cancellation_interval(self) -> int:
+        """``task.cancellation.interval``, in milliseconds."""
+        return parse_duration_ms(self._configuration.text("task.cancellation.interval") or "30 s")
+
+    def set_task_cancellation_timeout(self, timeout: int) -> Self:
+        """``task.cancellation.timeout``, in milliseconds."""
+        return self._set("task.cancellation.timeout", f"{timeout} ms")
+
+    def get_task_cancellation_timeout(self) -> int:
+        """``task.cancellation.timeout``, in milliseconds."""
+        return parse_duration_ms(self._configuration.text("task.cancellation.timeout") or "3 min")
+
+    def get_default_kryo_serializer_classes(self) -> dict[str, str]:
+        """None: serializers of Java cannot be registered."""
+        return {}
+
+    def get_registered_kryo_types(self) -> list[str]:
+        """None: types of Java cannot be registered."""
+        return []
+
+    def get_registered_pojo_types(self) -> list[str]:
+        """None: types of Java cannot be registered."""
+        return []
+
+    def _is_set(self, key: str, default: bool = False) -> bool:
+        text = self._configuration.text(key)
+        return default if text is None else parse_bool(text)
 
     def _set(self, key: str, value: str) -> Self:
         set_option(self._configuration, key, value)

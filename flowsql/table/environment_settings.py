@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+from flowsql.common.configuration import Configuration as UserConfiguration
+from flowsql.configuration import set_options
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import NotSupportedYetError
 
@@ -43,11 +45,11 @@ class EnvironmentSettings:
 
     def is_streaming_mode(self) -> bool:
         """Whether this is not batch mode."""
-        return self.get_configuration().get(RUNTIME_MODE) is not RuntimeMode.BATCH
+        return Configuration(None, self._values).get(RUNTIME_MODE) is not RuntimeMode.BATCH
 
-    def get_configuration(self) -> Configuration:
-        """The options as a layer of their own."""
-        return Configuration(None, self._values)
+    def get_configuration(self) -> UserConfiguration:
+        """A copy of the options, as they were given."""
+        return UserConfiguration.from_dict(self._values)
 
 
 class Builder:
@@ -67,9 +69,13 @@ class Builder:
         return self
 
     def with_configuration(self, config: Any) -> Self:
-        """Add the options of a ``Configuration`` or a dict; a bad value of a known one is refused here."""
+        """Add the options of a ``Configuration`` or a dict; what is refused is refused here.
+
+        Warnings come when an environment is made with the settings.
+        """
         values = config.to_dict() if hasattr(config, "to_dict") else dict(config.items())
-        self._values.update(Configuration(None, values).items())
+        set_options(Configuration(), values.items(), lambda warning: None)
+        self._values.update(values)
         return self
 
     def with_built_in_catalog_name(self, built_in_catalog_name: str) -> Self:

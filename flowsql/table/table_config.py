@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import datetime
 import sys
-import warnings
 from collections.abc import Iterator, MutableMapping
 from typing import Any, Self
 
 from flowsql.common.configuration import Configuration
 from flowsql.common.without_java import WithoutJava
-from flowsql.configuration import SQL_DIALECT, set_option
+from flowsql.configuration import set_option
 from flowsql.table.sql_dialect import SqlDialect
 from flowsql_core.config import LOCAL_TIME_ZONE, parse_duration_ms
 from flowsql_core.config import Configuration as Layers
 from flowsql_core.errors import NotSupportedYetError
 
 _STATE_TTL = "table.exec.state.ttl"
+_SQL_DIALECT = "table.sql-dialect"
 
 
 class TableConfig(WithoutJava):
@@ -31,10 +31,12 @@ class TableConfig(WithoutJava):
         return TableConfig()
 
     def set(self, key: str, value: str) -> Self:
-        """Put a value under a key; a bad value of a known option is refused, a misspelt key warned about."""
-        warning = set_option(self._configuration, key, value)
-        if warning is not None:
-            warnings.warn(warning, stacklevel=2)
+        """Put a value under a key.
+
+        Raises:
+            BindError: the value does not fit the option, or FlowSQL would not follow it; see docs/options.md.
+        """
+        set_option(self._configuration, key, value)
         return self
 
     def get(self, key: str, default_value: str) -> str:
@@ -78,7 +80,7 @@ class TableConfig(WithoutJava):
 
     def set_sql_dialect(self, sql_dialect: SqlDialect) -> None:
         """Only Flink's own SQL is read; BindError for any other."""
-        self.set(SQL_DIALECT, sql_dialect.name.lower())
+        self.set(_SQL_DIALECT, sql_dialect.name.lower())
 
     def get_max_generated_code_length(self) -> int:
         """Not there: FlowSQL generates no Java."""

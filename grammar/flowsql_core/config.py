@@ -1,7 +1,8 @@
 """Typed configuration: options with type, default and text; one layered lookup behind CLI, SET, API, file and hints.
 
-Precedence, lowest first: default < config file < command line < SET/TableConfig < table hint. Unknown keys are kept
-(Flink keeps them too). Options stand beside their readers; ``OPTIONS`` collects them for SET, docs and did-you-mean.
+Precedence, lowest first: default < config file < command line < SET/TableConfig < table hint. Any key is kept here;
+which ones users may set is judged at the doors (``flowsql.configuration``). Options stand beside their readers;
+``OPTIONS`` collects them for SET and docs.
 Source: Flink manual, "Configuration"; value syntax of ``TimeUtils`` and ``MemorySize``.
 """
 
@@ -12,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from flowsql_core.deprecated_keys import DEPRECATED_KEYS
 from flowsql_core.errors import BindError
 from flowsql_core.record import record
 
@@ -19,17 +21,6 @@ T = TypeVar("T")
 
 #: All options by key, filled as modules define them.
 OPTIONS: dict[str, ConfigOption[Any]] = {}
-
-#: Old keys that are still read (Flink's own fallback keys).
-DEPRECATED_KEYS = {
-    "state.backend": "state.backend.type",
-    "state.checkpoints.dir": "execution.checkpointing.dir",
-    "state.savepoints.dir": "execution.checkpointing.savepoint-dir",
-    "execution.savepoint.path": "execution.state-recovery.path",
-    "restart-strategy": "restart-strategy.type",
-    "execution.buffer-timeout": "execution.buffer-timeout.interval",
-    "state.backend.incremental": "execution.checkpointing.incremental",
-}
 
 
 @record
@@ -133,6 +124,7 @@ class Configuration:
     def __init__(self, parent: Configuration | None = None, values: Mapping[str, str] | None = None) -> None:
         self._parent = parent
         self._values: dict[str, str] = {}
+        self._told: set[str] = set() if parent is None else parent._told
         for key, value in (values or {}).items():
             self.set(key, value)
 
@@ -166,6 +158,13 @@ class Configuration:
     def with_layer(self, values: Mapping[str, str] | None = None) -> Configuration:
         """A new layer on top."""
         return Configuration(self, values)
+
+    def first_time(self, sentence: str) -> bool:
+        """Whether nobody has asked so yet, in any layer: a session is told each thing once."""
+        if sentence in self._told:
+            return False
+        self._told.add(sentence)
+        return True
 
     def items(self) -> Iterator[tuple[str, str]]:
         """All keys with the texts that count, sorted."""

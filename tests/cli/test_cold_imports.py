@@ -14,7 +14,7 @@ code = main({arguments!r})
 assert code == 0, code
 print("LOADED", *sorted({{name for name in {names!r} if name in sys.modules}}))
 """
-HEAVY = ["numba", "llvmlite", "pyarrow.compute", "pandas", "duckdb", "lark"]
+HEAVY = ["flowsql.options", "numba", "llvmlite", "pyarrow.compute", "pandas", "duckdb", "lark"]
 
 
 def loaded(arguments: list[str], cache: pathlib.Path | None = None) -> list[str]:
@@ -34,6 +34,11 @@ def loaded(arguments: list[str], cache: pathlib.Path | None = None) -> list[str]
 
 def test_a_constant_query_imports_no_compiler() -> None:
     assert loaded(["-c", "SELECT 1"]) == []
+
+
+def test_options_that_are_read_load_no_table_of_all_options() -> None:
+    assert loaded(["-D", "parallelism.default=2", "-c", "SET 'table.exec.state.ttl' = '1 h'; SELECT 1"]) == []
+    assert "flowsql.options" in loaded(["-c", "SET 'yarn.tags' = 'a'"])
 
 
 def test_a_stateful_query_imports_numba_only_to_compile(tmp_path: pathlib.Path) -> None:

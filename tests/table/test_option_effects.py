@@ -158,6 +158,21 @@ def overwrites(options: Options) -> Any:
     return outcome(lambda: may_write(__file__, False, Configuration(values=options), None))
 
 
+def is_over_at_once(options: Options) -> bool:
+    """Whether an INSERT whose rows come slowly has ended when it returns."""
+    environment = session(options)
+    environment.execute_sql(
+        "CREATE TABLE slow (n INT) WITH ('connector' = 'datagen', 'number-of-rows' = '20', 'rows-per-second' = '50')"
+    )
+    environment.execute_sql("CREATE TABLE away (n INT) WITH ('connector' = 'blackhole')")
+    result = environment.execute_sql("INSERT INTO away SELECT n FROM slow")
+    job = result.get_job_client()
+    assert job is not None
+    is_over = job.is_over()
+    result.wait()
+    return is_over
+
+
 FUNCTION = """CREATE TEMPORARY FUNCTION told AS $$
 import os
 from flowsql.table.udf import ScalarFunction, udf
@@ -319,6 +334,7 @@ EFFECTS: dict[str, Effect] = {
     "table.catalog-store.file.path": Effect("/nowhere", catalog_store, {"table.catalog-store.kind": "file"}),
     "table.catalog-store.kind": Effect("file", catalog_store, {"table.catalog-store.file.path": "/nowhere"}),
     "table.display.max-column-width": Effect("5", command("SELECT CAST('a long text' AS STRING)")),
+    "table.dml-sync": Effect("true", is_over_at_once),
     "table.dynamic-table-options.enabled": Effect(
         "false", job_of("SELECT id FROM clicks /*+ OPTIONS('number-of-rows' = '3') */")
     ),
@@ -330,6 +346,7 @@ EFFECTS: dict[str, Effect] = {
     ),
     "table.exec.mini-batch.size": Effect("17", job_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}),
     "table.exec.non-temporal-sort.enabled": Effect("true", job_of("SELECT id FROM clicks ORDER BY id")),
+    "table.exec.resource.default-parallelism": Effect("3", job_of(GROUPED), {"parallelism.default": "2"}),
     "table.exec.sink.nested-constraint-enforcer": Effect(
         "ROWS",
         command(

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flowsql.configuration import file_configuration
+from flowsql.configuration import file_configuration, set_options
 from flowsql.table.compiled_plan import CompiledPlan
 from flowsql.table.session.catalog_objects import CatalogObjects
 from flowsql.table.session.execute import StatementExecutor
@@ -15,7 +15,7 @@ from flowsql.table.syntax import build as syntax
 from flowsql.table.syntax.object_paths import pinned, split_path
 from flowsql.table.syntax.rewrite import placed
 from flowsql.table.table_config import TableConfig
-from flowsql_core.config import Configuration
+from flowsql_core.config import Configuration, option, parse_bool
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.span import Source, Span
 from flowsql_planner.catalog.manager import CatalogManager
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from flowsql_planner.bind import operations as op
     from flowsql_planner.catalog.store import CatalogStore
     from flowsql_planner.logical.nodes import Rel
+
+DML_SYNC = option(
+    "table.dml-sync",
+    parse_bool,
+    False,
+    "Whether a program that inserts goes on only when the job has ended; the command always waits.",
+)
 
 #: Numbers behind ``UnnamedTable$``, of all environments of a process, as in Flink.
 _UNNAMED = itertools.count()
@@ -209,10 +216,11 @@ class TableEnvironment(CatalogObjects):
 
         return (parse_statement(source, piece) for piece in split_statements(source))
 
-    def execute(self, statement: Statement, source: Source) -> TableResult:
-        """Run a parsed statement."""
+    def execute(self, statement: Statement, source: Source, *, waiting: bool = False) -> TableResult:
+        """Run a parsed statement. ``waiting``: the caller waits for jobs itself, whatever ``table.dml-sync`` says."""
         with located(source):
-            return self._executor.execute(statement, source)
+            result = self._executor.execute(statement, source)
+            return result if waiting else self._synchronous(result)
 
     def check_initial(self, statement: Statement, source: Source) -> None:
         """Refuse what may not stand in an initialization file: queries and changes of data."""
@@ -252,7 +260,12 @@ class TableEnvironment(CatalogObjects):
 
     def execute_compiled(self, plan: Any) -> TableResult:
         """Run a compiled plan."""
-        return self._executor.execute_compiled(plan)
+        return self._synchronous(self._executor.execute_compiled(plan))
+
+    def _synchronous(self, result: TableResult) -> TableResult:
+        if self.configuration.get(DML_SYNC):
+            result.wait()
+        return result
 
     def attach(self, statement: ast.StatementSet, source: Source) -> None:
         """Refused: there are no streams. Those of a StreamTableEnvironment take INSERTs into their job."""
@@ -313,7 +326,7 @@ def first_configuration(settings: Any) -> Configuration:
     if settings is not None:
         options = settings.get_configuration() if hasattr(settings, "get_configuration") else settings
         values = options.to_dict() if hasattr(options, "to_dict") else dict(options.items())
-    return file_configuration().with_layer(values).with_layer()
+    return set_options(file_configuration().with_layer(), values.items()).with_layer()
 
 
 def _source(text: object, method: str) -> Source:

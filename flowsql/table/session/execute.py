@@ -179,9 +179,7 @@ class StatementExecutor:
             self._configuration.reset(key)
 
     def _set(self, key: str, value: str) -> None:
-        warning = set_option(self._configuration, key, value)
-        if warning is not None:
-            print(f"[WARNING] {warning}", file=sys.stderr)
+        set_option(self._configuration, key, value, lambda warning: print(f"[WARNING] {warning}", file=sys.stderr))
 
     def _insert(self, insert: op.Insert) -> TableResult:
         if self._collected is None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from flowsql.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from flowsql.configuration import set_options
 from flowsql.datastream.bridges.changelog_normalize import normalized
 from flowsql.datastream.bridges.columns import columns_of, type_of_columns
 from flowsql.datastream.bridges.declared_schema import (
@@ -144,7 +145,8 @@ class StreamTableEnvironment(TableEnvironment):
             if hasattr(options, "get_configuration"):
                 options = options.get_configuration()
             values = options.to_dict() if hasattr(options, "to_dict") else dict(options.items())
-        return StreamTableEnvironment(environment, environment.configuration.with_layer(values).with_layer())
+        layer = set_options(environment.configuration.with_layer(), values.items())
+        return StreamTableEnvironment(environment, layer.with_layer())
 
     # From streams
 

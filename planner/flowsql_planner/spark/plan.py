@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from flowsql_core.config import PARALLELISM, RUNTIME_MODE, Configuration
+from flowsql_core.config import RUNTIME_MODE, Configuration
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import Cast
 from flowsql_core.graph.job import JobGraph
@@ -18,6 +18,7 @@ from flowsql_planner.logical.rewrite import refs, walk
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.planner import Explainable, Planner
 from flowsql_planner.spark.compile import SparkCompiler
+from flowsql_planner.translate.options import SQL_PARALLELISM
 
 LOGICAL_TITLE = "== Optimized Logical Plan =="
 READERS_TITLE = "== FlowSQL Readers =="
@@ -149,7 +150,7 @@ class SparkPlanner:
         """The job that takes an answer further. An order survives one reader only."""
         planner = self._planner
         if sink.table is None or ordered:
-            planner = Planner(self._configuration.with_layer({PARALLELISM.key: "1"}))
+            planner = Planner(self._configuration.with_layer({SQL_PARALLELISM.key: "1"}))
         collects = {sink.name: "collect"} if sink.table is None else {}
         return planner.plan((sink,), f"behind-spark_{sink.name}", resources, collects)
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flowsql_core.config import PARALLELISM
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import (
     FORWARD,
@@ -39,7 +38,12 @@ from flowsql_planner.physical.nodes import (
 from flowsql_planner.physical.passes.mini_batches import idle_assigners
 from flowsql_planner.translate import exchange
 from flowsql_planner.translate.chaining import ChainDecision, EdgeFacts, decide
-from flowsql_planner.translate.options import CHAIN_SINGLE_PARTITION, MAX_PARALLELISM, OPERATOR_CHAINING
+from flowsql_planner.translate.options import (
+    CHAIN_SINGLE_PARTITION,
+    MAX_PARALLELISM,
+    OPERATOR_CHAINING,
+    sql_parallelism,
+)
 from flowsql_planner.translate.uid import UidAssigner
 
 
@@ -106,7 +110,7 @@ class _Builder:
         self._graph = StreamGraph()
         self._ids: dict[int, int] = {}
         configuration = context.configuration
-        self._parallelism = configuration.get(PARALLELISM)
+        self._parallelism = sql_parallelism(configuration)
         self._chaining = configuration.get(OPERATOR_CHAINING)
         self._chain_single = configuration.get(CHAIN_SINGLE_PARTITION)
 

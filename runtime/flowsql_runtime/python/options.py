@@ -44,14 +44,15 @@ GLOBAL_JOB_PARAMETERS = option(
 
 
 def job_parameters(parameters: dict[str, str]) -> dict[str, str]:
-    """What functions may ask for: all options, the pairs of ``pipeline.global-job-parameters`` on top.
+    """What functions may ask for: all options, the pairs of ``pipeline.global-job-parameters`` on top."""
+    return parameters | global_job_parameters(parameters.get(GLOBAL_JOB_PARAMETERS.key, ""))
+
+
+def global_job_parameters(text: str) -> dict[str, str]:
+    """The pairs of ``pipeline.global-job-parameters``; of two with one name the later counts.
 
     A value in single quotes may hold commas and colons; two quotes inside stand for one.
     """
-    return parameters | dict(_pairs(parameters.get(GLOBAL_JOB_PARAMETERS.key, "")))
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
     parts: list[str] = [""]
     quoted = False
     for letter in text:
@@ -61,11 +62,11 @@ def _pairs(text: str) -> list[tuple[str, str]]:
             parts.append("")
         else:
             parts[-1] += letter
-    found = []
+    found = {}
     for part in parts:
         key, colon, value = part.partition(":")
         if colon:
-            found.append((_unquoted(key.strip()), _unquoted(value.strip())))
+            found[_unquoted(key.strip())] = _unquoted(value.strip())
     return found
 
 

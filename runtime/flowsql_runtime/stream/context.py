@@ -9,11 +9,10 @@ from flowsql_core.stream import functions as f
 from flowsql_core.stream import state as api
 from flowsql_core.stream.timer import TimeDomain, TimerService
 from flowsql_runtime.operators.base import OperatorContext
+from flowsql_runtime.python.options import GLOBAL_JOB_PARAMETERS, global_job_parameters
 from flowsql_runtime.state.api import Cell, ObjectStates
 from flowsql_runtime.stream.metrics import UserMetricGroup
 from flowsql_runtime.stream.timers import TimeKeeper
-
-_JOB_PARAMETERS = "pipeline.global-job-parameters"
 
 
 class StateHandles(f.KeyedStateStore):
@@ -67,9 +66,7 @@ class StreamRuntimeContext(StateHandles, f.RuntimeContext):
     def __init__(self, ctx: OperatorContext, states: ObjectStates | None = None) -> None:
         super().__init__(states)
         self._ctx = ctx
-        text = ctx.parameter(_JOB_PARAMETERS)
-        pairs = (item.partition(":") for item in text.split(",") if item)
-        self._parameters = {key.strip(): value for key, _, value in pairs}
+        self._parameters = global_job_parameters(ctx.parameter(GLOBAL_JOB_PARAMETERS.key))
 
     def get_task_name(self) -> str:
         """Name of the operator."""

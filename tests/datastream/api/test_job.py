@@ -227,6 +227,10 @@ def test_job_parameters_reach_functions(env: Env) -> None:
 
     env.get_config().set_global_job_parameters({"k": "v"})
     assert env.from_collection([1]).map(Parameter()).execute_and_collect(limit=1) == [("v", "none")]
+    parameters = {"k": "it's, well: v", "x": "1"}
+    env.get_config().set_global_job_parameters(parameters)
+    assert env.get_config().get_global_job_parameters() == parameters
+    assert env.from_collection([1]).map(Parameter()).execute_and_collect(limit=1) == [("it's, well: v", "1")]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from flowsql.common import Types
+from flowsql.configuration import OptionWarning
 from flowsql.datastream import HashMapStateBackend, SlotSharingGroup, StreamExecutionEnvironment
-from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.errors import NotSupportedYetError
 
 #: Names that programs import, as the documentation of PyFlink lists them.
 NAMES = {
@@ -147,8 +148,11 @@ def test_the_state_backend_that_there_is_can_be_named() -> None:
 
 
 def test_settings_without_effect_say_so() -> None:
-    with pytest.raises(BindError, match="enable_force_kryo has no effect"):
-        environment().get_config().enable_force_kryo()
+    config = environment().get_config()
+    with pytest.warns(OptionWarning, match="'pipeline.force-kryo' has no effect"):
+        assert config.enable_force_kryo().is_force_kryo_enabled()
+    with pytest.raises(NotSupportedYetError, match=r"'pipeline\.auto-generate-uids' = 'false'"):
+        config.disable_auto_generated_uids()
     with pytest.raises(AttributeError, match="no JVM"):
         Types.INT().get_java_type_info()
 
