@@ -132,11 +132,10 @@ class KeyNumbers:
         if self._keys.high_water > len(self._uses):
             grow(self, "_uses", self._keys.high_water)
         self.numbers[slots] = numbers
-        known, counts = np.unique(numbers, return_counts=True)
-        self._uses[known] += counts.astype(np.int32)
+        np.add.at(self._uses, numbers, np.int32(1))
 
     def remove(self, slots: Int32s) -> None:
         """Free the numbers of keys that no slot has any more."""
-        known, counts = np.unique(self.numbers[slots], return_counts=True)
-        self._uses[known] -= counts.astype(np.int32)
-        self._keys.remove(known[self._uses[known] == 0])
+        numbers = self.numbers[slots]
+        np.subtract.at(self._uses, numbers, np.int32(1))
+        self._keys.remove(np.unique(numbers[self._uses[numbers] == 0]))

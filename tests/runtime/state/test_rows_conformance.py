@@ -1,0 +1,276 @@
+"""What every backend must do with rows of slots: lists, sorted lists, queues. See ``test_conformance.py``."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flowsql_runtime.state.stores import SortColumn
+from tests.runtime.state.backends import LONG, Make, slots_of
+
+
+@pytest.mark.parametrize("unique", [None, (0,), ()])
+def test_row_list_is_a_list(make: Make, unique: tuple[int, ...] | None) -> None:
+    rng = random.Random(7)
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    types = [pa.string(), pa.int64()]
+    rows = backend.row_list("r", index, types, removable=True, unique=unique, stamped=True)
+    kept: dict[int, list[Any]] = defaultdict(list)
+    stamps: dict[int, list[int]] = defaultdict(list)
+
+    def same(a: Any, b: Any) -> bool:
+        return bool(a == b if unique is None else all(a[i] == b[i] for i in unique))
+
+    for now in range(60):
+        changes = []
+        for _ in range(rng.randint(1, 30)):
+            row = (rng.choice([None, "", "t", LONG, LONG + "!"]), rng.choice([None, 1, 2]))
+            changes.append((rng.choice([1, 1, -1]), rng.randint(0, 5), row))
+        slots = slots_of(index, [key for _, key, _ in changes])
+        columns = [pa.array([row[i] for *_, row in changes], type_) for i, type_ in enumerate(types)]
+        out = rows.apply(np.array([sign for sign, *_ in changes], np.int8), slots, columns, now)
+        for (sign, key, row), id_ in zip(changes, out.tolist(), strict=True):
+            at = next((i for i, old in enumerate(kept[key]) if same(old, row)), None)
+            if sign > 0 and at is not None and unique is not None:
+                kept[key][at], stamps[key][at] = row, now
+            elif sign > 0:
+                kept[key].append(row)
+                stamps[key].append(now)
+            elif at is not None:
+                del kept[key][at]
+                del stamps[key][at]
+            assert (id_ >= 0) == (sign > 0 or at is not None)
+        if now % 7 == 6:
+            touched = rows.remove_older(now - 9)
+            old = [key for key in kept for stamp in stamps[key] if stamp <= now - 9]
+            assert sorted(touched.tolist()) == sorted(slots_of(index, old, pa.int64()).tolist())
+            for key in kept:
+                kept[key] = [row for row, stamp in zip(kept[key], stamps[key], strict=True) if stamp > now - 9]
+                stamps[key] = [stamp for stamp in stamps[key] if stamp > now - 9]
+        if now % 11 == 10:
+            rows.drop_slots(slots_of(index, [1, 4]))
+            for key in (1, 4):
+                kept[key], stamps[key] = [], []
+        keys = list(kept)
+        slots = slots_of(index, keys)
+        probes, found = rows.rows_of(slots)
+        got = zip(probes.tolist(), *(column.to_pylist() for column in rows.gather(found)), strict=True)
+        assert list(got) == [(i, *row) for i, key in enumerate(keys) for row in kept[key]]
+        assert rows.counts(slots).tolist() == [len(kept[key]) for key in keys]
+        limit = now - 3
+        assert rows.younger(found, limit).tolist() == [stamp > limit for key in keys for stamp in stamps[key]]
+
+
+def test_apply_latest_says_what_became_of_the_newest_row(make: Make) -> None:
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    rows = backend.row_list("r", index, [pa.string()], removable=True)
+    slots = slots_of(index, [1] * 5)
+    texts = pa.array(["a", "b", "a", "b", "z"])
+    kinds, shown = rows.apply_latest(np.array([1, 1, -1, -1, -1], np.int8), slots, [texts])
+    assert kinds.tolist() == [0, 2, -1, 3, -1]
+    assert shown.tolist() == [-1] * 5
+    kinds, shown = rows.apply_latest(np.array([1, 1, -1], np.int8), slots[:3], [pa.array(["c", "d", "d"])])
+    assert kinds.tolist() == [0, 2, 2]
+    assert rows.gather(shown[2:])[0].to_pylist() == ["c"]
+
+
+def test_rows_count_their_partners(make: Make) -> None:
+    rng = random.Random(2)
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    rows = backend.row_list("r", index, [pa.int64()], removable=True, counted=True)
+    slots = slots_of(index, [0] * 50)
+    ids = rows.apply(np.ones(50, np.int8), slots, [pa.array(range(50))], associations=np.arange(50, dtype=np.int32) % 3)
+    counts = [number % 3 for number in range(50)]
+    for _ in range(10):
+        picked = [rng.randrange(50) for _ in range(80)]
+        changes = [rng.choice([-1, 1]) for _ in picked]
+        before = []
+        for place, change in zip(picked, changes, strict=True):
+            before.append(counts[place])
+            counts[place] += change
+        assert rows.associate(ids[picked], np.array(changes, np.int32)).tolist() == before
+    assert rows.associations(ids).tolist() == counts
+    snapshot = backend.snapshot_async()
+    rows.associate(ids, np.ones(50, np.int32))
+    rows.apply(np.full(25, -1, np.int8), slots[:25], [pa.array(range(25))])
+    new = rows.apply(np.ones(25, np.int8), slots[:25], [pa.array(range(100, 125))])
+    assert rows.associations(new).tolist() == [0] * 25
+    other = make()
+    other.restore(snapshot.tables())
+    index = other.key_index([pa.int64()])
+    rows = other.row_list("r", index, [pa.int64()], removable=True, counted=True)
+    found = rows.rows_of(slots_of(index, [0]))[1]
+    assert rows.gather(found)[0].to_pylist() == list(range(50))
+    assert rows.associations(found).tolist() == counts
+
+
+def test_kept_rows_and_rows_in_arrival_order(make: Make) -> None:
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    stores = [backend.kept_rows("kept", index, [pa.int64()]), backend.row_list("list", index, [pa.int64()])]
+    expected: dict[int, list[int]] = defaultdict(list)
+    for start in range(0, 3000, 300):
+        keys = [number % 7 for number in range(start, start + 300)]
+        slots = slots_of(index, keys)
+        slots[::10] = -1
+        for number in range(start, start + 300):
+            if (number - start) % 10:
+                expected[number % 7].append(number)
+        for store in stores:
+            store.append(slots, [pa.array(range(start, start + 300))])
+    slots = slots_of(index, list(expected))
+    for store in stores:
+        probes, found = store.rows_of(slots)
+        assert store.counts(slots).tolist() == [len(numbers) for numbers in expected.values()]
+        got = [[] for _ in slots]
+        for probe, number in zip(probes.tolist(), next(iter(store.gather(found))).to_pylist(), strict=True):
+            got[probe].append(number)
+        assert got == list(expected.values())
+
+
+SORT_TYPES: list[tuple[Any, list[Any]]] = [
+    (pa.int32(), [None, -(2**31), -1, 0, 1, 7, 2**31 - 1]),
+    (pa.float64(), [None, float("-inf"), -1.5, -0.0, 0.0, 2.5, float("inf"), float("nan")]),
+    (pa.decimal128(38, 1), [None, *(Decimal(i) * 10**30 for i in range(-3, 3)), Decimal("0.5"), Decimal("-0.5")]),
+    (pa.string(), [None, "", "a", "ab", "b", "ä", LONG, LONG + "1"]),
+    (pa.bool_(), [None, True, False]),
+    (pa.timestamp("ms"), [None, 0, -5, 10**12]),
+]
+
+
+def _sort_key(value: Any, column: SortColumn) -> Any:
+    """What Python sorts by: where NULLs go, then the value; numbers with NaN last, texts by bytes."""
+    nulls_first = column.ascending if column.nulls_first is None else column.nulls_first
+    if value is None:
+        return (0 if nulls_first else 1, 0)
+    if isinstance(value, float):
+        value = (math.isnan(value), 0.0 if math.isnan(value) else value + 0.0)
+    elif isinstance(value, str):
+        value = value.encode()
+    return (1 if nulls_first else 0, value if column.ascending else _Falling(value))
+
+
+class _Falling:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __lt__(self, other: _Falling) -> bool:
+        return bool(other.value < self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Falling) and bool(other.value == self.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+@pytest.mark.parametrize("unique", [None, (2,)])
+@pytest.mark.parametrize("first", range(len(SORT_TYPES)))
+def test_sorted_list_is_a_sorted_list(make: Make, first: int, unique: tuple[int, ...] | None) -> None:
+    rng = random.Random(first)
+    second = (first + 1) % len(SORT_TYPES)
+    types = [SORT_TYPES[first][0], SORT_TYPES[second][0], pa.int64()]
+    values = [SORT_TYPES[first][1], SORT_TYPES[second][1], list(range(4))]
+    order = [
+        SortColumn(0, rng.random() < 0.5, rng.choice([None, True, False])),
+        SortColumn(1, rng.random() < 0.5, rng.choice([None, True, False])),
+    ]
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    store = backend.sorted_list("s", index, types, order, unique)
+    kept: dict[int, list[tuple[Any, ...]]] = {key: [] for key in range(5)}
+    slots = slots_of(index, list(kept))
+
+    def key_of(row: tuple[Any, ...], parts: int = 2) -> Any:
+        return tuple(_sort_key(row[column.index], column) for column in order[:parts])
+
+    def same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+        return repr(a) == repr(b) if unique is None else a[2] == b[2]
+
+    for step in range(50):
+        n = rng.randint(1, 20)
+        changes = [(rng.choice([1, 1, 1, -1, 0]), rng.randint(0, 4), tuple(map(rng.choice, values))) for _ in range(n)]
+        columns = [pa.array([row[i] for *_, row in changes], type_) for i, type_ in enumerate(types)]
+        signs = np.array([sign for sign, *_ in changes], np.int8)
+        found, ranks = store.apply(signs, slots[[key for _, key, _ in changes]], columns)
+        for (sign, key, row), id_, rank in zip(changes, found.tolist(), ranks.tolist(), strict=True):
+            rows = kept[key]
+            at = next((i for i, old in enumerate(rows) if same(old, row)), None)
+            if sign > 0 and at is not None and unique is not None:
+                del rows[at]
+            if sign > 0:
+                at = sum(not key_of(row) < key_of(old) for old in rows)
+                rows.insert(at, row)
+            elif sign < 0 and at is not None:
+                del rows[at]
+            assert (id_ >= 0) == (rank >= 0) == (sign > 0 or (sign < 0 and at is not None))
+            if rank >= 0:
+                assert rank == at
+        if step % 10 == 9:
+            store.drop_slots(slots[1:2])
+            kept[1] = []
+        probes, found = store.rows_of(slots)
+        got = zip(probes.tolist(), *(column.to_pylist() for column in store.gather(found)), strict=True)
+        wanted = [(key, *(column[0] for column in _as_stored(row, types))) for key in kept for row in kept[key]]
+        assert repr(list(got)) == repr(wanted)
+        assert store.ranks(found).tolist() == [rank for key in kept for rank in range(len(kept[key]))]
+        assert store.counts(slots).tolist() == [len(rows) for rows in kept.values()]
+        # A piece of each, and what stands between bounds of one or both sort columns.
+        skipped = np.array([rng.randint(0, 4) for _ in kept])
+        _, piece = store.rows_of(slots, skipped, 2)
+        starts = np.cumsum([0, *(len(rows) for rows in kept.values())])
+        assert piece.tolist() == [
+            row
+            for start, stop, skip in zip(starts[:-1].tolist(), starts[1:].tolist(), skipped.tolist(), strict=True)
+            for row in found[min(start + skip, stop) : min(start + skip + 2, stop)].tolist()
+        ]
+        parts, with_low, with_high = rng.randint(1, 2), rng.random() < 0.5, rng.random() < 0.5
+        low, high = ([tuple(map(rng.choice, values)) for _ in kept] for _ in range(2))
+        bounds = [[pa.array([row[i] for row in side], types[i]) for i in range(parts)] for side in (low, high)]
+        _, inside = store.between(slots, *bounds, with_low=with_low, with_high=with_high)
+        expected = []
+        for start, rows, lowest, highest in zip(starts.tolist(), kept.values(), low, high, strict=False):
+            for place, row in enumerate(rows):
+                own, least, most = key_of(row, parts), key_of(lowest, parts), key_of(highest, parts)
+                if (least < own or (with_low and least == own)) and (own < most or (with_high and own == most)):
+                    expected.append(int(found[start + place]))
+        assert inside.tolist() == expected
+        assert store.between(slots)[1].tolist() == found.tolist()
+    # Restored, also the order of rows that sort alike is what it was.
+    shown = [column.to_pylist() for column in store.gather(store.rows_of(slots)[1])]
+    other = make()
+    other.restore(backend.snapshot_async().tables())
+    again = other.sorted_list("s", other_index := other.key_index([pa.int64()]), types, order, unique)
+    back = [column.to_pylist() for column in again.gather(again.rows_of(slots_of(other_index, list(kept)))[1])]
+    assert repr(back) == repr(shown)
+
+
+def _as_stored(row: tuple[Any, ...], types: list[Any]) -> list[list[Any]]:
+    return [pa.array([value], type_).to_pylist() for value, type_ in zip(row, types, strict=True)]
+
+
+def test_row_queue_is_taken_from_the_front(make: Make) -> None:
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    queue = backend.row_queue("q", index, [pa.string()])
+    slots = slots_of(index, [1, 2, 1])
+    queue.append(slots, np.array([1, -1, 1], np.int8), [pa.array(["a", "b", "c"])])
+    queue.append(slots[:1], np.array([-1], np.int8), [pa.array(["d"])])
+    assert len(queue) == 4
+    found, signs, columns = queue.first(3)
+    assert (found.tolist(), signs.tolist(), columns[0].to_pylist()) == (slots.tolist(), [1, -1, 1], ["a", "b", "c"])
+    queue.drop_first(3)
+    assert queue.slots().tolist() == slots[:1].tolist()
+    queue.drop_first(1)
+    assert len(queue) == 0
+    assert queue.first(5)[2][0].to_pylist() == []
