@@ -67,7 +67,6 @@ ALLOWED: Final = {
     "flowsql_connectors/formats/csv_odd_rows:part_rows": "over odd rows, and runs between them",
     "flowsql_connectors/formats/csv_odd_rows:put_between": "over at most 256 odd rows",
     "flowsql_connectors/formats/text_values:_parse_distinct": "over distinct values of texts that Arrow does not cast",
-    "flowsql_runtime/time/timers:TimerService.register_processing_timers": "over alarms of an operator, not of keys",
 }
 
 
