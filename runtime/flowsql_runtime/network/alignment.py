@@ -38,6 +38,9 @@ class BarrierAligner:
         number = barrier.checkpoint_id
         if self._is_over(number):
             return None
+        if self._exactly_once and any(known > number for known in self._arrived):
+            # A newer one is under way: this one's checkpoint is lost, and its other barriers may never come.
+            return None
         if self._exactly_once and number not in self._arrived:
             # An older one that is still under way can never become whole: its barrier was lost with its checkpoint.
             self._arrived.clear()

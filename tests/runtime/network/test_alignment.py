@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import END_OF_INPUT, CheckpointBarrier, EndOfInput, Watermark
@@ -125,6 +125,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.hypothesis
+@example(gates=(2,), steps=[(0, BARRIER), (0, BARRIER)], exactly_once=True)
 @given(gates=st.sampled_from([(1,), (2,), (3,), (2, 1), (2, 3)]), steps=STEPS, exactly_once=st.booleans())
 def test_any_interleaving_is_aligned(gates: tuple[int, ...], steps: list[tuple[int, str]], exactly_once: bool) -> None:
     """Each channel sends barriers 1, 2, ... between its rows; the task looks in between."""
