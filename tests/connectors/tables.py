@@ -126,6 +126,7 @@ def writer_of(
     parallelism: int = 1,
     configuration: Mapping[str, str] | None = None,
     written: list[str] | None = None,
+    lineage: str = "",
     **sink_options: Any,
 ) -> tuple[SinkWriter, Committer | None]:
     sink = registry.create_sink(SinkSpec(table, table.columns, INSERT_ONLY, **sink_options), configuration or {})
@@ -138,6 +139,7 @@ def writer_of(
         lambda name, n: None,
         lambda action: None,
         None if written is None else written.append,
+        lineage,
     )
     return sink.create_writer(context), sink.create_committer()
 

@@ -93,11 +93,11 @@ def test_one_file_is_shared_by_all_subtasks(tmp_path: Path) -> None:
 def test_files_that_share_out_evenly_stay_whole() -> None:
     files = [FileSplit(FoundFile(f"/d/{n}", 100, 0), (Range(0, 50), Range(50, 100))) for n in range(4)]
     shares = deal(files, 2)
-    assert [[FileSplit.decode(split).file.path for split in share] for share in shares] == [
+    assert [[split.file.path for split in share] for share in shares] == [
         ["/d/0", "/d/2"],
         ["/d/1", "/d/3"],
     ]
-    striped = [FileSplit.decode(split).ranges for share in deal(files[:1], 2) for split in share]
+    striped = [split.ranges for share in deal(files[:1], 2) for split in share]
     assert striped == [(Range(0, 50),), (Range(50, 100),)]
 
 

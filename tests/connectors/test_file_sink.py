@@ -177,7 +177,7 @@ def test_rows_of_a_partition_keep_their_order(tmp_path: Path) -> None:
 
 
 def test_nothing_is_visible_before_the_commit(tmp_path: Path) -> None:
-    table = files_table("a INT", tmp_path / "t", "csv")
+    table = files_table("a INT", tmp_path / "t", "parquet")
     writer, committer = writer_of(table)
     assert committer is not None
     writer.write(batch_of(table, [(1,)]))
@@ -198,6 +198,7 @@ def test_abort_removes_what_was_prepared(tmp_path: Path) -> None:
     writer, committer = writer_of(table)
     assert committer is not None
     writer.write(batch_of(table, [(1,)]))
+    writer.flush(end_of_input=True)
     committer.abort(writer.prepare_commit())
     writer.close()
     assert list((tmp_path / "t").iterdir()) == []
@@ -217,6 +218,7 @@ def test_parts_roll_by_size_and_age(tmp_path: Path) -> None:
     clock.advance(61_000)
     writer.write(batch_of(table, [(2,)]))
     writer.write(batch_of(table, [(3,)]))
+    writer.flush(end_of_input=True)
     committer.commit(writer.prepare_commit(), end_of_input=True)
     writer.close()
     assert len(list((tmp_path / "t").glob("part-*"))) == 5
@@ -245,6 +247,8 @@ def test_partition_time_commits_when_the_watermark_passes(tmp_path: Path) -> Non
     writer.write(batch.with_track(single_watermark(2, at)))
     committer.commit(writer.prepare_commit(), end_of_input=False)
     assert _marked(tmp_path) == ["hm=10%3A00"]
+    assert len(scan(table)) == 1, "the part of the other partition goes on"
+    writer.flush(end_of_input=True)
     committer.commit(writer.prepare_commit(), end_of_input=True)
     assert _marked(tmp_path) == ["hm=10%3A00", "hm=10%3A01"]
     writer.close()
@@ -277,6 +281,9 @@ def test_process_time_commits_by_the_clock_and_survives_a_restore(tmp_path: Path
     assert committer is not None
     again.restore([writer.snapshot()])
     clock.advance(60_000)
+    committer.commit(again.prepare_commit(), end_of_input=False)
+    assert _marked(tmp_path) == [], "Flink waits until the delay has passed"
+    clock.advance(1)
     committer.commit(again.prepare_commit(), end_of_input=False)
     assert _marked(tmp_path) == ["hm=h"]
 
@@ -312,14 +319,26 @@ def test_many_tiny_partitions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"auto_compaction": "true"},
-        {"sink__partition_commit__policy__kind": "metastore,success-file"},
+        {"partition__time_extractor__kind": "custom", "sink__partition_commit__policy__kind": "success-file"},
         {"sink__shuffle_by_partition__enable": "true"},
     ],
 )
 def test_out_of_scope_is_refused(tmp_path: Path, options: dict[str, str]) -> None:
     with pytest.raises(NotSupportedYetError):
         writer_of(files_table("a INT", tmp_path / "t", "csv", **options))
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("metastore,success-file", "only configure 'metastore' partition commit policy for a hive table"),
+        ("custom", "needs 'sink.partition-commit.policy.class'"),
+        ("later", "Unsupported policy: later"),
+    ],
+)
+def test_policies_that_cannot_be(tmp_path: Path, kind: str, message: str) -> None:
+    with pytest.raises(BindError, match=message):
+        writer_of(files_table("a INT", tmp_path / "t", "csv", sink__partition_commit__policy__kind=kind))
 
 
 def test_a_file_in_the_folders_place(tmp_path: Path) -> None:

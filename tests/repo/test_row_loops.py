@@ -63,7 +63,7 @@ ALLOWED: Final = {
     "flowsql_connectors/filesystem/partition:Partitioner.group": "over the folders of a batch",
     "flowsql_connectors/formats/csv_decode:CsvDecoder._dubious": "over columns: their extremes",
     "flowsql_connectors/formats/csv_decode:CsvDecoder._may_hold_blank_lines": "over columns: their extremes",
-    "flowsql_connectors/formats/csv_encode:CsvEncoder.open_part": "over the names of columns, once a file",
+    "flowsql_connectors/formats/csv_encode:CsvEncoder.head": "over the names of columns, once a file",
     "flowsql_connectors/formats/csv_odd_rows:part_rows": "over odd rows, and runs between them",
     "flowsql_connectors/formats/csv_odd_rows:put_between": "over at most 256 odd rows",
     "flowsql_connectors/formats/text_values:_parse_distinct": "over distinct values of texts that Arrow does not cast",

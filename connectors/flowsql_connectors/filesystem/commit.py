@@ -1,20 +1,28 @@
 """Making part files visible, and marking partitions that are complete.
 
 A file appears by one rename, so committing twice is committing once. A partition is complete when the policy's time
-has passed for every writer, or when the input has ended.
+has passed for every writer and none of them goes on writing a part of it, or when the input has ended.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
+from collections.abc import Sequence
 
 import orjson
 
+from flowsql_connectors.filesystem.compact import Compactor
+from flowsql_connectors.filesystem.durable import cannot_write, remove, sync_paths
+from flowsql_connectors.filesystem.leftovers import remove_leftovers
+from flowsql_connectors.filesystem.part import Part, PartsOfWriter
 from flowsql_connectors.filesystem.partition import CommitPolicy
-from flowsql_connectors.filesystem.writer import remove_hidden
 from flowsql_connectors.spi.sink import Committable, Committer
 from flowsql_core.element import MIN_WATERMARK
 from flowsql_core.errors import ConnectorError
+
+logger = logging.getLogger(__name__)
 
 
 class FileCommitter(Committer):
@@ -26,91 +34,161 @@ class FileCommitter(Committer):
         overwritten: with ``overwrite``, the folder that is emptied first; None: the folders that got files.
         overwrite: INSERT OVERWRITE.
         at_end_only: batch mode: nothing becomes visible before all is written.
+        compactor: merges the files of a checkpoint; None shows them as they are.
     """
 
     def __init__(
-        self, root: str, policy: CommitPolicy | None, overwritten: str | None, overwrite: bool, at_end_only: bool
+        self,
+        root: str,
+        policy: CommitPolicy | None,
+        overwritten: str | None,
+        overwrite: bool,
+        at_end_only: bool,
+        compactor: Compactor | None = None,
     ) -> None:
         self._root = root
         self._policy = policy
         self._overwritten = overwritten
         self._overwrite = overwrite
         self._at_end_only = at_end_only or overwrite
-        self._held: list[list[str]] = []
+        self._compactor = compactor
+        self._held: list[Part] = []
+        #: What each writer said last.
+        self._said: dict[int, PartsOfWriter] = {}
+        #: Partitions with files that are not marked complete, and when they were first written to. A checkpoint asks
+        #: for them while a commit runs.
         self._pending: dict[str, int] = {}
-        self._marked: set[str] = set()
-        self._watermarks: dict[int, int] = {}
-        self._writers = 1
-        self._now_ms = 0
+        self._lock = threading.Lock()
+        #: The next commit is the restored checkpoint's, which may have been committed before.
+        self._repeats = False
+        self._leftovers = False
+        #: Hidden parts that the last committed checkpoint counts on: a restore goes on writing them.
+        self._counted: set[str] = set()
+        #: Of the restored checkpoint, for the case that all writers had ended before it.
+        self._lineages: set[str] = set()
 
     def commit(self, committables: list[Committable], end_of_input: bool) -> None:
         """Show the files, then mark what is complete."""
-        files: list[list[str]] = []
-        for committable in committables:
-            part, (subtask, writers, watermark_ms, now_ms), partitions = orjson.loads(committable.data)
-            files.extend(part)
-            self._writers = writers
-            self._watermarks[subtask] = watermark_ms
-            self._now_ms = max(self._now_ms, now_ms)
-            # Writers name all their partitions each time; one that was marked comes back only with late files.
-            self._marked.difference_update(folder for _, _, folder in part)
-            for folder, created_ms in partitions.items():
-                if folder not in self._marked:
-                    self._pending[folder] = min(created_ms, self._pending.get(folder, created_ms))
+        said = [PartsOfWriter.decode(committable) for committable in committables]
+        self._listen(said)
+        self._counted = {part.hidden_path for one in self._said.values() for part in one.growing}
+        parts = [(one.lineage, part) for one in said for part in one.closed]
         if self._at_end_only and not end_of_input:
-            self._held.extend(files)
+            self._held.extend(part for _, part in parts)
             return
-        files, self._held = [*self._held, *files], []
+        held, self._held = self._held, []
         if self._overwrite:
-            self._empty_folders(files)
-        for hidden, final, _ in files:
-            _show(hidden, final)
+            self._empty_folders([*held, *(part for _, part in parts)])
+        if self._compactor is not None:
+            self._compactor.show(parts, self._root, {one.lineage for one in said}, self._repeats)
+        else:
+            self._show([*held, *(part for _, part in parts)])
         if self._policy is not None:
             self._mark_complete(self._policy, end_of_input)
+        if self._leftovers and (end_of_input or (not self._repeats and self._all_said())):
+            self._leftovers = False
+            self._remove_leftovers()
+        if self._repeats:
+            # The writers of the restored job count from here on.
+            self._repeats = False
+            self._lineages = {one.lineage for one in said}
+            self._said.clear()
+
+    def _listen(self, said: Sequence[PartsOfWriter]) -> None:
+        with self._lock:
+            for one in said:
+                before = self._said.get(one.subtask)
+                if before is None or before.run != one.run or before.sequence < one.sequence:
+                    self._said[one.subtask] = one
+                if self._policy is not None:
+                    for part in one.closed:
+                        first_ms = self._pending.get(part.folder, part.partition_ms)
+                        self._pending[part.folder] = min(part.partition_ms, first_ms)
+
+    def _all_said(self) -> bool:
+        return bool(self._said) and len(self._said) >= max(one.writers for one in self._said.values())
+
+    def snapshot(self) -> bytes:
+        """The partitions that wait to be marked."""
+        with self._lock:
+            return orjson.dumps(self._pending)
+
+    def restore(self, state: bytes) -> None:
+        """Wait for the same partitions; hidden files of attempts that died since go with the first new commit."""
+        self._repeats = self._leftovers = True
+        with self._lock:
+            self._said.clear()
+            self._pending = orjson.loads(state) if state else {}
 
     def abort(self, committables: list[Committable]) -> None:
         """Remove hidden files that will not be shown."""
         for committable in committables:
-            for hidden, _, _ in orjson.loads(committable.data)[0]:
-                remove_hidden(hidden)
-        for hidden, _, _ in self._held:
-            remove_hidden(hidden)
+            for part in PartsOfWriter.decode(committable).closed:
+                if part.hidden_path not in self._counted:
+                    remove(part.hidden_path)
+        for part in self._held:
+            remove(part.hidden_path)
         self._held = []
 
-    def _empty_folders(self, files: list[list[str]]) -> None:
-        folders = {folder for _, _, folder in files}
+    def _show(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            self._show_one(part)
+        if not self._at_end_only:
+            sync_paths(sorted({part.directory for part in parts}))
+
+    def _show_one(self, part: Part) -> None:
+        hidden, final = part.hidden_path, part.final_path
+        try:
+            size = os.path.getsize(hidden)
+            if size != part.size:
+                raise ConnectorError(
+                    "lost-part", f"Part file {hidden} has {size} bytes; {part.size} were written before the commit."
+                )
+            os.replace(hidden, final)
+        except FileNotFoundError as error:
+            if os.path.exists(final):
+                # Committed before a failure: the same committable comes again after the restore.
+                return
+            if not self._repeats:
+                raise ConnectorError("lost-part", f"Part file {hidden} is gone before it was committed.") from error
+            logger.warning("part file %s of the restored checkpoint was committed before and is gone", final)
+        except OSError as error:
+            raise cannot_write(final, error) from error
+
+    def _empty_folders(self, parts: Sequence[Part]) -> None:
+        folders = {part.folder for part in parts}
         if self._overwritten is not None:
             folders.add(self._overwritten)
         for folder in folders:
             _remove_visible(os.path.join(self._root, folder) if folder else self._root)
 
     def _mark_complete(self, policy: CommitPolicy, end_of_input: bool) -> None:
-        watermark_ms = min(self._watermarks.values()) if len(self._watermarks) >= self._writers else MIN_WATERMARK
-        for folder, created_ms in list(self._pending.items()):
-            if not end_of_input:
-                if policy.by_watermark:
-                    complete = watermark_ms >= policy.partition_ms(folder) + policy.delay_ms
-                else:
-                    complete = self._now_ms >= created_ms + policy.delay_ms
-                if not complete:
-                    continue
-            directory = os.path.join(self._root, folder)
-            os.makedirs(directory, exist_ok=True)
-            with open(os.path.join(directory, policy.success_name), "wb"):
-                pass
-            del self._pending[folder]
-            self._marked.add(folder)
+        for folder in self._complete(policy, end_of_input):
+            policy.mark(self._root, folder)
+            with self._lock:
+                del self._pending[folder]
 
+    def _complete(self, policy: CommitPolicy, end_of_input: bool) -> list[str]:
+        if end_of_input:
+            return list(self._pending)
+        said = self._said.values()
+        watermark_ms = min(one.watermark_ms for one in said) if self._all_said() else MIN_WATERMARK
+        now_ms = max((one.now_ms for one in said), default=0)
+        growing = {part.folder for one in said for part in one.growing}
+        return [
+            folder
+            for folder, first_ms in self._pending.items()
+            if folder not in growing and policy.is_complete(folder, first_ms, watermark_ms, now_ms)
+        ]
 
-def _show(hidden: str, final: str) -> None:
-    try:
-        os.replace(hidden, final)
-    except FileNotFoundError as error:
-        # Committed before a failure: the same committable comes again after the restore.
-        if not os.path.exists(final):
-            raise ConnectorError("lost-part", f"Part file {hidden} is gone before it was committed.") from error
-    except OSError as error:
-        raise ConnectorError("cannot-write", f"File {final} cannot be written: {error.strerror}") from error
+    def _remove_leftovers(self) -> None:
+        said = self._said.values()
+        remove_leftovers(
+            self._root,
+            {one.lineage for one in said} or self._lineages,
+            {one.run for one in said},
+            {part.hidden_path for one in said for part in one.growing},
+        )
 
 
 def _remove_visible(directory: str) -> None:

@@ -25,13 +25,23 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise ValueError(f"expected a regular expression: {error}") from error
 
 
+def _interval_ms(text: str) -> int:
+    interval_ms = parse_duration_ms(text)
+    if interval_ms <= 0:
+        raise ValueError("The interval must be greater than 0.")
+    return interval_ms
+
+
 PATH = ConnectorOption("path", str, "", "File, folder or glob to read; folder to write.")
 FORMAT = ConnectorOption("format", str, "", "Format of the files: csv, json, parquet.")
 DEFAULT_NAME = ConnectorOption(
     "partition.default-name", str, DEFAULT_PARTITION_NAME, "Folder name of a NULL or empty partition value."
 )
 MONITOR_INTERVAL: ConnectorOption[int | None] = ConnectorOption(
-    "source.monitor-interval", optional(parse_duration_ms), None, "Look for new files in this interval."
+    "source.monitor-interval",
+    optional(_interval_ms),
+    None,
+    "Look for new files in this interval, for ever; without it those are read that are there when the job starts.",
 )
 PATH_PATTERN: ConnectorOption[re.Pattern[str] | None] = ConnectorOption(
     "source.path.regex-pattern", optional(_pattern), None, "Read only files whose absolute path matches."
@@ -77,10 +87,22 @@ COMMIT_ZONE = ConnectorOption(
     "sink.partition-commit.watermark-time-zone", str, "UTC", "Time zone of partition times against a LTZ watermark."
 )
 COMMIT_POLICY: ConnectorOption[str | None] = ConnectorOption(
-    "sink.partition-commit.policy.kind", optional(str), None, "success-file."
+    "sink.partition-commit.policy.kind",
+    optional(str),
+    None,
+    "What a complete partition causes: success-file, custom, or both.",
 )
 COMMIT_POLICY_CLASS: ConnectorOption[str | None] = ConnectorOption(
-    "sink.partition-commit.policy.class", optional(str), None, "A Java class; not in FlowSQL."
+    "sink.partition-commit.policy.class",
+    optional(str),
+    None,
+    "Of the policy 'custom': a Python class as module.Class, derived from PartitionCommitPolicy.",
+)
+COMMIT_POLICY_PARAMETERS: ConnectorOption[tuple[str, ...]] = ConnectorOption(
+    "sink.partition-commit.policy.class.parameters",
+    lambda text: tuple(text.split(";")),
+    (),
+    "Texts that the class is made with, separated by semicolons.",
 )
 SUCCESS_NAME = ConnectorOption(
     "sink.partition-commit.success-file.name", str, "_SUCCESS", "Name of the file that marks a complete partition."
@@ -95,9 +117,14 @@ TIMESTAMP_PATTERN: ConnectorOption[str | None] = ConnectorOption(
 TIMESTAMP_FORMATTER: ConnectorOption[str | None] = ConnectorOption(
     "partition.time-extractor.timestamp-formatter", optional(str), None, "Form of that time; by default SQL's."
 )
-AUTO_COMPACTION = ConnectorOption("auto-compaction", parse_boolean, False, "Merge small files; not in FlowSQL yet.")
+AUTO_COMPACTION = ConnectorOption(
+    "auto-compaction", parse_boolean, False, "Streaming: merge the files of a checkpoint before they become visible."
+)
 COMPACTION_SIZE: ConnectorOption[int | None] = ConnectorOption(
-    "compaction.file-size", optional(parse_memory_bytes), None, "Target size of merged files."
+    "compaction.file-size",
+    optional(parse_memory_bytes),
+    None,
+    "Size up to which files are merged; by default the rolling size.",
 )
 
 FILESYSTEM_OPTIONS: Final = OptionSet(
@@ -122,6 +149,7 @@ FILESYSTEM_OPTIONS: Final = OptionSet(
         COMMIT_ZONE,
         COMMIT_POLICY,
         COMMIT_POLICY_CLASS,
+        COMMIT_POLICY_PARAMETERS,
         SUCCESS_NAME,
         EXTRACTOR_KIND,
         EXTRACTOR_CLASS,

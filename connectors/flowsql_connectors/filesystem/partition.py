@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import re
 from collections.abc import Sequence
 from typing import Any, Final
@@ -18,6 +19,7 @@ from flowsql_connectors.filesystem.options import (
     COMMIT_DELAY_MS,
     COMMIT_POLICY,
     COMMIT_POLICY_CLASS,
+    COMMIT_POLICY_PARAMETERS,
     COMMIT_TRIGGER,
     COMMIT_ZONE,
     DEFAULT_NAME,
@@ -26,6 +28,12 @@ from flowsql_connectors.filesystem.options import (
     SUCCESS_NAME,
     TIMESTAMP_FORMATTER,
     TIMESTAMP_PATTERN,
+)
+from flowsql_connectors.filesystem.policy import (
+    PartitionCommitPolicy,
+    PartitionContext,
+    SuccessFilePolicy,
+    custom_policy,
 )
 from flowsql_connectors.options import OptionValues
 from flowsql_core.arrow import compute as pc
@@ -98,30 +106,30 @@ def _folder(levels: list[tuple[Any, list[str]]], number: int) -> str:
 
 @record
 class CommitPolicy:
-    """When a partition is complete and what tells so. ``by_watermark``: partition-time, else process-time."""
+    """When a partition is complete and what happens then. ``by_watermark``: partition-time, else process-time."""
 
+    table: TableSpec
     by_watermark: bool
     delay_ms: int
-    success_name: str
     zone: str
     pattern: str | None
     formatter: str | None
+    policies: tuple[PartitionCommitPolicy, ...]
 
     @staticmethod
     def of(values: OptionValues, table: TableSpec) -> CommitPolicy | None:
         """The policy of a table; None when it has none.
 
         Raises:
-            NotSupportedYetError: metastore, custom policies and extractors.
+            BindError: a policy that cannot be.
+            NotSupportedYetError: time extractors as classes.
         """
         kind = values.get(COMMIT_POLICY)
         if kind is None:
             return None
-        for part in kind.split(","):
-            if part.strip().lower() != "success-file":
-                raise NotSupportedYetError(f"partition commit policy '{part.strip()}'")
-        if values.get(COMMIT_POLICY_CLASS) is not None or values.get(EXTRACTOR_CLASS) is not None:
-            raise NotSupportedYetError("partition commit policies and time extractors as Java classes")
+        policies = tuple(_policy_of(part.lower(), values) for part in kind.split(","))
+        if values.get(EXTRACTOR_CLASS) is not None:
+            raise NotSupportedYetError("partition time extractors as Java classes")
         if values.get(EXTRACTOR_KIND) != "default":
             raise NotSupportedYetError(f"partition time extractor '{values.get(EXTRACTOR_KIND)}'")
         if not table.partition_keys:
@@ -132,13 +140,37 @@ class CommitPolicy:
         except (ZoneInfoNotFoundError, ValueError) as error:
             raise BindError("invalid-option-value", f"'{COMMIT_ZONE.key}': no time zone is named '{zone}'.") from error
         return CommitPolicy(
+            table=table,
             by_watermark=values.get(COMMIT_TRIGGER) == "partition-time",
             delay_ms=values.get(COMMIT_DELAY_MS),
-            success_name=values.get(SUCCESS_NAME),
             zone=zone,
             pattern=values.get(TIMESTAMP_PATTERN),
             formatter=values.get(TIMESTAMP_FORMATTER),
+            policies=policies,
         )
+
+    def is_complete(self, folder: str, first_ms: int, watermark_ms: int, now_ms: int) -> bool:
+        """Whether a partition takes no more rows that are on time.
+
+        Args:
+            folder: the partition.
+            first_ms: processing time of its first row.
+            watermark_ms: event time.
+            now_ms: processing time.
+        """
+        if self.by_watermark:
+            return watermark_ms > self.partition_ms(folder) + self.delay_ms
+        return self.delay_ms == 0 or now_ms > first_ms + self.delay_ms
+
+    def mark(self, root: str, folder: str) -> None:
+        """Tell that a partition is complete."""
+        values = tuple(_key_value(level)[1] for level in folder.split("/"))
+        catalog, database, name = self.table.path
+        context = PartitionContext(
+            catalog, database, name, self.table.partition_keys, values, os.path.join(root, folder)
+        )
+        for policy in self.policies:
+            policy.commit(context)
 
     def partition_ms(self, folder: str) -> int:
         """Epoch milliseconds of the time that a partition folder stands for.
@@ -163,14 +195,28 @@ class CommitPolicy:
         return int(local.replace(tzinfo=ZoneInfo(self.zone)).timestamp() * 1000)
 
 
+def _policy_of(kind: str, values: OptionValues) -> PartitionCommitPolicy:
+    match kind:
+        case "success-file":
+            return SuccessFilePolicy(values.get(SUCCESS_NAME))
+        case "custom":
+            return custom_policy(values.get(COMMIT_POLICY_CLASS), values.get(COMMIT_POLICY_PARAMETERS))
+        case "metastore":
+            raise BindError(
+                "invalid-option-value",
+                "Can not configure a 'metastore' partition commit policy for a file system table. You can only "
+                "configure 'metastore' partition commit policy for a hive table.",
+            )
+    raise BindError(
+        "invalid-option-value",
+        f"Unsupported policy: {kind}",
+        hint=f"'{COMMIT_POLICY.key}' is a list of success-file and custom",
+    )
+
+
 def default_partition_name(values: OptionValues) -> str:
     """``partition.default-name``."""
     return values.get(DEFAULT_NAME)
-
-
-def success_name(values: OptionValues) -> str:
-    """``sink.partition-commit.success-file.name``."""
-    return values.get(SUCCESS_NAME)
 
 
 def _key_value(level: str) -> tuple[str, str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Mapping
 
 from flowsql_connectors.filesystem.commit import FileCommitter
+from flowsql_connectors.filesystem.compact import Compactor
 from flowsql_connectors.filesystem.files import escape_path_name, local_path
 from flowsql_connectors.filesystem.options import (
     AUTO_COMPACTION,
     CHECK_MS,
+    COMPACTION_SIZE,
     INACTIVITY_MS,
     PATH,
     ROLLING_SIZE,
@@ -19,7 +20,7 @@ from flowsql_connectors.filesystem.options import (
 )
 from flowsql_connectors.filesystem.partition import CommitPolicy, default_partition_name
 from flowsql_connectors.filesystem.writer import FileWriter, Rolling
-from flowsql_connectors.formats.format import FileFormat
+from flowsql_connectors.formats.format import FileEncoder, FileFormat
 from flowsql_connectors.options import SINK_PARALLELISM, OptionValues
 from flowsql_connectors.spi.sink import Committer, SinkWriter, TableSink, WriterContext
 from flowsql_core.errors import ConnectorError, NotSupportedYetError
@@ -36,16 +37,15 @@ class FileSink(TableSink):
         self._sink = sink
         self._values = values
         self._format = format_
-        self._root = local_path(values.get(PATH))
+        self._root = os.path.abspath(local_path(values.get(PATH)))
         if os.path.exists(self._root) and not os.path.isdir(self._root):
             raise ConnectorError("path-is-a-file", f"Path {self._root} of table {sink.table.name} is a file.")
-        if values.get(AUTO_COMPACTION):
-            raise NotSupportedYetError("'auto-compaction' of the filesystem sink")
         if values.get(SHUFFLE):
             raise NotSupportedYetError("'sink.shuffle-by-partition.enable'")
         batch = configuration.get("execution.runtime-mode", "streaming").lower() == "batch"
         self._policy = CommitPolicy.of(values, sink.table)
         self._batch = batch
+        self._compacts = values.get(AUTO_COMPACTION) and not batch
 
     def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
         """Files hold no updates."""
@@ -61,8 +61,6 @@ class FileSink(TableSink):
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer with part files of its own."""
-        keys = self._sink.table.partition_keys
-        file_columns = tuple(column for column in self._sink.table.columns if column.name not in keys)
         rolling = Rolling(
             self._values.get(ROLLING_SIZE),
             self._values.get(ROLLOVER_MS),
@@ -72,20 +70,29 @@ class FileSink(TableSink):
         return FileWriter(
             root=self._root,
             table=self._sink.table,
-            encoder=self._format.encoder(file_columns),
+            encoder=self._encoder(),
             rolling=rolling,
+            closes_with_checkpoint=self._compacts,
             policy=self._policy,
             default_name=default_partition_name(self._values),
-            run_id=str(uuid.uuid4()),
+            durable=not self._batch,
             context=context,
         )
+
+    def _encoder(self) -> FileEncoder:
+        keys = self._sink.table.partition_keys
+        return self._format.encoder(tuple(column for column in self._sink.table.columns if column.name not in keys))
 
     def create_committer(self) -> Committer | None:
         """The committer of the whole INSERT."""
         overwrite = None
         if self._sink.overwrite:
             overwrite = self._overwritten_folder()
-        return FileCommitter(self._root, self._policy, overwrite, bool(self._sink.overwrite), self._batch)
+        compactor = None
+        if self._compacts:
+            size_bytes = self._values.get(COMPACTION_SIZE)
+            compactor = Compactor(self._encoder(), self._values.get(ROLLING_SIZE) if size_bytes is None else size_bytes)
+        return FileCommitter(self._root, self._policy, overwrite, bool(self._sink.overwrite), self._batch, compactor)
 
     def _overwritten_folder(self) -> str | None:
         """The folder that is emptied whatever was written; None: only folders that got rows."""

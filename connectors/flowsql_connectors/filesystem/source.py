@@ -18,7 +18,7 @@ from flowsql_connectors.formats.text_values import TextDialect, parse_texts
 from flowsql_connectors.options import SCAN_PARALLELISM, OptionValues
 from flowsql_connectors.spi.source import ReaderContext, SourceReader, SplitEnumerator, TableSource
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
+from flowsql_core.errors import BindError, ExecutionError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.row import ChangelogMode
@@ -64,6 +64,11 @@ class FileSource(TableSource):
                 )
 
     @property
+    def bounded(self) -> bool:
+        """With ``source.monitor-interval`` files are looked for as long as the job runs."""
+        return self._values.get(MONITOR_INTERVAL) is None
+
+    @property
     def changelog_mode(self) -> ChangelogMode:
         """What the format's rows carry."""
         return self._format.changelog_mode
@@ -99,8 +104,6 @@ class FileSource(TableSource):
     def create_enumerator(self) -> SplitEnumerator:
         """Ranges of the table's files."""
         self._decoder_for(1)
-        if self._values.get(MONITOR_INTERVAL) is not None:
-            raise NotSupportedYetError("'source.monitor-interval': reading files that appear later")
 
         def find() -> list[FoundFile]:
             return find_files(
@@ -113,7 +116,7 @@ class FileSource(TableSource):
         def cut(file: FoundFile, target_bytes: int) -> list[Range]:
             return self._format.ranges(FileView(file.path, file.size, file.compression), target_bytes)
 
-        return FileEnumerator(find, cut)
+        return FileEnumerator(find, cut, self._values.get(MONITOR_INTERVAL))
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """A reader with its fetcher thread."""

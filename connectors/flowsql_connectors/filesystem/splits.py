@@ -7,8 +7,10 @@ time together and none runs ahead by more than a range.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Final
 
 import orjson
@@ -16,6 +18,7 @@ import orjson
 from flowsql_connectors.filesystem.files import FoundFile
 from flowsql_connectors.formats.format import Range
 from flowsql_connectors.spi.source import Split, SplitEnumerator
+from flowsql_core.errors import ConnectorError
 from flowsql_core.record import record
 
 #: Bytes of a range at most, and at least (smaller files are one range).
@@ -23,6 +26,7 @@ LARGEST_RANGE: Final = 8 * 1024 * 1024
 SMALLEST_RANGE: Final = 256 * 1024
 #: The fullest reader may have this much more than its share before files are striped.
 _FAIR_SHARE: Final = 1.25
+_DIGEST_BYTES: Final = 16
 
 
 @record
@@ -57,39 +61,114 @@ class FileSplit:
 
 
 class FileEnumerator(SplitEnumerator):
-    """Finds files when the job starts and deals their ranges out."""
+    """Finds files when the job starts, and later ones if asked, and deals their ranges out.
 
-    def __init__(self, find: Callable[[], list[FoundFile]], cut: Callable[[FoundFile, int], list[Range]]) -> None:
+    Args:
+        find: all files of the table.
+        cut: ranges of a file, of about so many bytes.
+        interval_ms: how often to look for files that appeared since; None: never.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[], list[FoundFile]],
+        cut: Callable[[FoundFile, int], list[Range]],
+        interval_ms: int | None = None,
+    ) -> None:
         self._find = find
         self._cut = cut
+        self._interval_ms = interval_ms
+        #: Digests of the paths that were dealt out. As in Flink a path is read once, whatever happens to its file.
+        self._known: set[bytes] = set()
+        #: Bytes that each reader was given.
+        self._loads: list[int] = []
 
     def initial_splits(self, parallelism: int) -> list[list[Split]]:
         """All files of the table, by the rule in the module's docstring."""
         files = self._find()
-        splits = []
-        for file in files:
-            # Several ranges a reader, so that striping balances.
-            target = max(SMALLEST_RANGE, min(LARGEST_RANGE, file.size // (4 * parallelism) + 1))
-            ranges = tuple(self._cut(file, target))
-            if ranges:
-                splits.append(FileSplit(file, ranges))
-        return deal(splits, parallelism)
+        self._remember(file.path for file in files)
+        splits = [FileSplit(file, self._ranges(file, parallelism)) for file in files]
+        return self._deal([split for split in splits if split.ranges], parallelism)
 
     def redistribute(self, splits: list[Split], parallelism: int) -> list[list[Split]]:
         """Restored splits: what is left of a file is dealt anew, a range that was begun keeps its position."""
-        return deal([FileSplit.decode(split) for split in splits], parallelism)
+        decoded = [FileSplit.decode(split) for split in splits]
+        self._remember(split.file.path for split in decoded)
+        return self._deal(decoded, parallelism)
+
+    def discovery_interval_ms(self) -> int | None:
+        """``source.monitor-interval``."""
+        return self._interval_ms
+
+    def discover(self, parallelism: int) -> list[Split]:
+        """Files whose paths are new, one split each."""
+        found = []
+        for file in self._find():
+            if _digest(file.path) in self._known:
+                continue
+            try:
+                ranges = self._ranges(file, parallelism)
+            except ConnectorError:
+                if not os.path.exists(file.path):
+                    continue
+                # Whoever reads it says what is wrong with it, and fails the job.
+                ranges = (Range(0, 1),)
+            found.append(FileSplit(file, ranges).encode())
+        return found
+
+    def assign(self, found: list[Split], parallelism: int) -> list[list[Split]]:
+        """New files, most to the readers that were given least; a file without rows is only remembered."""
+        decoded = [FileSplit.decode(split) for split in found]
+        self._remember(split.file.path for split in decoded)
+        return self._deal([split for split in decoded if split.ranges], parallelism)
+
+    def snapshot(self) -> bytes:
+        """16 bytes a path that was dealt out."""
+        return b"".join(sorted(self._known))
+
+    def restore(self, state: bytes) -> None:
+        """The paths that were dealt out."""
+        self._known = {state[at : at + _DIGEST_BYTES] for at in range(0, len(state), _DIGEST_BYTES)}
+
+    def _ranges(self, file: FoundFile, parallelism: int) -> tuple[Range, ...]:
+        # Several ranges a reader, so that striping balances.
+        target = max(SMALLEST_RANGE, min(LARGEST_RANGE, file.size // (4 * parallelism) + 1))
+        return tuple(self._cut(file, target))
+
+    def _remember(self, paths: Iterable[str]) -> None:
+        if self._interval_ms is not None:
+            self._known.update(map(_digest, paths))
+
+    def _deal(self, splits: list[FileSplit], parallelism: int) -> list[list[Split]]:
+        shares = deal(splits, parallelism)
+        weights = [sum(split.weight for split in share) for share in shares]
+        readers = list(range(parallelism))
+        if self._loads:
+            # The heaviest share goes to the reader that was given least so far.
+            least = sorted(readers, key=self._loads.__getitem__)
+            heaviest = sorted(readers, key=weights.__getitem__, reverse=True)
+            readers = [share for _, share in sorted(zip(least, heaviest, strict=True))]
+        else:
+            self._loads = [0] * parallelism
+        for reader, share in enumerate(readers):
+            self._loads[reader] += weights[share]
+        return [[split.encode() for split in shares[share]] for share in readers]
 
 
-def deal(splits: list[FileSplit], parallelism: int) -> list[list[Split]]:
+def _digest(path: str) -> bytes:
+    return blake2b(path.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+def deal(splits: list[FileSplit], parallelism: int) -> list[list[FileSplit]]:
     """Splits for each reader, in reading order."""
     splits = sorted(splits, key=lambda split: (split.file.path, split.ranges[0].start if split.ranges else 0))
     if parallelism == 1:
-        return [[split.encode() for split in splits]]
+        return [splits]
     whole = _deal_whole(splits, parallelism)
     loads = [sum(split.weight for split in share) for share in whole]
     if sum(loads) and max(loads) * parallelism <= _FAIR_SHARE * sum(loads):
-        return [[split.encode() for split in share] for share in whole]
-    return [[split.encode() for split in share] for share in _deal_striped(splits, parallelism)]
+        return whole
+    return _deal_striped(splits, parallelism)
 
 
 def _deal_whole(splits: list[FileSplit], parallelism: int) -> list[list[FileSplit]]:

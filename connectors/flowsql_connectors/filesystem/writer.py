@@ -1,4 +1,7 @@
-"""Writing part files: hidden while they grow, one set per partition folder, closed by size, age or a checkpoint.
+"""Writing part files: hidden while they grow, one per partition folder, closed by size, age or a checkpoint.
+
+Every checkpoint closes the parts of bulk formats. A part of a row format goes on behind it: the checkpoint remembers
+its length, and a restore cuts it there.
 
 A batch is encoded as a whole and cut into parts by partition; bytes of small parts wait in memory and reach the disk
 in one write, so that thousands of tiny partitions cost no open files.
@@ -6,19 +9,18 @@ in one write, so that thousands of tiny partitions cost no open files.
 
 from __future__ import annotations
 
-import os
+import uuid
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
+from flowsql_connectors.filesystem.durable import levels, sync_paths
+from flowsql_connectors.filesystem.part import Part, PartFile, PartsOfWriter, WriterState, hidden_name
 from flowsql_connectors.filesystem.partition import CommitPolicy, Partitioner
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder
 from flowsql_connectors.spi.sink import Committable, SinkWriter, WriterContext
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import MIN_WATERMARK
-from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 
@@ -38,56 +40,36 @@ class Rolling:
     check_ms: int
 
 
-class PartFile:
-    """The stream of one part: bytes in memory, then in a hidden file that is opened only to append to it."""
-
-    def __init__(self, root: str, folder: str, name: str) -> None:
-        self.folder = folder
-        directory = os.path.join(root, folder) if folder else root
-        self.final = os.path.join(directory, name)
-        self.hidden = os.path.join(directory, f".{name}.inprogress")
-        self.kept_bytes = 0
-        self._chunks: list[bytes] = []
-        self._on_disk = False
-
-    def write(self, data: bytes, /) -> int:
-        """Append bytes."""
-        self._chunks.append(data)
-        self.kept_bytes += len(data)
-        return len(data)
-
-    def flush(self) -> None:
-        """Bytes in memory to the hidden file."""
-        try:
-            if not self._on_disk:
-                os.makedirs(os.path.dirname(self.hidden), exist_ok=True)
-            with open(self.hidden, "ab" if self._on_disk else "wb") as file:
-                file.write(b"".join(self._chunks))
-        except OSError as error:
-            raise ConnectorError("cannot-write", f"File {self.hidden} cannot be written: {error.strerror}") from error
-        self._on_disk = True
-        self._chunks.clear()
-        self.kept_bytes = 0
-
-    def discard(self) -> None:
-        """Nothing of it remains."""
-        self._chunks.clear()
-        if self._on_disk:
-            remove_hidden(self.hidden)
-
-
 @dataclass(slots=True)
-class _Open:
-    """A part that still takes rows."""
+class _Closed:
+    """A part that is whole, and the times of its first and its last row."""
 
     file: PartFile
-    encoder: PartEncoder
     created_ms: int
     touched_ms: int
 
 
+@dataclass(slots=True)
+class _Open(_Closed):
+    """A part that still takes rows."""
+
+    encoder: PartEncoder
+
+
 class FileWriter(SinkWriter):
-    """Writes one subtask's rows."""
+    """Writes one subtask's rows.
+
+    Args:
+        root: the table's folder.
+        table: columns and partition keys.
+        encoder: of the table's format.
+        rolling: when parts are closed.
+        closes_with_checkpoint: whether every checkpoint closes all parts; those of a bulk format are closed anyway.
+        policy: when partitions are complete; None: nobody asks.
+        default_name: of a NULL or empty partition value.
+        durable: whether a checkpoint waits until its bytes are on the disk.
+        context: of the runtime.
+    """
 
     def __init__(
         self,
@@ -95,28 +77,34 @@ class FileWriter(SinkWriter):
         table: TableSpec,
         encoder: FileEncoder,
         rolling: Rolling,
+        closes_with_checkpoint: bool,
         policy: CommitPolicy | None,
         default_name: str,
-        run_id: str,
+        durable: bool,
         context: WriterContext,
     ) -> None:
         self._root = root
         self._encoder = encoder
         self._rolling = rolling
+        self._closes_with_checkpoint = closes_with_checkpoint or encoder.bulk
         self._policy = policy
+        self._durable = durable
         self._context = context
-        self._name = f"part-{run_id}-{context.subtask}"
+        self._run = str(uuid.uuid4())
+        self._lineage = context.lineage or self._run
         self._partitioner = Partitioner(table, default_name)
         self._file_columns = [
             index for index, column in enumerate(table.columns) if column.name not in table.partition_keys
         ]
         self._open: dict[str, _Open] = {}
-        self._closed: list[PartFile] = []
+        self._closed: list[_Closed] = []
+        #: When partitions with parts that were not committed yet were first written to.
+        self._partitions: dict[str, int] = {}
         self._parts = 0
+        self._sequence = 0
         self._checked_ms = context.clock.now_ms()
         self._watermark_ms = MIN_WATERMARK
-        #: Partition folders and when this writer first saw them: the committer judges them, maybe after a restore.
-        self._partitions: dict[str, int] = {}
+        self._ended = False
 
     def write(self, batch: ChangelogBatch) -> None:
         """Rows to the parts of their partitions."""
@@ -131,6 +119,7 @@ class FileWriter(SinkWriter):
 
     def _write_rows(self, batch: ChangelogBatch) -> None:
         now_ms = self._context.clock.now_ms()
+        self._close_old(now_ms)
         order, runs = self._partitioner.group(batch.columns, batch.num_rows)
         columns = tuple(batch.columns[index] for index in self._file_columns)
         if order is not None:
@@ -138,8 +127,6 @@ class FileWriter(SinkWriter):
         rows = self._encoder.prepare(columns, batch.num_rows)
         for folder, start, stop in runs:
             self._append(folder, rows, start, stop, now_ms)
-        if now_ms - self._checked_ms >= self._rolling.check_ms:
-            self._close_old(now_ms)
         if sum(part.file.kept_bytes for part in self._open.values()) > _KEPT_BYTES:
             for part in self._open.values():
                 if part.file.kept_bytes:
@@ -148,10 +135,7 @@ class FileWriter(SinkWriter):
     def _append(self, folder: str, rows: Any, start: int, stop: int, now_ms: int) -> None:
         part = self._open.get(folder)
         if part is None:
-            file = PartFile(self._root, folder, f"{self._name}-{self._parts}")
-            self._parts += 1
-            part = self._open[folder] = _Open(file, self._encoder.open_part(file), now_ms, now_ms)
-            self._partitions.setdefault(folder, now_ms)
+            part = self._open[folder] = self._new_part(folder, now_ms)
         part.encoder.append(rows, start, stop)
         part.touched_ms = now_ms
         if part.encoder.size_bytes >= self._rolling.size_bytes:
@@ -159,7 +143,17 @@ class FileWriter(SinkWriter):
         elif part.file.kept_bytes >= _PART_BYTES:
             part.file.flush()
 
+    def _new_part(self, folder: str, now_ms: int) -> _Open:
+        final = f"part-{self._run}-{self._context.subtask}-{self._parts}"
+        self._parts += 1
+        self._partitions.setdefault(folder, now_ms)
+        file = PartFile(self._root, folder, final, hidden_name(final, self._lineage))
+        return _Open(file, now_ms, now_ms, self._encoder.open_part(file))
+
     def _close_old(self, now_ms: int) -> None:
+        """Ages are looked at every ``check_ms``, as Flink's timer does."""
+        if now_ms - self._checked_ms < self._rolling.check_ms:
+            return
         self._checked_ms = now_ms
         for folder, part in list(self._open.items()):
             too_old = now_ms - part.created_ms >= self._rolling.rollover_ms
@@ -170,44 +164,96 @@ class FileWriter(SinkWriter):
         part = self._open.pop(folder)
         part.encoder.close()
         part.file.flush()
-        self._closed.append(part.file)
+        self._closed.append(_Closed(part.file, part.created_ms, part.touched_ms))
+
+    def flush(self, end_of_input: bool) -> None:
+        """After the last row no part goes on."""
+        self._ended = self._ended or end_of_input
 
     def prepare_commit(self) -> list[Committable]:
-        """Close every part: what a checkpoint covers becomes visible with it."""
-        for folder in list(self._open):
-            self._close_part(folder)
-        files = [[file.hidden, file.final, file.folder] for file in self._closed]
+        """Close what shall become visible with this checkpoint; the other parts go on behind it."""
+        now_ms = self._context.clock.now_ms()
+        self._close_old(now_ms)
+        for folder, part in list(self._open.items()):
+            if self._ends_with_checkpoint(folder, part, now_ms):
+                self._close_part(folder)
+        for growing in self._open.values():
+            growing.file.flush()
+        if self._durable:
+            self._sync()
+        for prepared in (*self._closed, *self._open.values()):
+            prepared.file.in_checkpoint = True
+        self._sequence += 1
+        made = PartsOfWriter(
+            lineage=self._lineage,
+            run=self._run,
+            subtask=self._context.subtask,
+            writers=self._context.parallelism,
+            sequence=self._sequence,
+            watermark_ms=self._watermark_ms,
+            now_ms=now_ms,
+            closed=tuple(self._part(part) for part in self._closed),
+            growing=tuple(self._part(part) for part in self._open.values()),
+        )
         self._closed = []
-        progress = [self._context.subtask, self._context.parallelism, self._watermark_ms, self._context.clock.now_ms()]
-        partitions = self._partitions if self._policy is not None else {}
-        return [Committable(orjson.dumps([files, progress, partitions]))]
+        self._partitions = {folder: self._partitions[folder] for folder in self._open}
+        return [made.encode()]
+
+    def _ends_with_checkpoint(self, folder: str, part: _Open, now_ms: int) -> bool:
+        if self._closes_with_checkpoint or self._ended or part.encoder.size_bytes > self._rolling.size_bytes:
+            return True
+        # All that a complete partition holds must be visible before it is marked.
+        return self._policy is not None and self._policy.is_complete(
+            folder, self._partitions[folder], self._watermark_ms, now_ms
+        )
+
+    def _sync(self) -> None:
+        """What was written since the last checkpoint reaches the disk."""
+        files = [part.file for part in (*self._closed, *self._open.values())]
+        sync_paths(sorted(file.path for file in files if file.bytes_unsynced))
+        directories = {file.directory for file in files if file.name_unsynced}
+        sync_paths(sorted({level for directory in directories for level in levels(self._root, directory)}))
+        for file in files:
+            file.bytes_unsynced = file.name_unsynced = False
+
+    def _part(self, part: _Closed) -> Part:
+        file = part.file
+        return Part(
+            file.root,
+            file.folder,
+            file.hidden,
+            file.final,
+            file.disk_bytes,
+            self._partitions[file.folder],
+            part.created_ms,
+            part.touched_ms,
+        )
 
     def snapshot(self) -> bytes:
-        """The partitions that are not known to be complete."""
-        return orjson.dumps(self._partitions) if self._policy is not None else b""
+        """The parts that go on."""
+        growing = tuple(self._part(part) for part in self._open.values())
+        return WriterState(self._lineage, self._watermark_ms, growing).encode()
 
     def restore(self, states: list[bytes]) -> None:
-        """Partitions of former writers: reported again, marking one twice does no harm."""
-        for state in states:
-            if state:
-                for folder, created_ms in orjson.loads(state).items():
-                    self._partitions[folder] = min(created_ms, self._partitions.get(folder, created_ms))
+        """Go on with the parts of former writers; a second one of the same partition is closed, as in Flink."""
+        decoded = [WriterState.decode(state) for state in states if state]
+        if not decoded:
+            return
+        if not self._context.lineage:
+            self._lineage = decoded[0].lineage
+        self._watermark_ms = min(state.watermark_ms for state in decoded)
+        for part in (part for state in decoded for part in state.growing):
+            file = PartFile.resumed(part)
+            self._partitions[part.folder] = min(part.partition_ms, self._partitions.get(part.folder, part.partition_ms))
+            if self._encoder.bulk or part.folder in self._open or part.root != self._root:
+                self._closed.append(_Closed(file, part.created_ms, part.touched_ms))
+            else:
+                encoder = self._encoder.resume_part(file, part.size)
+                self._open[part.folder] = _Open(file, part.created_ms, part.touched_ms, encoder)
 
     def close(self) -> None:
-        """Remove what was not prepared."""
-        for part in self._open.values():
+        """Remove what no checkpoint counts on."""
+        for part in (*self._open.values(), *self._closed):
             part.file.discard()
-        for file in self._closed:
-            file.discard()
         self._open.clear()
         self._closed = []
-
-
-def remove_hidden(path: str) -> None:
-    """Remove a hidden part if it is there."""
-    try:
-        os.remove(path)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise ConnectorError("cannot-write", f"File {path} cannot be removed: {error.strerror}") from error

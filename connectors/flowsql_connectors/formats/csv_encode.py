@@ -15,7 +15,7 @@ import pyarrow as pa
 from flowsql_compute.eval.text.columns import contains_bytes
 from flowsql_compute.eval.text.render import float_texts, regrouped
 from flowsql_connectors.formats.csv_lines import Integers, Texts, Timestamps, lines
-from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream, TextPart
+from flowsql_connectors.formats.format import TextEncoder
 from flowsql_connectors.formats.text_output import (
     base64_texts,
     decimal_texts,
@@ -52,7 +52,7 @@ KERNEL_ROWS: Final = 100_000
 _NOTHING: Final = np.zeros(256, np.uint8)
 
 
-class CsvEncoder(FileEncoder):
+class CsvEncoder(TextEncoder):
     """Lines of one table."""
 
     def __init__(self, format_: CsvFormat, columns: Schema) -> None:
@@ -115,13 +115,12 @@ class CsvEncoder(FileEncoder):
                     return Texts.of(texts, self._special_bytes.view(np.uint8), _UNCHECKED_LENGTH, quote)
         return Texts.of(self._texts(array, type_), _NOTHING, -1, None)
 
-    def open_part(self, stream: PartStream) -> PartEncoder:
-        """A part file; with ``csv.header`` its first line holds the names."""
-        head = b""
-        if self._format.header:
-            names = self._quoted(pa.array([column.name for column in self._columns]))
-            head = (self._format.dialect.delimiter.join(name.as_py() for name in names) + "\n").encode()
-        return TextPart(stream, head)
+    def head(self) -> bytes:
+        """With ``csv.header`` the first line holds the names."""
+        if not self._format.header:
+            return b""
+        names = self._quoted(pa.array([column.name for column in self._columns]))
+        return (self._format.dialect.delimiter.join(name.as_py() for name in names) + "\n").encode()
 
     def _texts(self, array: Any, type_: LogicalType) -> Any:
         """The field's text with its quotes; NULL stays NULL."""

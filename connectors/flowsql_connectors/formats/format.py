@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
 from flowsql_core.types.logical import Schema
+
+#: Bytes of a file that are copied at once.
+_COPIED_BYTES: Final = 1024 * 1024
 
 
 @record
@@ -104,6 +107,9 @@ class PartEncoder(ABC):
 class FileEncoder(ABC):
     """Encodes the rows of one subtask for any number of part files: a batch at once, then cut into parts."""
 
+    #: Flink's BulkWriter: a part is readable only once it is closed. Else rows can be appended to a part at any time.
+    bulk: ClassVar[bool] = True
+
     @abstractmethod
     def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
         """A batch in the form that parts append slices of."""
@@ -112,15 +118,51 @@ class FileEncoder(ABC):
     def open_part(self, stream: PartStream) -> PartEncoder:
         """A new part file over a stream."""
 
+    @abstractmethod
+    def resume_part(self, stream: PartStream, size_bytes: int) -> PartEncoder:
+        """A part file that has ``size_bytes`` already; the stream appends to them. Not for bulk formats."""
+
+    @abstractmethod
+    def merge(self, paths: Sequence[str], stream: PartStream) -> None:
+        """The rows of several finished part files as one file."""
+
+
+class TextEncoder(FileEncoder):
+    """Encodes rows as lines."""
+
+    bulk = False
+
+    def head(self) -> bytes:
+        """What stands before the first row of each file."""
+        return b""
+
+    def open_part(self, stream: PartStream) -> PartEncoder:
+        """A part file that begins with the head."""
+        head = self.head()
+        return TextPart(stream, stream.write(head) if head else 0)
+
+    def resume_part(self, stream: PartStream, size_bytes: int) -> PartEncoder:
+        """Lines behind those that are there."""
+        return TextPart(stream, size_bytes)
+
+    def merge(self, paths: Sequence[str], stream: PartStream) -> None:
+        """The lines of all files behind one head."""
+        head = self.head()
+        if head:
+            stream.write(head)
+        for path in paths:
+            with open(path, "rb") as file:
+                file.seek(len(head))
+                while data := file.read(_COPIED_BYTES):
+                    stream.write(data)
+
 
 class TextPart(PartEncoder):
     """A part file of lines. Rows are an Arrow string array, each text with its line end."""
 
-    def __init__(self, stream: PartStream, head: bytes = b"") -> None:
+    def __init__(self, stream: PartStream, size_bytes: int) -> None:
         self._stream = stream
-        self._size = 0
-        if head:
-            self._size += stream.write(head)
+        self._size = size_bytes
 
     def append(self, rows: Any, start: int, stop: int) -> None:
         """The lines' bytes lie one behind the other in the array's buffer."""

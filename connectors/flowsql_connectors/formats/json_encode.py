@@ -8,7 +8,7 @@ import orjson
 import pyarrow as pa
 
 from flowsql_compute.eval.text.render import Notation, json_strings, regrouped, render_column
-from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream, TextPart
+from flowsql_connectors.formats.format import TextEncoder
 from flowsql_connectors.formats.text_output import base64_texts, decimal_texts, time_texts, timestamp_texts
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_core.arrow import compute as pc
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from flowsql_connectors.formats.json import JsonFormat
 
 
-class JsonEncoder(FileEncoder):
+class JsonEncoder(TextEncoder):
     """Lines of one table."""
 
     def __init__(self, format_: JsonFormat, columns: Schema) -> None:
@@ -52,10 +52,6 @@ class JsonEncoder(FileEncoder):
         if not columns:
             return pa.array(["{}\n"] * num_rows, pa.string())
         return pc.binary_join_element_wise(self._object(list(columns), self._columns), "\n", "")
-
-    def open_part(self, stream: PartStream) -> PartEncoder:
-        """A part file."""
-        return TextPart(stream)
 
     def _object(self, arrays: list[Any], columns: Schema) -> Any:
         """``{"a":1,"b":"x"}`` a row."""

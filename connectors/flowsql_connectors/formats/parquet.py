@@ -29,7 +29,7 @@ from flowsql_core.errors import ConnectorError, ExecutionError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import LogicalType, Schema, TimestampType
+from flowsql_core.types.logical import LogicalType, Schema, TimestampLtzType, TimestampType
 
 UTC_TIMEZONE = ConnectorOption(
     "parquet.utc-timezone", parse_boolean, False, "Whether stored timestamps are read and written as UTC wall clocks."
@@ -135,7 +135,11 @@ class ParquetDecoder(Decoder):
     def _opened(self, file: FileView) -> Any:
         """The file's reader; it is kept while ranges of the same file follow."""
         if self._path != file.path:
-            self._file, self._path = _open(file), file.path
+            fine = any(
+                isinstance(column.type, TimestampType | TimestampLtzType) and column.type.precision > 6
+                for column in self._context.columns
+            )
+            self._file, self._path = _open(file, "ns" if fine else "us"), file.path
         return self._file
 
     def _convert(self, array: Any, type_: LogicalType, name: str, file: FileView) -> Any:
@@ -154,11 +158,12 @@ class ParquetDecoder(Decoder):
             ) from error
 
 
-def _open(file: FileView) -> Any:
+def _open(file: FileView, int96_unit: str = "us") -> Any:
+    """A file's reader. INT96 holds every nanosecond of every year; as 64 bits of nanoseconds it ends in 2262."""
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(file.path, memory_map=False)
+        return pq.ParquetFile(file.path, memory_map=False, coerce_int96_timestamp_unit=int96_unit)
     except FileNotFoundError as error:
         raise unreadable(file.path, error) from error
     except (OSError, pa.ArrowInvalid) as error:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from flowsql_connectors.formats.format import FileEncoder, PartEncoder, PartStream
+from flowsql_connectors.formats.format import DecodeContext, FileEncoder, FileView, PartEncoder, PartStream
 from flowsql_connectors.formats.machine_zone import machine_zone
 from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import InternalError
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import LogicalType, Schema, TimestampType
 
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 _UNITS: Final = {"nanos": "ns", "micros": "us", "millis": "ms"}
 #: In-memory bytes are several times the encoded ones; a row group is written when these are reached.
 _BUFFERED_BYTES: Final = 64 * 1024 * 1024
+#: Rows that are merged at once.
+_MERGED_ROWS: Final = 65_536
 
 
 class ParquetEncoder(FileEncoder):
@@ -46,6 +51,22 @@ class ParquetEncoder(FileEncoder):
     def open_part(self, stream: PartStream) -> PartEncoder:
         """A part file."""
         return ParquetPart(self, stream)
+
+    def resume_part(self, stream: PartStream, size_bytes: int) -> PartEncoder:
+        """Never called: a file ends with its footer."""
+        raise InternalError("a parquet file was to be continued")
+
+    def merge(self, paths: Sequence[str], stream: PartStream) -> None:
+        """The rows of all files, in row groups of the usual size."""
+        everything = tuple(range(len(self._columns)))
+        decoder = self.format.decoder(DecodeContext(self._columns, everything, _MERGED_ROWS, {}))
+        part = self.open_part(stream)
+        for path in paths:
+            file = FileView(path, os.path.getsize(path))
+            for group in self.format.ranges(file, 0):
+                for columns in decoder.read(file, group):
+                    part.append(self.prepare(columns.arrays, columns.num_rows), 0, columns.num_rows)
+        part.close()
 
 
 class ParquetPart(PartEncoder):

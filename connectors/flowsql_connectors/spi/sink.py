@@ -31,6 +31,8 @@ class WriterContext:
     """What the runtime gives to a writer.
 
     ``write_text`` puts whole lines on the program's output in one piece; None: the process's standard output.
+    ``lineage`` names the job together with all attempts and jobs that own the snapshots it was restored from: what dead
+    ones of them left behind may be removed. A job that only borrowed a snapshot has a new one. Empty: not known.
     """
 
     job_name: str
@@ -41,10 +43,15 @@ class WriterContext:
     count: Callable[[str, int], None]
     submit: Callable[[Callable[[], None]], None]
     write_text: Callable[[str], None] | None = None
+    lineage: str = ""
 
 
 class SinkWriter(ABC):
-    """Writes one subtask's rows."""
+    """Writes one subtask's rows.
+
+    At a barrier: ``flush(False)``, ``prepare_commit()``, ``snapshot()``; at the end of the input ``flush(True)`` and
+    ``prepare_commit()``. Committables of a checkpoint that fails are committed with the next one that completes.
+    """
 
     @abstractmethod
     def write(self, batch: ChangelogBatch) -> None:
@@ -57,7 +64,7 @@ class SinkWriter(ABC):
         """Everything written so far reaches the outside world's buffers."""
 
     def prepare_commit(self) -> list[Committable]:
-        """Close what shall become visible with the next commit."""
+        """Close what shall become visible with the next commit; durable, as it travels in the checkpoint."""
         return []
 
     def snapshot(self) -> bytes:
@@ -65,28 +72,36 @@ class SinkWriter(ABC):
         return b""
 
     def restore(self, states: list[bytes]) -> None:
-        """Take over the states of former writers."""
+        """Take over the states of former writers, before the first row; each state goes to one writer."""
 
     def close(self) -> None:
-        """Release; after a failure nothing that was not prepared may stay visible."""
+        """Release; after a failure nothing that was not prepared may stay visible.
+
+        What a checkpoint counts on stays: the job may be restored from it.
+        """
 
 
 class Committer(ABC):
-    """Makes committables visible; idempotent."""
+    """Makes committables visible; idempotent. One for all writers of an INSERT."""
 
     @abstractmethod
     def commit(self, committables: list[Committable], end_of_input: bool) -> None:
-        """Commit all; called on checkpoint completion and at the end of input."""
+        """Commit all; called on checkpoint completion and at the end of input.
 
-    def abort(self, committables: list[Committable]) -> None:
-        """The job failed before completion: remove what was prepared."""
+        ``committables``: of all writers, of the checkpoint and of those before it that were not committed. A crash may
+        come at any point, also inside; then the same ones come again after :meth:`restore`, maybe beside newer ones.
+        """
 
     def snapshot(self) -> bytes:
-        """What the committer remembers beside its committables; part of each checkpoint."""
+        """What the committer remembers beside the committables; at every checkpoint, any thread, also while ``commit``
+        runs. It covers all commits that have begun."""
         return b""
 
     def restore(self, state: bytes) -> None:
-        """Take over what :meth:`snapshot` gave; before the first commit."""
+        """Take over the state of the restored checkpoint; next comes one ``commit`` of its committables, maybe none."""
+
+    def abort(self, committables: list[Committable]) -> None:
+        """The job failed and no checkpoint holds these: remove what was prepared."""
 
 
 class TableSink(ABC):

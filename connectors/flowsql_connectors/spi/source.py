@@ -98,11 +98,35 @@ class SourceReader(ABC):
 
 
 class SplitEnumerator(ABC):
-    """Finds splits and deals them out; one per job, its state in the snapshot."""
+    """Finds splits and deals them out; one per job, its state in the snapshot.
+
+    A scan that goes on looking has a ``discovery_interval_ms``; its ``discover`` runs in a thread of its own, all other
+    methods run one at a time.
+    """
 
     @abstractmethod
     def initial_splits(self, parallelism: int) -> list[list[Split]]:
-        """For a bounded source: all splits, one list per subtask. Deterministic for the same input and parallelism."""
+        """All splits that are there when the job starts, one list per subtask. Deterministic for the same input and
+        parallelism."""
+
+    def discovery_interval_ms(self) -> int | None:
+        """How often to look for new splits while the job runs; None: never."""
+        return None
+
+    def discover(self, parallelism: int) -> list[Split]:
+        """Splits that are new. May be slow; remembers nothing, as nobody got them yet."""
+        return []
+
+    def assign(self, found: list[Split], parallelism: int) -> list[list[Split]]:
+        """Deal out what ``discover`` found, one list per subtask, and remember it."""
+        return self.redistribute(found, parallelism)
+
+    def snapshot(self) -> bytes:
+        """What is remembered; together with the readers' splits it tells all that was dealt out."""
+        return b""
+
+    def restore(self, state: bytes) -> None:
+        """Take over the state of a snapshot, before any other call."""
 
     def redistribute(self, splits: list[Split], parallelism: int) -> list[list[Split]]:
         """Deal restored splits out to another parallelism."""

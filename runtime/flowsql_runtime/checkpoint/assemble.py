@@ -21,6 +21,7 @@ def assemble(
     committables: Mapping[str, Sequence[bytes]],
     enumerators: Mapping[str, bytes],
     committers: Mapping[str, bytes],
+    lineage: str,
 ) -> tuple[Manifest, bytes]:
     """The manifest and the bytes of ``_metadata``.
 
@@ -62,6 +63,7 @@ def assemble(
         enumerators={uid: state.hex() for uid, state in enumerators.items()},
         committers={uid: state.hex() for uid, state in committers.items()},
         flowsql=_version(),
+        lineage=lineage,
     )
     return manifest, encode_manifest(manifest, b"".join(inline))
 

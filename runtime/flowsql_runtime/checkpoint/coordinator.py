@@ -272,7 +272,7 @@ class CheckpointCoordinator:
         if folder is None:
             folder = self._completed.storage.folder(f"{CHECKPOINT_PREFIX}{number}")
         alive = frozenset(self._tasks) - self._finished
-        enumerators = self._services.snapshot_enumerators()
+        enumerators = self._services.snapshot_enumerators(number)
         pending = _Pending(barrier, folder, self._now_s(), alive, enumerators, future)
         self._pending[number] = pending
         sources = list(self._sources())
@@ -355,6 +355,7 @@ class CheckpointCoordinator:
             committables,
             pending.enumerators,
             self._services.snapshot_committers(),
+            self._services.lineage,
         )
         folder, number = pending.folder, pending.id
 

@@ -88,7 +88,8 @@ class Manifest:
     """A whole snapshot.
 
     ``committables``: per sink what its writers had prepared and nobody had committed, as hexadecimal digits.
-    ``enumerators`` and ``committers``: their own state, likewise.
+    ``enumerators`` and ``committers``: their own state, likewise. ``lineage``: the first job of those that went on from
+    each other's snapshots; what a dead one left behind belongs to all of them.
     """
 
     checkpoint_id: int
@@ -101,6 +102,7 @@ class Manifest:
     enumerators: dict[str, str] = field(default_factory=dict)
     committers: dict[str, str] = field(default_factory=dict)
     flowsql: str = ""
+    lineage: str = ""
 
     @property
     def size_bytes(self) -> int:

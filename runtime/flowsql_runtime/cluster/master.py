@@ -122,6 +122,7 @@ class JobMaster:
         self._coordinator: CheckpointCoordinator | None = None
         self._tasks: list[StreamTask] = []
         self._in_threads = False
+        self._lineage = job.id
         recovery = RecoverySettings.of(self._configuration)
         if restored is not None:
             from flowsql_runtime.checkpoint.of_snapshots import reader_of
@@ -148,6 +149,9 @@ class JobMaster:
         reader = open_snapshot(recovery.path)
         check_claims(reader.manifest, self._graph, recovery.ignore_unclaimed)
         self._restored = self._reader = reader
+        if recovery.claim or reader.manifest.kind == "checkpoint":
+            # From a savepoint that others own, other jobs may start as well.
+            self._lineage = reader.manifest.lineage
         self._ids = itertools.count(reader.manifest.checkpoint_id + 1)
         logger.info("job=%s starts from %s", self.job.id, reader.folder.path)
         if self._checkpoints:
@@ -172,7 +176,7 @@ class JobMaster:
     def _deploy(self) -> None:
         """Make the tasks of the next attempt; nothing runs yet."""
         graph = with_restored_key_groups(self._graph, self._restored)
-        services = JobServices(graph.name, self.job.id, self._collected)
+        services = JobServices(graph.name, self.job.id, self._collected, self._lineage)
         if self._reader is not None:
             manifest = self._reader.manifest
             services.restore_enumerators({uid: bytes.fromhex(state) for uid, state in manifest.enumerators.items()})
@@ -329,9 +333,11 @@ class JobMaster:
                 self._services.everything_prepared(),
                 {},
                 self._services.snapshot_committers(),
+                self._services.lineage,
             )
             folder.publish(metadata)
             self._snapshots().add(CompletedCheckpoint(folder, manifest))
+            self._services.cover_all()
         self._services.commit_all()
 
     def _restart(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from flowsql_connectors import registry
@@ -34,6 +35,8 @@ class ScanOperator(SourceOperator[ScanSpec]):
     def __init__(self, spec: ScanSpec) -> None:
         super().__init__(spec)
         self._reader: SourceReader | None = None
+        #: The last checkpoint whose barrier passed, or never will.
+        self._passed = 0
         self._stop_at: int | None = None
 
     def open(self, ctx: OperatorContext) -> None:
@@ -58,11 +61,19 @@ class ScanOperator(SourceOperator[ScanSpec]):
         ctx = self.ctx
         splits = ctx.job.splits_of(ctx.uid, ctx.subtask, ctx.parallelism, self._source.create_enumerator)
         ctx.progress.bounded = self._source.bounded
-        ctx.progress.unfinished.update(split.id for split in splits)
-        reader = self._opened()
+        self._add(splits)
+        if not ctx.job.follow_splits(ctx.uid, ctx.subtask, ctx.clock, partial(ctx.submit, self._take_new)):
+            self._opened().no_more_splits()
+
+    def _take_new(self) -> None:
+        """Splits that were found since, as far as they may be read already."""
+        ctx = self.ctx
+        self._add(ctx.job.new_splits(ctx.uid, ctx.subtask, self._passed))
+
+    def _add(self, splits: Sequence[Split]) -> None:
         if splits:
-            reader.add_splits(list(splits))
-        reader.no_more_splits()
+            self.ctx.progress.unfinished.update(split.id for split in splits)
+            self._opened().add_splits(list(splits))
 
     def emit_next(self) -> SourceStatus:
         """One batch of one split."""
@@ -114,11 +125,27 @@ class ScanOperator(SourceOperator[ScanSpec]):
         self._stop_at = rows
 
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
-        """Unfinished splits, positions counted to the last emitted row."""
-        return OperatorSnapshot(lists={SPLITS: tuple(encode_split(split) for split in self._opened().snapshot())})
+        """Unfinished splits, positions counted to the last emitted row.
+
+        All that was found before the checkpoint was triggered is among them, nothing that was found since.
+        """
+        self._passed = max(self._passed, checkpoint_id - 1)
+        self._take_new()
+        splits = self._opened().snapshot()
+        self._pass(checkpoint_id)
+        return OperatorSnapshot(lists={SPLITS: tuple(encode_split(split) for split in splits)})
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """What waits for its barrier need not wait any longer."""
+        self._pass(checkpoint_id)
+
+    def _pass(self, checkpoint_id: int) -> None:
+        self._passed = max(self._passed, checkpoint_id)
+        self._take_new()
 
     def close(self) -> None:
         """Release files and threads."""
+        self.ctx.job.unfollow_splits(self.ctx.uid, self.ctx.subtask)
         if self._reader is not None:
             self._reader.close()
 

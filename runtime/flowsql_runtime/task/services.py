@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from flowsql_core.clock import Clock
 from flowsql_runtime.task.collected import CollectedRows
+from flowsql_runtime.task.source_coordinator import Discovery, SourceCoordinator
 
 if TYPE_CHECKING:
     from flowsql_connectors.spi.sink import Committable, Committer
@@ -20,44 +22,80 @@ logger = logging.getLogger(__name__)
 class JobServices:
     """Job-wide coordination of sources and sinks. Any thread."""
 
-    def __init__(self, job_name: str = "", job_id: str = "", collected: CollectedRows | None = None) -> None:
+    def __init__(
+        self, job_name: str = "", job_id: str = "", collected: CollectedRows | None = None, lineage: str = ""
+    ) -> None:
         self.job_name = job_name
         self.job_id = job_id
+        #: The job and those whose snapshots it owns.
+        self.lineage = lineage or job_id
         #: Rows for the program that asked.
         self.collected = CollectedRows(held=False) if collected is None else collected
         self._lock = threading.Lock()
-        self._splits: dict[str, list[list[Split]]] = {}
-        self._restored: dict[str, list[Split]] = {}
+        self._sources: dict[str, SourceCoordinator] = {}
+        self._discovery: Discovery | None = None
+        self._restored_splits: dict[str, list[Split]] = {}
+        self._restored_enumerators: dict[str, bytes] = {}
         self._sinks: dict[str, _Sink] = {}
         self._restored_committers: dict[str, bytes] = {}
+        self._covered = False
 
     # -- sources
 
     def restore_splits(self, uid: str, splits: Sequence[Split]) -> None:
         """The unfinished splits of a snapshot, over all old subtasks; before the tasks start."""
-        self._restored[uid] = list(splits)
+        self._restored_splits[uid] = list(splits)
 
     def splits_of(
         self, uid: str, subtask: int, parallelism: int, create_enumerator: Callable[[], SplitEnumerator]
     ) -> list[Split]:
         """The splits of one source subtask; the first to ask runs the enumerator for all."""
         with self._lock:
-            if uid not in self._splits:
-                enumerator = create_enumerator()
-                restored = self._restored.get(uid)
-                self._splits[uid] = (
-                    enumerator.initial_splits(parallelism)
-                    if restored is None
-                    else enumerator.redistribute(restored, parallelism)
+            if uid not in self._sources:
+                self._sources[uid] = SourceCoordinator(
+                    uid,
+                    create_enumerator(),
+                    parallelism,
+                    self._restored_splits.pop(uid, None),
+                    self._restored_enumerators.pop(uid, None),
                 )
-            return self._splits[uid][subtask]
+            return self._sources[uid].initial[subtask]
 
-    def snapshot_enumerators(self) -> dict[str, bytes]:
-        """State of the enumerators of unbounded scans, when a checkpoint is triggered."""
-        return {}
+    def follow_splits(self, uid: str, subtask: int, clock: Clock, wake: Callable[[], None]) -> bool:
+        """Whether more splits may come while the job runs; then ``wake`` is called for new ones (any thread)."""
+        coordinator = self._sources[uid]
+        if coordinator.interval_ms is None:
+            return False
+        with self._lock:
+            if self._discovery is None:
+                self._discovery = Discovery(self.job_name, clock)
+            coordinator.join(subtask, wake)
+            self._discovery.add(coordinator)
+        return True
+
+    def new_splits(self, uid: str, subtask: int, passed: int) -> list[Split]:
+        """Splits that were found for a subtask. ``passed``: number of the last barrier that passed it."""
+        return self._sources[uid].take(subtask, passed)
+
+    def unfollow_splits(self, uid: str, subtask: int) -> None:
+        """A subtask takes no more; behind the last one nobody looks for splits any more."""
+        with self._lock:
+            coordinator = self._sources.get(uid)
+            if coordinator is None or self._discovery is None:
+                return
+            coordinator.leave(subtask)
+            if not coordinator.followed:
+                self._discovery.remove(coordinator)
+
+    def snapshot_enumerators(self, checkpoint_id: int) -> dict[str, bytes]:
+        """State of the enumerators that have one, when a checkpoint is triggered, before its barriers are there."""
+        with self._lock:
+            sources = dict(self._sources)
+        return {uid: state for uid, source in sources.items() if (state := source.snapshot(checkpoint_id))}
 
     def restore_enumerators(self, states: Mapping[str, bytes]) -> None:
         """State of the enumerators of a snapshot; before the tasks start."""
+        self._restored_enumerators.update(states)
 
     # -- sinks
 
@@ -141,18 +179,22 @@ class JobServices:
         self.collected.show(checkpoint_id)
         with self._lock:
             sinks = list(self._sinks.values())
+        covered: dict[_Sink, list[Committable]] = {}
         for sink in sinks:
             with self._lock:
+                # Should a commit fail, the restore from this checkpoint repeats it: none of it may be removed.
                 numbers = sorted(number for number in sink.prepared if number <= checkpoint_id)
-                covered = [one for number in numbers for one in sink.prepared[number]]
-            sink.committer.commit(covered, end_of_input=False)
-            with self._lock:
-                for number in numbers:
-                    del sink.prepared[number]
+                covered[sink] = [one for number in numbers for one in sink.prepared.pop(number)]
+        for sink, committables in covered.items():
+            sink.committer.commit(committables, end_of_input=False)
 
     def everything_prepared(self) -> dict[str, list[bytes]]:
         """Per sink all that stands to be committed, once every task has ended."""
         return {uid: [one.data for one in sink.everything()] for uid, sink in self._sinks.items()}
+
+    def cover_all(self) -> None:
+        """A complete checkpoint holds all that stands to be committed: a failure removes none of it."""
+        self._covered = True
 
     def commit_all(self) -> None:
         """Every task of the job succeeded: make all results visible."""
@@ -162,6 +204,8 @@ class JobServices:
 
     def abort_all(self) -> None:
         """The job failed or was cancelled: remove what was prepared and is in no complete checkpoint."""
+        if self._covered:
+            return
         for uid, sink in self._sinks.items():
             try:
                 sink.committer.abort(sink.everything())
@@ -170,7 +214,7 @@ class JobServices:
                 logger.exception("job=%s op=%s: removing prepared results failed", self.job_id, uid)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Sink:
     """One sink's committer, what stands to be committed by checkpoint, and what ended subtasks prepared."""
 

@@ -21,6 +21,7 @@ from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSn
 from flowsql_runtime.operators.registry import make_operator, operator_class
 from flowsql_runtime.task.chain import freeze
 from flowsql_runtime.task.restore import TaskPlace
+from flowsql_runtime.task.services import JobServices
 from flowsql_runtime.time.timers import TimerService
 
 Emitted = ChangelogBatch | Watermark | WatermarkStatus | LatencyMarker
@@ -70,6 +71,7 @@ class OperatorHarness(Generic[S]):
         resources: the job's objects.
         snapshot: of all old subtasks, to go on from.
         output: to go on recording into.
+        job: what the subtasks share; each has its own without it.
     """
 
     def __init__(
@@ -83,8 +85,10 @@ class OperatorHarness(Generic[S]):
         resources: Mapping[str, Any] | None = None,
         snapshot: Sequence[OperatorSnapshot] | None = None,
         output: RecordingOutput | None = None,
+        job: JobServices | None = None,
     ) -> None:
         self.spec = spec
+        self._job = job
         self.clock = clock or ManualClock()
         self.output = output or RecordingOutput()
         self.parallelism = parallelism
@@ -138,6 +142,7 @@ class OperatorHarness(Generic[S]):
             submit=lambda mail: mail(),
             memory_bytes=1 << 30,
             spill_directory="",
+            job=self._job or JobServices(),
         )
         operator.setup(ctx, self.output)
         if snapshot is not None:

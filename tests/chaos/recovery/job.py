@@ -27,10 +27,10 @@ def tables(environment: TableEnvironment, folder: Path) -> None:
 
 
 def sink(environment: TableEnvironment, folder: Path, name: str, columns: str, connector: str = "filesystem") -> None:
-    """A table of files below ``out``."""
+    """A table of files below ``out``; some parts are committed with a checkpoint, others go on behind it."""
     environment.execute_sql(
         f"CREATE TABLE {name} ({columns}) WITH ('connector' = '{connector}', 'format' = 'csv', "
-        f"'path' = '{folder}/out/{name}')"
+        f"'path' = '{folder}/out/{name}', 'sink.rolling-policy.file-size' = '8kb')"
     )
 
 

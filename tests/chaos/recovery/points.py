@@ -38,7 +38,7 @@ POINTS: Final[dict[str, tuple[Any, str, str]]] = {
     "before-metadata": (storage.LocalFolder, "publish", "before"),
     "after-metadata": (storage.LocalFolder, "publish", "after"),
     "before-commit": (JobServices, "commit", "before"),
-    "between-files-of-a-commit": (commit, "_show", "after"),
+    "between-files-of-a-commit": (commit.FileCommitter, "_show_one", "after"),
     "after-commit": (JobServices, "commit", "after"),
     "in-the-last-commit": (JobServices, "commit_all", "after"),
     "in-a-restore": (recovery.SnapshotReader, "__init__", "after"),

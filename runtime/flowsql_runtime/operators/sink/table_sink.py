@@ -43,6 +43,7 @@ class SinkOperator(Operator[SinkSpec]):
                 count=ctx.metrics.count,
                 submit=ctx.submit,
                 write_text=ctx.resources.get(WRITE_TEXT_RESOURCE),
+                lineage=ctx.job.lineage,
             )
         )
 

@@ -1,0 +1,36 @@
+"""Hidden files that a dead attempt of a job left behind: nobody will ever commit them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Set
+
+from flowsql_connectors.filesystem.durable import remove
+from flowsql_connectors.filesystem.files import escape_path_name
+from flowsql_connectors.filesystem.part import writer_of_hidden
+
+
+def remove_leftovers(root: str, lineages: Set[str], living: Set[str], kept: Set[str]) -> list[str]:
+    """Remove the hidden parts of some lineages.
+
+    Args:
+        root: the table's folder, searched with its partitions.
+        lineages: whose parts; those of other jobs stay.
+        living: runs of the writers that write now: theirs stay.
+        kept: paths that stay, whoever made them.
+
+    Returns:
+        What was removed.
+    """
+    escaped = {escape_path_name(lineage) for lineage in lineages}
+    removed = []
+    for directory, _, names in os.walk(root):
+        for name in names:
+            made_by = writer_of_hidden(name)
+            if made_by is None or made_by[0] in living or made_by[1] not in escaped:
+                continue
+            path = os.path.join(directory, name)
+            if path not in kept:
+                remove(path)
+                removed.append(path)
+    return removed

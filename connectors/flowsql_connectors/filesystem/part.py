@@ -1,0 +1,247 @@
+"""Part files on their way from hidden to visible: their names, their bytes, and how checkpoints remember them."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Final
+
+import orjson
+
+from flowsql_connectors.filesystem.durable import cannot_write, remove
+from flowsql_connectors.filesystem.files import escape_path_name
+from flowsql_connectors.spi.sink import Committable
+from flowsql_core.errors import ConnectorError
+from flowsql_core.record import record
+
+#: Of a hidden part: the run of the writer that made it and the lineage of its job.
+_HIDDEN: Final = re.compile(r"\.(?:compacted-)?part-([0-9a-f-]{36})-\d+-\d+\.inprogress\.(.+)")
+
+
+def hidden_name(final: str, lineage: str) -> str:
+    """The name of a part until it is committed."""
+    return f".{final}.inprogress.{escape_path_name(lineage)}"
+
+
+def writer_of_hidden(name: str) -> tuple[str, str] | None:
+    """``(run, lineage)`` behind a hidden part's name; None for other files. The lineage is escaped as in the name.
+
+    >>> writer_of_hidden(".part-6f1c8f0e-0000-0000-0000-000000000000-0-7.inprogress.job-1")
+    ('6f1c8f0e-0000-0000-0000-000000000000', 'job-1')
+    """
+    match = _HIDDEN.fullmatch(name)
+    return None if match is None else (match[1], match[2])
+
+
+@record
+class Part:
+    """A part file as checkpoints remember it.
+
+    Attributes:
+        root: the table's folder.
+        folder: the partition's folder below it, ``""`` for a table without partitions.
+        hidden: file name until it is committed.
+        final: file name from then on.
+        size: bytes that count; what lies behind them in the hidden file belongs to no checkpoint.
+        partition_ms: when its writer first wrote to the partition, processing time.
+        created_ms: time of its first row.
+        touched_ms: time of its last row.
+    """
+
+    root: str
+    folder: str
+    hidden: str
+    final: str
+    size: int
+    partition_ms: int
+    created_ms: int
+    touched_ms: int
+
+    @property
+    def directory(self) -> str:
+        """Where both names stand."""
+        return os.path.join(self.root, self.folder) if self.folder else self.root
+
+    @property
+    def hidden_path(self) -> str:
+        """Path until it is committed."""
+        return os.path.join(self.directory, self.hidden)
+
+    @property
+    def final_path(self) -> str:
+        """Path from then on."""
+        return os.path.join(self.directory, self.final)
+
+
+@record
+class PartsOfWriter:
+    """What one writer hands to the committer with a checkpoint.
+
+    Attributes:
+        lineage: the job and all that it was restored from.
+        run: this writer, new with every start.
+        subtask: number of the writer.
+        writers: how many there are.
+        sequence: counts the writer's checkpoints.
+        watermark_ms: event time that the writer has seen.
+        now_ms: processing time of the writer.
+        closed: parts to commit.
+        growing: parts that take more rows, hidden on.
+    """
+
+    lineage: str
+    run: str
+    subtask: int
+    writers: int
+    sequence: int
+    watermark_ms: int
+    now_ms: int
+    closed: tuple[Part, ...]
+    growing: tuple[Part, ...]
+
+    def encode(self) -> Committable:
+        """As opaque bytes."""
+        return Committable(
+            orjson.dumps(
+                {
+                    "lineage": self.lineage,
+                    "run": self.run,
+                    "subtask": self.subtask,
+                    "writers": self.writers,
+                    "sequence": self.sequence,
+                    "watermark": self.watermark_ms,
+                    "now": self.now_ms,
+                    "closed": [_fields(part) for part in self.closed],
+                    "growing": [_fields(part) for part in self.growing],
+                }
+            )
+        )
+
+    @staticmethod
+    def decode(committable: Committable) -> PartsOfWriter:
+        """The inverse of :meth:`encode`."""
+        body = orjson.loads(committable.data)
+        return PartsOfWriter(
+            body["lineage"],
+            body["run"],
+            body["subtask"],
+            body["writers"],
+            body["sequence"],
+            body["watermark"],
+            body["now"],
+            tuple(Part(*fields) for fields in body["closed"]),
+            tuple(Part(*fields) for fields in body["growing"]),
+        )
+
+
+@record
+class WriterState:
+    """What a writer goes on from after a restore."""
+
+    lineage: str
+    watermark_ms: int
+    growing: tuple[Part, ...]
+
+    def encode(self) -> bytes:
+        """As opaque bytes."""
+        body = {
+            "lineage": self.lineage,
+            "watermark": self.watermark_ms,
+            "growing": [_fields(part) for part in self.growing],
+        }
+        return orjson.dumps(body)
+
+    @staticmethod
+    def decode(data: bytes) -> WriterState:
+        """The inverse of :meth:`encode`."""
+        body = orjson.loads(data)
+        return WriterState(body["lineage"], body["watermark"], tuple(Part(*fields) for fields in body["growing"]))
+
+
+def _fields(part: Part) -> list[Any]:
+    return [
+        part.root,
+        part.folder,
+        part.hidden,
+        part.final,
+        part.size,
+        part.partition_ms,
+        part.created_ms,
+        part.touched_ms,
+    ]
+
+
+class PartFile:
+    """The stream of one part: bytes in memory, then in a hidden file that is opened only to append to it."""
+
+    def __init__(self, root: str, folder: str, final: str, hidden: str) -> None:
+        self.root = root
+        self.folder = folder
+        self.final = final
+        self.hidden = hidden
+        self.directory = os.path.join(root, folder) if folder else root
+        self.path = os.path.join(self.directory, hidden)
+        self.kept_bytes = 0
+        self.disk_bytes = 0
+        #: A checkpoint may restore from it: it outlives its writer.
+        self.in_checkpoint = False
+        #: Its bytes, and its name in its folder, may not have reached the disk.
+        self.bytes_unsynced = self.name_unsynced = False
+        self._chunks: list[bytes] = []
+        self._on_disk = False
+
+    @staticmethod
+    def resumed(part: Part) -> PartFile:
+        """The hidden file of a checkpoint, cut to the bytes that counted then.
+
+        Raises:
+            ConnectorError: it is gone, or shorter than it was.
+        """
+        file = PartFile(part.root, part.folder, part.final, part.hidden)
+        try:
+            size = os.path.getsize(file.path)
+            if size < part.size:
+                raise ConnectorError(
+                    "lost-part", f"Part file {file.path} has {size} bytes; the checkpoint counts on {part.size}."
+                )
+            os.truncate(file.path, part.size)
+        except FileNotFoundError as error:
+            raise ConnectorError(
+                "lost-part",
+                f"Part file {file.path}, which the checkpoint goes on writing, is gone.",
+                hint="files that a later checkpoint committed are never taken back: restore from the latest one",
+            ) from error
+        except OSError as error:
+            raise cannot_write(file.path, error) from error
+        file.disk_bytes = part.size
+        file.in_checkpoint = file._on_disk = True
+        return file
+
+    def write(self, data: bytes, /) -> int:
+        """Append bytes."""
+        self._chunks.append(data)
+        self.kept_bytes += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Bytes in memory to the hidden file."""
+        if self._on_disk and not self._chunks:
+            return
+        try:
+            if not self._on_disk:
+                os.makedirs(self.directory, exist_ok=True)
+            with open(self.path, "ab" if self._on_disk else "wb") as file:
+                file.write(b"".join(self._chunks))
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+        self.name_unsynced = self.name_unsynced or not self._on_disk
+        self.bytes_unsynced = self._on_disk = True
+        self.disk_bytes += self.kept_bytes
+        self._chunks.clear()
+        self.kept_bytes = 0
+
+    def discard(self) -> None:
+        """Nothing of it remains, unless a checkpoint counts on it."""
+        self._chunks.clear()
+        if self._on_disk and not self.in_checkpoint:
+            remove(self.path)

@@ -1,0 +1,82 @@
+"""What happens when a partition is complete: a success file, or a class of the user."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from abc import ABC, abstractmethod
+
+from flowsql_connectors.filesystem.durable import cannot_write, sync_paths
+from flowsql_core.errors import BindError
+from flowsql_core.record import record
+
+
+@record
+class PartitionContext:
+    """A complete partition: its folder ``path``, ``keys`` and ``values`` in the order of the table's partition keys."""
+
+    catalog: str
+    database: str
+    table: str
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    path: str
+
+
+class PartitionCommitPolicy(ABC):
+    """Told of every complete partition, at least once: after a failure the same one comes again.
+
+    A class of the user is named by ``sink.partition-commit.policy.class`` as ``module.Class``; it is made with the
+    texts of ``sink.partition-commit.policy.class.parameters``.
+    """
+
+    @abstractmethod
+    def commit(self, context: PartitionContext) -> None:
+        """The partition's files are visible, and no more are expected."""
+
+
+@record
+class SuccessFilePolicy(PartitionCommitPolicy):
+    """An empty file that tells readers of the folder."""
+
+    name: str
+
+    def commit(self, context: PartitionContext) -> None:
+        """Write it, or write it again."""
+        path = os.path.join(context.path, self.name)
+        try:
+            os.makedirs(context.path, exist_ok=True)
+            with open(path, "wb"):
+                pass
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        sync_paths([path, context.path])
+
+
+def custom_policy(name: str | None, parameters: tuple[str, ...]) -> PartitionCommitPolicy:
+    """An instance of the user's class.
+
+    Raises:
+        BindError: there is no such class, or it is no policy.
+    """
+    if name is None:
+        raise BindError(
+            "missing-option",
+            "'sink.partition-commit.policy.kind' = 'custom' needs 'sink.partition-commit.policy.class'.",
+        )
+    module, _, own = name.rpartition(".")
+    try:
+        made = getattr(importlib.import_module(module), own)(*parameters)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise BindError(
+            "invalid-option-value",
+            f"Can not create new instance for custom class from {name}: {error}",
+            hint="'sink.partition-commit.policy.class' names a Python class as module.Class",
+        ) from error
+    if not isinstance(made, PartitionCommitPolicy):
+        raise BindError(
+            "invalid-option-value",
+            f"Class {name} is no PartitionCommitPolicy.",
+            hint="derive it from flowsql_connectors.filesystem.policy.PartitionCommitPolicy",
+        )
+    return made

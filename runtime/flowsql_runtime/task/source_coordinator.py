@@ -1,0 +1,159 @@
+"""Splits of the job's scans: dealt out when the job starts, and, of scans that go on looking, when they appear.
+
+A checkpoint holds the enumerator's state as of its trigger and the splits of each reader as of its barrier. So that no
+split falls between the two and none is in both, each one that is found bears the number of the checkpoint that was
+triggered last: a reader gets it only behind that checkpoint's barrier, and has it before the barrier of the next.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from flowsql_core.clock import Clock
+from flowsql_runtime.time.processing import ProcessingTime
+
+if TYPE_CHECKING:
+    from flowsql_connectors.spi.source import Split, SplitEnumerator
+
+logger = logging.getLogger(__name__)
+
+
+class SourceCoordinator:
+    """Splits of one scan. Any thread.
+
+    Args:
+        name: for messages.
+        enumerator: of the scan.
+        parallelism: subtasks.
+        restored: unfinished splits of a snapshot; None: the job starts anew.
+        state: the enumerator's in that snapshot.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        enumerator: SplitEnumerator,
+        parallelism: int,
+        restored: Sequence[Split] | None,
+        state: bytes | None,
+    ) -> None:
+        self._name = name
+        self._enumerator = enumerator
+        self._parallelism = parallelism
+        self._lock = threading.Lock()
+        self._triggered = 0
+        if state is not None:
+            enumerator.restore(state)
+        self.initial = (
+            enumerator.initial_splits(parallelism)
+            if restored is None
+            else enumerator.redistribute(list(restored), parallelism)
+        )
+        #: Per subtask the splits that it did not take yet, each behind which checkpoint.
+        self._waiting: list[list[tuple[int, Split]]] = [[] for _ in range(parallelism)]
+        self._wakes: dict[int, Callable[[], None]] = {}
+
+    @property
+    def interval_ms(self) -> int | None:
+        """How often to look for new splits; None: never."""
+        return self._enumerator.discovery_interval_ms()
+
+    def snapshot(self, checkpoint_id: int) -> bytes:
+        """The enumerator's state; what is found from now on belongs behind this checkpoint."""
+        with self._lock:
+            self._triggered = checkpoint_id
+            return self._enumerator.snapshot()
+
+    def discover(self) -> None:
+        """Look for new splits and deal them out; what goes wrong is logged, and the next look tries again."""
+        try:
+            found = self._enumerator.discover(self._parallelism)
+            if not found:
+                return
+            with self._lock:
+                for subtask, splits in enumerate(self._enumerator.assign(found, self._parallelism)):
+                    self._waiting[subtask].extend((self._triggered, split) for split in splits)
+                wakes = [wake for subtask, wake in self._wakes.items() if self._waiting[subtask]]
+        except Exception:
+            # As in Flink: a look that fails is no failure of the job.
+            logger.exception("op=%s: looking for new splits failed", self._name)
+            return
+        for wake in wakes:
+            wake()
+
+    def take(self, subtask: int, passed: int) -> list[Split]:
+        """New splits of a reader that the barriers up to ``passed`` have passed."""
+        with self._lock:
+            waiting = self._waiting[subtask]
+            self._waiting[subtask] = [one for one in waiting if one[0] > passed]
+            return [split for behind, split in waiting if behind <= passed]
+
+    def join(self, subtask: int, wake: Callable[[], None]) -> None:
+        """A reader takes part; ``wake`` is called when there is something to take (any thread)."""
+        with self._lock:
+            self._wakes[subtask] = wake
+
+    def leave(self, subtask: int) -> None:
+        """A reader ended."""
+        with self._lock:
+            self._wakes.pop(subtask, None)
+
+    @property
+    def followed(self) -> bool:
+        """Whether any reader takes part."""
+        return bool(self._wakes)
+
+
+class Discovery:
+    """The thread of a job that looks for new splits; it ends with the last reader."""
+
+    def __init__(self, job_name: str, clock: Clock) -> None:
+        self._time = ProcessingTime(clock)
+        self._changed = threading.Condition()
+        self._due_ms: dict[SourceCoordinator, int] = {}
+        self._job_name = job_name
+        self._thread: threading.Thread | None = None
+        self._time.on_jump(self._look_again)
+
+    def add(self, coordinator: SourceCoordinator) -> None:
+        """Look regularly from one interval later on."""
+        interval_ms = coordinator.interval_ms
+        assert interval_ms is not None
+        with self._changed:
+            self._due_ms.setdefault(coordinator, self._time.clock.now_ms() + interval_ms)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=f"discovery-{self._job_name[:40]}", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def remove(self, coordinator: SourceCoordinator) -> None:
+        """Look no more."""
+        with self._changed:
+            self._due_ms.pop(coordinator, None)
+            self._changed.notify()
+
+    def _look_again(self) -> None:
+        with self._changed:
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while (due := self._next()) is not None:
+            for coordinator in due:
+                coordinator.discover()
+
+    def _next(self) -> list[SourceCoordinator] | None:
+        """Wait for scans that are due; None when there are none any more."""
+        with self._changed:
+            while self._due_ms:
+                now_ms = self._time.clock.now_ms()
+                due = [coordinator for coordinator, at_ms in self._due_ms.items() if at_ms <= now_ms]
+                for coordinator in due:
+                    self._due_ms[coordinator] = now_ms + (coordinator.interval_ms or 0)
+                if due:
+                    return due
+                self._changed.wait(self._time.seconds_until(min(self._due_ms.values())))
+            self._thread = None
+            return None

@@ -1,0 +1,128 @@
+"""A job from a folder that is looked at to partitioned files, over checkpoints, restarts and other parallelisms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from flowsql_connectors.filesystem.commit import FileCommitter
+from flowsql_connectors.spi.sink import Committable
+from flowsql_core.clock import ManualClock
+from flowsql_core.errors import ConnectorError
+from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.cluster.job import Job, JobStatus
+from flowsql_runtime.cluster.local import LocalCluster
+from tests.runtime.checkpoint.test_jobs import AT_ONCE, WAIT_S, eventually
+from tests.sql.test_cut import Session
+
+_ROWS = 20
+
+
+class Stream:
+    """Folder ``in`` to folder ``out``, with time in the test's hands."""
+
+    def __init__(self, tmp_path: Path, format_: str, more: str = "") -> None:
+        self._out = tmp_path / "out"
+        self._in = tmp_path / "in"
+        self._in.mkdir()
+        self._checkpoints = tmp_path / "checkpoints"
+        self._session = Session(tmp_path, {})
+        self._session.execute(
+            "CREATE TABLE arriving (id INT, part INT) WITH ('connector' = 'filesystem', 'format' = 'csv', "
+            f"'path' = '{self._in}', 'source.monitor-interval' = '1 s')"
+        )
+        self._session.execute(
+            "CREATE TABLE kept (id INT, part INT) PARTITIONED BY (part) WITH ('connector' = 'filesystem', "
+            f"'format' = '{format_}', 'path' = '{self._out}', 'sink.partition-commit.policy.kind' = 'success-file', "
+            f"'sink.partition-commit.delay' = '1 h', 'sink.rolling-policy.inactivity-interval' = '5 s', "
+            f"'sink.rolling-policy.check-interval' = '1 s'{more})"
+        )
+        self.wanted: Counter[object] = Counter()
+        self.clock = ManualClock(1_000_000)
+
+    def arrive(self, number: int, folder: str = ".") -> None:
+        rows = [(number * _ROWS + at, at % 3) for at in range(_ROWS)]
+        hidden = self._in / folder / f".{number}"
+        hidden.parent.mkdir(exist_ok=True)
+        hidden.write_text("".join(f"{id_},{part}\n" for id_, part in rows))
+        hidden.rename(hidden.with_name(str(number)))
+        self.wanted.update(rows)
+
+    def graph(self, parallelism: int, **options: str) -> JobGraph:
+        return self._session.graph(
+            "INSERT INTO kept SELECT id, part FROM arriving",
+            parallelism,
+            **{
+                "execution.checkpointing.interval": "1 s",
+                "execution.checkpointing.dir": str(self._checkpoints),
+                "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+            }
+            | options,
+        )
+
+    def start(self, parallelism: int, **options: str) -> Job:
+        found = sorted(self._checkpoints.rglob("_metadata"), key=lambda path: path.stat().st_mtime_ns)
+        if found:
+            options["execution.state-recovery.path"] = str(found[-1].parent)
+        return LocalCluster(self.clock).submit(self.graph(parallelism, **options))
+
+    def seen(self) -> Counter[object]:
+        found = self._session.rows("kept") if self._out.exists() else Counter[object]()
+        assert found <= self.wanted, "doubled, or of no file"
+        return found
+
+    def until_all_is_seen(self) -> None:
+        eventually(lambda: self.clock.advance(1_000) or self.seen() == self.wanted, "all rows are seen")
+
+    def hidden(self) -> list[Path]:
+        return list(self._out.rglob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("format_", "more"), [("csv", ""), ("parquet", ""), ("parquet", ", 'auto-compaction' = 'true'")]
+)
+def test_every_row_once_over_restarts(tmp_path: Path, format_: str, more: str) -> None:
+    stream = Stream(tmp_path, format_, more)
+    for attempt, parallelism in enumerate((2, 1, 3)):
+        stream.arrive(10 * attempt)
+        job = stream.start(parallelism)
+        stream.until_all_is_seen()
+        stream.arrive(10 * attempt + 1)
+        stream.arrive(10 * attempt + 2, folder="later")
+        stream.until_all_is_seen()
+        stream.arrive(10 * attempt + 3)
+        stream.clock.advance(1_000)
+        job.cancel_and_wait()
+    job = stream.start(2)
+    stream.until_all_is_seen()
+    path = job.savepoint(str(tmp_path / "savepoints")).result(WAIT_S)
+    assert Path(path).exists()
+    stream.clock.advance(3_600_000)
+    eventually(lambda: stream.clock.advance(1_000) or len(list(tmp_path.rglob("_SUCCESS"))) == 3, "marked")
+    job.cancel_and_wait()
+    assert not stream.hidden()
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_a_commit_that_fails_is_repeated(tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Stream(tmp_path, format_)
+    failures: list[int] = []
+    commit = FileCommitter.commit
+
+    def fail_once(self: FileCommitter, committables: list[Committable], end_of_input: bool) -> None:
+        if not failures and any(b'"closed":[[' in one.data for one in committables):
+            failures.append(1)
+            raise ConnectorError("cannot-write", "the disk is full", retryable=True)
+        commit(self, committables, end_of_input)
+
+    monkeypatch.setattr(FileCommitter, "commit", fail_once)
+    stream.arrive(1)
+    job = stream.start(2, **AT_ONCE)
+    stream.until_all_is_seen()
+    assert failures
+    stream.arrive(2)
+    stream.until_all_is_seen()
+    assert job.status is JobStatus.RUNNING
+    job.cancel_and_wait()
