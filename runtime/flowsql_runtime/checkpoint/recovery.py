@@ -183,11 +183,17 @@ def open_snapshot(location: str) -> SnapshotReader:
 
 
 def newest_readable(found: Sequence[CompletedCheckpoint]) -> tuple[CompletedCheckpoint, SnapshotReader] | None:
-    """The first of these (newest first) that can be read; damaged ones are named in the log."""
+    """The first of these (newest first) that is whole; damaged ones are named in the log.
+
+    Raises:
+        ConnectorError: the storage cannot be reached, which says nothing about what is there.
+    """
     for one in found:
         try:
             return one, SnapshotReader(one.folder)
         except ConnectorError as error:
+            if not isinstance(error, CorruptSnapshotError) and error.code != "snapshot-file-missing":
+                raise
             logger.warning("%s The next older checkpoint is used.", error)
     return None
 

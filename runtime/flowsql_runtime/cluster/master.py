@@ -371,8 +371,10 @@ class JobMaster:
             self._go_back()
             self._deploy()
         except BaseException as error:
+            # A storage that is away, a commit that fails again: the strategy says whether to try once more.
             self.job._fail(error)
-            self._end()
+            if self.job.status is not JobStatus.FAILING or not self._restart():
+                self._end()
             return
         self.start()
 
@@ -385,15 +387,16 @@ class JobMaster:
         # What went wrong before the first checkpoint starts where the job started.
         found = self._completed.newest_first()
         readable = newest_readable(found)
-        for one in found[: found.index(readable[0]) if readable is not None else len(found)]:
-            self._completed.forget(one)
         if readable is not None:
+            for damaged in found[: found.index(readable[0])]:
+                self._completed.forget(damaged)
             self._restored = self._reader = readable[1]
             self._collected.go_back(readable[0].id)
             logger.info("job=%s goes back to %s", self.job.id, self._reader.folder.path)
         elif not found:
             self._collected.go_back(0)
         else:
+            # Starting over would show every row once more.
             raise ExecutionError(
                 "no-checkpoint-left",
                 "None of the job's checkpoints can be read, so the job cannot go on without losing state.",

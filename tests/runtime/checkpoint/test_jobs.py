@@ -693,3 +693,50 @@ def test_unaligned_checkpoints_need_exactly_once(tmp_path: Path) -> None:
     options = {"execution.checkpointing.unaligned.enabled": "true", "execution.checkpointing.mode": "AT_LEAST_ONCE"}
     with pytest.raises(BindError, match="EXACTLY_ONCE"):
         Bench(tmp_path, options).start()
+
+
+def test_a_restore_that_fails_counts_as_an_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job fails once, and its first restart finds the storage away."""
+    once, read, away = threading.Event(), LocalFolder.read, [2]
+
+    def trouble(where: str, number: int) -> None:
+        if where == "batch" and number == 5 and not once.is_set():
+            once.set()
+            raise ConnectorError("lost", "The other side is gone.", retryable=True)
+
+    def refuse(self: LocalFolder, name: str) -> memoryview:
+        if away[0]:
+            away[0] -= 1
+            raise ConnectorError("snapshot-storage", "The disk is away.", retryable=True)
+        return read(self, name)
+
+    options = {**AT_ONCE, "restart-strategy.fixed-delay.attempts": "5"}
+    bench = Bench(tmp_path, options, trouble)
+    job = bench.start()
+    bench.checkpoint(1)
+    monkeypatch.setattr(LocalFolder, "read", refuse)
+    bench.feed.allow(8, ends=True)
+    assert job.wait(WAIT_S) is JobStatus.FINISHED
+    assert len(job.restarts) == 3
+    assert bench.rows() == sums(8)
+
+
+def test_a_job_whose_checkpoints_are_all_damaged_does_not_start_over(tmp_path: Path) -> None:
+    once = threading.Event()
+
+    def trouble(where: str, number: int) -> None:
+        if where == "batch" and number == 5 and not once.is_set():
+            once.set()
+            for path in bench.root.rglob(METADATA):
+                path.write_bytes(path.read_bytes()[:-1])
+            raise ConnectorError("lost", "The other side is gone.", retryable=True)
+
+    bench = Bench(tmp_path, {**AT_ONCE, "restart-strategy.fixed-delay.attempts": "5"}, trouble)
+    job = bench.start()
+    bench.checkpoint(1)
+    eventually(lambda: bench.rows() == sums(3), "rows of the checkpoint")
+    bench.feed.allow(8, ends=True)
+    with pytest.raises(ExecutionError, match="None of the job's checkpoints"):
+        job.wait(WAIT_S)
+    assert bench.rows() == sums(3), "no row was shown twice"
+    assert bench.feed.opened == 1
