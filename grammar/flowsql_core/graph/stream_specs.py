@@ -131,8 +131,7 @@ class KeySelectSpec(OperatorSpec):
 class WatermarkTick(enum.Enum):
     """When watermarks leave the assigner of a DataStream.
 
-    CLOCK, Flink's rule: every interval of processing time. A bounded input has none before its end, so that no answer
-    depends on the machine's speed: what Flink gives where the input is read within the first interval.
+    CLOCK, Flink's rule: every interval of processing time, 0: never before the end of the input.
     RECORD, the rule of SQL: after each record that lifts the watermark by more than the interval.
     """
 
@@ -144,13 +143,12 @@ class WatermarkTick(enum.Enum):
 class AssignTimestampsSpec(OperatorSpec):
     """Timestamps and watermarks. ``strategy``: a WatermarkStrategy; ``interval_ms``: pipeline.auto-watermark-interval.
 
-    Watermarks of the input are replaced but for the last. ``bounded``: every source before it ends by itself.
+    Watermarks of the input are replaced but for the last.
     """
 
     strategy: str
     interval_ms: int = 200
     tick: WatermarkTick = WatermarkTick.CLOCK
-    bounded: bool = True
 
 
 @record
