@@ -10,6 +10,7 @@ from flowsql.common.typeinfo import TypeInformation
 from flowsql.datastream.plan.transformations import JobSettings, SpecMaker, SpecWithResources
 from flowsql.datastream.values.text import line_text
 from flowsql.datastream.values.typed_functions import typed
+from flowsql_core.errors import PlanError
 from flowsql_core.graph.specs import CollectSinkSpec, OperatorSpec
 from flowsql_core.graph.stream_specs import (
     AssignTimestampsSpec,
@@ -17,11 +18,13 @@ from flowsql_core.graph.stream_specs import (
     CoCall,
     CoFunctionSpec,
     CollectionSourceSpec,
+    HybridSourceSpec,
     KeyedBroadcastFunctionSpec,
     KeyedCall,
     KeyedCoFunctionSpec,
     KeyedFunctionSpec,
     KeySelectSpec,
+    LineSourceSpec,
     PrintObjectsSpec,
     RowCall,
     RowFunctionSpec,
@@ -66,6 +69,36 @@ def _one(settings: JobSettings, resource: Any, make: Callable[[str], OperatorSpe
 def collection_source(elements: Sequence[Any]) -> SpecMaker:
     """The elements, in order."""
     return lambda settings: _one(settings, elements, CollectionSourceSpec)
+
+
+def line_source(paths: Sequence[str], charset: str, monitor_ms: int) -> SpecMaker:
+    """The lines of files; ``monitor_ms`` 0: of those that are there."""
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        if settings.batch and monitor_ms:
+            raise PlanError(
+                "unbounded-in-batch",
+                "Detected an UNBOUNDED source with the 'execution.runtime-mode' set to 'BATCH'. This combination is "
+                "not allowed.",
+                hint="use RuntimeExecutionMode.STREAMING, or read what is there: process_static_file_set()",
+            )
+        return SpecWithResources(LineSourceSpec(tuple(paths), charset, monitor_ms))
+
+    return make
+
+
+def hybrid_source(sources: Sequence[SpecMaker]) -> SpecMaker:
+    """One source behind the other."""
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        made = [
+            source(dataclasses.replace(settings, prefix=f"{settings.prefix}.{place}"))
+            for place, source in enumerate(sources)
+        ]
+        resources = {key: value for part in made for key, value in part.resources.items()}
+        return SpecWithResources(HybridSourceSpec(tuple(part.spec for part in made)), resources)
+
+    return make
 
 
 def row_function(function: Any, call: RowCall, output_type: TypeInformation) -> SpecMaker:

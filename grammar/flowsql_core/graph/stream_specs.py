@@ -34,6 +34,25 @@ class CollectionSourceSpec(OperatorSpec):
     elements: str
 
 
+@record
+class LineSourceSpec(OperatorSpec):
+    """The lines of text files as texts, decompressed by the files' extensions.
+
+    ``paths``: files, folders or globs. ``monitor_ms``: look for new files so often, for ever; 0: read what is there.
+    """
+
+    paths: tuple[str, ...]
+    charset: str = "UTF-8"
+    monitor_ms: int = 0
+
+
+@record
+class HybridSourceSpec(OperatorSpec):
+    """Several sources, one behind the other, in one subtask. All of them end by themselves."""
+
+    sources: tuple[OperatorSpec, ...]
+
+
 class RowCall(enum.Enum):
     """What a function of one stream is: the base class, or what a plain callable is taken for."""
 

@@ -12,6 +12,8 @@ _PACKAGE: Final = "flowsql_runtime.stream."
 
 CLASSES: Final[dict[type[OperatorSpec], OperatorClass]] = {
     specs.CollectionSourceSpec: OperatorClass("collection_source:CollectionSourceOperator", _PACKAGE, source=True),
+    specs.LineSourceSpec: OperatorClass("line_source:LineSourceOperator", _PACKAGE, source=True),
+    specs.HybridSourceSpec: OperatorClass("hybrid_source:HybridSourceOperator", _PACKAGE, source=True),
     specs.RowFunctionSpec: OperatorClass("row_function:RowFunctionOperator", _PACKAGE),
     specs.KeyedFunctionSpec: OperatorClass("keyed_function:KeyedFunctionOperator", _PACKAGE, stateful=True),
     specs.CoFunctionSpec: OperatorClass("co_function:CoFunctionOperator", _PACKAGE),
