@@ -14,6 +14,7 @@ from flowsql_core.errors import PlanError
 from flowsql_core.graph.specs import CollectSinkSpec, OperatorSpec
 from flowsql_core.graph.stream_specs import (
     AssignTimestampsSpec,
+    AsyncFunctionSpec,
     BroadcastFunctionSpec,
     CoCall,
     CoFunctionSpec,
@@ -31,6 +32,7 @@ from flowsql_core.graph.stream_specs import (
     StreamWindowSpec,
 )
 from flowsql_core.row import INSERT_ONLY
+from flowsql_core.stream.async_functions import AsyncFunction
 from flowsql_core.stream.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flowsql_core.stream.functions import (
     CoFlatMapFunction,
@@ -138,6 +140,21 @@ def broadcast_function(function: Any, states: tuple[str, ...], keyed: bool, outp
     made = typed(function, KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction, output_type)
     spec = KeyedBroadcastFunctionSpec if keyed else BroadcastFunctionSpec
     return lambda settings: _one(settings, made, lambda key: spec(key, states))
+
+
+def async_function(
+    function: Any, ordered: bool, timeout_ms: int, capacity: int, retry: Any, output_type: TypeInformation
+) -> SpecMaker:
+    """An asynchronous function; ``retry`` None: no call is tried again."""
+    made = typed(function, AsyncFunction, output_type)
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        key, retry_key = f"{settings.prefix}.function", f"{settings.prefix}.retry"
+        resources = {key: made} if retry is None else {key: made, retry_key: retry}
+        spec = AsyncFunctionSpec(key, ordered, timeout_ms, capacity, None if retry is None else retry_key)
+        return SpecWithResources(spec, resources)
+
+    return make
 
 
 def key_select(selector: Any, key_type: TypeInformation | None) -> SpecMaker:

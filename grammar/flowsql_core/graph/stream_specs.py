@@ -141,6 +141,21 @@ class KeyedBroadcastFunctionSpec(OperatorSpec):
 
 
 @record
+class AsyncFunctionSpec(OperatorSpec):
+    """One stream; ``function``: an AsyncFunction; ``retry``: an AsyncRetryStrategy, None: no call is tried again.
+
+    ``ordered``: results leave in the order of the elements. ``timeout_ms``: of all attempts together, 0: none.
+    ``capacity``: elements in flight at once.
+    """
+
+    function: str
+    ordered: bool
+    timeout_ms: int
+    capacity: int
+    retry: str | None = None
+
+
+@record
 class KeySelectSpec(OperatorSpec):
     """Adds the key column. ``selector``: a KeySelector or a callable. Goes before the HASH edge."""
 

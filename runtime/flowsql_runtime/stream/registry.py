@@ -22,6 +22,7 @@ CLASSES: Final[dict[type[OperatorSpec], OperatorClass]] = {
     specs.KeyedBroadcastFunctionSpec: OperatorClass(
         "broadcast_function:KeyedBroadcastFunctionOperator", _PACKAGE, stateful=True
     ),
+    specs.AsyncFunctionSpec: OperatorClass("async_wait:AsyncWaitOperator", _PACKAGE),
     specs.KeySelectSpec: OperatorClass("key_select:KeySelectOperator", _PACKAGE),
     specs.AssignTimestampsSpec: OperatorClass("timestamps:AssignTimestampsOperator", _PACKAGE),
     specs.StreamWindowSpec: OperatorClass("window_operator:WindowOperator", _PACKAGE, stateful=True),

@@ -212,8 +212,8 @@ JOBS: Final[dict[str, Callable[[int], g.JobGraph]]] = {
 #: Operators of no job here: they keep nothing, emit nothing.
 WITHOUT_STATE: Final = {ss.PrintObjectsSpec}
 
-#: Cut in tests/datastream/api/test_files.py.
-ELSEWHERE: Final = {ss.LineSourceSpec, ss.HybridSourceSpec}
+#: Cut in test_files.py and test_async.py of tests/datastream/api.
+ELSEWHERE: Final = {ss.LineSourceSpec, ss.HybridSourceSpec, ss.AsyncFunctionSpec}
 
 
 def test_every_operator_of_the_registry_is_cut() -> None:
