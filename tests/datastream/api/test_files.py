@@ -26,7 +26,7 @@ from flowsql_core.errors import ConnectorError, FlowSqlError, PlanError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.stream_specs import CollectionSourceSpec, HybridSourceSpec, LineSourceSpec
 from flowsql_runtime.cluster.local import LocalCluster
-from flowsql_runtime.stream.line_source import lines_of
+from flowsql_runtime.stream.source.lines import lines_of
 
 NO_WATERMARKS = WatermarkStrategy.no_watermarks()
 
@@ -227,6 +227,7 @@ def test_a_source_that_does_not_end_is_refused_in_batch_mode(env: StreamExecutio
         source(tmp_path).monitor_continuously(Duration.of_millis(0))
 
 
+@pytest.mark.ticks
 def test_files_read_one_behind_another_keep_a_watermark_each(tmp_path: Path) -> None:
     """Two files over the same time: the second one's lines are not late, though the clock ticks between them."""
     (tmp_path / "a").write_text("".join(f"{n}\n" for n in range(100, 200, 10)))

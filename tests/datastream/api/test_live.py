@@ -26,6 +26,8 @@ from flowsql_core.clock import ManualClock
 from flowsql_core.element import MIN_WATERMARK
 from flowsql_runtime.cluster.local import LocalCluster
 
+pytestmark = pytest.mark.ticks
+
 
 class World:
     """The clock of a test and what its functions saw; functions are copied, the world is not."""

@@ -20,7 +20,7 @@ from flowsql_core.graph.stream_specs import AsyncFunctionSpec
 from flowsql_core.record import record
 from flowsql_core.stream.async_functions import AsyncRetryStrategy
 from flowsql_runtime.operators.base import Int64s, OperatorContext, OperatorSnapshot
-from flowsql_runtime.stream.async_queue import ElementQueue, Entry, OrderedQueue, UnorderedQueue
+from flowsql_runtime.stream.async_io.queue import ElementQueue, Entry, OrderedQueue, UnorderedQueue
 from flowsql_runtime.stream.base import ObjectOperator, Rows, UserFunction
 from flowsql_runtime.stream.context import StreamRuntimeContext
 from flowsql_runtime.stream.copies import user_copy
