@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from flowsql.datastream.plan import operators
 from flowsql.datastream.values.result_type import OutputType, result_type
-from flowsql_core.stream.async_functions import AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
-from flowsql_core.stream.async_retries import NO_RETRY_STRATEGY
+from flowsql_core.stream.async_functions import (
+    NO_RETRY_STRATEGY,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+)
 from flowsql_core.stream.time import Span, span_ms
 
 if TYPE_CHECKING:

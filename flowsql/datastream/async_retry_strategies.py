@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowsql_core.stream.async_retries import (
+from flowsql_core.stream.async_functions import (
     NO_RETRY_STRATEGY,
     ExponentialBackoffDelayRetryStrategy,
     FixedDelayRetryStrategy,
