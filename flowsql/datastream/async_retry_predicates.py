@@ -1,4 +1,4 @@
-"""What makes an asynchronous call be tried again, under PyFlink's names; strategies, which use them, are refused."""
+"""After which results and errors an asynchronous call is tried again, under PyFlink's names."""
 
 from __future__ import annotations
 

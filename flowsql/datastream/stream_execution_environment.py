@@ -13,10 +13,11 @@ from flowsql.common.typeinfo import TypeInformation, Types
 from flowsql.common.without_java import WithoutJava
 from flowsql.configuration import file_configuration, set_option
 from flowsql.datastream.checkpointing_mode import CheckpointingMode
+from flowsql.datastream.connectors.base import Source
 from flowsql.datastream.data_stream import DataStream
 from flowsql.datastream.execution_mode import RuntimeExecutionMode
 from flowsql.datastream.plan import operators
-from flowsql.datastream.plan.transformations import OperatorTransformation, Recorder, Wishes
+from flowsql.datastream.plan.transformations import OperatorTransformation, Recorder, SpecMaker, Wishes
 from flowsql.datastream.slot_sharing_group import SlotSharingGroup
 from flowsql.datastream.state_backend import HashMapStateBackend, StateBackend
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
@@ -25,13 +26,14 @@ from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, P
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
     from flowsql.common.job_execution_result import JobExecutionResult
-    from flowsql.datastream.connectors.base import Source
     from flowsql.datastream.plan.graph import PlanBuilder, PlanSettings
     from flowsql_core.graph.job import JobGraph
     from flowsql_core.stream.watermark import WatermarkStrategy
     from flowsql_runtime.cluster.local import LocalCluster
 
 DEFAULT_JOB_NAME = "Flink Streaming Job"
+#: Of what only one subtask can do.
+_ONE: Final = Wishes(parallelism=1, parallelism_fixed=True)
 _NO_CHECKPOINTS: Final = "leave it out: a job that failed begins anew, and bounded inputs are read to their end"
 
 
@@ -252,7 +254,8 @@ class StreamExecutionEnvironment(WithoutJava):
         convert = None if type_info is None else type_info.converter()
         if convert is not None:
             elements = [convert(element) for element in elements]
-        return self._source("Collection Source", elements, type_info or Types.PICKLED_BYTE_ARRAY())
+        made = operators.collection_source(elements)
+        return self._source("Collection Source", made, type_info or Types.PICKLED_BYTE_ARRAY(), _ONE)
 
     def from_source(
         self,
@@ -262,8 +265,10 @@ class StreamExecutionEnvironment(WithoutJava):
         type_info: TypeInformation | None = None,
     ) -> DataStream:
         """The elements of a connector's source, with times by ``watermark_strategy``."""
-        elements, own_type = source.elements()
-        stream = self._source(source_name, elements, type_info or own_type)
+        if not isinstance(source, Source):
+            raise TypeError(f"{source!r} is not a Source")
+        wishes = Wishes(parallelism=self.get_parallelism()) if source.parallel else _ONE
+        stream = self._source(source_name, source.spec_maker(), type_info or source.produced_type(), wishes)
         if watermark_strategy.timestamp_assigner is None:
             # Elements of these sources have no timestamps, so no watermark comes before the end.
             return stream
@@ -273,15 +278,8 @@ class StreamExecutionEnvironment(WithoutJava):
         """Refused: source functions are Java."""
         raise NotSupportedYetError("add_source", hint="use from_collection, or a table: to_data_stream(from_path(...))")
 
-    def _source(self, name: str, elements: Sequence[Any], type_: TypeInformation) -> DataStream:
-        made = OperatorTransformation(
-            self.recorder.next_id(),
-            type_,
-            (),
-            name,
-            operators.collection_source(elements),
-            wishes=Wishes(parallelism=1, parallelism_fixed=True),
-        )
+    def _source(self, name: str, make_spec: SpecMaker, type_: TypeInformation, wishes: Wishes) -> DataStream:
+        made = OperatorTransformation(self.recorder.next_id(), type_, (), name, make_spec, wishes=wishes)
         return DataStream(self, self.recorder.add(made))
 
     # Jobs

@@ -5,6 +5,8 @@ import time
 
 import pyarrow as pa
 
+from flowsql.common import Row
+from flowsql.table import TableEnvironment
 from flowsql.table.session.collect import CollectBuffer
 from flowsql_core.batch import ChangelogBatch
 
@@ -63,3 +65,15 @@ def test_a_deadline_ends_the_rows() -> None:
     start = time.monotonic()
     assert list(CollectBuffer().batches(never, start + 0.05)) == []
     assert time.monotonic() - start < 5
+
+
+def test_float_is_the_number_of_its_shortest_text() -> None:
+    """As PyFlink answers."""
+    made = TableEnvironment.create()
+    query = (
+        "SELECT CAST(0.1 AS FLOAT), ARRAY[CAST(0.1 AS FLOAT), NULL], MAP['k', CAST(0.1 AS FLOAT)], "
+        "ROW(CAST(0.1 AS FLOAT), 1), CAST(1e20 AS FLOAT), CAST(NULL AS FLOAT), CAST(0.1 AS DOUBLE)"
+    )
+    with made.execute_sql(query).collect() as rows:
+        (row,) = rows
+    assert tuple(row) == (0.1, [0.1, None], {"k": 0.1}, Row(0.1, 1), 1e20, None, 0.1)

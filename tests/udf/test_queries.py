@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +16,15 @@ import pytest
 
 from flowsql.common import Row
 from flowsql.table import TableEnvironment
-from flowsql.table.udf import udf
+from flowsql.table.udf import ScalarFunction, udf
+from flowsql_core.batch import ChangelogBatch, WatermarkTrack
+from flowsql_core.clock import ManualClock
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
+from flowsql_core.expr import InputRef
+from flowsql_core.graph.python_specs import PythonCalcSpec
+from flowsql_core.python_call import PythonFunction, python_call
+from flowsql_core.types.logical import BIGINT, Column
+from flowsql_runtime.testing.harness import OperatorHarness
 
 MODES = ("thread", "process")
 
@@ -54,6 +62,73 @@ def test_every_place_of_a_query() -> None:
     assert answers(made, query) == [(1, "ANN!", 4, 4)]
     grouped = "SELECT plus(id, 1) AS k, COUNT(*) FROM people GROUP BY plus(id, 1) HAVING SUM(plus(id, 0)) > 1"
     assert answers(made, grouped) == [(3, 1), (4, 1)]
+
+
+class Counter(ScalarFunction):
+    """How often it was called; starts at what it was made with."""
+
+    def __init__(self, start: int) -> None:
+        self.calls = [start]
+
+    def is_deterministic(self) -> bool:
+        return False
+
+    def eval(self, x: int) -> int:
+        self.calls[0] += 1
+        return self.calls[0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_call_of_a_query_has_an_object_of_its_own(mode: str) -> None:
+    made = environment(mode)
+    counter = Counter(100)
+    made.create_temporary_function("n", udf(counter, result_type="INT"))
+    query = "SELECT n(id), n(id), n(id + 1) + n(n(id)) FROM people"
+    assert answers(made, query) == [(100 + k, 100 + k, 200 + 2 * k) for k in (1, 2, 3)]
+    # The program's own object stays as it was, also for the next job.
+    assert answers(made, query) == [(100 + k, 100 + k, 200 + 2 * k) for k in (1, 2, 3)]
+    assert counter.calls == [100]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_slow_function_gives_its_first_result_before_its_last(mode: str, tmp_path: Path) -> None:
+    """The second call ends only once the first row has arrived."""
+    told = tmp_path / "told"
+
+    def wait(x: int) -> int:
+        import time
+
+        until = time.monotonic() + 20
+        while x == 2 and not told.exists():
+            assert time.monotonic() < until
+            time.sleep(0.001)
+        return x
+
+    made = environment(mode)
+    made.create_temporary_function("wait", udf(wait, result_type="INT"))
+    with made.execute_sql("SELECT wait(id) FROM people").collect() as rows:
+        assert tuple(next(rows)) == (1,)
+        told.touch()
+        assert [tuple(row) for row in rows] == [(2,), (3,)]
+
+
+def test_rows_of_a_slow_function_go_on_slice_by_slice() -> None:
+    """40 ms a call: two rows fill a slice of 100 ms; quick calls take more and more rows at once."""
+    clock = ManualClock()
+
+    def slow(x: int) -> int:
+        clock.advance(40 if x < 6 else 0)
+        return 10 * x
+
+    call = python_call(PythonFunction("f", "f", "general"), (InputRef(0, BIGINT),), BIGINT, None)
+    spec = PythonCalcSpec((call,), (Column("a", BIGINT),))
+    resources = {"f": udf(slow, result_type="BIGINT")}
+    harness = OperatorHarness(spec, clock=clock, resources=resources)
+    track = WatermarkTrack(np.array([3, 20], np.int32), np.array([7, 9]))
+    harness.batch(ChangelogBatch.of([pa.array(range(20))], track=track))
+    assert [batch.num_rows for batch in harness.batches] == [1, 1, 1, 1, 1, 1, 1, 2, 4, 7]
+    assert [row[1] for row in harness.rows] == [10 * x for x in range(20)]
+    assert harness.watermarks == [7, 9]
 
 
 def test_windows_over_functions() -> None:
@@ -247,7 +322,7 @@ def test_functions_whose_text_stands_in_sql(mode: str) -> None:
     )
     made.execute_sql(
         """CREATE TEMPORARY FUNCTION declared AS $$
-            from flowsql.table.udf import udf
+            from flowsql.table.udf import ScalarFunction, udf
 
             @udf(result_type='INT')
             def any_name(x):

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 from flowsql.common.typeinfo import TypeInformation
+from flowsql.datastream.plan.transformations import SpecMaker
 
 
 class Source(ABC):
-    """A bounded source: its elements are known when the job is built."""
+    """Where a stream begins: ``from_source`` takes it. The job reads it, when it runs."""
+
+    #: Whether several subtasks may read.
+    parallel = False
+    #: Whether it ends by itself.
+    bounded = True
 
     @abstractmethod
-    def elements(self) -> tuple[Sequence[Any], TypeInformation]:
-        """The elements in order, and their type."""
+    def produced_type(self) -> TypeInformation:
+        """The type of its elements."""
+
+    @abstractmethod
+    def spec_maker(self) -> SpecMaker:
+        """What makes the spec of the operator that reads it."""
 
 
 class StreamTransformer(ABC):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from flowsql.common.refused import Refused
 from flowsql.common.serialization import Encoder
 from flowsql.common.typeinfo import TypeInformation, Types
 from flowsql.datastream.connectors.base import Sink, Source
-from flowsql_core.errors import ConnectorError, NotSupportedYetError
+from flowsql.datastream.plan.operators import line_source
+from flowsql.datastream.plan.transformations import SpecMaker
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.stream.time import Span, span_ms
 
 
 class StreamFormat:
@@ -27,11 +29,18 @@ class StreamFormat:
 
 
 class FileSource(Source):
-    """The lines of files, file by file in the order of their paths."""
+    """The lines of files. Files are dealt out to the subtasks, which read theirs in the order of the paths.
 
-    def __init__(self, stream_format: StreamFormat, paths: Sequence[str]) -> None:
+    What is compressed is known by its extension: ``.gz``, ``.gzip``, ``.bz2``, ``.xz``, ``.zst``, ``.deflate``.
+    """
+
+    parallel = True
+
+    def __init__(self, stream_format: StreamFormat, paths: Sequence[str], monitor_ms: int = 0) -> None:
         self._format = stream_format
         self._paths = tuple(paths)
+        self._monitor_ms = monitor_ms
+        self.bounded = not monitor_ms
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
@@ -51,14 +60,13 @@ class FileSource(Source):
             hint="read a filesystem table and make it a stream with to_data_stream",
         )
 
-    def elements(self) -> tuple[Sequence[str], TypeInformation]:
-        """All lines.
+    def produced_type(self) -> TypeInformation:
+        """STRING."""
+        return Types.STRING()
 
-        Raises:
-            ConnectorError: a path is not there.
-        """
-        lines = [line for path in self._paths for file in _files(path) for line in _lines(file, self._format.charset)]
-        return lines, Types.STRING()
+    def spec_maker(self) -> SpecMaker:
+        """The job finds and reads the files."""
+        return line_source(self._paths, self._format.charset, self._monitor_ms)
 
 
 class FileSourceBuilder:
@@ -67,46 +75,36 @@ class FileSourceBuilder:
     def __init__(self, stream_format: StreamFormat, paths: Sequence[str]) -> None:
         self._format = stream_format
         self._paths = tuple(paths)
+        self._monitor_ms = 0
 
     def process_static_file_set(self) -> FileSourceBuilder:
         """Read what is there and end (the default)."""
+        self._monitor_ms = 0
         return self
 
     def set_file_enumerator(self, file_enumerator: object) -> NoReturn:
         """Refused."""
-        raise NotSupportedYetError(_NO_SPLITS, hint=_ONE_READER)
+        raise NotSupportedYetError(_NO_SPLITS, hint=_AS_IT_IS)
 
     def set_split_assigner(self, split_assigner: object) -> NoReturn:
         """Refused."""
-        raise NotSupportedYetError(_NO_SPLITS, hint=_ONE_READER)
+        raise NotSupportedYetError(_NO_SPLITS, hint=_AS_IT_IS)
 
-    def monitor_continuously(self, discovery_interval: object) -> NoReturn:
-        """Refused."""
-        raise NotSupportedYetError("file sources that wait for new files")
+    def monitor_continuously(self, discovery_interval: Span) -> FileSourceBuilder:
+        """Look for new files again and again; the stream does not end.
+
+        Raises:
+            ValueError: the interval is not positive.
+        """
+        interval_ms = span_ms(discovery_interval)
+        if interval_ms <= 0:
+            raise ValueError("the discovery interval must be positive")
+        self._monitor_ms = interval_ms
+        return self
 
     def build(self) -> FileSource:
         """The source."""
-        return FileSource(self._format, self._paths)
-
-
-def _files(path: str) -> list[Path]:
-    """A file, or the files below a folder but hidden ones, sorted."""
-    found = Path(path.removeprefix("file://"))
-    if found.is_file():
-        return [found]
-    if not found.is_dir():
-        raise ConnectorError("file-not-found", f"There is no file or folder '{path}'.")
-    return sorted(
-        file
-        for file in found.rglob("*")
-        if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(found).parts)
-    )
-
-
-def _lines(file: Path, charset: str) -> Iterator[str]:
-    with file.open(encoding=charset) as opened:
-        for line in opened:
-            yield line.rstrip("\r\n")
+        return FileSource(self._format, self._paths, self._monitor_ms)
 
 
 class OutputFileConfig:
@@ -188,18 +186,18 @@ class StreamingFileSink(metaclass=Refused, construct=_NO_SINK, hint=_TABLES_INST
 
 
 _NO_SPLITS: Final = "settings of how file sources find and deal out files"
-_ONE_READER: Final = "leave it out: one subtask reads all files in the order of their paths"
+_AS_IT_IS: Final = "leave it out: folders are read with all folders below them, and files are dealt out in turn"
 
 
 class BulkFormat(metaclass=Refused, construct="bulk formats of DataStream file sources"):
     """Formats of column files."""
 
 
-class FileEnumeratorProvider(metaclass=Refused, construct=_NO_SPLITS, hint=_ONE_READER):
+class FileEnumeratorProvider(metaclass=Refused, construct=_NO_SPLITS, hint=_AS_IT_IS):
     """How files are found."""
 
 
-class FileSplitAssignerProvider(metaclass=Refused, construct=_NO_SPLITS, hint=_ONE_READER):
+class FileSplitAssignerProvider(metaclass=Refused, construct=_NO_SPLITS, hint=_AS_IT_IS):
     """How files are dealt out."""
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
-from typing import Any
 
 from flowsql.common.typeinfo import TypeInformation
 from flowsql.datastream.connectors.base import Source
+from flowsql.datastream.plan.operators import hybrid_source
+from flowsql.datastream.plan.transformations import SpecMaker
+from flowsql_core.errors import NotSupportedYetError
 
 
 class HybridSource(Source):
@@ -21,17 +22,26 @@ class HybridSource(Source):
         """Begin with a source."""
         return HybridSourceBuilder(first_source)
 
-    def elements(self) -> tuple[Sequence[Any], TypeInformation]:
-        """All elements.
+    def produced_type(self) -> TypeInformation:
+        """The type of all sources.
 
         Raises:
             TypeError: the sources are of different types.
         """
-        found = [source.elements() for source in self._sources]
-        types = [type_ for _, type_ in found]
+        types = [source.produced_type() for source in self._sources]
         if any(type_ != types[0] for type_ in types):
             raise TypeError(f"the sources of a hybrid source have different types: {', '.join(map(repr, types))}")
-        return list(chain.from_iterable(elements for elements, _ in found)), types[0]
+        return types[0]
+
+    def spec_maker(self) -> SpecMaker:
+        """One source behind the other, in one subtask.
+
+        Raises:
+            NotSupportedYetError: one of them does not end.
+        """
+        if not all(source.bounded for source in self._sources):
+            raise NotSupportedYetError("hybrid sources with a source that does not end")
+        return hybrid_source([source.spec_maker() for source in self._sources])
 
 
 class HybridSourceBuilder:

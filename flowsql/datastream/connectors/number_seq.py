@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from flowsql.common.typeinfo import TypeInformation, Types
 from flowsql.datastream.connectors.base import Source
+from flowsql.datastream.plan.operators import collection_source
+from flowsql.datastream.plan.transformations import SpecMaker
 
 
 class NumberSequenceSource(Source):
@@ -16,6 +16,10 @@ class NumberSequenceSource(Source):
             raise ValueError("'from' must be <= 'to'")
         self._numbers = range(start, end + 1)
 
-    def elements(self) -> tuple[Sequence[int], TypeInformation]:
-        """The numbers."""
-        return self._numbers, Types.LONG()
+    def produced_type(self) -> TypeInformation:
+        """LONG."""
+        return Types.LONG()
+
+    def spec_maker(self) -> SpecMaker:
+        """The numbers, from one subtask."""
+        return collection_source(self._numbers)

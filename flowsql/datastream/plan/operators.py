@@ -10,24 +10,29 @@ from flowsql.common.typeinfo import TypeInformation
 from flowsql.datastream.plan.transformations import JobSettings, SpecMaker, SpecWithResources
 from flowsql.datastream.values.text import line_text
 from flowsql.datastream.values.typed_functions import typed
+from flowsql_core.errors import PlanError
 from flowsql_core.graph.specs import CollectSinkSpec, OperatorSpec
 from flowsql_core.graph.stream_specs import (
     AssignTimestampsSpec,
+    AsyncFunctionSpec,
     BroadcastFunctionSpec,
     CoCall,
     CoFunctionSpec,
     CollectionSourceSpec,
+    HybridSourceSpec,
     KeyedBroadcastFunctionSpec,
     KeyedCall,
     KeyedCoFunctionSpec,
     KeyedFunctionSpec,
     KeySelectSpec,
+    LineSourceSpec,
     PrintObjectsSpec,
     RowCall,
     RowFunctionSpec,
     StreamWindowSpec,
 )
 from flowsql_core.row import INSERT_ONLY
+from flowsql_core.stream.async_functions import AsyncFunction
 from flowsql_core.stream.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flowsql_core.stream.functions import (
     CoFlatMapFunction,
@@ -68,6 +73,36 @@ def collection_source(elements: Sequence[Any]) -> SpecMaker:
     return lambda settings: _one(settings, elements, CollectionSourceSpec)
 
 
+def line_source(paths: Sequence[str], charset: str, monitor_ms: int) -> SpecMaker:
+    """The lines of files; ``monitor_ms`` 0: of those that are there."""
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        if settings.batch and monitor_ms:
+            raise PlanError(
+                "unbounded-in-batch",
+                "Detected an UNBOUNDED source with the 'execution.runtime-mode' set to 'BATCH'. This combination is "
+                "not allowed.",
+                hint="use RuntimeExecutionMode.STREAMING, or read what is there: process_static_file_set()",
+            )
+        return SpecWithResources(LineSourceSpec(tuple(paths), charset, monitor_ms))
+
+    return make
+
+
+def hybrid_source(sources: Sequence[SpecMaker]) -> SpecMaker:
+    """One source behind the other."""
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        made = [
+            source(dataclasses.replace(settings, prefix=f"{settings.prefix}.{place}"))
+            for place, source in enumerate(sources)
+        ]
+        resources = {key: value for part in made for key, value in part.resources.items()}
+        return SpecWithResources(HybridSourceSpec(tuple(part.spec for part in made)), resources)
+
+    return make
+
+
 def row_function(function: Any, call: RowCall, output_type: TypeInformation) -> SpecMaker:
     """A function of one stream without keys."""
     # A filter gives what it took.
@@ -105,6 +140,21 @@ def broadcast_function(function: Any, states: tuple[str, ...], keyed: bool, outp
     made = typed(function, KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction, output_type)
     spec = KeyedBroadcastFunctionSpec if keyed else BroadcastFunctionSpec
     return lambda settings: _one(settings, made, lambda key: spec(key, states))
+
+
+def async_function(
+    function: Any, ordered: bool, timeout_ms: int, capacity: int, retry: Any, output_type: TypeInformation
+) -> SpecMaker:
+    """An asynchronous function; ``retry`` None: no call is tried again."""
+    made = typed(function, AsyncFunction, output_type)
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        key, retry_key = f"{settings.prefix}.function", f"{settings.prefix}.retry"
+        resources = {key: made} if retry is None else {key: made, retry_key: retry}
+        spec = AsyncFunctionSpec(key, ordered, timeout_ms, capacity, None if retry is None else retry_key)
+        return SpecWithResources(spec, resources)
+
+    return make
 
 
 def key_select(selector: Any, key_type: TypeInformation | None) -> SpecMaker:

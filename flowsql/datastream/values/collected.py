@@ -1,16 +1,12 @@
-"""What ``execute_and_collect`` hands out for values of a declared type.
-
-PyFlink hands a FLOAT out as the number of its shortest text, 0.1 and not 0.10000000149011612; functions see the latter.
-"""
+"""What ``execute_and_collect`` hands out for values of a declared type: FLOAT as the number of its shortest text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from flowsql.common.row import Row
+from flowsql.common.short_floats import shortest_float
 from flowsql.common.typeinfo import (
     BasicArrayTypeInfo,
     BasicType,
@@ -34,7 +30,7 @@ def handed_out(type_: TypeInformation) -> Handed | None:
         case ExternalTypeInfo():
             return handed_out(type_.type_info)
         case BasicTypeInfo(basic_type=BasicType.FLOAT):
-            return _shortest
+            return shortest_float
         case RowTypeInfo():
             fields = _fields(type_.get_field_types())
             return None if fields is None else _row(fields)
@@ -75,7 +71,3 @@ def _each(fields: list[Handed | None], value: Any) -> list[Any]:
 
 def _optional(convert: Handed | None, value: Any) -> Any:
     return value if convert is None or value is None else convert(value)
-
-
-def _shortest(value: float) -> float:
-    return float(str(np.float32(value)))

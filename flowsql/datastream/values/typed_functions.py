@@ -10,6 +10,7 @@ from typing import Any
 
 from flowsql.common.type_conversion import Converter
 from flowsql.common.typeinfo import TypeInformation
+from flowsql_core.stream.async_functions import AsyncFunction
 from flowsql_core.stream.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from flowsql_core.stream.functions import (
     AggregateFunction,
@@ -89,6 +90,18 @@ class _Map(_Wrapper, MapFunction):
 class _FlatMap(_Wrapper, FlatMapFunction):
     def flat_map(self, value: Any) -> Any:
         return self._each(self._method("flat_map")(value))
+
+
+class _Async(_Wrapper, AsyncFunction[Any, Any]):
+    async def async_invoke(self, value: Any) -> Any:
+        return self._converted(await self._inner.async_invoke(value))
+
+    def timeout(self, value: Any) -> Any:
+        return self._converted(self._inner.timeout(value))
+
+    def _converted(self, results: Any) -> Any:
+        # What is no list is refused by the operator.
+        return [self._convert(result) for result in results] if isinstance(results, Iterable) else results
 
 
 class _Reduce(_Wrapper, ReduceFunction):
@@ -220,6 +233,7 @@ class _Aggregate(_Wrapper, AggregateFunction):
 
 _WRAPPERS: dict[type[Function], type[_Wrapper]] = {
     KeySelector: _KeySelector,
+    AsyncFunction: _Async,
     MapFunction: _Map,
     FlatMapFunction: _FlatMap,
     ReduceFunction: _Reduce,

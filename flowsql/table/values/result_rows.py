@@ -9,12 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from flowsql.common.row import Row
+from flowsql.common.short_floats import shortest_float
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, PyObjectColumn
 from flowsql_core.row import RowKind
 from flowsql_core.types.logical import (
     ArrayType,
     DayTimeIntervalType,
+    FloatType,
     LogicalType,
     MapType,
     MultisetType,
@@ -30,8 +32,9 @@ Convert = Callable[[Any], Any]
 def rows_of(batch: ChangelogBatch, schema: Schema) -> Iterator[Row]:
     """One :class:`Row` per row, its values to be found by the columns' names.
 
-    INT to ``int``, DECIMAL to ``Decimal``, DATE/TIME/TIMESTAMP to ``datetime`` values (TIMESTAMP_LTZ with UTC),
-    a day-time interval to ``timedelta``, a year-month one to months, MAP and MULTISET to ``dict``, ROW to ``Row``.
+    INT to ``int``, FLOAT to the ``float`` of its shortest text, DECIMAL to ``Decimal``, DATE/TIME/TIMESTAMP to
+    ``datetime`` values (TIMESTAMP_LTZ with UTC), a day-time interval to ``timedelta``, a year-month one to months,
+    MAP and MULTISET to ``dict``, ROW to ``Row``.
     """
     names = tuple(column.name for column in schema)
     columns = [_values(data, column.type) for data, column in zip(batch.columns, schema, strict=True)]
@@ -50,6 +53,10 @@ def _values(data: Any, type_: LogicalType) -> list[Any]:
     if isinstance(type_, TimestampType | TimestampLtzType) and data.type.unit == "ns":
         # Python's clock has microseconds; Arrow would make values of pandas.
         data = pc.cast(data, pa.timestamp("us", data.type.tz), safe=False)
+    if isinstance(type_, FloatType):
+        # As ``shortest_float``, for all values at once.
+        data = pc.cast(pc.cast(data, pa.string()), pa.float64())
+        return list(data.to_pylist())
     values: list[Any] = data.to_pylist()
     convert = _converter(type_)
     return values if convert is None else [None if value is None else convert(value) for value in values]
@@ -60,6 +67,8 @@ def _converter(type_: LogicalType) -> Convert | None:
     match type_:
         case DayTimeIntervalType():
             return lambda value: datetime.timedelta(milliseconds=value)
+        case FloatType():
+            return shortest_float
         case ArrayType(element=element):
             inner = _converter(element)
             return None if inner is None else lambda value: [_optional(inner, item) for item in value]

@@ -34,6 +34,25 @@ class CollectionSourceSpec(OperatorSpec):
     elements: str
 
 
+@record
+class LineSourceSpec(OperatorSpec):
+    """The lines of text files as texts, decompressed by the files' extensions.
+
+    ``paths``: files, folders or globs. ``monitor_ms``: look for new files so often, for ever; 0: read what is there.
+    """
+
+    paths: tuple[str, ...]
+    charset: str = "UTF-8"
+    monitor_ms: int = 0
+
+
+@record
+class HybridSourceSpec(OperatorSpec):
+    """Several sources, one behind the other, in one subtask. All of them end by themselves."""
+
+    sources: tuple[OperatorSpec, ...]
+
+
 class RowCall(enum.Enum):
     """What a function of one stream is: the base class, or what a plain callable is taken for."""
 
@@ -122,6 +141,21 @@ class KeyedBroadcastFunctionSpec(OperatorSpec):
 
 
 @record
+class AsyncFunctionSpec(OperatorSpec):
+    """One stream; ``function``: an AsyncFunction; ``retry``: an AsyncRetryStrategy, None: no call is tried again.
+
+    ``ordered``: results leave in the order of the elements. ``timeout_ms``: of all attempts together, 0: none.
+    ``capacity``: elements in flight at once.
+    """
+
+    function: str
+    ordered: bool
+    timeout_ms: int
+    capacity: int
+    retry: str | None = None
+
+
+@record
 class KeySelectSpec(OperatorSpec):
     """Adds the key column. ``selector``: a KeySelector or a callable. Goes before the HASH edge."""
 
@@ -131,8 +165,7 @@ class KeySelectSpec(OperatorSpec):
 class WatermarkTick(enum.Enum):
     """When watermarks leave the assigner of a DataStream.
 
-    CLOCK, Flink's rule: every interval of processing time. A bounded input has none before its end, so that no answer
-    depends on the machine's speed: what Flink gives where the input is read within the first interval.
+    CLOCK, Flink's rule: every interval of processing time, 0: never before the end of the input.
     RECORD, the rule of SQL: after each record that lifts the watermark by more than the interval.
     """
 
@@ -144,13 +177,12 @@ class WatermarkTick(enum.Enum):
 class AssignTimestampsSpec(OperatorSpec):
     """Timestamps and watermarks. ``strategy``: a WatermarkStrategy; ``interval_ms``: pipeline.auto-watermark-interval.
 
-    Watermarks of the input are replaced but for the last. ``bounded``: every source before it ends by itself.
+    Watermarks of the input are replaced but for the last.
     """
 
     strategy: str
     interval_ms: int = 200
     tick: WatermarkTick = WatermarkTick.CLOCK
-    bounded: bool = True
 
 
 @record

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
 
 from flowsql_core.stream.time import Span, Time, span_ms
 
@@ -328,8 +328,21 @@ class StateTtlConfig:
         return self._update_type is not StateTtlConfig.UpdateType.Disabled
 
 
+class DeclaredType(Protocol):
+    """What a program may declare of a state: a ``TypeInformation``."""
+
+    @property
+    def unchanged(self) -> str | None:
+        """An expression over ``{v}``, true for values that fit for certain; None where there is none."""
+        ...
+
+    def converter(self) -> Callable[[Any], Any] | None:
+        """Raises TypeError or ValueError for a value that does not fit; None where everything does."""
+        ...
+
+
 class StateDescriptor:
-    """Names a state; type information is kept for those who ask, Python objects need none."""
+    """Names a state. ``type_info``: what is written is checked against it; None where nothing was declared."""
 
     def __init__(self, name: str, type_info: Any = None) -> None:
         self.name = name

@@ -24,6 +24,7 @@ from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
 from flowsql_runtime.task.memory import UNLIMITED, OperatorMemory
 from flowsql_runtime.task.services import JobServices, SplitProgress
+from flowsql_runtime.time.time_slice import TimeSlice
 
 if TYPE_CHECKING:
     from flowsql_runtime.metrics.registry import OperatorMetrics
@@ -122,6 +123,8 @@ class OperatorContext:
     pause: Callable[[float], None] = time.sleep
     #: Splits of the source at the head of this task.
     progress: SplitProgress = field(default_factory=SplitProgress)
+    #: For loops over rows: when to hand on what was made and to let timers fire.
+    time_slice: TimeSlice = field(default_factory=TimeSlice)
 
     def parameter(self, key: str, default: str = "") -> str:
         """One job parameter (flat configuration text)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,11 +12,12 @@ from flowsql_core.element import LatencyMarker, Watermark, WatermarkStatus
 from flowsql_core.errors import ExecutionError, FailedRow, InternalError
 from flowsql_core.graph.python_specs import PythonCalcSpec
 from flowsql_core.record import record
-from flowsql_core.udf import FunctionContext, FunctionKind, MetricGroup, ScalarFunction, ScalarUdf
+from flowsql_core.udf import FunctionContext, FunctionKind, MetricGroup, ScalarUdf
 from flowsql_core.udf_source import load_path, load_source
 from flowsql_runtime.operators.base import Operator, OperatorContext, Output
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.operators.failure import trace_row
+from flowsql_runtime.operators.pace import begin_slices
 from flowsql_runtime.python.evaluate import Evaluator
 from flowsql_runtime.python.evaluators import make_evaluator
 from flowsql_runtime.python.failure import UserFailure, UserFailureError
@@ -25,9 +25,12 @@ from flowsql_runtime.python.frames import Frame, FrameKind, WorkerStart
 from flowsql_runtime.python.options import ARROW_BATCH_SIZE, EXECUTION_MODE, ExecutionMode, job_parameters
 from flowsql_runtime.python.program import Layout, PythonProgram, make_layout
 from flowsql_runtime.python.worker_process import WorkerProcess
+from flowsql_runtime.stream.copies import user_copy
 
 #: Batches that a worker may hold or have on the way.
 IN_FLIGHT: Final = 4
+#: The most rows that go through row-wise functions at once.
+MOST_ROWS: Final = 65_536
 #: A task that waits for its worker looks up so often.
 _LOOK_UP_S: Final = 0.1
 
@@ -52,16 +55,17 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
     def open(self, ctx: OperatorContext) -> None:
         """Find the functions and open them, here or in a worker."""
         size = ARROW_BATCH_SIZE.read(ctx.parameter(ARROW_BATCH_SIZE.key, str(ARROW_BATCH_SIZE.default)))
+        self._pace = begin_slices(ctx, MOST_ROWS)
         self._layout: Layout = make_layout(self.spec, eval_context(ctx).zone, size)
         program = self._layout.program
-        functions = [_load(function, ctx.resources).function for function in program.functions]
+        # Others are called with as many rows as were asked for.
+        self._by_row = program.kind is FunctionKind.GENERAL
+        # Each call has an object of its own in each subtask, as in PyFlink, which ships one with each call.
+        functions = [user_copy(_load(function, ctx.resources).function) for function in program.functions]
         parameters = job_parameters(dict(ctx.parameters))
         if self._in_process(ctx, program):
             self._worker = WorkerProcess(_start(program, functions, parameters, ctx), self._wake)
             return
-        if ctx.parallelism > 1:
-            # Subtasks are threads: each has its own object, as each would in a process of its own.
-            functions = [copy.copy(one) if isinstance(one, ScalarFunction) else one for one in functions]
         self._evaluator = make_evaluator(program, functions)
         context = FunctionContext(
             MetricGroup(ctx.metrics), parameters, ctx.name, ctx.subtask, ctx.parallelism, ctx.max_parallelism
@@ -81,24 +85,51 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
     # Rows
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
-        """One batch in, one out: now, or once the worker answered."""
+        """What comes in goes out: now, or once the worker answered; in pieces, while the functions are slow."""
         track = self.advance_track(input_index, batch.track)
         if track is not batch.track:
             batch = batch.with_track(track)
-        columns = [batch.columns[index] for index in self._layout.arguments]
+        first = 0
+        while first < batch.num_rows or not batch.num_rows:
+            last = min(first + self._pace.rows, batch.num_rows) if self._by_row else batch.num_rows
+            piece = batch.slice(first, last)
+            try:
+                self._process(piece, first)
+            except ExecutionError as error:
+                row = error.row
+                if row is not None and row.batch is piece:
+                    row.batch, row.position = batch, first + row.position
+                raise
+            if last == batch.num_rows:
+                return
+            first = last
+            self._let_time_pass()
+
+    def _process(self, piece: ChangelogBatch, first: int) -> None:
+        columns = [piece.columns[index] for index in self._layout.arguments]
+        began_ms = self._pace.begin()
         if self._worker is None:
             try:
-                made = self._guarded(lambda evaluator: evaluator.run(columns, batch.num_rows))
+                made = self._guarded(lambda evaluator: evaluator.run(columns, piece.num_rows))
             except ExecutionError as error:
-                trace_row(error, batch)
+                trace_row(error, piece)
+                if error.row is not None:
+                    error.row.row += first
                 raise
-            self._emit(batch, made)
+            self._emit(piece, made)
+            self._pace.done(piece.num_rows, began_ms)
             return
         self._delivered()
         while self._in_order.waiting >= IN_FLIGHT:
             self._wait()
-        self._worker.send_batch(columns, batch.num_rows)
-        self._in_order.expect(batch)
+            self._let_time_pass()
+        self._worker.send_batch(columns, piece.num_rows)
+        self._in_order.expect(_Sent(piece, first, began_ms))
+
+    def _let_time_pass(self) -> None:
+        """Between two pieces, where a slice is over."""
+        if self.ctx.time_slice.over:
+            self.ctx.time_slice.next()
 
     def _emit(self, batch: ChangelogBatch, made: Sequence[Any]) -> None:
         computed = iter(made)
@@ -153,17 +184,20 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
                 error = self._error(failure)
                 expected = self._in_order.expected()
                 if expected is not None:
-                    trace_row(error, expected)
+                    trace_row(error, expected.piece)
                 if error.row is not None:
                     # The operators before this one have gone on: nobody follows the row to its source any more.
                     error.row.came_row = self._in_order.answered_rows + error.row.row
+                    error.row.row += 0 if expected is None else expected.first
                 # Mails run outside of any operator: nobody else would say whose failure it is.
                 raise error.in_operator(self.ctx.name)
             case FrameKind.OPENED:
                 self._add_metrics(frame.note)
             case FrameKind.RESULT:
                 self._add_metrics(frame.note)
-                self._emit(self._in_order.arrived(), worker.columns_of(frame))
+                sent = self._in_order.arrived()
+                self._emit(sent.piece, worker.columns_of(frame))
+                self._pace.done(sent.piece.num_rows, sent.sent_ms)
                 self._in_order.release()
             case FrameKind.CLOSED:
                 self._add_metrics(frame.note)
@@ -247,6 +281,15 @@ def _start(
 
 
 @record
+class _Sent:
+    """Rows that a worker holds: a piece of a batch from row ``first`` on, and when it was sent."""
+
+    piece: ChangelogBatch
+    first: int
+    sent_ms: int
+
+
+@record
 class _Held:
     """Something between two batches that waits for the one before it."""
 
@@ -258,35 +301,35 @@ class _InOrder:
 
     def __init__(self, target: Output) -> None:
         self.target = target
-        self._queue: deque[ChangelogBatch | _Held] = deque()
+        self._queue: deque[_Sent | _Held] = deque()
         #: Batches that the worker has not answered yet.
         self.waiting = 0
         #: Rows of the batches that it has answered.
         self.answered_rows = 0
 
-    def expect(self, batch: ChangelogBatch) -> None:
-        """The worker was given the arguments of a batch."""
-        self._queue.append(batch)
+    def expect(self, sent: _Sent) -> None:
+        """The worker was given the arguments of a piece."""
+        self._queue.append(sent)
         self.waiting += 1
 
-    def expected(self) -> ChangelogBatch | None:
-        """The batch that the worker answers next."""
+    def expected(self) -> _Sent | None:
+        """What the worker answers next."""
         first = self._queue[0] if self._queue else None
-        return first if isinstance(first, ChangelogBatch) else None
+        return first if isinstance(first, _Sent) else None
 
-    def arrived(self) -> ChangelogBatch:
-        """The batch that an answer belongs to."""
+    def arrived(self) -> _Sent:
+        """What an answer belongs to."""
         first = self._queue.popleft()
-        assert isinstance(first, ChangelogBatch)
+        assert isinstance(first, _Sent)
         self.waiting -= 1
-        self.answered_rows += first.num_rows
+        self.answered_rows += first.piece.num_rows
         return first
 
     def release(self) -> None:
         """Hand on what waited for the last batch only."""
         while self._queue:
             first = self._queue[0]
-            if isinstance(first, ChangelogBatch):
+            if isinstance(first, _Sent):
                 return
             self._queue.popleft()
             first.hand_on()

@@ -36,7 +36,7 @@ Argument: TypeAlias = ColumnArgument | StepArgument | Literal
 
 @record
 class Step:
-    """One call: ``function`` is a position in :attr:`PythonProgram.functions`."""
+    """One call: ``function`` is a position in :attr:`PythonProgram.functions`, which no other call has."""
 
     function: int
     args: tuple[Argument, ...]
@@ -114,7 +114,8 @@ class _Maker:
         if expr in self._known:
             return self._known[expr]
         args = tuple(self._argument(arg) for arg in expr.args)
-        self.steps.append(Step(_position(self.functions, function), args, expr.type))
+        self.functions.append(function)
+        self.steps.append(Step(len(self.functions) - 1, args, expr.type))
         self.spans.append(expr.span)
         made = len(self.steps) - 1
         if self._repeats(expr):

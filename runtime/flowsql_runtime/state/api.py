@@ -13,6 +13,7 @@ from flowsql_core.clock import Clock
 from flowsql_core.errors import ExecutionError
 from flowsql_core.stream import state as api
 from flowsql_runtime.state.backend import KeyedStateBackend
+from flowsql_runtime.state.declared_type import Check, check_of, map_checks_of
 from flowsql_runtime.state.object_store import ObjectStore
 
 #: What ``put_all`` takes: PyFlink says a dict and walks through pairs.
@@ -43,10 +44,11 @@ Entries = dict[Any, Any]
 class StoredValueState(api.ValueState[Any]):
     """One value a slot."""
 
-    __slots__ = ("_cell", "_entries", "_get")
+    __slots__ = ("_cell", "_check", "_entries", "_get")
 
-    def __init__(self, cell: Cell, entries: Entries) -> None:
+    def __init__(self, cell: Cell, entries: Entries, check: Check = None) -> None:
         self._cell = cell
+        self._check = check
         self._entries = entries
         self._get = entries.get
 
@@ -59,6 +61,8 @@ class StoredValueState(api.ValueState[Any]):
         if value is None:
             self.clear()
         else:
+            if self._check is not None:
+                self._check(value)
             self._entries[self._cell[0]] = value
 
     def clear(self) -> None:
@@ -69,10 +73,11 @@ class StoredValueState(api.ValueState[Any]):
 class StoredListState(api.ListState[Any]):
     """A list a slot; a list of no values is no entry."""
 
-    __slots__ = ("_cell", "_entries")
+    __slots__ = ("_cell", "_check", "_entries")
 
-    def __init__(self, cell: Cell, entries: Entries) -> None:
+    def __init__(self, cell: Cell, entries: Entries, check: Check = None) -> None:
         self._cell = cell
+        self._check = check
         self._entries = entries
 
     def get(self) -> list[Any]:
@@ -81,6 +86,8 @@ class StoredListState(api.ListState[Any]):
 
     def add(self, value: Any) -> None:
         """Append."""
+        if self._check is not None:
+            self._check(value)
         found = self._entries.get(self._cell[0])
         if found is None:
             self._entries[self._cell[0]] = [value]
@@ -95,6 +102,9 @@ class StoredListState(api.ListState[Any]):
     def update(self, values: Iterable[Any]) -> None:
         """Put the whole list."""
         kept = list(values)
+        if self._check is not None:
+            for value in kept:
+                self._check(value)
         if kept:
             self._entries[self._cell[0]] = kept
         else:
@@ -114,10 +124,12 @@ class StoredListState(api.ListState[Any]):
 class StoredMapState(api.MapState[Any, Any]):
     """A map a slot; an empty map is no entry."""
 
-    __slots__ = ("_cell", "_entries")
+    __slots__ = ("_cell", "_check_key", "_check_value", "_entries")
 
-    def __init__(self, cell: Cell, entries: Entries) -> None:
+    def __init__(self, cell: Cell, entries: Entries, check_key: Check = None, check_value: Check = None) -> None:
         self._cell = cell
+        self._check_key = check_key
+        self._check_value = check_value
         self._entries = entries
 
     def get(self, key: Any) -> Any:
@@ -127,6 +139,10 @@ class StoredMapState(api.MapState[Any, Any]):
 
     def put(self, key: Any, value: Any) -> None:
         """Put a value."""
+        if self._check_key is not None:
+            self._check_key(key)
+        if self._check_value is not None:
+            self._check_value(value)
         found = self._entries.get(self._cell[0])
         if found is None:
             self._entries[self._cell[0]] = {key: value}
@@ -135,9 +151,8 @@ class StoredMapState(api.MapState[Any, Any]):
 
     def put_all(self, dict_value: Pairs) -> None:
         """Put several: a dict, or pairs of keys and values."""
-        found = dict(dict_value)
-        if found:
-            self._entries.setdefault(self._cell[0], {}).update(found)
+        for key, value in dict(dict_value).items():
+            self.put(key, value)
 
     def remove(self, key: Any) -> None:
         """Remove a value."""
@@ -175,10 +190,11 @@ class StoredMapState(api.MapState[Any, Any]):
 class StoredReducingState(api.ReducingState[Any]):
     """What a function made of the values added."""
 
-    __slots__ = ("_cell", "_entries", "_reduce")
+    __slots__ = ("_cell", "_check", "_entries", "_reduce")
 
-    def __init__(self, cell: Cell, entries: Entries, reduce_function: Any) -> None:
+    def __init__(self, cell: Cell, entries: Entries, reduce_function: Any, check: Check = None) -> None:
         self._cell = cell
+        self._check = check
         self._entries = entries
         self._reduce = getattr(reduce_function, "reduce", reduce_function)
 
@@ -191,10 +207,12 @@ class StoredReducingState(api.ReducingState[Any]):
         slot = self._cell[0]
         if value is None:
             self._entries.pop(slot, None)
-        elif slot in self._entries:
-            self._entries[slot] = self._reduce(self._entries[slot], value)
-        else:
-            self._entries[slot] = value
+            return
+        if slot in self._entries:
+            value = self._reduce(self._entries[slot], value)
+        if self._check is not None:
+            self._check(value)
+        self._entries[slot] = value
 
     def clear(self) -> None:
         """Remove it."""
@@ -212,10 +230,11 @@ class StoredReducingState(api.ReducingState[Any]):
 class StoredAggregatingState(api.AggregatingState[Any, Any]):
     """An accumulator, read through its function."""
 
-    __slots__ = ("_cell", "_entries", "_function")
+    __slots__ = ("_cell", "_check", "_entries", "_function")
 
-    def __init__(self, cell: Cell, entries: Entries, function: Any) -> None:
+    def __init__(self, cell: Cell, entries: Entries, function: Any, check: Check = None) -> None:
         self._cell = cell
+        self._check = check
         self._entries = entries
         self._function = function
 
@@ -231,7 +250,10 @@ class StoredAggregatingState(api.AggregatingState[Any, Any]):
             self._entries.pop(slot, None)
             return
         found = self._entries[slot] if slot in self._entries else self._function.create_accumulator()
-        self._entries[slot] = self._function.add(value, found)
+        made = self._function.add(value, found)
+        if self._check is not None:
+            self._check(made)
+        self._entries[slot] = made
 
     def clear(self) -> None:
         """Remove it."""
@@ -317,13 +339,14 @@ class ObjectStates:
         entries = self.store(descriptor.name)
         match descriptor:
             case api.ValueStateDescriptor():
-                return StoredValueState(self._cell, entries)
+                return StoredValueState(self._cell, entries, check_of(descriptor))
             case api.ListStateDescriptor():
-                return StoredListState(self._cell, entries)
+                return StoredListState(self._cell, entries, check_of(descriptor))
             case api.MapStateDescriptor():
-                return StoredMapState(self._cell, entries)
+                return StoredMapState(self._cell, entries, *map_checks_of(descriptor))
             case api.ReducingStateDescriptor():
-                return StoredReducingState(self._cell, entries, descriptor.get_reduce_function())
+                reduce = descriptor.get_reduce_function()
+                return StoredReducingState(self._cell, entries, reduce, check_of(descriptor))
             case api.AggregatingStateDescriptor():
-                return StoredAggregatingState(self._cell, entries, descriptor.get_agg_function())
+                return StoredAggregatingState(self._cell, entries, descriptor.get_agg_function(), check_of(descriptor))
         raise ExecutionError("state-kind", f"a state of {type(descriptor).__name__} does not exist")

@@ -14,6 +14,7 @@ from typing import Any
 from flowsql_core.clock import Clock
 from flowsql_core.errors import ExecutionError
 from flowsql_core.stream import state as api
+from flowsql_runtime.state.declared_type import Check, check_of, map_checks_of
 
 Cell = list[Any]
 Entries = dict[Any, Any]
@@ -65,10 +66,11 @@ class _Lifetime:
 class _Expiring:
     """One stamped value a slot."""
 
-    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime) -> None:
+    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, check: Check) -> None:
         self._cell = cell
         self._entries = entries
         self._life = life
+        self._check = check
 
     def _read(self) -> Any:
         """The value of the current slot, or None. One that expired is removed, and shown once more if wished."""
@@ -84,6 +86,8 @@ class _Expiring:
         return found[0]
 
     def _write(self, value: Any) -> None:
+        if self._check is not None:
+            self._check(value)
         self._life.sweep()
         self._entries[self._cell[0]] = self._life.stamped(value)
 
@@ -110,8 +114,8 @@ class ExpiringValueState(_Expiring, api.ValueState[Any]):
 class ExpiringReducingState(_Expiring, api.ReducingState[Any]):
     """The reduction of what was added."""
 
-    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, function: Any) -> None:
-        super().__init__(cell, entries, life)
+    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, check: Check, function: Any) -> None:
+        super().__init__(cell, entries, life, check)
         self._reduce = getattr(function, "reduce", function)
 
     def get(self) -> Any:
@@ -130,8 +134,8 @@ class ExpiringReducingState(_Expiring, api.ReducingState[Any]):
 class ExpiringAggregatingState(_Expiring, api.AggregatingState[Any, Any]):
     """An accumulator, read through its function."""
 
-    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, function: Any) -> None:
-        super().__init__(cell, entries, life)
+    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, check: Check, function: Any) -> None:
+        super().__init__(cell, entries, life, check)
         self._function = function
 
     def get(self) -> Any:
@@ -151,10 +155,11 @@ class ExpiringAggregatingState(_Expiring, api.AggregatingState[Any, Any]):
 class ExpiringListState(api.ListState[Any]):
     """A list a slot; each element expires by itself."""
 
-    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime) -> None:
+    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, check: Check) -> None:
         self._cell = cell
         self._entries = entries
         self._life = life
+        self._check = check
 
     def get(self) -> list[Any]:
         """The elements that live, in a list that later changes do not touch."""
@@ -173,6 +178,8 @@ class ExpiringListState(api.ListState[Any]):
 
     def add(self, value: Any) -> None:
         """Append."""
+        if self._check is not None:
+            self._check(value)
         self._life.sweep()
         self._entries.setdefault(self._cell[0], []).append(self._life.stamped(value))
 
@@ -183,8 +190,9 @@ class ExpiringListState(api.ListState[Any]):
 
     def update(self, values: Iterable[Any]) -> None:
         """Put the whole list."""
+        kept = list(values)
         self.clear()
-        self.add_all(values)
+        self.add_all(kept)
 
     def clear(self) -> None:
         """Remove it."""
@@ -194,10 +202,12 @@ class ExpiringListState(api.ListState[Any]):
 class ExpiringMapState(api.MapState[Any, Any]):
     """A map a slot; each entry expires by itself."""
 
-    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime) -> None:
+    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, check_key: Check, check_value: Check) -> None:
         self._cell = cell
         self._entries = entries
         self._life = life
+        self._check_key = check_key
+        self._check_value = check_value
 
     def get(self, key: Any) -> Any:
         """The value under ``key``, or None."""
@@ -214,6 +224,10 @@ class ExpiringMapState(api.MapState[Any, Any]):
 
     def put(self, key: Any, value: Any) -> None:
         """Put a value."""
+        if self._check_key is not None:
+            self._check_key(key)
+        if self._check_value is not None:
+            self._check_value(value)
         self._life.sweep()
         self._entries.setdefault(self._cell[0], {})[key] = self._life.stamped(value)
 
@@ -289,13 +303,17 @@ def expiring_state(
     name = descriptor.name
     match descriptor:
         case api.ValueStateDescriptor():
-            return ExpiringValueState(cell, life.over(store(name, one), one), life)
+            return ExpiringValueState(cell, life.over(store(name, one), one), life, check_of(descriptor))
         case api.ListStateDescriptor():
-            return ExpiringListState(cell, life.over(store(name, several), several), life)
+            return ExpiringListState(cell, life.over(store(name, several), several), life, check_of(descriptor))
         case api.MapStateDescriptor():
-            return ExpiringMapState(cell, life.over(store(name, named), named), life)
+            return ExpiringMapState(cell, life.over(store(name, named), named), life, *map_checks_of(descriptor))
         case api.ReducingStateDescriptor():
-            return ExpiringReducingState(cell, life.over(store(name, one), one), life, descriptor.get_reduce_function())
+            function = descriptor.get_reduce_function()
+            return ExpiringReducingState(cell, life.over(store(name, one), one), life, check_of(descriptor), function)
         case api.AggregatingStateDescriptor():
-            return ExpiringAggregatingState(cell, life.over(store(name, one), one), life, descriptor.get_agg_function())
+            function = descriptor.get_agg_function()
+            return ExpiringAggregatingState(
+                cell, life.over(store(name, one), one), life, check_of(descriptor), function
+            )
     raise ExecutionError("state-kind", f"a state of {type(descriptor).__name__} does not exist")

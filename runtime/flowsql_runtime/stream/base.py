@@ -14,6 +14,7 @@ from flowsql_core.stream.functions import RuntimeContext
 from flowsql_core.stream.keys import key_tokens
 from flowsql_core.stream.timer import TimeDomain
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext
+from flowsql_runtime.operators.pace import begin_slices
 from flowsql_runtime.state.api import NO_SLOT, Cell, ObjectStates
 from flowsql_runtime.stream.context import KeyedContext, StreamRuntimeContext
 from flowsql_runtime.stream.copies import user_copy
@@ -66,6 +67,9 @@ class UserFunction:
 class ObjectOperator(Operator[S], Generic[S]):
     """Base: hands rows to :meth:`process_rows` between the watermarks of a batch, so that time stands as in Flink.
 
+    What rows became leaves, and timers fire, when a time slice is over: loops test ``over`` after each row, and then
+    call :meth:`breathe`.
+
     In     batches of objects (``flowsql_core.graph.stream_specs``).
     Out    objects in the order in which they were emitted, watermarks behind what was emitted before them.
     """
@@ -80,7 +84,10 @@ class ObjectOperator(Operator[S], Generic[S]):
     def open(self, ctx: OperatorContext) -> None:
         """Make what every function needs."""
         reuse = Configuration(values=dict(ctx.parameters)).get(OBJECT_REUSE)
-        self.emitter = Emitter(self.output, reuse)
+        self.over = ctx.time_slice.over
+        self.emitter = Emitter(self.output, reuse, ctx.time_slice.due)
+        self._pace = begin_slices(ctx)
+        self._left = self._pace.rows
         self.time = TimeKeeper(ctx, self.current_watermark, self.keyed, self.namespaced)
 
     # -- rows and time
@@ -90,18 +97,41 @@ class ObjectOperator(Operator[S], Generic[S]):
         track = self.advance_track(input_index, batch.track)
         rows = self._rows(input_index, batch)
         start = 0
+        self._begin_piece()
         if track is not None:
             for offset, level_ms in zip(track.offsets.tolist(), track.wm_ms.tolist(), strict=True):
-                if offset > start:
-                    self.process_rows(input_index, _part(rows, start, offset))
-                    start = offset
+                self._process_part(input_index, rows, start, offset)
+                start = offset
                 self.advance_time(level_ms)
                 self.emitter.watermark(level_ms)
-        if start == 0:
-            self.process_rows(input_index, rows)
-        elif start < batch.num_rows:
-            self.process_rows(input_index, _part(rows, start, batch.num_rows))
+        self._process_part(input_index, rows, start, batch.num_rows)
+        self._end_piece()
+
+    def _process_part(self, input_index: int, rows: Rows, start: int, stop: int) -> None:
+        """Rows [start, stop), handed on whenever a piece is full."""
+        while start < stop:
+            end = min(start + self._left, stop)
+            self.process_rows(input_index, _part(rows, start, end))
+            self._left -= end - start
+            start = end
+            if not self._left:
+                self._end_piece()
+                if self.over:
+                    self.breathe()
+                self._begin_piece()
+
+    def _begin_piece(self) -> None:
+        self._left = self._piece = self._pace.rows
+        self._began_ms = self._pace.begin()
+
+    def _end_piece(self) -> None:
         self.emitter.flush()
+        self._pace.done(self._piece - self._left, self._began_ms)
+
+    def breathe(self) -> None:
+        """The slice is over, between two rows: what they became leaves, timers fire here and behind."""
+        self.emitter.flush()
+        self.ctx.time_slice.next()
 
     def on_watermark(self, watermark_ms: int) -> None:
         """A watermark between batches; the base hands it on afterwards."""
@@ -151,11 +181,15 @@ class KeyedObjectOperator(ObjectOperator[S], Generic[S]):
             return
         for time_ms, slot, key in self.time.event.due(watermark_ms):
             self.fire(TimeDomain.EVENT_TIME, time_ms, slot, key)
+            if self.over:
+                self.breathe()
 
     def on_processing_timers(self, times_ms: Int64s, slots: Int64s) -> None:
         """The alarm: processing-time timers that the clock reached, in order of time."""
         for time_ms, slot, key in self.time.due_by_clock():
             self.fire(TimeDomain.PROCESSING_TIME, time_ms, slot, key)
+            if self.over:
+                self.breathe()
         self.emitter.flush()
 
     @abstractmethod
@@ -165,4 +199,6 @@ class KeyedObjectOperator(ObjectOperator[S], Generic[S]):
 
 def _part(rows: Rows, start: int, stop: int) -> Rows:
     values, keys, tokens, times = rows
+    if start == 0 and stop == len(values):
+        return rows
     return values[start:stop], keys[start:stop], tokens[start:stop], times[start:stop]

@@ -56,13 +56,15 @@ class BroadcastFunctionOperator(ObjectOperator[BroadcastFunctionSpec]):
         """One element after the other."""
         values, _, _, times = rows
         name, method, context = self._calls[input_index]
-        emit = self.emitter.emit
+        emit, over = self.emitter.emit, self.over
         value: Any = None
         try:
             for value, context.time in zip(values, times, strict=True):
                 results = method(value, context)
                 if results:
                     emit(results, context.time)
+                if over:
+                    self.breathe()
         except USER_ERRORS as error:
             self._function.fail(error, name, value)
 
@@ -115,26 +117,33 @@ class KeyedBroadcastFunctionOperator(KeyedObjectOperator[KeyedBroadcastFunctionS
     def _elements(self, rows: Rows) -> None:
         values, keys, tokens, times = rows
         method, emit, context, cell = self._element, self.emitter.emit, self._read_context, self.cell
+        over = self.over
         value: Any = None
         try:
             for value, context.key, cell[0], context.time in zip(values, keys, tokens, times, strict=True):
                 results = method(value, context)
                 if results:
                     emit(results, context.time)
+                if over:
+                    self.breathe()
         except USER_ERRORS as error:
             self._function.fail(error, _ELEMENT, value, context.key)
 
     def _broadcast_elements(self, rows: Rows) -> None:
         values, _, _, times = rows
         method, emit, context = self._broadcast, self.emitter.emit, self._broadcast_context
+        cell, over = self.cell, self.over
         # Whoever asks for keyed state here is told that there is no key.
-        self.cell[0] = NO_KEY
+        cell[0] = NO_KEY
         value: Any = None
         try:
             for value, context.time in zip(values, times, strict=True):
                 results = method(value, context)
                 if results:
                     emit(results, context.time)
+                if over:
+                    self.breathe()
+                    cell[0] = NO_KEY
         except USER_ERRORS as error:
             self._function.fail(error, _BROADCAST, value)
 

@@ -10,6 +10,7 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.stream import state as api
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.state.api import Pairs
+from flowsql_runtime.state.declared_type import Check, map_checks_of
 
 _PREFIX: Final = "broadcast."
 
@@ -80,11 +81,20 @@ class ReadOnlyState(api.ReadOnlyBroadcastState[Any, Any]):
 class WritableState(api.BroadcastState[Any, Any]):
     """What elements of the broadcast stream see."""
 
-    __slots__ = ("_entries", "_read")
+    __slots__ = ("_check_key", "_check_value", "_declared", "_entries", "_read")
 
     def __init__(self, name: str, entries: dict[Any, Any]) -> None:
         self._entries = entries
         self._read = ReadOnlyState(name, entries)
+        self._declared: Any = None
+        self._check_key: Check = None
+        self._check_value: Check = None
+
+    def declare(self, descriptor: api.MapStateDescriptor) -> None:
+        """Check what is written from now on against the types that a descriptor declares."""
+        if descriptor.type_info is not self._declared:
+            self._declared = descriptor.type_info
+            self._check_key, self._check_value = map_checks_of(descriptor)
 
     def get(self, key: Any) -> Any:
         """The value under ``key``, or None."""
@@ -112,11 +122,16 @@ class WritableState(api.BroadcastState[Any, Any]):
 
     def put(self, key: Any, value: Any) -> None:
         """Put a value."""
+        if self._check_key is not None:
+            self._check_key(key)
+        if self._check_value is not None:
+            self._check_value(value)
         self._entries[key] = value
 
     def put_all(self, dict_value: Pairs) -> None:
         """Put several: a dict, or pairs of keys and values."""
-        self._entries.update(dict_value)
+        for key, value in dict(dict_value).items():
+            self.put(key, value)
 
     def remove(self, key: Any) -> None:
         """Remove a value."""
@@ -146,7 +161,9 @@ class BroadcastStates(api.OperatorStateStore):
         Raises:
             ExecutionError: there is no broadcast state of this name.
         """
-        return self._writable[self._known(state_descriptor)]
+        state = self._writable[self._known(state_descriptor)]
+        state.declare(state_descriptor)
+        return state
 
     def readable(self, state_descriptor: api.MapStateDescriptor) -> ReadOnlyState:
         """To read; raises as :meth:`get_broadcast_state` does."""

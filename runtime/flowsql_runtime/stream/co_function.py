@@ -39,6 +39,7 @@ class CoFunctionOperator(ObjectOperator[CoFunctionSpec]):
         """One element after the other."""
         values, _, _, times = rows
         method, emit, context, call = self._methods[input_index], self.emitter.emit, self._context, self.spec.call
+        over = self.over
         value: Any = None
         try:
             for value, context.time in zip(values, times, strict=True):
@@ -48,6 +49,8 @@ class CoFunctionOperator(ObjectOperator[CoFunctionSpec]):
                     results = () if results is None else (results,)
                 if results:
                     emit(results, context.time)
+                if over:
+                    self.breathe()
         except USER_ERRORS as error:
             self._function.fail(error, f"{call.value}{input_index + 1}", value)
 
@@ -80,7 +83,7 @@ class KeyedCoFunctionOperator(KeyedObjectOperator[KeyedCoFunctionSpec]):
         """One element after the other."""
         values, keys, tokens, times = rows
         method, emit, context, cell = self._methods[input_index], self.emitter.emit, self.context, self.cell
-        call = self.spec.call
+        call, over = self.spec.call, self.over
         value: Any = None
         try:
             for value, context.key, cell[0], context.time in zip(values, keys, tokens, times, strict=True):
@@ -90,6 +93,8 @@ class KeyedCoFunctionOperator(KeyedObjectOperator[KeyedCoFunctionSpec]):
                     results = () if results is None else (results,)
                 if results:
                     emit(results, context.time)
+                if over:
+                    self.breathe()
         except USER_ERRORS as error:
             self._function.fail(error, f"{call.value}{input_index + 1}", value, context.key)
 

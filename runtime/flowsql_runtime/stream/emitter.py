@@ -44,10 +44,12 @@ class Emitter:
     ``values`` and ``times`` are open to loops that know better; :meth:`flush` at the end of each input.
     """
 
-    __slots__ = ("_levels", "_offsets", "_output", "_sides", "emit", "own", "times", "values")
+    __slots__ = ("_due", "_levels", "_offsets", "_output", "_sides", "emit", "own", "times", "values")
 
-    def __init__(self, output: Output, object_reuse: bool) -> None:
+    def __init__(self, output: Output, object_reuse: bool, due: list[None]) -> None:
         self._output = output
+        #: Not empty: what one element became so far leaves, though there may be more.
+        self._due = due
         self._sides: dict[str, _Lane] = {}
         self._offsets: list[int] = []
         self._levels: list[int] = []
@@ -59,7 +61,7 @@ class Emitter:
         self.own = _itself if object_reuse else copied
 
     def _emit_copies(self, results: Any, timestamp: int) -> None:
-        values, times = self.values, self.times
+        values, times, due = self.values, self.times, self._due
         for result in results:
             type_ = type(result)
             if type_ in IMMUTABLE:
@@ -75,18 +77,20 @@ class Emitter:
             else:
                 values.append(copied(result))
             times.append(timestamp)
-            if len(values) >= FLUSH_ROWS:
+            if due or len(values) >= FLUSH_ROWS:
+                due.clear()
                 self.flush()
 
     def _emit_shared(self, results: Any, timestamp: int) -> None:
-        values, times = self.values, self.times
+        values, times, due = self.values, self.times, self._due
         for result in results:
             if type(result) is tuple and result and isinstance(result[0], OutputTag):
                 self.emit_side(result[0].tag_id, result[1], timestamp)
                 continue
             values.append(result)
             times.append(timestamp)
-            if len(values) >= FLUSH_ROWS:
+            if due or len(values) >= FLUSH_ROWS:
+                due.clear()
                 self.flush()
 
     def emit_side(self, tag: str, value: Any, timestamp: int) -> None:

@@ -61,12 +61,15 @@ class KeyedFunctionOperator(KeyedObjectOperator[KeyedFunctionSpec]):
     def _process(self, rows: Rows) -> None:
         values, keys, tokens, times = rows
         process, emit, context, cell = self._method, self.emitter.emit, self.context, self.cell
+        over = self.over
         value: Any = None
         try:
             for value, context.key, cell[0], context.time in zip(values, keys, tokens, times, strict=True):
                 results = process(value, context)
                 if results:
                     emit(results, context.time)
+                if over:
+                    self.breathe()
         finally:
             self._value = value
 
@@ -74,37 +77,41 @@ class KeyedFunctionOperator(KeyedObjectOperator[KeyedFunctionSpec]):
         values, keys, tokens, times = rows
         function, context, cell, emitter = self._method, self.context, self.cell, self.emitter
         append, own = emitter.values.append, emitter.own
-        filters = self.spec.call is KeyedCall.FILTER
+        filters, over = self.spec.call is KeyedCall.FILTER, self.over
         value: Any = None
         try:
             for value, context.key, cell[0], time in zip(values, keys, tokens, times, strict=True):
                 result = function(value)
-                if filters:
-                    if not result:
-                        continue
-                    append(value)
-                else:
+                if not filters:
                     append(own(result))
-                emitter.times.append(time)
+                    emitter.times.append(time)
+                elif result:
+                    append(value)
+                    emitter.times.append(time)
+                if over:
+                    self.breathe()
         finally:
             self._value = value
 
     def _flat_map(self, rows: Rows) -> None:
         values, keys, tokens, times = rows
         function, emit, context, cell = self._method, self.emitter.emit, self.context, self.cell
+        over = self.over
         value: Any = None
         try:
             for value, context.key, cell[0], time in zip(values, keys, tokens, times, strict=True):
                 results = function(value)
                 if results:
                     emit(results, time)
+                if over:
+                    self.breathe()
         finally:
             self._value = value
 
     def _reduce(self, rows: Rows) -> None:
         values, keys, tokens, times = rows
         reduced, context, cell, emitter = self._reduced, self.context, self.cell, self.emitter
-        own, final = emitter.own, self.spec.final_only
+        own, final, over = emitter.own, self.spec.final_only, self.over
         value: Any = None
         try:
             for value, context.key, cell[0], time in zip(values, keys, tokens, times, strict=True):
@@ -114,6 +121,8 @@ class KeyedFunctionOperator(KeyedObjectOperator[KeyedFunctionSpec]):
                 else:
                     emitter.values.append(own(reduced.get()))
                     emitter.times.append(time)
+                if over:
+                    self.breathe()
         finally:
             self._value = value
 

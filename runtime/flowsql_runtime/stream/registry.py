@@ -11,7 +11,9 @@ from flowsql_runtime.operators.operator_class import OperatorClass
 _PACKAGE: Final = "flowsql_runtime.stream."
 
 CLASSES: Final[dict[type[OperatorSpec], OperatorClass]] = {
-    specs.CollectionSourceSpec: OperatorClass("collection_source:CollectionSourceOperator", _PACKAGE, source=True),
+    specs.CollectionSourceSpec: OperatorClass("source.collection:CollectionSourceOperator", _PACKAGE, source=True),
+    specs.LineSourceSpec: OperatorClass("source.lines:LineSourceOperator", _PACKAGE, source=True),
+    specs.HybridSourceSpec: OperatorClass("source.hybrid:HybridSourceOperator", _PACKAGE, source=True),
     specs.RowFunctionSpec: OperatorClass("row_function:RowFunctionOperator", _PACKAGE),
     specs.KeyedFunctionSpec: OperatorClass("keyed_function:KeyedFunctionOperator", _PACKAGE, stateful=True),
     specs.CoFunctionSpec: OperatorClass("co_function:CoFunctionOperator", _PACKAGE),
@@ -20,6 +22,7 @@ CLASSES: Final[dict[type[OperatorSpec], OperatorClass]] = {
     specs.KeyedBroadcastFunctionSpec: OperatorClass(
         "broadcast_function:KeyedBroadcastFunctionOperator", _PACKAGE, stateful=True
     ),
+    specs.AsyncFunctionSpec: OperatorClass("async_io.wait:AsyncWaitOperator", _PACKAGE),
     specs.KeySelectSpec: OperatorClass("key_select:KeySelectOperator", _PACKAGE),
     specs.AssignTimestampsSpec: OperatorClass("timestamps:AssignTimestampsOperator", _PACKAGE),
     specs.StreamWindowSpec: OperatorClass("window_operator:WindowOperator", _PACKAGE, stateful=True),

@@ -111,12 +111,15 @@ class WindowOperator(KeyedObjectOperator[StreamWindowSpec]):
         cell, context, trigger_context = self.cell, self.context, self._trigger_context
         element = self._element if self._merging is None else self._merging_element
         assign, assigner_context = self._assigner.assign_windows, self._assigner_context
+        over = self.over
         value: Any = None
         try:
             for value, context.key, cell[0], time in zip(values, keys, tokens, times, strict=True):
                 trigger_context.key = context.key
                 if not element(value, assign(value, time, assigner_context), time) and self._is_late(time):
                     self._drop(value, time)
+                if over:
+                    self.breathe()
         except USER_ERRORS as error:
             self._fail(error, "process", value, context.key)
 

@@ -27,10 +27,11 @@ from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.network.partition import RecordWriter
 from flowsql_runtime.operators.base import OperatorSnapshot, SourceOperator, SourceStatus
 from flowsql_runtime.task.chain import ChainedOperator, OperatorChain, named_failure
-from flowsql_runtime.task.mailbox import Mailbox
+from flowsql_runtime.task.mailbox import Mailbox, TaskCancelled
 from flowsql_runtime.task.restore import RestoredTask
 from flowsql_runtime.task.stateless import NoKeyedState
 from flowsql_runtime.time.processing import ProcessingTime
+from flowsql_runtime.time.time_slice import TimeSlice
 
 logger = logging.getLogger(__name__)
 
@@ -124,6 +125,8 @@ class StreamTask:
         self._marker_due_ms: int | None = None
         for node in chain.operators:
             node.operator.ctx.stop_input = partial(self._stop_input, node)
+        for position, ctx in enumerate(contexts):
+            ctx.time_slice = TimeSlice(processing_time.clock, partial(self._let_time_pass, position))
         for writer in self.writers:
             writer.on_stop(self._look_for_demand)
 
@@ -147,6 +150,8 @@ class StreamTask:
             if self.checkpoints is not None:
                 self.checkpoints.task_finished(self._key)
         finally:
+            for node in self._chain.operators:
+                node.operator.ctx.time_slice.stop()
             close_error = self._chain.close()
             self.metrics.stop()
             if close_error is not None and not failed:
@@ -368,6 +373,19 @@ class StreamTask:
             node.operator.on_processing_timers(due.times_ms, due.slots)
         except Exception as error:
             raise named_failure(error, node.name)  # noqa: B904
+
+    def _let_time_pass(self, position: int) -> None:
+        """In the middle of an operator's batch: its timers, and those of the operators behind it, fire.
+
+        Those before it have handed on rows that it has not seen yet, so that their time stands.
+        """
+        if self.mailbox.cancelled:
+            raise TaskCancelled
+        if self._next_timer_ms() is None:
+            return
+        now_ms = self._processing_time.clock.now_ms()
+        for node in self._chain.operators[position:]:
+            self._fire(node, now_ms)
 
     # -- checkpoints
 

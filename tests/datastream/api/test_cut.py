@@ -101,7 +101,8 @@ class Everything(KeyedProcessFunction):
         self.list = runtime_context.get_list_state(ListStateDescriptor("list", Types.INT()))
         self.map = runtime_context.get_map_state(MapStateDescriptor("map", Types.INT(), Types.INT()))
         self.most = runtime_context.get_reducing_state(ReducingStateDescriptor("most", max, Types.INT()))
-        self.mean = runtime_context.get_aggregating_state(AggregatingStateDescriptor("mean", Mean(), Types.DOUBLE()))
+        pair = Types.TUPLE([Types.INT(), Types.INT()])
+        self.mean = runtime_context.get_aggregating_state(AggregatingStateDescriptor("mean", Mean(), pair))
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
         number = value[1]

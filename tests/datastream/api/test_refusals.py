@@ -108,9 +108,6 @@ def environment() -> StreamExecutionEnvironment:
         (lambda: imported("connectors.file_system", "FileCompactor").create_concat_file_compactor(), "file sinks"),
         (lambda: imported("formats.csv", "CsvReaderFormat").for_schema(None), "csv format"),
         (lambda: imported("formats.json", "JsonRowDeserializationSchema").builder(), "json format"),
-        (lambda: imported("async_data_stream", "AsyncDataStream").unordered_wait(None, None, None), "async I/O"),
-        (lambda: imported("async_data_stream", "AsyncDataStream").ordered_wait(None, None, None), "async I/O"),
-        (lambda: imported("functions", "AsyncRetryStrategy").fixed_delay(3, 100, None), "async I/O"),
         (lambda: imported("functions", "SourceFunction")("org.x.Source"), "source functions of Java"),
         (lambda: environment().enable_changelog_state_backend(True), "changelog state backend"),
         (lambda: environment().set_default_savepoint_directory("/tmp"), "savepoints"),
@@ -122,22 +119,6 @@ def test_what_cannot_run_is_refused_by_name(use: Callable[[], Any], named: str) 
     with pytest.raises(NotSupportedYetError, match=named) as refused:
         use()
     assert len(str(refused.value).splitlines()) == 1
-
-
-def test_a_program_may_define_what_is_refused_where_it_is_used() -> None:
-    from flowsql.datastream import AsyncDataStream, AsyncFunction, AsyncRetryPredicate
-
-    class Lookup(AsyncFunction[int, int]):
-        async def async_invoke(self, value: int) -> list[int]:
-            return [value]
-
-    class Empty(AsyncRetryPredicate[int]):  # type: ignore[type-arg, misc, unused-ignore]
-        pass
-
-    with pytest.raises(NotSupportedYetError, match="async I/O on DataStreams"):
-        Empty()
-    with pytest.raises(NotSupportedYetError, match="async I/O on DataStreams"):
-        AsyncDataStream.unordered_wait(environment().from_collection([1]), Lookup(), None, 1, Types.INT())
 
 
 def test_the_state_backend_that_there_is_can_be_named() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.clock import ManualClock
+from flowsql_core.element import Watermark
 from flowsql_core.graph import job as g
 from flowsql_core.graph import specs as s
 from flowsql_core.graph import stream_specs as ss
@@ -17,7 +18,7 @@ from flowsql_core.graph.stream_specs import KEY
 from flowsql_core.row import INSERT_ONLY
 from flowsql_core.stream.window import MIN_LONG
 from flowsql_runtime.stream.emitter import object_column, row_times
-from flowsql_runtime.testing.harness import OperatorHarness, RecordingOutput
+from flowsql_runtime.testing.harness import Emitted, OperatorHarness, RecordingOutput
 
 #: (timestamp, value)
 Stamped = tuple[int | None, Any]
@@ -47,6 +48,24 @@ def stamped(batches: Sequence[ChangelogBatch]) -> list[Stamped]:
         for row, value in enumerate(batch.columns[0].to_pylist()):
             has = times is not None and (times.valid is None or times.valid[row])
             found.append((int(times.values_ms[row]) if times is not None and has else None, value))
+    return found
+
+
+def in_order(elements: Sequence[Emitted]) -> list[Any]:
+    """Elements and watermarks as they follow each other, whatever the batches: ``value`` or ``"wm 5"``."""
+    found: list[Any] = []
+    for element in elements:
+        match element:
+            case Watermark():
+                found.append(f"wm {element.timestamp_ms}")
+            case ChangelogBatch():
+                values = element.columns[0].to_pylist()
+                at = 0
+                if element.track is not None:
+                    for offset, level_ms in zip(element.track.offsets, element.track.wm_ms, strict=True):
+                        found += [*values[at:offset], f"wm {level_ms}"]
+                        at = offset
+                found += values[at:]
     return found
 
 

@@ -12,8 +12,8 @@ from flowsql_runtime.state import stores
 
 ROOT = Path(flowsql_runtime.__file__).parent
 
-#: What may be said about state outside ``state/``: protocols, the row-wise API, and how Arrow values become words.
-OPEN = {"stores", "backend", "scratch", "api", "api_ttl", "object_store", "arrow_words", "flat_rows"}
+#: What may be said about state outside ``state/``: protocols, the row-wise API with its checks, Arrow values as words.
+OPEN = {"stores", "backend", "scratch", "api", "api_ttl", "declared_type", "object_store", "arrow_words", "flat_rows"}
 #: Makes the backend that the configuration names.
 MAKERS = {"cluster/deploy.py", "testing/harness.py"}
 #: Kernels that work on arrays of a batch alone.

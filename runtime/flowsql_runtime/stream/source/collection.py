@@ -10,10 +10,11 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import OBJECT_REUSE, Configuration
 from flowsql_core.graph.stream_specs import CollectionSourceSpec
 from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot, SourceOperator, SourceStatus
+from flowsql_runtime.operators.pace import begin_slices
 from flowsql_runtime.stream.copies import copied
 from flowsql_runtime.stream.emitter import object_column
 
-#: Rows of one batch: what waits for a slow function while timers of the clock are due.
+#: The most rows of one batch; fewer while the functions behind are slow.
 BATCH_ROWS: Final = 1_024
 _BATCH_ROWS_OPTION: Final = "flowsql.source.batch-rows"
 _POSITION: Final = "position"
@@ -35,6 +36,7 @@ class CollectionSourceOperator(SourceOperator[CollectionSourceSpec]):
         self._elements: list[Any] = ctx.resources[self.spec.elements] if ctx.subtask == 0 else []
         self._position = 0
         self._batch_rows = int(ctx.parameter(_BATCH_ROWS_OPTION) or BATCH_ROWS)
+        self._pace = begin_slices(ctx)
         self._reuse = Configuration(values=dict(ctx.parameters)).get(OBJECT_REUSE)
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
@@ -51,7 +53,8 @@ class CollectionSourceOperator(SourceOperator[CollectionSourceSpec]):
             left = min(left, self._stop_at)
             if not left:
                 return SourceStatus.SUSPENDED
-        count = min(left, self._batch_rows)
+        count = min(left, self._batch_rows, self._pace.rows)
+        began_ms = self._pace.begin()
         part = self._elements[self._position : self._position + count]
         self._position += count
         if self._stop_at is not None:
@@ -59,6 +62,7 @@ class CollectionSourceOperator(SourceOperator[CollectionSourceSpec]):
         # The program's own list must not change under it.
         values = part if self._reuse else list(map(copied, part))
         self.output.collect(ChangelogBatch((object_column(values),), count))
+        self._pace.done(count, began_ms)
         return SourceStatus.MORE
 
     def wake_when_available(self, wake: Callable[[], None]) -> None:

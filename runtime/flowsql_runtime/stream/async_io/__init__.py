@@ -1,0 +1,1 @@
+"""Asynchronous functions: the operator, and the elements that wait for their results."""

@@ -1,0 +1,1 @@
+"""Where streams begin: collections, lines of files, one source behind the other."""
