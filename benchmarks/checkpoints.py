@@ -2,7 +2,7 @@
 
 python benchmarks/checkpoints.py [--rows N] [--megabytes N] [--rounds N]
 
-A group aggregate (COUNT, SUM) of random keys, parallelism 2, checkpoints into a folder. Runs with and without checkpoints
+A group aggregate (COUNT, SUM) of random keys, parallelism 2, checkpoints into a folder. Runs with and without them
 alternate; ratios are medians over pairs.
 """
 
