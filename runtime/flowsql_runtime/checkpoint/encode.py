@@ -29,6 +29,9 @@ _FLIGHT_NAMES: Final = ("input", "channel", "kind", "value")
 _FLIGHT_TYPES: Final = (pa.int32(), pa.int32(), pa.int8(), pa.large_binary())
 _GATES: Final = b"gates"
 
+#: Room for the end mark of a stream.
+_END_BYTES: Final = 64
+
 _LIST, _UNION, _BROADCAST = 0, 1, 2
 _OPERATOR_SCHEMA: Final = pa.schema([("kind", pa.int8()), ("name", pa.string()), ("value", pa.large_binary())])
 
@@ -43,7 +46,7 @@ class EncodedPart:
 
 
 def encode_keyed(table: Any, compress: bool) -> Iterator[EncodedPart]:
-    """A state's table as streams of rising key groups; rows of one group keep their order.
+    """A state's table as streams, each of a run of key groups; rows of one group keep their order.
 
     Args:
         table: Arrow table whose first column ``__key_group`` is int32.
@@ -56,15 +59,19 @@ def encode_keyed(table: Any, compress: bool) -> Iterator[EncodedPart]:
     if n <= WHOLE_ROWS:
         yield EncodedPart(_stream(table, compress), n, (int(groups.min()), int(groups.max())))
         return
-    order = np.argsort(groups, kind="stable")
-    rising = groups[order]
-    first, last = int(rising[0]), int(rising[-1])
+    first, last = int(groups.min()), int(groups.max())
     step = -(-(last - first + 1) // RUNS)
-    edges = np.searchsorted(rising, np.arange(first, last + 1 + step, step))
-    for start, stop in zip(edges[:-1].tolist(), [*edges[1:-1].tolist(), n], strict=True):
+    # Bytes are sorted by counting: many times faster than sorting by the groups themselves.
+    runs = ((groups - first) // step).astype(np.uint8)
+    order = np.argsort(runs, kind="stable")
+    ends = np.cumsum(np.bincount(runs, minlength=RUNS))
+    start = 0
+    for run, stop in enumerate(ends.tolist()):
         if start < stop:
             part = table.take(pa.array(order[start:stop]))
-            yield EncodedPart(_stream(part, compress), stop - start, (int(rising[start]), int(rising[stop - 1])))
+            low = first + run * step
+            yield EncodedPart(_stream(part, compress), stop - start, (low, min(low + step - 1, last)))
+        start = stop
 
 
 def decode_keyed(streams: Iterable[Any], key_groups: range) -> Any | None:
@@ -175,8 +182,17 @@ def _element_row(one: ChannelElement) -> tuple[int, int, int, Any]:
 
 
 def _stream(table: Any, compress: bool) -> Any:
-    sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4" if compress else None)
+    if compress:
+        sink = pa.BufferOutputStream()
+    else:
+        # Written to its place at once: a stream that grows copies itself again and again.
+        batches = table.to_batches()
+        size = table.schema.serialize().size + sum(pa.ipc.get_record_batch_size(batch) for batch in batches)
+        buffer = pa.allocate_buffer(size + _END_BYTES)
+        sink = pa.FixedSizeBufferWriter(buffer)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
-    return sink.getvalue()
+    if compress:
+        return sink.getvalue()
+    return buffer.slice(0, sink.tell())
