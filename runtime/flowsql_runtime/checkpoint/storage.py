@@ -340,7 +340,7 @@ def open_storage(location: str, own: bool = False) -> SnapshotStorage:
 
     try:
         files, base = fs.FileSystem.from_uri(location)
-        return RemoteStorage(files, base, location)
+        return RemoteStorage(files, base, location.partition("?")[0])
     except Exception as by_arrow:  # an unknown scheme, or one that this build of Arrow lacks
         try:
             import fsspec
@@ -359,8 +359,16 @@ def open_storage(location: str, own: bool = False) -> SnapshotStorage:
 
 def open_folder(location: str) -> SnapshotFolder:
     """The folder at a path or URI."""
-    root, _, name = location.rstrip("/").rpartition("/")
+    if location.startswith("file:"):
+        location = "/" + location.removeprefix("file:").lstrip("/")
     if "://" not in location:
-        path = os.path.abspath(os.path.expanduser(location.removeprefix("file:")))
-        return LocalFolder(path)
-    return open_storage(root).folder(name)
+        return LocalFolder(os.path.abspath(os.path.expanduser(location)))
+    path, mark, query = location.partition("?")
+    root, _, name = path.rstrip("/").rpartition("/")
+    return open_storage(root + mark + query).folder(name)
+
+
+def below(location: str, name: str) -> str:
+    """The path or URI of something below another one; what stands behind a ``?`` stays there."""
+    path, mark, query = location.partition("?") if "://" in location else (location, "", "")
+    return f"{path.rstrip('/')}/{name}{mark}{query}"

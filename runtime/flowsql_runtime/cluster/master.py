@@ -161,13 +161,13 @@ class JobMaster:
         """The job's completed checkpoints; their storage is opened when the first one needs it."""
         if self._completed is None:
             from flowsql_runtime.checkpoint.completed import CompletedCheckpoints
-            from flowsql_runtime.checkpoint.storage import MemoryStorage, SnapshotStorage, open_storage
+            from flowsql_runtime.checkpoint.storage import MemoryStorage, SnapshotStorage, below, open_storage
 
             settings = self._settings
             storage: SnapshotStorage = MemoryStorage()
             if settings.directory:
-                below = f"/{self.job.id}" if settings.create_subdirectory else ""
-                storage = open_storage(settings.directory.rstrip("/") + below, own=settings.create_subdirectory)
+                own = settings.create_subdirectory
+                storage = open_storage(below(settings.directory, self.job.id) if own else settings.directory, own)
             self._completed = CompletedCheckpoints(storage, settings.num_retained)
         return self._completed
 

@@ -17,7 +17,15 @@ from flowsql_runtime.checkpoint.encode import WHOLE_ROWS, decode_keyed, encode_k
 from flowsql_runtime.checkpoint.manifest import CorruptSnapshotError
 from flowsql_runtime.checkpoint.of_snapshots import reader_of
 from flowsql_runtime.checkpoint.recovery import SnapshotReader, open_snapshot
-from flowsql_runtime.checkpoint.storage import METADATA, LocalStorage, MemoryStorage, RemoteStorage
+from flowsql_runtime.checkpoint.storage import (
+    METADATA,
+    LocalStorage,
+    MemoryStorage,
+    RemoteStorage,
+    below,
+    open_folder,
+    open_storage,
+)
 from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.restore import TaskPlace
 
@@ -184,3 +192,26 @@ def test_files_of_one_snapshot_may_be_written_at_the_same_time(tmp_path: Path) -
     for thread in threads:
         thread.join()
     assert [bytes(folder.read(f"{n}")) for n in range(8)] == data
+
+
+def test_fsspec_opens_what_arrow_does_not_know(tmp_path: Path) -> None:
+    storage = open_storage(below("memory://checkpoints", "job"))
+    folder = storage.folder("chk-3")
+    folder.write("a", [b"abc"])
+    folder.publish(b"meta")
+    assert storage.snapshots() == ["chk-3"]
+    assert bytes(open_folder("memory://checkpoints/job/chk-3").read("a")) == b"abc"
+    folder.remove()
+    assert storage.snapshots() == []
+
+
+def test_options_of_a_uri_stay_behind_its_path() -> None:
+    assert below("s3://bucket/c?endpoint_override=localhost:9000", "job") == (
+        "s3://bucket/c/job?endpoint_override=localhost:9000"
+    )
+    assert below("/tmp/what?/", "job") == "/tmp/what?/job"
+
+
+def test_an_unknown_scheme_is_refused_with_what_there_is() -> None:
+    with pytest.raises(ConnectorError, match="nowhere://x"):
+        open_storage("nowhere://x")
