@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -33,6 +33,25 @@ class Invocation:
     timeout_s: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class JobInvocation:
+    """One call of ``flowsql job``: ``action`` is ``list``, ``savepoint``, ``stop`` or ``cancel``.
+
+    ``directory``: where a savepoint goes; None leaves it to the job. ``statuses``: which jobs to list.
+    """
+
+    action: str
+    job_id: str | None = None
+    directory: str | None = None
+    drain: bool = False
+    statuses: frozenset[str] = frozenset()
+    format: str = "text"
+
+
+#: Which jobs ``flowsql job list`` shows.
+RUNNING, SCHEDULED, TERMINATED = "running", "scheduled", "terminated"
+
+
 class TerminatedError(KeyboardInterrupt):
     """SIGTERM arrived: unwinds as Ctrl-C does."""
 
@@ -56,13 +75,15 @@ def parse_arguments(arguments: Sequence[str]) -> Invocation:
         del words[0]
     parser = _make_parser()
     found = parser.parse_args(words)
+    if found.from_savepoint is None and (found.claim or found.allow_non_restored_state):
+        parser.error("--claim and --allow-non-restored-state say how to start from a savepoint: give one with -s PATH")
     if (found.file is None) == (found.command is None):
         parser.error("give a script with -f FILE or statements with -c SQL")
     return Invocation(
         file=found.file,
         command=found.command,
         init=found.init,
-        settings=tuple(found.settings or ()),
+        settings=(*(found.settings or ()), *_recovery_settings(found)),
         format=found.format,
         max_rows=found.max_rows,
         timeout_s=found.timeout,
@@ -74,7 +95,7 @@ def _make_parser() -> _Parser:
         prog="flowsql",
         description="Run Flink SQL: a script file or statements from the command line.",
         epilog="exit codes: 0 all statements succeeded, 1 a statement failed, 2 usage error, 130 interrupted, "
-        "143 terminated",
+        "143 terminated. 'flowsql job --help' tells about jobs that are running.",
         allow_abbrev=False,
     )
     add = parser.add_argument
@@ -89,10 +110,85 @@ def _make_parser() -> _Parser:
         action="append",
         help="set a configuration option; may be repeated, the later one wins",
     )
+    add(
+        "-s",
+        "--from-savepoint",
+        "--fromSavepoint",
+        metavar="PATH",
+        help="start jobs from a savepoint or checkpoint: sets execution.state-recovery.path",
+    )
+    add(
+        "--claim",
+        action="store_true",
+        help="with -s: the snapshot belongs to the job from now on, which removes it like a checkpoint of its own",
+    )
+    add(
+        "-n",
+        "--allow-non-restored-state",
+        "--allowNonRestoredState",
+        action="store_true",
+        help="with -s: drop state of the snapshot that no operator of the job takes",
+    )
     add("--format", choices=FORMATS, default=FORMATS[0], help="how answers are printed (default: %(default)s)")
     add("--max-rows", metavar="N", type=_count, help="end each query after N rows")
     add("--timeout", metavar="SECONDS", type=_seconds, help="end each query after this time")
     add("--version", action=_Version, help="print the version and end")
+    return parser
+
+
+def _recovery_settings(found: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """What ``-s`` and the words behind it stand for; they win over ``-D``."""
+    if found.from_savepoint is not None:
+        yield "execution.state-recovery.path", found.from_savepoint
+        if found.claim:
+            yield "execution.state-recovery.claim-mode", "CLAIM"
+        if found.allow_non_restored_state:
+            yield "execution.state-recovery.ignore-unclaimed-state", "true"
+
+
+def parse_job_arguments(arguments: Sequence[str]) -> JobInvocation:
+    """Read the words behind ``flowsql job``. Raises UsageError; ``--help`` ends the process with 0."""
+    found = _make_job_parser().parse_args(arguments)
+    if found.action == "list":
+        wanted = [name for name in (RUNNING, SCHEDULED) if getattr(found, name)]
+        statuses = {RUNNING, SCHEDULED, TERMINATED} if found.all else set(wanted or (RUNNING, SCHEDULED))
+        return JobInvocation("list", statuses=frozenset(statuses), format=found.format)
+    return JobInvocation(
+        found.action,
+        found.job_id,
+        directory=getattr(found, "directory", None),
+        drain=getattr(found, "drain", False),
+    )
+
+
+def _make_job_parser() -> _Parser:
+    parser = _Parser(
+        prog="flowsql job",
+        description="Look at, save and stop jobs that run in your other processes on this machine.",
+        epilog="exit codes: 0 done, 1 it failed, 2 usage error, 130 interrupted",
+        allow_abbrev=False,
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=_Parser)
+    listing = actions.add_parser("list", help="list jobs", description="List running and scheduled jobs.")
+    listing.add_argument("-r", "--running", action="store_true", help="only those that run")
+    listing.add_argument("-s", "--scheduled", action="store_true", help="only those that do not run yet")
+    listing.add_argument("-a", "--all", action="store_true", help="those that ended, too")
+    listing.add_argument(
+        "--format", choices=("text", "jsonl"), default="text", help="for people or for programs (default: %(default)s)"
+    )
+    savepoint = actions.add_parser(
+        "savepoint", help="take a savepoint", description="Take a savepoint of a job, which goes on."
+    )
+    stop = actions.add_parser("stop", help="stop with a savepoint", description="End a job with a savepoint.")
+    cancel = actions.add_parser("cancel", help="end without a savepoint", description="End a job without a savepoint.")
+    for action in (savepoint, stop, cancel):
+        action.add_argument("job_id", metavar="ID", help="32 hexadecimal digits, see 'flowsql job list'")
+    folder = "folder (path or URI) for the savepoint; default: execution.checkpointing.savepoint-dir of the job"
+    savepoint.add_argument("directory", metavar="DIR", nargs="?", help=folder)
+    stop.add_argument("-p", "--savepoint-path", "--savepointPath", dest="directory", metavar="DIR", help=folder)
+    stop.add_argument(
+        "-d", "--drain", action="store_true", help="send the last watermark first: all windows and event timers fire"
+    )
     return parser
 
 

@@ -15,16 +15,24 @@ from flowsql.cli.arguments import (
     TerminatedError,
     UsageError,
     parse_arguments,
+    parse_job_arguments,
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, 1 (a statement failed), 2 (usage), 130 (Ctrl-C) or 143 (SIGTERM)."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        invocation = parse_arguments(sys.argv[1:] if arguments is None else arguments)
+        if words[:1] == ["job"]:
+            from flowsql.cli.job import run_job_command
+
+            return run_job_command(parse_job_arguments(words[1:]))
+        invocation = parse_arguments(words)
     except UsageError as error:
         print(error, file=sys.stderr)
         return EXIT_USAGE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
     try:
         # SIGTERM stops as Ctrl-C does: the job is cancelled and leaves nothing behind.
         with contextlib.suppress(ValueError):  # in a thread of a program, which handles its own signals

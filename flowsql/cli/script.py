@@ -24,6 +24,7 @@ from flowsql.cli.arguments import (
 )
 from flowsql.cli.progress import progress
 from flowsql.cli.render import CsvRenderer, JsonLinesRenderer, Limits, Renderer, TableauRenderer
+from flowsql.cli.restarts import restarts_told_here, tell_restart
 from flowsql.configuration import command_line_configuration
 from flowsql.table.session.environment import TableEnvironment
 from flowsql.table.table_result import AnswerKind, TableResult
@@ -49,6 +50,8 @@ INSERT INTO    Writes the rows of a query to a table.
 EXPLAIN        Prints the plans of a query or an INSERT.
 BEGIN STATEMENT SET ... END
                Runs several INSERTs as one job.
+SHOW JOBS, DESCRIBE JOB, STOP JOB
+               Look at running jobs and stop them.
 CREATE, ALTER, DROP, USE, SHOW, DESCRIBE
                Work on catalogs, databases, tables and views.
 
@@ -69,8 +72,9 @@ def run(invocation: Invocation) -> int:
         return EXIT_USAGE
     script = Script(invocation, configuration)
     try:
-        for source, is_init in sources:
-            script.run(source, is_init)
+        with restarts_told_here():
+            for source, is_init in sources:
+                script.run(source, is_init)
     except StatementFailedError:
         return EXIT_FAILED
     except BrokenPipeError:
@@ -118,7 +122,7 @@ class Script:
                 else:
                     result = self._environment.execute(statement, source, waiting=True)
                     cold_start.settle()
-                    self._answer(result, renderer, started)
+                    self._answer(result, source, renderer, started)
             except FlowSqlError as error:
                 raise self._report(error.within(source), renderer) from error
             except (BrokenPipeError, RecursionError, MemoryError):
@@ -140,9 +144,12 @@ class Script:
             case _:
                 assert_never(kind)
 
-    def _answer(self, result: TableResult, renderer: Renderer, started: float) -> None:
+    def _answer(self, result: TableResult, source: Source, renderer: Renderer, started: float) -> None:
         timeout_s = self._invocation.timeout_s
         deadline = None if timeout_s is None else started + timeout_s
+        job = result.get_job_client()
+        if job is not None:
+            job.on_restart(lambda restart: tell_restart(restart, source))
         try:
             with progress(result, sys.stderr):
                 if result.kind is AnswerKind.CHANGE and timeout_s is not None:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 from flowsql.common.completable_future import CompletableFuture
 from flowsql.common.failure import explain_failure
 from flowsql.common.job_execution_result import JobExecutionResult
-from flowsql_core.errors import FlowSqlError, NotSupportedYetError
+from flowsql_core.errors import ExecutionError, FlowSqlError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flowsql_core.element import SnapshotKind
     from flowsql_core.graph.job import JobGraph
-    from flowsql_runtime.cluster.job import Job, JobStatus
+    from flowsql_runtime.cluster.job import Job, JobStatus, Restart
 
 
 class Accumulators(dict[str, int]):
@@ -49,12 +52,22 @@ class JobClient:
             explain_failure(error, self._graph)
             raise
 
+    def check_not_cancelled(self) -> None:
+        """For whoever waited: a job that somebody cancelled did not do what was asked.
+
+        Raises:
+            ExecutionError: ``job-cancelled``.
+        """
+        if self._job.status.value == "CANCELED":
+            raise ExecutionError("job-cancelled", "Job was cancelled.")
+
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The result; ``result()`` on it waits for the end of the job and raises what made it fail."""
+        """The result; ``result()`` on it waits for the end of the job and raises what kept it from finishing."""
         return CompletableFuture(self._result, self._job.is_over)
 
     def _result(self) -> JobExecutionResult:
         self.wait()
+        self.check_not_cancelled()
         tasks = [task for task in self._job.metrics.tasks if task.started_ns]
         ran_ns = max((t.stopped_ns for t in tasks), default=0) - min((t.started_ns for t in tasks), default=0)
         return JobExecutionResult(self._job.id, max(0, ran_ns) // 1_000_000, self._job.accumulators)
@@ -94,12 +107,51 @@ class JobClient:
         # What takes nothing in is a source.
         return sum(head.records_out for head in heads if not head.records_in)
 
+    def on_restart(self, listener: Callable[[Restart], None]) -> None:
+        """Call ``listener`` at each restart of the job, from the job's threads; at once for those that have been."""
+        self._job.on_restart(listener)
+
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Refused: there are no savepoints yet."""
-        raise NotSupportedYetError("savepoints", hint="let the job end, or cancel() it")
+        """Take a savepoint below a folder while the job goes on; the future's result is its path.
+
+        Args:
+            savepoint_directory: None: ``execution.checkpointing.savepoint-dir`` of the job.
+
+        Raises:
+            ExecutionError: the job is over, or no folder is known; from the future: the savepoint did not complete.
+        """
+        from flowsql_core.element import SnapshotKind
+
+        return self._savepoint(savepoint_directory, SnapshotKind.SAVEPOINT)
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """Refused: there are no savepoints yet."""
-        raise NotSupportedYetError("savepoints", hint="let the job end, or cancel() it")
+        """End the job with a savepoint; the future's result is its path, once the job has finished.
+
+        Args:
+            advance_to_end_of_event_time: send the last watermark before it, so that all event-time windows and timers
+                fire: for a job that will not go on.
+            savepoint_directory: as in :meth:`trigger_savepoint`.
+
+        Raises:
+            ExecutionError: as :meth:`trigger_savepoint`.
+        """
+        from flowsql_core.element import SnapshotKind
+
+        return self._savepoint(
+            savepoint_directory, SnapshotKind.DRAIN if advance_to_end_of_event_time else SnapshotKind.SUSPEND
+        )
+
+    def _savepoint(self, directory: str | None, kind: SnapshotKind) -> CompletableFuture[str]:
+        from flowsql_runtime.cluster.job import path_of
+
+        future = self._job.savepoint(directory, kind)
+
+        def path() -> str:
+            found = path_of(future)
+            if kind.stops:
+                self.wait()
+            return found
+
+        return CompletableFuture(path, lambda: future.done() and (not kind.stops or self.is_over()))

@@ -1,12 +1,14 @@
-"""Where checkpoints are kept, under the names of PyFlink's module: refused until there are checkpoints."""
+"""Where checkpoints are kept, under the names of PyFlink's module: ``CheckpointConfig.set_checkpoint_storage``.
+
+The options ``execution.checkpointing.storage`` and ``execution.checkpointing.dir`` say the same.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
 
 from flowsql.common.refused import Refused
-
-_HINT: Final = "leave it out: a job that failed begins anew"
+from flowsql_core.errors import BindError, NotSupportedYetError
 
 __all__ = [
     "CheckpointStorage",
@@ -16,23 +18,98 @@ __all__ = [
 ]
 
 
-class CheckpointStorage(metaclass=Refused, construct="checkpoints", hint=_HINT):
-    """Base of storages."""
+class CheckpointStorage:
+    """Base of storages. ``options``: what choosing the storage sets."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = dict(options)
 
 
-class JobManagerCheckpointStorage(
-    CheckpointStorage, construct="checkpoints", hint="leave it out: a job that failed begins anew"
-):
-    """In memory."""
+class JobManagerCheckpointStorage(CheckpointStorage):
+    """In the memory of this process: gone with it, enough for restarts. There is no limit but the memory."""
+
+    #: PyFlink's limit; nothing is limited here.
+    DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
+
+    def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
+        if checkpoint_path is not None:
+            raise NotSupportedYetError(
+                "metadata of checkpoints in files and state in memory",
+                hint="FileSystemCheckpointStorage(path) keeps both in files",
+            )
+        if max_state_size is not None:
+            raise BindError("no-effect", "max_state_size has no effect: state in memory is not limited.")
+        super().__init__({"execution.checkpointing.storage": "jobmanager"})
+
+    def get_checkpoint_path(self) -> None:
+        """None: nothing is in files."""
+
+    def get_max_state_size(self) -> int:
+        """PyFlink's number for a storage that was made without one; nothing is limited here."""
+        return self.DEFAULT_MAX_STATE_SIZE
+
+    def get_savepoint_path(self) -> None:
+        """None: ``execution.checkpointing.savepoint-dir`` says where savepoints go."""
+
+    def __str__(self) -> str:
+        return "JobManagerCheckpointStorage (checkpoints to JobManager)"
 
 
-class FileSystemCheckpointStorage(
-    CheckpointStorage, construct="checkpoints", hint="leave it out: a job that failed begins anew"
-):
-    """In files."""
+class FileSystemCheckpointStorage(CheckpointStorage):
+    """In files below a folder, ``<folder>/<job id>/chk-<n>``.
+
+    Args:
+        checkpoint_path: a path or URI.
+        file_state_size_threshold: bytes up to which a subtask's state stands in the checkpoint's metadata instead of a
+            file; None or -1: ``execution.checkpointing.data-inline-threshold``.
+        write_buffer_size: refused but for -1: files are written whole.
+    """
+
+    #: Largest threshold, bytes.
+    MAX_FILE_STATE_THRESHOLD = 1024 * 1024
+    _DEFAULT_THRESHOLD = 20 << 10
+
+    def __init__(
+        self,
+        checkpoint_path: str | None = None,
+        file_state_size_threshold: int | None = None,
+        write_buffer_size: int = -1,
+    ) -> None:
+        if checkpoint_path is None:
+            raise ValueError("checkpoint_path must not be None")
+        if write_buffer_size != -1:
+            raise BindError("no-effect", "write_buffer_size has no effect: files of state are written whole.")
+        threshold = -1 if file_state_size_threshold is None else file_state_size_threshold
+        if not -1 <= threshold <= self.MAX_FILE_STATE_THRESHOLD:
+            raise ValueError(
+                "The threshold for file state size must be in [-1, 1048576], where '-1' means to use the value from "
+                "the deployment's configuration."
+            )
+        options = {"execution.checkpointing.storage": "filesystem", "execution.checkpointing.dir": checkpoint_path}
+        if threshold >= 0:
+            options["execution.checkpointing.data-inline-threshold"] = f"{threshold} b"
+        super().__init__(options)
+        self._path = checkpoint_path
+        self._threshold = threshold
+
+    def get_checkpoint_path(self) -> str:
+        """The folder."""
+        return self._path
+
+    def get_savepoint_path(self) -> None:
+        """None: ``execution.checkpointing.savepoint-dir`` says where savepoints go."""
+
+    def get_min_file_size_threshold(self) -> int:
+        """Bytes up to which state stands in the metadata."""
+        return self._threshold if self._threshold >= 0 else self._DEFAULT_THRESHOLD
+
+    def __str__(self) -> str:
+        return f"FileSystemCheckpointStorage (checkpoints: '{self._path}')"
 
 
 class CustomCheckpointStorage(
-    CheckpointStorage, construct="checkpoints", hint="leave it out: a job that failed begins anew"
+    metaclass=Refused,
+    construct="checkpoint storages of Java",
+    hint="FileSystemCheckpointStorage writes to whatever Arrow or fsspec can open",
 ):
     """Elsewhere."""

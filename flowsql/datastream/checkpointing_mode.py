@@ -6,7 +6,7 @@ import enum
 
 
 class CheckpointingMode(enum.Enum):
-    """What checkpoints promise. ``enable_checkpointing`` refuses both until there are checkpoints."""
+    """What checkpoints promise: after a failure each row counts exactly once, or at least once."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1

@@ -21,12 +21,15 @@ class CloseableIterator:
         self._client = client
         self._convert = convert
         self._values = self._read()
+        self._closed = False
 
     def _read(self) -> Iterator[Any]:
         for batch in self._buffer.batches(self._client.is_over):
             values = batch.columns[VALUE].values
             yield from values if self._convert is None else map(self._optional, values)
         self._client.wait()
+        if not self._closed:
+            self._client.check_not_cancelled()
 
     def _optional(self, value: Any) -> Any:
         return value if value is None or self._convert is None else self._convert(value)
@@ -43,6 +46,7 @@ class CloseableIterator:
 
     def close(self) -> None:
         """End the job if it still runs; further values are lost."""
+        self._closed = True
         self._buffer.cancel()
         if not self._client.is_over():
             self._client.cancel_and_wait()

@@ -20,12 +20,15 @@ from flowsql.datastream.plan import operators
 from flowsql.datastream.plan.transformations import OperatorTransformation, Recorder, SpecMaker, Wishes
 from flowsql.datastream.slot_sharing_group import SlotSharingGroup
 from flowsql.datastream.state_backend import HashMapStateBackend, StateBackend
+from flowsql.jobs.watch import watch
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
     from flowsql.common.job_execution_result import JobExecutionResult
+    from flowsql.common.restart_strategy import RestartStrategyConfiguration
+    from flowsql.datastream.checkpoint_config import CheckpointConfig
     from flowsql.datastream.plan.graph import PlanBuilder, PlanSettings
     from flowsql_core.graph.job import JobGraph
     from flowsql_core.stream.watermark import WatermarkStrategy
@@ -34,7 +37,8 @@ if TYPE_CHECKING:
 DEFAULT_JOB_NAME = "Flink Streaming Job"
 #: Of what only one subtask can do.
 _ONE: Final = Wishes(parallelism=1, parallelism_fixed=True)
-_NO_CHECKPOINTS: Final = "leave it out: a job that failed begins anew, and bounded inputs are read to their end"
+RESTART_STRATEGY: Final = "restart-strategy.type"
+SAVEPOINT_DIRECTORY: Final = "execution.checkpointing.savepoint-dir"
 
 
 class StreamExecutionEnvironment(WithoutJava):
@@ -154,33 +158,43 @@ class StreamExecutionEnvironment(WithoutJava):
         """Refused: there is no Java."""
         raise _no_effect("add_classpaths", "connectors are Python packages here: pip install them")
 
-    def enable_checkpointing(self, interval: int, mode: object = None) -> NoReturn:
-        """Refused until there are checkpoints."""
-        raise NotSupportedYetError("checkpoints", hint=_NO_CHECKPOINTS)
+    def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
+        """Take a checkpoint every so many milliseconds; a job that fails then starts again from the last one.
 
-    def get_checkpoint_config(self) -> NoReturn:
-        """Refused until there are checkpoints."""
-        raise NotSupportedYetError("checkpoints", hint=_NO_CHECKPOINTS)
+        Args:
+            interval: at least 10.
+            mode: whether each row counts exactly once (the default) or at least once after a failure.
+        """
+        config = self.get_checkpoint_config().set_checkpoint_interval(interval)
+        if mode is not None:
+            config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """How checkpoints are taken: a view, what is set there counts here."""
+        from flowsql.datastream.checkpoint_config import CheckpointConfig
+
+        return CheckpointConfig(self.configuration)
 
     def get_checkpoint_interval(self) -> int:
-        """-1: no checkpoints are taken."""
-        return -1
+        """Milliseconds between checkpoints; -1: none are taken."""
+        return self.get_checkpoint_config().get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """What checkpoints would promise."""
-        return CheckpointingMode.EXACTLY_ONCE
+        """What checkpoints promise."""
+        return self.get_checkpoint_config().get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """What checkpoints would promise."""
-        return CheckpointingMode.EXACTLY_ONCE
+        """What checkpoints promise."""
+        return self.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """No: no checkpoints are taken."""
-        return False
+        """Whether barriers overtake rows."""
+        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """No: no checkpoints are taken."""
-        return False
+        """Whether barriers overtake rows in front of custom partitioners too."""
+        return self.get_checkpoint_config().is_force_unaligned_checkpoints()
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
         """Where state is kept: in memory.
@@ -198,6 +212,13 @@ class StreamExecutionEnvironment(WithoutJava):
         """Where state is kept: in memory."""
         return HashMapStateBackend()
 
+    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
+        """Whether and when jobs that failed start again: PyFlink 1's way to say ``restart-strategy.*``."""
+        self.configuration.reset(RESTART_STRATEGY)
+        for key, value in restart_strategy_configuration.options.items():
+            set_option(self.configuration, key, value)
+        return self
+
     def enable_changelog_state_backend(self, enabled: bool) -> Self:
         """Refused but for False."""
         if enabled:
@@ -208,12 +229,14 @@ class StreamExecutionEnvironment(WithoutJava):
         """No."""
         return False
 
-    def set_default_savepoint_directory(self, directory: str) -> NoReturn:
-        """Refused until there are savepoints."""
-        raise NotSupportedYetError("savepoints", hint=_NO_CHECKPOINTS)
+    def set_default_savepoint_directory(self, directory: str) -> Self:
+        """The folder for savepoints that name none."""
+        set_option(self.configuration, SAVEPOINT_DIRECTORY, directory)
+        return self
 
-    def get_default_savepoint_directory(self) -> None:
-        """None: there are no savepoints."""
+    def get_default_savepoint_directory(self) -> str | None:
+        """The folder for savepoints that name none; None when there is none either."""
+        return self.configuration.text(SAVEPOINT_DIRECTORY)
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
         """Make a group known: operators name it. Groups bear no resources, so that nothing more is kept."""
@@ -288,7 +311,7 @@ class StreamExecutionEnvironment(WithoutJava):
         """Run what was recorded since the last time, to its end.
 
         Raises:
-            FlowSqlError: the job failed, or could not be started.
+            FlowSqlError: the job failed or was cancelled, or could not be started.
         """
         graph = self.job_graph(job_name)
         if sum(vertex.parallelism for vertex in graph.vertices) == 1:
@@ -321,6 +344,9 @@ class StreamExecutionEnvironment(WithoutJava):
         builder = self._built(self.recorder.sinks)
         name = job_name or self.configuration.text("pipeline.name") or DEFAULT_JOB_NAME
         options = {**builder.configuration, **dict(self.configuration.items())}
+        if builder.settings.batch:
+            # AUTOMATIC is decided here; the runtime takes no checkpoints in batch mode.
+            options[RUNTIME_MODE.key] = RuntimeMode.BATCH.value
         graph = to_job_graph(builder.plan, name, builder.settings, tuple(options.items()))
         self.recorder.sinks.clear()
         return graph
@@ -375,7 +401,9 @@ class StreamExecutionEnvironment(WithoutJava):
     def _submit(self, graph: JobGraph) -> JobClient:
         from flowsql.common.job_client import JobClient
 
-        return JobClient(self.cluster.submit(graph), graph)
+        job = self.cluster.submit(graph)
+        watch(job)
+        return JobClient(job, graph)
 
     def _run_here(self, graph: JobGraph) -> JobExecutionResult:
         """A job of one task runs in the caller's thread: a breakpoint in a function stops there."""
@@ -383,7 +411,7 @@ class StreamExecutionEnvironment(WithoutJava):
         from flowsql.common.job_client import JobClient
 
         try:
-            job = self.cluster.run(graph)
+            job = self.cluster.run(graph, on_job=watch)
         except FlowSqlError as error:
             explain_failure(error, graph)
             raise

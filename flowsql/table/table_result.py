@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from flowsql.common.without_java import WithoutJava
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.types.logical import BIGINT, STRING, BooleanType, Column, Schema
+from flowsql_core.types.logical import BIGINT, STRING, BooleanType, Column, Schema, TimestampLtzType
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
@@ -103,6 +103,7 @@ class TableResult(WithoutJava):
         self._collected = collected
         self._job = job
         self._started = False
+        self._cancelled = False
 
     def get_result_kind(self) -> ResultKind:
         """SUCCESS for statements that only act, SUCCESS_WITH_CONTENT for those that answer with rows."""
@@ -140,7 +141,7 @@ class TableResult(WithoutJava):
             return
         yield from self._collected.batches(self._job.is_over, deadline)
         if deadline is None or time.monotonic() < deadline or self._job.is_over():
-            self._job.wait()
+            self._wait(self._job)
 
     def collect(self) -> CloseableIterator:
         """Rows as a context-managed iterator of :class:`~flowsql.common.Row`."""
@@ -149,12 +150,22 @@ class TableResult(WithoutJava):
         return CloseableIterator(self)
 
     def wait(self, timeout_ms: int | None = None) -> None:
-        """Block until the job behind an INSERT ended; raises its error, or TimeoutError."""
+        """Block until the job behind an INSERT ended; raises its error, or TimeoutError.
+
+        Raises:
+            ExecutionError: ``job-cancelled`` when somebody cancelled it.
+        """
         if self._job is not None and self._collected is None:
-            self._job.wait(None if timeout_ms is None else timeout_ms / 1000)
+            self._wait(self._job, None if timeout_ms is None else timeout_ms / 1000)
+
+    def _wait(self, job: JobClient, timeout_s: float | None = None) -> None:
+        job.wait(timeout_s)
+        if not self._cancelled:
+            job.check_not_cancelled()
 
     def cancel(self) -> None:
         """End the job behind the result, if it still runs."""
+        self._cancelled = True
         if self._collected is not None:
             self._collected.cancel()
         if self._job is not None and not self._job.is_over():
@@ -228,9 +239,9 @@ def done() -> TableResult:
     return TableResult(AnswerKind.DONE, (Column("result", STRING),), _batch((Column("result", STRING),), [("OK",)]))
 
 
-def listing(schema: Schema, rows: list[tuple[Any, ...]]) -> TableResult:
-    """An answer that is known already."""
-    return TableResult(AnswerKind.LISTING, schema, _batch(schema, rows))
+def listing(schema: Schema, rows: list[tuple[Any, ...]], zone: str = "UTC") -> TableResult:
+    """An answer that is known already; ``zone``: of the session, for the print-out of its times."""
+    return TableResult(AnswerKind.LISTING, schema, _batch(schema, rows), zone=zone)
 
 
 def text_answer(text: str) -> TableResult:
@@ -251,6 +262,8 @@ def _batch(schema: Schema, rows: list[tuple[Any, ...]]) -> ChangelogBatch:
     def arrow_type(column: Column) -> pa.DataType:
         if isinstance(column.type, BooleanType):
             return pa.bool_()
+        if isinstance(column.type, TimestampLtzType):
+            return pa.timestamp("us", "UTC")
         return pa.int64() if column.type == BIGINT else pa.string()
 
     columns = [pa.array([row[i] for row in rows], arrow_type(column)) for i, column in enumerate(schema)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from flowsql.common.failure import explain_failure
 from flowsql.common.job_client import JobClient
+from flowsql.jobs.watch import watch
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError
 from flowsql_core.graph.job import JobGraph
@@ -108,6 +109,7 @@ def submit(cluster: LocalCluster, spark: SparkJob, collector: CollectBuffer | No
     from flowsql_runtime.spark.batch import SparkBatchJob
 
     job = SparkBatchJob(spark, cluster, collector)
+    watch(job)
     job.start()
     return SparkJobClient(job, spark)
 

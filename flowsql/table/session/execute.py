@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from flowsql.common.job_client import JobClient
 from flowsql.configuration import set_option
+from flowsql.jobs.watch import watch
 from flowsql.session_zone import session_zone
 from flowsql.table import table_result as answers
 from flowsql.table.session.collect import CollectBuffer
@@ -152,6 +153,10 @@ class StatementExecutor:
                 self._analyze(operation)
             case op.Rows(schema, rows):
                 return answers.listing(schema, list(rows))
+            case op.ShowJobs() | op.DescribeJob() | op.StopJob():
+                from flowsql.table.session.job_statements import run_job_statement
+
+                return run_job_statement(operation, self._configuration)
             case op.SetOption(key, value):
                 self._set(key, value)
             case op.ShowOptions():
@@ -322,7 +327,9 @@ class StatementExecutor:
         if self._cluster is None:
             self._cluster = LocalCluster()
         graph = self._with_rows(graph)
-        return JobClient(self._cluster.submit(graph), graph)
+        job = self._cluster.submit(graph)
+        watch(job)
+        return JobClient(job, graph)
 
     def _with_rows(self, graph: JobGraph) -> JobGraph:
         """The graph with the rows that its scans name."""

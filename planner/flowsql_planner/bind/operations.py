@@ -330,6 +330,29 @@ class Rows:
 
 
 @record
+class ShowJobs:
+    """SHOW JOBS."""
+
+
+@record
+class DescribeJob:
+    """DESCRIBE JOB."""
+
+    job_id: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class StopJob:
+    """STOP JOB; ``drain``: the last watermark is sent before the savepoint."""
+
+    job_id: str
+    savepoint: bool
+    drain: bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
 class SetOption:
     """``SET 'k' = 'v'``."""
 
@@ -395,6 +418,9 @@ Operation = (
     | Explain
     | CreateTableAs
     | Rows
+    | ShowJobs
+    | DescribeJob
+    | StopJob
     | SetOption
     | ShowOptions
     | ResetOption

@@ -66,6 +66,8 @@ def _bind(statement: ast.Statement, context: BindContext) -> op.Operation:
             return op.UseDatabase(catalog, database, name.span)
         case ast.ClientCommand(kind):
             return op.ClientCommand(kind.value)
+        case ast.Show(kind=ast.ShowKind.JOBS):
+            return op.ShowJobs()
         case ast.Show() | ast.ShowCurrent() | ast.ShowCreate() | ast.Describe():
             return _show(statement, context)
     return _bind_ddl(statement, context)
@@ -119,6 +121,10 @@ def _bind_ddl(statement: ast.Statement, context: BindContext) -> op.Operation:
             return op.LoadModule(name.text, tuple((option.key, option.value) for option in options), name.span)
         case ast.UnloadModule(name):
             return op.UnloadModule(name.text, name.span)
+        case ast.StopJob(job_id, with_savepoint, with_drain):
+            return op.StopJob(job_id, with_savepoint, with_drain, statement.span)
+        case ast.DescribeJob(job_id):
+            return op.DescribeJob(job_id, statement.span)
         case ast.ExecutePlan(path):
             return op.ExecutePlan(path, statement.span)
         case ast.AnalyzeTable():
@@ -223,8 +229,6 @@ _WORDS = {
     "AddJar": "ADD JAR",
     "RemoveJar": "REMOVE JAR",
     "Call": "CALL",
-    "StopJob": "STOP JOB",
-    "DescribeJob": "DESCRIBE JOB",
     "CreateFunction": "CREATE FUNCTION",
     "AlterFunction": "ALTER FUNCTION",
     "CreateModel": "CREATE MODEL",

@@ -126,6 +126,8 @@ class CheckpointCoordinator:
         self._pending: dict[int, _Pending] = {}
         self._wanted: list[_Wanted] = []
         self._failures = 0
+        self._asked: list[Future[str]] = []
+        self._asking = threading.Lock()
         self._stopped = False
         self._due_s: float | None = None
         self._last_end_s = float("-inf")
@@ -152,6 +154,11 @@ class CheckpointCoordinator:
     def savepoint(self, folder: SnapshotFolder, kind: SnapshotKind) -> Future[str]:
         """Ask for a savepoint; the future gives its path, or :class:`CheckpointFailedError`."""
         future: Future[str] = Future()
+        with self._asking:
+            if self._stopped:
+                future.set_exception(CheckpointFailedError(0, kind, "the job is not running"))
+                return future
+            self._asked = [one for one in self._asked if not one.done()] + [future]
         self._post(lambda: self._want(_Wanted(folder, kind, future)))
         return future
 
@@ -199,12 +206,16 @@ class CheckpointCoordinator:
                 logger.exception("job=%s: the checkpoint coordinator failed", self._job_id)
                 self._on_failure(error)
                 break
-        self._stopped = True
+        with self._asking:
+            self._stopped = True
         for pending in list(self._pending.values()):
             self._give_up(pending, "the job ended")
         for wanted in self._wanted:
             wanted.future.set_exception(CheckpointFailedError(0, wanted.kind, "the job ended"))
         self._wanted.clear()
+        # Those whose question is still in the queue, which nobody reads any more.
+        for future in (one for one in self._asked if not one.done()):
+            future.set_exception(CheckpointFailedError(0, SnapshotKind.SAVEPOINT, "the job ended"))
 
     def _now_s(self) -> float:
         """Seconds that a stepping wall clock does not move; those of the test's clock where there is one."""

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from flowsql_core.element import SnapshotKind
@@ -60,8 +61,40 @@ class JobStatus(enum.Enum):
 _CANCELLABLE: Final = (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.INITIALIZING, JobStatus.RESTARTING)
 
 
+def not_a_streaming_job(job_id: str) -> ExecutionError:
+    """A job of batch mode has no snapshots."""
+    return ExecutionError(
+        "not-a-streaming-job", f"Job {job_id} is not a streaming job.", hint="jobs of batch mode have no savepoints"
+    )
+
+
+def path_of(savepoint: Future[str]) -> str:
+    """Wait for a savepoint's path; raises what kept it from completing. Ctrl-C ends the wait (see ``LOOK_UP_S``)."""
+    while True:
+        try:
+            return savepoint.result(LOOK_UP_S)
+        except TimeoutError:
+            if savepoint.done():
+                return savepoint.result()
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A failure after which job ``job`` starts again: the how many-th from 1, the wait before it, what failed."""
+
+    job: str
+    number: int
+    delay_ms: int
+    cause: FlowSqlError
+
+
 class SavepointTaker(Protocol):
     """Who runs the job."""
+
+    @property
+    def last_checkpoint(self) -> str | None:
+        """Where the newest complete snapshot is that a restart would begin with; None: from the start."""
+        ...
 
     def savepoint(self, directory: str | None, kind: SnapshotKind) -> Future[str]:
         """Take one."""
@@ -84,7 +117,10 @@ class Job:
         self._listeners: list[Callable[[], None]] = []
         self._sealed = False
         self._snapshots: dict[str, list[OperatorSnapshot]] = {}
-        self._restarts: list[FlowSqlError] = []
+        self._restarts: list[Restart] = []
+        self._restart_listeners: list[Callable[[Restart], None]] = []
+        self._submitted_ms = time.time_ns() // 1_000_000
+        self._ended_ms: int | None = None
         self._cancelled = threading.Event()
         self.master: SavepointTaker | None = None
 
@@ -113,7 +149,30 @@ class Job:
     def restarts(self) -> tuple[FlowSqlError, ...]:
         """The failures after which the job was started again, the oldest first."""
         with self._lock:
-            return tuple(self._restarts)
+            return tuple(restart.cause for restart in self._restarts)
+
+    @property
+    def submitted_ms(self) -> int:
+        """When the job was made, epoch milliseconds."""
+        return self._submitted_ms
+
+    @property
+    def ended_ms(self) -> int | None:
+        """When the job was over, epoch milliseconds; None while it is not."""
+        return self._ended_ms
+
+    @property
+    def last_checkpoint(self) -> str | None:
+        """Path of the newest complete snapshot that a restart would begin with; None: from the start."""
+        return None if self.master is None else self.master.last_checkpoint
+
+    def on_restart(self, listener: Callable[[Restart], None]) -> None:
+        """Call ``listener`` at each restart, from the job's threads; at once for those that have been."""
+        with self._lock:
+            past = tuple(self._restarts)
+            self._restart_listeners.append(listener)
+        for restart in past:
+            listener(restart)
 
     def savepoint(self, directory: str | None = None, kind: SnapshotKind = SnapshotKind.SAVEPOINT) -> Future[str]:
         """Ask for a savepoint, with or without the end of the job; the future gives its path.
@@ -122,10 +181,16 @@ class Job:
             directory: a folder below which the savepoint gets one of its own; None: the job's option.
 
         Raises:
-            ExecutionError: the job is over, or no folder is known.
+            ExecutionError: the job does not run or runs in batch mode, or no folder is known.
         """
-        if self.master is None or self._status.terminal:
+        if self._status.terminal:
             raise ExecutionError("job-over", f"Job {self.id} is {self._status.value}: there is nothing to save.")
+        if self._status in (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.CANCELLING):
+            raise ExecutionError(
+                "job-not-running", f"Job {self.id} is {self._status.value}: only a running job can be saved."
+            )
+        if self.master is None:
+            raise not_a_streaming_job(self.id)
         return self.master.savepoint(directory, kind)
 
     def is_over(self) -> bool:
@@ -181,16 +246,20 @@ class Job:
             for uid, snapshot in taken.items():
                 self._snapshots.setdefault(uid, []).append(snapshot)
 
-    def _restarting(self) -> FlowSqlError | None:
+    def _restarting(self, delay_ms: int) -> Restart | None:
         """The attempt failed and another one shall follow; None where the job was cancelled."""
         with self._lock:
             if self._status is not JobStatus.FAILING or self._exception is None:
                 return None
             failure, self._exception = self._exception, None
-            self._restarts.append(failure)
+            restart = Restart(self.name, len(self._restarts) + 1, delay_ms, failure)
+            self._restarts.append(restart)
             self._consequences.clear()
             self._status = JobStatus.RESTARTING
-            return failure
+            listeners = tuple(self._restart_listeners)
+        for listener in listeners:
+            listener(restart)
+        return restart
 
     def _start(self, tasks: list[StreamTask]) -> None:
         with self._lock:
@@ -239,6 +308,7 @@ class Job:
                     self._status = JobStatus.CANCELED
                 case _:
                     self._status = JobStatus.FINISHED
+            self._ended_ms = time.time_ns() // 1_000_000
             listeners, self._listeners = self._listeners, []
         self._over.set()
         for listener in listeners:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flowsql_core.clock import Clock, SystemClock
 from flowsql_core.config import Configuration
 from flowsql_core.graph.job import JobGraph
@@ -52,12 +54,16 @@ class LocalCluster:
         *,
         restored: JobSnapshot | None = None,
         cut: Cut | None = None,
+        on_job: Callable[[Job], None] | None = None,
     ) -> Job:
         """Run a job to its end; raises its exception. A lone task runs in the calling thread.
 
-        The collect sinks of the graph must not wait for the caller to read them.
+        The collect sinks of the graph must not wait for the caller to read them. ``on_job`` hears of the job before it
+        starts: others may want to look at it, or to stop it, while the caller waits.
         """
         master = self._master(graph, restored, cut)
+        if on_job is not None:
+            on_job(master.job)
         if master.runs_in_caller:
             master.run_here()
         else:

@@ -18,14 +18,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flowsql_core.clock import Clock
-from flowsql_core.config import Configuration
+from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.element import CheckpointBarrier, SnapshotKind
 from flowsql_core.errors import ExecutionError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_runtime.checkpoint.settings import CheckpointSettings, RecoverySettings
 from flowsql_runtime.cluster.deploy import Cut, Deployment, collect_resources, make_spill_space
-from flowsql_runtime.cluster.job import Job, JobStatus
+from flowsql_runtime.cluster.job import Job, JobStatus, not_a_streaming_job
 from flowsql_runtime.cluster.restart import strategy_of
 from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.network.partition import OutputFlusher
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from flowsql_runtime.checkpoint.storage import SnapshotFolder
 
 logger = logging.getLogger(__name__)
+#: What restarts say; a front end that tells of them itself (``Job.on_restart``) turns this one off.
+restart_logger = logging.getLogger(f"{__name__}.restarts")
 
 #: An Arrow pipeline beside a pure-Python thread starves at the interpreter's default of 5 ms.
 SWITCH_INTERVAL_S = 1e-4
@@ -350,14 +352,14 @@ class JobMaster:
         if self._collected.shown and not self._checkpoints:
             logger.warning("Job %s is not restarted: the program has seen rows that would come again.", self.job.name)
             return False
-        if self.job._restarting() is None:
+        restart = self.job._restarting(delay_ms)
+        if restart is None:
             return False
-        number = len(self.job.restarts)
-        logger.warning(
+        restart_logger.warning(
             "Job %s failed and starts again in %d ms (restart %d). Cause: %s",
             self.job.name,
             delay_ms,
-            number,
+            restart.number,
             failure.render(),
         )
         threading.Thread(target=self._again, args=(delay_ms / 1000,), name="job-restart", daemon=True).start()
@@ -416,8 +418,18 @@ class JobMaster:
 
     # -- savepoints
 
+    @property
+    def last_checkpoint(self) -> str | None:
+        """Where a restart would begin: the newest complete snapshot; None: where the job did."""
+        found = [] if self._completed is None else self._completed.newest_first()
+        if found:
+            return found[0].folder.path
+        return None if self._reader is None else self._reader.folder.path
+
     def savepoint(self, directory: str | None, kind: SnapshotKind) -> Future[str]:
         """Ask the coordinator; a job without periodic checkpoints gets one for this."""
+        if self._configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH:
+            raise not_a_streaming_job(self.job.id)
         root = directory or self._settings.savepoint_directory
         if not root:
             raise ExecutionError(

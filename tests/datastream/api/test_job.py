@@ -236,8 +236,6 @@ def test_job_parameters_reach_functions(env: Env) -> None:
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda env: env.enable_checkpointing(1000), NotSupportedYetError),
-        (lambda env: env.get_checkpoint_config(), NotSupportedYetError),
         (lambda env: env.set_state_backend(None), NotSupportedYetError),
         (lambda env: env.add_source(None), NotSupportedYetError),
         (lambda env: env.from_collection([1]).sink_to(None), NotSupportedYetError),

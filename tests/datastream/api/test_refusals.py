@@ -96,8 +96,11 @@ def environment() -> StreamExecutionEnvironment:
 @pytest.mark.parametrize(
     ("use", "named"),
     [
-        (lambda: imported("checkpoint_config", "CheckpointConfig")(), "checkpoints"),
-        (lambda: imported("checkpoint_storage", "FileSystemCheckpointStorage")("file:///tmp"), "checkpoints"),
+        (lambda: imported("checkpoint_storage", "CustomCheckpointStorage")(None), "checkpoint storages of Java"),
+        (
+            lambda: imported("checkpoint_storage", "JobManagerCheckpointStorage")("file:///tmp"),
+            "metadata of checkpoints",
+        ),
         (lambda: imported("state_backend", "EmbeddedRocksDBStateBackend")(), "state backends"),
         (lambda: imported("connectors.kafka", "KafkaSource").builder(), "Kafka connector"),
         (lambda: imported("connectors.kafka", "KafkaOffsetsInitializer").earliest(), "Kafka connector"),
@@ -110,7 +113,6 @@ def environment() -> StreamExecutionEnvironment:
         (lambda: imported("formats.json", "JsonRowDeserializationSchema").builder(), "json format"),
         (lambda: imported("functions", "SourceFunction")("org.x.Source"), "source functions of Java"),
         (lambda: environment().enable_changelog_state_backend(True), "changelog state backend"),
-        (lambda: environment().set_default_savepoint_directory("/tmp"), "savepoints"),
         (lambda: SlotSharingGroup.builder("g").set_cpu_cores(1.0), "resources of a slot sharing group"),
         (lambda: SlotSharingGroup.builder("g").set_managed_memory_mb(64), "resources of a slot sharing group"),
     ],
