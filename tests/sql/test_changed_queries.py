@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flowsql.cli.main import main
 from flowsql.table import TableEnvironment
-from flowsql_core.element import SnapshotKind
 from flowsql_core.errors import BindError
 from flowsql_core.row import RowKind
 
@@ -39,7 +40,7 @@ def stopped(sql: str, folder: Path, options: Mapping[str, str] = {}) -> tuple[st
     seen = [next(changes) for _ in range(60)]
     client = result.get_job_client()
     assert client is not None
-    path = client._job.savepoint(str(folder), SnapshotKind.SUSPEND).result(30)
+    path = client.stop_with_savepoint(False, str(folder)).result()
     # Each row makes one change that shows its group or pair as it is then.
     return path, sum(row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER) for row in [*seen, *changes])
 
@@ -187,3 +188,23 @@ def test_stored_rows_that_lack_a_column_are_refused(tmp_path: Path) -> None:
 def test_a_state_that_expires_from_now_on_is_refused(count: tuple[str, int]) -> None:
     with pytest.raises(BindError, match="time-to-live: was 'for ever', is 'expires'"):
         finished(COUNT, count[0], {"table.exec.state.ttl": "1 h", CHANGED: "migrate"})
+
+
+def test_the_command_says_what_the_restore_does(
+    count: tuple[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = (
+        "CREATE TABLE numbers (n INT, t AS TO_TIMESTAMP_LTZ(n * 1000, 3), WATERMARK FOR t AS t) WITH ("
+        "'connector' = 'datagen', 'fields.n.kind' = 'sequence', "
+        "'fields.n.start' = '1', 'fields.n.end' = '9');\n"
+    )
+    kept, lost = tmp_path / "kept.sql", tmp_path / "lost.sql"
+    kept.write_text(tables + "SELECT m, COUNT(*) FROM (SELECT MOD(n, 5) AS m FROM numbers) GROUP BY m;")
+    lost.write_text(tables + "SELECT COUNT(*) FROM numbers;")
+    assert main(["plan", count[0], str(kept)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"(?m)^kept +GroupAggregate-\w+ +[1-9][\d,]* bytes", out)
+    assert main(["plan", count[0], str(lost)]) == 3
+    out = capsys.readouterr().out
+    assert re.search(r"(?m)^dropped +GroupAggregate-\w+ +[1-9][\d,]* bytes", out)
+    assert re.search(r"(?m)^new +GroupAggregate-", out)
