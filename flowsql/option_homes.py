@@ -37,6 +37,7 @@ OPTION_HOMES: Final = {
     "flowsql.network.channel-memory": "flowsql_runtime.network.partition",
     "flowsql.print.format": "flowsql_connectors.print",
     "flowsql.source.batch-rows": "flowsql_runtime.operators.source",
+    "flowsql.state-recovery.changed-state": "flowsql_runtime.checkpoint.settings",
     "io.tmp.dirs": "flowsql_runtime.network.spill",
     "metrics.latency.granularity": "flowsql_runtime.metrics.latency",
     "metrics.latency.history-size": "flowsql_runtime.metrics.latency",

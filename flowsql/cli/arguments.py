@@ -10,6 +10,7 @@ from typing import NoReturn
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_LOSES = 3
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
@@ -46,6 +47,16 @@ class JobInvocation:
     drain: bool = False
     statuses: frozenset[str] = frozenset()
     format: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInvocation:
+    """``flowsql plan``: ``old`` is a script or a snapshot, ``new`` a script."""
+
+    old: str
+    new: str
+    init: str | None
+    settings: tuple[tuple[str, str], ...]
 
 
 #: Which jobs ``flowsql job list`` shows.
@@ -90,17 +101,24 @@ def parse_arguments(arguments: Sequence[str]) -> Invocation:
     )
 
 
-def _make_parser() -> _Parser:
+def parse_plan_arguments(words: Sequence[str]) -> PlanInvocation:
+    """Read the words behind ``flowsql plan``, as :func:`parse_arguments` does those of a run."""
     parser = _Parser(
-        prog="flowsql",
-        description="Run Flink SQL: a script file or statements from the command line.",
-        epilog="exit codes: 0 all statements succeeded, 1 a statement failed, 2 usage error, 130 interrupted, "
-        "143 terminated. 'flowsql job --help' tells about jobs that are running.",
+        prog="flowsql plan",
+        description="Compare a script with the one before it, or with a snapshot: what becomes of the state of jobs.",
+        epilog="exit codes: 0 all state is kept, 1 a statement failed, 2 usage error, 3 a restore would refuse the "
+        "script, as state would be lost or results of two queries mixed",
         allow_abbrev=False,
     )
+    parser.add_argument("old", metavar="OLD", help="the script before, or the folder of a checkpoint or savepoint")
+    parser.add_argument("new", metavar="NEW", help="the changed script")
+    _add_session(parser)
+    found = parser.parse_args(list(words))
+    return PlanInvocation(found.old, found.new, found.init, tuple(found.settings or ()))
+
+
+def _add_session(parser: _Parser) -> None:
     add = parser.add_argument
-    add("-f", "--file", metavar="FILE", help="run the statements of a file ('-' reads standard input)")
-    add("-c", "--command", metavar="SQL", help="run these statements")
     add("-i", "--init", metavar="FILE", help="run this file first: definitions, USE and SET, no queries")
     add(
         "-D",
@@ -110,6 +128,20 @@ def _make_parser() -> _Parser:
         action="append",
         help="set a configuration option; may be repeated, the later one wins",
     )
+
+
+def _make_parser() -> _Parser:
+    parser = _Parser(
+        prog="flowsql",
+        description="Run Flink SQL: a script file or statements from the command line.",
+        epilog="exit codes: 0 all statements succeeded, 1 a statement failed, 2 usage error, 130 interrupted, "
+        "143 terminated. See also: flowsql job --help (jobs that are running), flowsql plan --help (changed scripts).",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("-f", "--file", metavar="FILE", help="run the statements of a file ('-' reads standard input)")
+    add("-c", "--command", metavar="SQL", help="run these statements")
+    _add_session(parser)
     add(
         "-s",
         "--from-savepoint",

@@ -12,22 +12,29 @@ from flowsql.cli.arguments import (
     EXIT_INTERRUPTED,
     EXIT_TERMINATED,
     EXIT_USAGE,
+    Invocation,
+    PlanInvocation,
     TerminatedError,
     UsageError,
     parse_arguments,
     parse_job_arguments,
+    parse_plan_arguments,
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code is 0, 1 (a statement failed), 2 (usage), 130 (Ctrl-C) or 143 (SIGTERM)."""
+    """Run the command; the exit code is 0, 1 (a statement failed), 2 (usage), 130 (Ctrl-C) or 143 (SIGTERM).
+
+    ``plan`` also ends with 3: the changed script would lose state.
+    """
     words = sys.argv[1:] if arguments is None else list(arguments)
+    invocation: Invocation | PlanInvocation
     try:
         if words[:1] == ["job"]:
             from flowsql.cli.job import run_job_command
 
             return run_job_command(parse_job_arguments(words[1:]))
-        invocation = parse_arguments(words)
+        invocation = parse_plan_arguments(words[1:]) if words[:1] == ["plan"] else parse_arguments(words)
     except UsageError as error:
         print(error, file=sys.stderr)
         return EXIT_USAGE
@@ -42,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cold_start.spare_the_collector()
         cold_start.compute_alone()
         cold_start.keep_pandas_out()
+        if isinstance(invocation, PlanInvocation):
+            from flowsql.cli.plan import run_plan
+
+            return run_plan(invocation)
         from flowsql.cli.script import run
 
         return run(invocation)

@@ -35,6 +35,7 @@ from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.statement import bind_statement
 from flowsql_planner.planner import Planner
+from flowsql_runtime.checkpoint.layout import new_states
 from flowsql_runtime.operators import registry
 from flowsql_runtime.task.chain import OperatorOutput
 from flowsql_runtime.task.services import JobServices
@@ -244,14 +245,29 @@ def test_all_cuts_are_taken() -> None:
     assert {cut for case in CASES for cut in cuts_of(case)} == set(CUTS)
 
 
+#: Columns that stores add themselves.
+OWN: Final = {"namespace", "stamp", "associations", "count", "value", "time", "at", "sign", "empty"}
+
+
+def check_names(graph: JobGraph) -> None:
+    """An operator that cannot say what its state is would take over that of another query."""
+    states = new_states(graph)
+    nodes = [node for vertex in graph.vertices for node in vertex.operators]
+    assert set(states) == {node.uid for node in nodes if registry.operator_class(node.spec).stateful}
+    for state in states.values():
+        for column in (column for table in state.layout.tables.values() for column in table.columns):
+            assert column.meaning != column.stored or column.stored in OWN | {"v:rows"}, column
+
+
 def test_all_operators_of_a_query_are_cut(folder: Path) -> None:
     """A new operator needs a query here, or a cut that is named in ``CUT_ELSEWHERE``."""
     specs = set()
     for case in CASES:
         session = Session(folder, case.options)
         for parallelism in (1, 2):
-            vertices = session.graph(case.sql, parallelism).vertices
-            specs |= {type(node.spec) for vertex in vertices for node in vertex.operators}
+            graph = session.graph(case.sql, parallelism)
+            specs |= {type(node.spec) for vertex in graph.vertices for node in vertex.operators}
+            check_names(graph)
     assert specs == set(registry._CLASSES) - set(CUT_ELSEWHERE)
     for path, test in CUT_ELSEWHERE.values():
         assert f"def {test}(" in (Path(__file__).parents[1] / path).read_text(encoding="utf-8")

@@ -312,6 +312,7 @@ EFFECTS: dict[str, Effect] = {
         "1 mb", tasks_of(lambda r: [c.capacity_bytes for t in r._tasks for w in t.writers for c in w._channels])
     ),
     "flowsql.print.format": Effect("jsonl", command(f"{STRICT}; INSERT INTO strict VALUES (1)")),
+    "flowsql.state-recovery.changed-state": Effect("rebuild", recovery),
     "flowsql.source.batch-rows": Effect("3", lambda options: len(rows_of("SELECT id FROM clicks")(options))),
     "io.tmp.dirs": Effect("/tmp", spill_folders),
     "metrics.latency.granularity": Effect("subtask", latency, {"metrics.latency.interval": "1 s"}),

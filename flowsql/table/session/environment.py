@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from flowsql.table.table import Known, Table
     from flowsql.table.table_descriptor import TableDescriptor
     from flowsql.table.table_result import TableResult
+    from flowsql_core.graph.job import JobGraph
     from flowsql_core.types.logical import LogicalType, Schema
     from flowsql_grammar import ast
     from flowsql_grammar.ast.statement import Statement
@@ -226,6 +227,20 @@ class TableEnvironment(CatalogObjects):
         """Refuse what may not stand in an initialization file: queries and changes of data."""
         with located(source):
             self._executor.check_initial(statement)
+
+    def jobs_of(self, source: Source) -> list[JobGraph]:
+        """The jobs that a script would start, up to its QUIT; its definitions and options take effect here."""
+        from flowsql.table.session.planning import PlanningExecutor
+        from flowsql_grammar.ast.statement import ClientCommand, ClientCommandKind
+
+        executor = PlanningExecutor(self.catalogs, self.configuration)
+        with located(source):
+            for statement in self.statements(source):
+                if not isinstance(statement, ClientCommand):
+                    executor.execute(statement, source)
+                elif statement.kind is ClientCommandKind.QUIT:
+                    break
+        return executor.jobs
 
     # What Tables ask: trees are bound, run and explained with the text that their places point into.
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
@@ -61,7 +62,8 @@ class OperatorNode:
     """One operator of the plan.
 
     ``id`` is unique in the job; ``uid`` is the stable identity across edits of the query; ``name`` is Flink's
-    description (``Calc(select=[...])``); ``number_of_inputs`` 0 for sources.
+    description (``Calc(select=[...])``); ``number_of_inputs`` 0 for sources. ``lineage``: of the plan node's inputs, as
+    far as a planner knows them (of an aggregate in two phases, of the rows that the first one reads).
     """
 
     id: int
@@ -72,6 +74,7 @@ class OperatorNode:
     number_of_inputs: int = 1
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     buffer_timeout_ms: int | None = None
+    lineage: tuple[Lineage, ...] = ()
 
 
 @record

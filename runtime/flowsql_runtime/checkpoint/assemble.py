@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from flowsql_core.element import CheckpointBarrier
 from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.checkpoint.layout import OperatorLayout, rows_digests
 from flowsql_runtime.checkpoint.manifest import Manifest, OperatorState, Part, SubtaskState, encode_manifest
 from flowsql_runtime.checkpoint.write import ALIGNMENT, WrittenTask
 
@@ -22,12 +23,14 @@ def assemble(
     enumerators: Mapping[str, bytes],
     committers: Mapping[str, bytes],
     lineage: str,
+    layouts: Mapping[str, OperatorLayout],
 ) -> tuple[Manifest, bytes]:
     """The manifest and the bytes of ``_metadata``.
 
     Args:
         written: by vertex and subtask, of all tasks that were alive.
         finished: tasks that had ended before the barrier.
+        layouts: of keyed state, by operator uid.
     """
     inline: list[bytes] = []
     base = 0
@@ -51,6 +54,8 @@ def assemble(
                 max_parallelism=vertex.max_parallelism,
                 subtasks=tuple(states.get(node.uid, ())),
                 finished=ended,
+                layout=layouts.get(node.uid),
+                rows=rows_digests(node),
             )
     manifest = Manifest(
         checkpoint_id=barrier.checkpoint_id,

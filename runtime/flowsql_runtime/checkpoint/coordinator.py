@@ -24,6 +24,7 @@ from flowsql_core.errors import ExecutionError, FlowSqlError
 from flowsql_core.graph.job import JobGraph
 from flowsql_runtime.checkpoint.assemble import assemble
 from flowsql_runtime.checkpoint.completed import CompletedCheckpoint, CompletedCheckpoints
+from flowsql_runtime.checkpoint.layout import OperatorLayout, new_states
 from flowsql_runtime.checkpoint.settings import CheckpointSettings
 from flowsql_runtime.checkpoint.storage import CHECKPOINT_PREFIX, SnapshotFolder
 from flowsql_runtime.checkpoint.write import SnapshotWriters, WrittenTask, write_task
@@ -129,6 +130,7 @@ class CheckpointCoordinator:
         self._asked: list[Future[str]] = []
         self._asking = threading.Lock()
         self._stopped = False
+        self._known_layouts: dict[str, OperatorLayout] | None = None
         self._due_s: float | None = None
         self._last_end_s = float("-inf")
         #: The savepoint that ended the job, once it is complete.
@@ -351,6 +353,12 @@ class CheckpointCoordinator:
             pending.written[task] = written
             self._complete_if_whole(pending)
 
+    def _layouts(self) -> dict[str, OperatorLayout]:
+        """Of all operators whose state has names; made for the first snapshot."""
+        if self._known_layouts is None:
+            self._known_layouts = {uid: state.layout for uid, state in new_states(self._graph).items()}
+        return self._known_layouts
+
     def _complete_if_whole(self, pending: _Pending) -> None:
         if not pending.whole or pending.publishing:
             return
@@ -367,6 +375,7 @@ class CheckpointCoordinator:
             pending.enumerators,
             self._services.snapshot_committers(),
             self._services.lineage,
+            self._layouts(),
         )
         folder, number = pending.folder, pending.id
 

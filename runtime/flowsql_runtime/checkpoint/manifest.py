@@ -14,6 +14,7 @@ import orjson
 import xxhash
 
 from flowsql_core.errors import ConnectorError
+from flowsql_runtime.checkpoint.layout import OperatorLayout, layout_of_json
 
 MAGIC: Final = b"FLOWSQLS"
 VERSION: Final = 1
@@ -67,7 +68,10 @@ class SubtaskState:
 
 @dataclass(frozen=True, slots=True)
 class OperatorState:
-    """One operator over all subtasks. ``finished``: subtasks that had ended before the barrier."""
+    """One operator over all subtasks. ``finished``: subtasks that had ended before the barrier.
+
+    ``layout``: of keyed state, None where its operator alone knows. ``rows``: per input a digest of its columns.
+    """
 
     uid: str
     name: str
@@ -76,6 +80,8 @@ class OperatorState:
     max_parallelism: int
     subtasks: tuple[SubtaskState, ...]
     finished: tuple[int, ...] = ()
+    layout: OperatorLayout | None = None
+    rows: tuple[str, ...] = ()
 
     @property
     def is_finished(self) -> bool:
@@ -170,7 +176,9 @@ def _operator(found: dict[str, Any]) -> OperatorState:
         )
         for state in found.pop("subtasks")
     )
-    return OperatorState(subtasks=subtasks, finished=tuple(found.pop("finished")), **found)
+    layout = layout_of_json(found.pop("layout"))
+    rows = tuple(found.pop("rows"))
+    return OperatorState(subtasks=subtasks, finished=tuple(found.pop("finished")), layout=layout, rows=rows, **found)
 
 
 def _part(found: dict[str, Any]) -> Part:

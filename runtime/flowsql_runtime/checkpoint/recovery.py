@@ -6,14 +6,13 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from flowsql_core.errors import BindError, ConnectorError
-from flowsql_core.graph.job import JobGraph
+from flowsql_core.errors import ConnectorError
 from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
 from flowsql_runtime.checkpoint.encode import OperatorParts, decode_in_flight, decode_keyed, decode_operator
+from flowsql_runtime.checkpoint.evolution import Change, OperatorMove
 from flowsql_runtime.checkpoint.in_flight import dealt_out
 from flowsql_runtime.checkpoint.manifest import (
     CorruptSnapshotError,
-    Manifest,
     OperatorState,
     Part,
     decode_manifest,
@@ -45,6 +44,7 @@ class SnapshotReader:
                 for part in parts_of(state):
                     self._check(part)
         self._parts: dict[tuple[str, int], OperatorParts] = {}
+        self._moves: dict[str, OperatorMove] = {}
 
     def _check(self, part: Part) -> None:
         path = f"{self.folder.path}/{part.file or METADATA}"
@@ -67,6 +67,10 @@ class SnapshotReader:
                     raise CorruptSnapshotError(f"{self.folder.path}/{part.file}", "is missing") from error
                 raise
         return self._files[part.file][part.offset : part.offset + part.length]
+
+    def evolve(self, changes: Sequence[Change]) -> None:
+        """From now on hand state out as a changed query takes it (``evolution.compare``)."""
+        self._moves = {one.uid: one.move for one in changes}
 
     # -- RestoredState
 
@@ -96,10 +100,14 @@ class SnapshotReader:
         found = {}
         for uid in uids:
             state = self.manifest.operators.get(uid)
-            if state is not None and state.subtasks:
+            if state is not None and state.subtasks and not self._starts_empty(uid):
                 found[uid] = self._snapshot(state, place.subtask, place.parallelism, place.key_groups)
-        head = self.manifest.operators.get(uids[0])
+        head = None if self._starts_empty(uids[0]) else self.manifest.operators.get(uids[0])
         return RestoredTask(found, None if head is None else self._in_flight(head, place))
+
+    def _starts_empty(self, uid: str) -> bool:
+        move = self._moves.get(uid)
+        return move is not None and move.starts_empty
 
     def _in_flight(self, head: OperatorState, place: TaskPlace) -> InFlight | None:
         parts = {one.subtask: one.in_flight for one in head.subtasks if one.in_flight is not None}
@@ -112,12 +120,24 @@ class SnapshotReader:
         return dealt_out([one for found in whole for one in found.elements], place, head.name)
 
     def _snapshot(self, state: OperatorState, subtask: int, parallelism: int, key_groups: range) -> OperatorSnapshot:
+        move = self._moves.get(state.uid)
+        tables = None if move is None else move.tables
         streams: dict[str, list[Any]] = {}
         for one in state.subtasks:
             for name, parts in one.keyed.items():
+                if tables is not None and name not in tables:
+                    continue
+                whole = tables is not None and tables[name].regroups
                 wanted = streams.setdefault(name, [])
-                wanted += [self._bytes(part) for part in parts if _overlaps(part, key_groups)]
-        keyed = {name: decode_keyed(found, key_groups) for name, found in streams.items()}
+                wanted += [self._bytes(part) for part in parts if whole or _overlaps(part, key_groups)]
+        keyed = {}
+        for name, found in streams.items():
+            if tables is None:
+                keyed[name] = decode_keyed(found, key_groups)
+                continue
+            # Where keys stand in another order, a row may come from any key group; its operator takes its own.
+            table = decode_keyed(found, range(state.max_parallelism) if tables[name].regroups else key_groups)
+            keyed[tables[name].target] = None if table is None else tables[name].apply(table, state.max_parallelism)
         lists: dict[str, list[bytes]] = {}
         union: dict[str, list[bytes]] = {}
         broadcast: dict[str, bytes] = {}
@@ -196,21 +216,3 @@ def newest_readable(found: Sequence[CompletedCheckpoint]) -> tuple[CompletedChec
                 raise
             logger.warning("%s The next older checkpoint is used.", error)
     return None
-
-
-def check_claims(manifest: Manifest, graph: JobGraph, ignore_unclaimed: bool) -> None:
-    """Refuse a job that would lose state.
-
-    Raises:
-        BindError: state that no operator of the job takes.
-    """
-    uids = {node.uid for vertex in graph.vertices for node in vertex.operators}
-    lost = [state for uid, state in manifest.operators.items() if uid not in uids and state.subtasks]
-    lost = [state for state in lost if any(parts_of(one) for one in state.subtasks)]
-    if lost and not ignore_unclaimed:
-        names = ", ".join(f"{state.uid} ({state.name})" for state in lost[:3]) + (", ..." if len(lost) > 3 else "")
-        raise BindError(
-            "unclaimed-state",
-            f"The snapshot holds state that no operator of the job takes: {names}.",
-            hint="SET 'execution.state-recovery.ignore-unclaimed-state' = 'true' drops it",
-        )

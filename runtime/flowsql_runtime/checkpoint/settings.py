@@ -44,6 +44,14 @@ class StorageKind(enum.Enum):
     FILES = "filesystem"
 
 
+class ChangedState(enum.Enum):
+    """What a changed query may do with state that does not fit."""
+
+    REFUSE = "refuse"
+    MIGRATE = "migrate"
+    REBUILD = "rebuild"
+
+
 class ClaimMode(enum.Enum):
     """``execution.state-recovery.claim-mode``."""
 
@@ -147,6 +155,16 @@ IGNORE_UNCLAIMED = option(
 )
 
 
+CHANGED_STATE = option(
+    "flowsql.state-recovery.changed-state",
+    parse_enum(ChangedState),
+    ChangedState.REFUSE,
+    "What may become of state that does not fit a changed query. 'refuse': the job does not start; 'migrate': results "
+    "that the snapshot does not know count from the restore on; 'rebuild': operators whose state does not fit start "
+    "empty, too.",
+)
+
+
 @record
 class CheckpointSettings:
     """The options of one job, checked against each other. ``interval_ms`` 0: no periodic checkpoints."""
@@ -221,6 +239,7 @@ class RecoverySettings:
     path: str
     claim: bool
     ignore_unclaimed: bool
+    changed_state: ChangedState
 
     @staticmethod
     def of(configuration: Configuration) -> RecoverySettings:
@@ -229,6 +248,7 @@ class RecoverySettings:
             configuration.get(RECOVERY_PATH),
             configuration.get(CLAIM_MODE) is ClaimMode.CLAIM,
             configuration.get(IGNORE_UNCLAIMED),
+            configuration.get(CHANGED_STATE),
         )
 
 

@@ -146,10 +146,15 @@ class JobMaster:
 
     def _recover(self, recovery: RecoverySettings) -> None:
         from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
-        from flowsql_runtime.checkpoint.recovery import check_claims, open_snapshot
+        from flowsql_runtime.checkpoint.evolution import check, compare, remembered_in
+        from flowsql_runtime.checkpoint.recovery import open_snapshot
 
         reader = open_snapshot(recovery.path)
-        check_claims(reader.manifest, self._graph, recovery.ignore_unclaimed)
+        changes = compare(remembered_in(reader.manifest), self._graph)
+        check(changes, recovery.ignore_unclaimed, recovery.changed_state)
+        for one in changes:
+            logger.info("job=%s state of %s (%s): %s %s", self.job.id, one.uid, one.name, one.fate.value, one.reasons)
+        reader.evolve(changes)
         self._restored = self._reader = reader
         if recovery.claim or reader.manifest.kind == "checkpoint":
             # From a savepoint that others own, other jobs may start as well.
@@ -336,6 +341,7 @@ class JobMaster:
                 {},
                 self._services.snapshot_committers(),
                 self._services.lineage,
+                {},
             )
             folder.publish(metadata)
             self._snapshots().add(CompletedCheckpoint(folder, manifest))
@@ -382,6 +388,7 @@ class JobMaster:
 
     def _go_back(self) -> None:
         """Find the newest checkpoint that can be read, and commit what it says again."""
+        from flowsql_runtime.checkpoint.evolution import compare, remembered_in
         from flowsql_runtime.checkpoint.recovery import newest_readable
 
         if self._completed is None:
@@ -393,6 +400,8 @@ class JobMaster:
             for damaged in found[: found.index(readable[0])]:
                 self._completed.forget(damaged)
             self._restored = self._reader = readable[1]
+            # The oldest of them may be what a changed query started from.
+            self._reader.evolve(compare(remembered_in(self._reader.manifest), self._graph))
             self._collected.go_back(readable[0].id)
             logger.info("job=%s goes back to %s", self.job.id, self._reader.folder.path)
         elif not found:

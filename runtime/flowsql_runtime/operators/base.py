@@ -10,7 +10,7 @@ import enum
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -20,8 +20,10 @@ import numpy.typing as npt
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.clock import Clock
 from flowsql_core.element import ACTIVE, MAX_WATERMARK, MIN_WATERMARK, LatencyMarker, Watermark, WatermarkStatus
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
+from flowsql_runtime.state.names import StateNames
 from flowsql_runtime.task.memory import UNLIMITED, OperatorMemory
 from flowsql_runtime.task.services import JobServices, SplitProgress
 from flowsql_runtime.time.time_slice import TimeSlice
@@ -167,6 +169,11 @@ class Operator(ABC, Generic[S]):
 
     def open(self, ctx: OperatorContext) -> None:
         """Acquire what is needed; state primitives are created here."""
+
+    def state_names(self, arriving: Sequence[Lineage]) -> StateNames | None:
+        """What the keyed state means, given the inputs' columns; asked after ``open``. None: nobody compares it."""
+        del arriving
+        return None
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Take over restored state. Keyed state and operator state in ``ctx`` are already filled."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from flowsql_compute.functions.aggregate import is_mergeable, local_columns
 from flowsql_core.errors import BindError
 from flowsql_core.expr import AggregateCall, Expr
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import (
     GlobalGroupAggregateSpec,
     GroupAggregateSpec,
@@ -26,6 +27,7 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import Keys
+from flowsql_planner.traits.lineage import aggregated
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -73,9 +75,13 @@ class GroupAggregate(Inner):
         """A group is no window."""
         return None
 
-    def uid_keys(self) -> tuple[str, ...]:
+    def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
         """The grouping columns."""
-        return named(self.inputs[0], self.grouping)
+        return tuple(sorted(arriving[0].columns[index] for index in self.grouping))
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """Keys and results."""
+        return aggregated(arriving[0], self.grouping, self.calls)
 
     def repeatable(self) -> bool:
         """Nothing is drawn here."""

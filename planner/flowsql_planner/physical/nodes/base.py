@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from flowsql_core.config import STATE_TTL_MS, Configuration
 from flowsql_core.expr import Expr
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import MiniBatch, OperatorSpec, SinkSpec, TableSpec
 from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode, RowKind
@@ -130,8 +131,12 @@ class Physical(ABC):
     # Identity
 
     @abstractmethod
-    def uid_keys(self) -> tuple[str, ...]:
-        """Names of the columns that the operator partitions by; they are part of its id."""
+    def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
+        """Canonical texts of what the operator partitions by, in any fixed order; they are part of its id."""
+
+    @abstractmethod
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """What the columns of the output are, given those of the inputs."""
 
     @abstractmethod
     def own_lineage(self) -> frozenset[str]:
@@ -246,9 +251,13 @@ class PassesThrough(Inner, ABC):
         """Those of the input."""
         return self.inputs[0].upsert_keys()
 
-    def uid_keys(self) -> tuple[str, ...]:
+    def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
         """None: rows are not partitioned."""
         return ()
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """That of the input."""
+        return arriving[0]
 
     def repeatable(self) -> bool:
         """Nothing is drawn here."""
@@ -274,6 +283,10 @@ class Keyless(PassesThrough, ABC):
     def upsert_keys(self) -> Keys:
         """None is known."""
         return NO_KEYS
+
+    @abstractmethod
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """The columns that are added have texts of their own."""
 
 
 def named(node: Physical, columns: Sequence[int]) -> tuple[str, ...]:

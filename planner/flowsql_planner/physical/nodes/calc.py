@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from flowsql_core.expr import Call, Expr, InputRef, transform
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.python_specs import PythonCalcSpec
 from flowsql_core.graph.specs import CalcSpec, CorrelateSpec, ExpandSpec, OperatorSpec
 from flowsql_core.python_call import called_function, python_call
@@ -18,6 +19,7 @@ from flowsql_planner.physical.nodes.line import Attributes, selected_text
 from flowsql_planner.traits.changes import Modifies, Updates
 from flowsql_planner.traits.cost import Cost, selectivity
 from flowsql_planner.traits.keys import Keys, through_projection
+from flowsql_planner.traits.lineage import conditions, short, texts, united
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -42,6 +44,12 @@ class Calc(PassesThrough):
     def upsert_keys(self) -> Keys:
         """Keys whose columns go on."""
         return through_projection(self.inputs[0].upsert_keys(), self.projections)
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """Expressions over the input's columns."""
+        source = arriving[0]
+        kept = conditions(self.condition, source.columns)
+        return Lineage(texts(self.projections, source.columns), united(source.conditions, kept))
 
     def window_columns(self) -> WindowColumns | None:
         """Those that go on."""
@@ -116,6 +124,12 @@ class ExpandNode(Keyless):
 
     projections: tuple[tuple[Expr, ...], ...]
 
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """What each copy has in a place, in the order of the copies."""
+        copies = [texts(row, arriving[0].columns) for row in self.projections]
+        columns = (dict.fromkeys(column) for column in zip(*copies, strict=True))
+        return Lineage(tuple(short(" | ".join(column)) for column in columns), arriving[0].conditions)
+
     def window_columns(self) -> WindowColumns | None:
         """Those that every copy has in the same place."""
         below = self.inputs[0].window_columns()
@@ -178,6 +192,15 @@ class CorrelateNode(Keyless):
     ) -> Iterable[tuple[Updates, ...]]:
         """What is asked of the node, where its filter can do without ``-U``."""
         return _through_filter(self.condition, required)
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """The input's columns, and those of the collection's elements."""
+        source = arriving[0]
+        (collection,) = texts((self.collection,), source.columns)
+        added = tuple(f"{collection}.{index}" for index in range(len(self.schema) - len(source.columns)))
+        kept = conditions(self.condition, added)
+        kind = (f"{'LEFT' if self.outer else 'INNER'} UNNEST {collection}",)
+        return Lineage((*source.columns, *added), united(source.conditions, kept, kind))
 
     def window_columns(self) -> WindowColumns | None:
         """Those of the input, whose columns come first."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import Expr
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import OperatorSpec, UnionSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes.base import Connectors, JobContext, Keyless, PassesThrough, Physical, named
@@ -15,6 +16,7 @@ from flowsql_planner.physical.nodes.source import ValuesNode
 from flowsql_planner.traits.changes import INSERTS, Modifies, Updates
 from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
 from flowsql_planner.traits.keys import Keys
+from flowsql_planner.traits.lineage import short, united
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -34,9 +36,9 @@ class Exchange(PassesThrough):
         """Those of the input."""
         return self.inputs[0].window_columns()
 
-    def uid_keys(self) -> tuple[str, ...]:
+    def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
         """What rows are partitioned by."""
-        return named(self, self.keys)
+        return tuple(sorted(arriving[0].columns[index] for index in self.keys))
 
     def same_in_batch(self) -> bool:
         """Rows are the same."""
@@ -73,6 +75,16 @@ class UnionNode(Keyless):
     ) -> Iterable[tuple[Updates, ...]]:
         """What is asked of the node, of each input that changes rows."""
         return (tuple(Updates.NONE if modifies == INSERTS else required for modifies in arriving),)
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """Columns of all inputs, each text once; which rows arrive is said input by input where they differ."""
+        columns = zip(*(source.columns for source in arriving), strict=True)
+        merged = tuple(short(" | ".join(sorted(set(column)))) for column in columns)
+        found = {source.conditions for source in arriving}
+        if len(found) == 1:
+            return Lineage(merged, arriving[0].conditions)
+        branches = sorted(f"[{' AND '.join(one.conditions)}] OF {', '.join(one.columns)}" for one in arriving)
+        return Lineage(merged, united(map(short, branches)))
 
     def window_columns(self) -> WindowColumns | None:
         """Where all inputs have the same ones."""

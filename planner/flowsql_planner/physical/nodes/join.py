@@ -9,16 +9,18 @@ from typing import Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import JoinKind, JoinSpec, OperatorSpec, WindowJoinSpec, WindowSpec
 from flowsql_core.record import record
 from flowsql_planner.logical.expression_text import ExpressionPrinter
-from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, named
+from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext
 from flowsql_planner.physical.nodes.line import Attributes, window_text
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.nodes.window import marks_below, refuse_session
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
 from flowsql_planner.traits.keys import NO_KEYS, Keys
+from flowsql_planner.traits.lineage import conditions, united
 from flowsql_planner.traits.window import WindowColumns
 
 _WORDS: Final = {
@@ -63,6 +65,28 @@ class _Join(Inner, ABC):
     @abstractmethod
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
         """Pairs change as their rows do."""
+
+    def _key_pairs(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
+        left, right = arriving
+        pairs = zip(self.left_keys, self.right_keys, strict=True)
+        return tuple(sorted(f"{left.columns[one]} = {right.columns[other]}" for one, other in pairs))
+
+    def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
+        """The join keys of both sides."""
+        return self._key_pairs(arriving)
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """The columns of both sides, or of the left one; what pairs them is a condition."""
+        left, right = arriving
+        both = (*left.columns, *right.columns)
+        columns = both if len(self.schema) == len(both) else left.columns
+        kind = () if self.kind is JoinKind.INNER else (self.kind.value,)
+        paired = (*self._key_pairs(arriving), *conditions(self.unkeyed(), both), *kind)
+        return Lineage(columns, united(left.conditions, right.conditions, paired))
+
+    @abstractmethod
+    def unkeyed(self) -> Expr | None:
+        """What the keys do not say of the condition, over the columns of both sides."""
 
     def condition_text(self, condition: Expr | None, infix: bool) -> str:
         """The condition over the columns of both inputs."""
@@ -133,13 +157,13 @@ class JoinNode(_Join):
         moved = frozenset(column + width for column in right_keys)
         return frozenset(key for key in keys if left_keys <= key or moved <= key)
 
+    def unkeyed(self) -> Expr | None:
+        """The rest."""
+        return self.rest
+
     def window_columns(self) -> WindowColumns | None:
         """A pair is in no window."""
         return None
-
-    def uid_keys(self) -> tuple[str, ...]:
-        """The join keys of both sides."""
-        return (*named(self.inputs[0], self.left_keys), *named(self.inputs[1], self.right_keys))
 
     def same_in_batch(self) -> bool:
         """Without updates, pairs are the same."""
@@ -243,6 +267,10 @@ class WindowJoin(_OverTime):
     condition: Expr | None
     rest: Expr | None
 
+    def unkeyed(self) -> Expr | None:
+        """The rest."""
+        return self.rest
+
     def window_columns(self) -> WindowColumns | None:
         """Those of both inputs; of a semi or anti join those of the left one."""
         left, right = (child.window_columns() for child in self.inputs)
@@ -257,10 +285,6 @@ class WindowJoin(_OverTime):
         return WindowColumns(
             left.window, both(left.starts, right.starts), both(left.ends, right.ends), both(left.times, right.times)
         )
-
-    def uid_keys(self) -> tuple[str, ...]:
-        """The join keys of both sides."""
-        return (*named(self.inputs[0], self.left_keys), *named(self.inputs[1], self.right_keys))
 
     def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
         """By the window's time."""
@@ -318,13 +342,13 @@ class IntervalJoin(_OverTime):
     upper_ms: int
     row_time: bool
 
+    def unkeyed(self) -> Expr | None:
+        """All of it: the bounds are in it."""
+        return self.condition
+
     def window_columns(self) -> WindowColumns | None:
         """A pair is in no window."""
         return None
-
-    def uid_keys(self) -> tuple[str, ...]:
-        """None yet: nothing is kept."""
-        return ()
 
     def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
         """By the time that is compared."""

@@ -8,6 +8,7 @@ from typing import Final
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.constraints import constraints_of
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import (
     CollectSinkSpec,
     ConstraintEnforcerSpec,
@@ -108,9 +109,13 @@ class SinkNode(Physical):
         """Nothing leaves."""
         return None
 
-    def uid_keys(self) -> tuple[str, ...]:
+    def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
         """Rows are written where they are."""
         return ()
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """That of the input."""
+        return arriving[0]
 
     def own_lineage(self) -> frozenset[str]:
         """The table."""

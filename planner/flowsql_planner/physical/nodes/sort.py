@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from flowsql_core.config import RUNTIME_MODE, RuntimeMode
 from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.expr import Expr
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import LimitSpec, OperatorSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes.base import Connectors, JobContext, PassesThrough
@@ -14,6 +15,7 @@ from flowsql_planner.physical.nodes.line import Attributes, fetch_text, order_te
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.options import NON_TEMPORAL_SORT
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Updates, where_updated
+from flowsql_planner.traits.lineage import united
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -54,6 +56,11 @@ class Limit(PassesThrough):
     def expressions(self) -> tuple[Expr, ...]:
         """None."""
         return ()
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """Some of the input's rows."""
+        taken = " ".join(f"{key}={value}" for key, value in self.attributes(infix=False) if key != "strategy")
+        return Lineage(arriving[0].columns, united(arriving[0].conditions, (taken,)))
 
     def attributes(self, infix: bool) -> Attributes:
         """Offset and fetch."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Expr, Literal
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import OperatorSpec, ScanSpec, TableSpec, ValuesSpec
 from flowsql_core.record import record
 from flowsql_planner.logical.expression_text import ExpressionPrinter, literal_text, record_type
@@ -16,6 +17,7 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Updates, modifies_of
 from flowsql_planner.traits.cost import UNKNOWN_ROWS, Cost, row_bytes
 from flowsql_planner.traits.keys import NO_KEYS, Keys
+from flowsql_planner.traits.lineage import short, table_text, texts, united
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -41,7 +43,7 @@ class Leaf(Physical, ABC):
         """No window stands on a source."""
         return None
 
-    def uid_keys(self) -> tuple[str, ...]:
+    def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
         """Rows come as they are."""
         return ()
 
@@ -83,6 +85,14 @@ class TableSourceScan(Leaf):
     def own_lineage(self) -> frozenset[str]:
         """The table."""
         return frozenset({self.table.name})
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """Columns of the table; what was pushed into the scan says which rows arrive."""
+        table = table_text(self.table.name)
+        whole = tuple(f"{table}.{column.name}" for column in self.table.columns)
+        read = (*(whole[index] for index in self.projection), *(f"{table}.{key} (metadata)" for key in self.metadata))
+        limit = () if self.limit is None else (f"{table} LIMIT {self.limit}",)
+        return Lineage(read, united(texts(self.filters, whole), limit))
 
     def repeatable(self) -> bool:
         """A table is read once for all who read the same of it."""
@@ -143,6 +153,11 @@ class ValuesNode(Leaf):
     def own_lineage(self) -> frozenset[str]:
         """No table."""
         return frozenset()
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """Columns by place; rows that are written otherwise are other rows."""
+        rows = dict(self.attributes(infix=True))["tuples"]
+        return Lineage(tuple(f"VALUES.{index}" for index in range(len(self.schema))), (short(f"VALUES {rows}"),))
 
     def repeatable(self) -> bool:
         """Equal VALUES are written twice and stay two, as in Flink."""

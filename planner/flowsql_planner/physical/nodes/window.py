@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import AggregateCall, Expr
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import (
     OperatorSpec,
     WindowAggregateSpec,
@@ -23,6 +24,7 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import Keys
+from flowsql_planner.traits.lineage import aggregated, short
 from flowsql_planner.traits.window import WindowColumns, detached
 
 _PROPERTY = {WindowProperty.START: "start", WindowProperty.END: "end", WindowProperty.TIME: "rowtime"}
@@ -50,6 +52,12 @@ class WindowTableFunctionNode(Keyless):
         """The three last columns."""
         width = len(self.inputs[0].schema)
         return WindowColumns(detached(self.window), frozenset({width}), frozenset({width + 1}), frozenset({width + 2}))
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """The input's columns, and the window's."""
+        window = window_text(self.window, arriving[0].columns, self.partition)
+        added = tuple(short(f"{role.value} OF {window}") for role in WindowProperty)
+        return Lineage((*arriving[0].columns, *added), arriving[0].conditions)
 
     def same_in_batch(self) -> bool:
         """Not tried."""
@@ -127,9 +135,16 @@ class WindowAggregate(Inner):
             detached(self.window), of(WindowProperty.START), of(WindowProperty.END), of(WindowProperty.TIME)
         )
 
-    def uid_keys(self) -> tuple[str, ...]:
+    def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
         """The grouping columns."""
-        return named(self.inputs[0], self.grouping)
+        return tuple(sorted(arriving[0].columns[index] for index in self.grouping))
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """Keys, results, and the window's columns."""
+        window = window_text(self.window, arriving[0].columns)
+        made = aggregated(arriving[0], self.grouping, self.calls, window)
+        properties = tuple(short(f"{role.value} OF {window}") for role in self.properties)
+        return Lineage((*made.columns, *properties), made.conditions)
 
     def repeatable(self) -> bool:
         """Nothing is drawn here."""

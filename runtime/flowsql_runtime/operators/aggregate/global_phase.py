@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import Watermark
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import GlobalGroupAggregateSpec
 from flowsql_runtime.operators.aggregate.emit import changelog_of
 from flowsql_runtime.operators.aggregate.group import KeyedAggregation, MiniBatchOperator
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import OperatorContext
+from flowsql_runtime.state.names import StateNames
 
 
 class GlobalGroupAggregateOperator(MiniBatchOperator):
@@ -31,6 +35,10 @@ class GlobalGroupAggregateOperator(MiniBatchOperator):
         super().open(ctx)
         schema = self.spec.local.output
         self._groups = KeyedAggregation(ctx, self._program, self._grouping, schema, self.spec.state_ttl_ms)
+
+    def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
+        """As of one phase: ``arriving`` is what the first phase reads."""
+        return self._groups.names(arriving[0].columns, self.spec.local.grouping)
 
     def process_rows(self, batch: ChangelogBatch) -> None:
         """Merge and emit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from flowsql_core.batch import ChangelogBatch, concat_batches
 from flowsql_core.element import Watermark
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import GroupAggregateSpec, MiniBatch
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
@@ -16,6 +18,7 @@ from flowsql_runtime.operators.aggregate.changes import Changes
 from flowsql_runtime.operators.aggregate.emit import changelog_of
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Operator, OperatorContext
+from flowsql_runtime.state.names import StateNames, TableNames, kept_for
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
@@ -43,6 +46,15 @@ class KeyedAggregation:
         self.index = ctx.state.key_index([to_arrow(input[column].type) for column in grouping])
         program.open(ctx.state, self.index)
         self._written = ctx.state.slot_times("written", self.index) if ttl_ms else None
+
+    def names(self, columns: Sequence[str], grouping: Sequence[int]) -> StateNames:
+        """What is kept. ``columns``: canonical texts of the rows that are aggregated."""
+        tables = dict(self._program.table_names(columns))
+        if self._written is not None:
+            tables["written"] = TableNames("when it was written")
+        facts = {"time-to-live": kept_for(self._ttl_ms)}
+        keys = tuple(columns[index] for index in grouping)
+        return StateNames(keys, tables, facts, retracts=self._program.retracts)
 
     def slots_of(self, keys: list[Any], num_rows: int) -> Int32s:
         """Slots of a batch's groups; groups that expired start over, others live on from now."""
@@ -136,6 +148,10 @@ class GroupAggregateOperator(MiniBatchOperator):
         """Make the groups."""
         super().open(ctx)
         self._groups = KeyedAggregation(ctx, self._program, self.spec.grouping, self.spec.input, self.spec.state_ttl_ms)
+
+    def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
+        """Accumulators by group."""
+        return self._groups.names(arriving[0].columns, self.spec.grouping)
 
     def process_rows(self, batch: ChangelogBatch) -> None:
         """Fold and emit."""

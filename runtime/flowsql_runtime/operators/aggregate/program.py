@@ -39,6 +39,7 @@ from flowsql_runtime.operators.aggregate.result import (
 from flowsql_runtime.state.arrow_words import value_words, word_count
 from flowsql_runtime.state.backend import StoreFactory
 from flowsql_runtime.state.flat_rows import flat_types
+from flowsql_runtime.state.names import TableNames
 from flowsql_runtime.state.stores import NO_BYTES, ExtremeValues, Folded, KeyIndex, MapStore, RowList, StoredColumn
 
 Int8s = npt.NDArray[np.int8]
@@ -57,6 +58,17 @@ class _Op:
     argument: Argument | None
     part: int
     sign: Sign
+    count: int
+
+
+@record
+class Label:
+    """An accumulator: its fold, argument and rows, its word, and the word of the count that says whether it is set."""
+
+    kind: str
+    argument: Argument | None
+    sign: Sign
+    word: int
     count: int
 
 
@@ -106,6 +118,8 @@ class AggregateProgram:
         self._counts: list[_Op] = []
         self._shared: dict[Any, int] = {}
         self._columns: list[StoredColumn] = [_ROWS]
+        #: What each stored accumulator is.
+        self.labels: dict[str, Label] = {}
         self._width = 1
         self._groups: list[_DistinctGroup] = []
         self._extremes: list[_Extreme] = []
@@ -139,9 +153,13 @@ class AggregateProgram:
                     return Sign(group=group, place=distinct.filters.index(call.filter_index))
         return Sign(not_null, call.filter_index)
 
-    def _reserve(self, name: str, type_: Any) -> int:
+    def _reserve(self, kind: str, argument: Argument | None, sign: Sign, type_: Any, count: int = -1) -> int:
         word = self._width
+        name = f"{kind}{'' if argument is None else f'({argument.column})'}{_name(sign)}"
+        if any(column.name == name for column in self._columns):
+            name += f":{type_}"
         self._columns.append(StoredColumn(name, type_, nullable=False))
+        self.labels[name] = Label(kind, argument, sign, word, count)
         self._width += 1 if is_bytes_type(type_) else word_count(type_)
         return word
 
@@ -151,7 +169,7 @@ class AggregateProgram:
             return 0
         key = ("count", sign)
         if key not in self._shared:
-            word = self._reserve(f"count{_name(sign)}", pa.int64())
+            word = self._reserve("count", None, sign, pa.int64())
             self._shared[key] = word
             self._counts.append(_Op(kernels.COUNT, word, None, 0, sign, -1))
         return self._shared[key]
@@ -159,7 +177,7 @@ class AggregateProgram:
     def _fold(self, name: str, code: int, argument: Argument, type_: Any, sign: Sign, count: int) -> int:
         key = (name, code, argument, type_, sign)
         if key not in self._shared:
-            word = self._reserve(f"{name}({argument.column}){_name(sign)}", type_)
+            word = self._reserve(name, argument, sign, type_, count)
             self._shared[key] = word
             parts = 1
             if code in (kernels.FIRST, kernels.LAST, kernels.SET, kernels.SINGLE) and not is_bytes_type(type_):
@@ -239,9 +257,9 @@ class AggregateProgram:
     def _compile_moments(self, call: AggregateCall, argument: Argument, sign: Sign, result: Any) -> Finisher:
         key = ("moments", argument, sign)
         if key not in self._shared:
-            word = self._reserve(f"n({argument.column}){_name(sign)}", pa.int64())
-            self._reserve(f"mean({argument.column}){_name(sign)}", pa.float64())
-            self._reserve(f"squares({argument.column}){_name(sign)}", pa.float64())
+            word = self._reserve("n", argument, sign, pa.int64())
+            self._reserve("mean", argument, sign, pa.float64(), word)
+            self._reserve("squares", argument, sign, pa.float64(), word)
             self._shared[key] = word
             self._ops.append(_Op(kernels.MOMENTS, word, argument, -1, sign, -1))
         word = self._shared[key]
@@ -253,6 +271,29 @@ class AggregateProgram:
     def mergeable(self) -> bool:
         """Whether accumulator rows of two slots combine: no DISTINCT, nothing kept beside the row."""
         return not (self._groups or self._extremes or self._ordered_calls)
+
+    def table_names(self, columns: Sequence[str], name: str = "aggregate") -> dict[str, TableNames]:
+        """What the stores of :meth:`open` mean.
+
+        Args:
+            columns: canonical texts of the input's columns.
+        """
+        from flowsql_runtime.operators.aggregate.state_names import ProgramNames
+
+        names = ProgramNames(columns, [(group.columns, group.nulls, group.filters) for group in self._groups])
+        tables = {f"{name}.accumulators": names.accumulators(self.labels, [one.column for one in self._extremes])}
+        for number, group in enumerate(self._groups):
+            tables[f"{name}.distinct{number}"] = names.distinct(
+                number, bits=not self.retracts, width=len(group.filters)
+            )
+        for number, extreme in enumerate(self._extremes):
+            tables[f"{name}.sorted{number}"] = names.values_of_extreme(extreme.column, extreme.largest, extreme.sign)
+        for number in self._ordered_calls:
+            call = self.calls[number]
+            tables[f"{name}.values{number}"] = names.values_of_call(
+                call, self._sign(call, takes_nulls(call)), self.input
+            )
+        return tables
 
     def open(self, states: StoreFactory, index: KeyIndex, name: str = "aggregate") -> None:
         """Make the stores beside the slots of ``index``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack, watermark_per_row
 from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import WindowAggregateSpec, WindowKind, WindowProperty
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.kernels import rows as row_kernels
@@ -17,6 +19,7 @@ from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.state.arrow_words import array_of_words
+from flowsql_runtime.state.names import StateNames
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.slices import Slicing
 from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
@@ -59,6 +62,18 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         self._fired_ms: int | None = None
         #: By number of a key, -1 between two firings: what merging slices counts with.
         self._scratch: Int32s = np.zeros(0, np.int32)
+
+    def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
+        """Accumulators by slice or window."""
+        columns, window = arriving[0].columns, self.spec.window
+        at = window.time_index if window.end_index is None else window.end_index
+        shape = [window.kind.value, f"size {window.size_ms} ms", f"step {window.step_ms} ms"]
+        shape += [f"offset {window.offset_ms} ms", "processing time" if window.processing_time else "event time"]
+        shape += [] if window.zone is None else [window.zone]
+        shape += [] if at is None else [columns[at]]
+        facts = {"window": ", ".join(shape), "kept by": "window" if self._per_window else "slice"}
+        keys = tuple(columns[index] for index in self.spec.grouping)
+        return StateNames(keys, self._program.table_names(columns, "window"), facts, retracts=self._program.retracts)
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Slices that wait are in the keyed state; so are the windows of the clock, whose timers are set anew."""

@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack
 from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import JoinKind, JoinSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.operators.join.side import JoinSide, row_ranges
+from flowsql_runtime.operators.join.side import JoinSide, key_pairs, row_ranges
+from flowsql_runtime.state.names import StateNames, kept_for, row_names
 from flowsql_runtime.state.stores import RowList, Rows
 
 Int32s = npt.NDArray[np.int32]
@@ -58,6 +60,17 @@ class JoinOperator(Operator[JoinSpec]):
         self._open_side(ctx, "right", 1, spec.right_unique, spec.right_retracts)
         self._condition = compiled_condition(self.spec.condition, ctx)
         self._sweep_at = ctx.clock.now_ms() + max(self._ttl_ms)
+
+    def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
+        """The rows of both sides."""
+        spec = self.spec
+        left, right = (one.columns for one in arriving)
+        facts = {"time-to-live": ", ".join(map(kept_for, self._ttl_ms))}
+        sides = zip(("left", "right"), (left, right), (spec.left_unique, spec.right_unique), strict=True)
+        for name, columns, unique in sides:
+            facts[f"{name} rows unique by"] = "" if unique is None else ", ".join(sorted(columns[i] for i in unique))
+        keys = key_pairs(spec, left, right)
+        return StateNames(keys, {"left": row_names("left rows", left), "right": row_names("right rows", right)}, facts)
 
     def _open_side(
         self, ctx: OperatorContext, name: str, side: int, unique: tuple[int, ...] | None, retracts: bool

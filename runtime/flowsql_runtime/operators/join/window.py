@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack, watermark_per_row
 from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import JoinKind, WindowJoinSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext
 from flowsql_runtime.operators.join.regular import compiled_condition
-from flowsql_runtime.operators.join.side import MOST_PAIRS, JoinSide
+from flowsql_runtime.operators.join.side import MOST_PAIRS, JoinSide, key_pairs
+from flowsql_runtime.state.names import StateNames, row_names
 from flowsql_runtime.state.stores import RowList
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.zone import to_epoch_ms
@@ -54,6 +58,14 @@ class WindowJoinOperator(Operator[WindowJoinSpec]):
             stored = [to_arrow(column.type) for column in side.schema]
             self._rows.append(ctx.state.row_list(name, self._index, stored))
         self._condition = compiled_condition(self.spec.condition, ctx)
+
+    def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
+        """The rows of both sides by window."""
+        spec = self.spec
+        left, right = (one.columns for one in arriving)
+        facts = {"window": f"{left[spec.left_end]} = {right[spec.right_end]}, {spec.zone or 'no zone'}"}
+        keys = key_pairs(spec, left, right)
+        return StateNames(keys, {"left": row_names("left rows", left), "right": row_names("right rows", right)}, facts)
 
     def _trigger_ms(self, window_ends: Int64s) -> Int64s:
         return to_epoch_ms(window_ends - 1, self.spec.zone)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.column_bytes import joined, taken
 from flowsql_core.element import MAX_WATERMARK, Watermark
 from flowsql_core.errors import ExecutionError
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import SinkConflictsSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.kernels import conflicts as kernels
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
+from flowsql_runtime.state.names import StateNames, row_names
 from flowsql_runtime.state.scratch import number_rows
 
 Int32s = npt.NDArray[np.int32]
@@ -41,6 +44,13 @@ class SinkConflictsOperator(Operator[SinkConflictsSpec]):
         # One row a slot.
         self._shown = ctx.state.row_list("shown", self._index, types, removable=True, unique=())
         self._waiting = ctx.state.row_queue("waiting", self._index, types)
+
+    def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
+        """The row that each key shows, and those that wait."""
+        spec, columns = self.spec, arriving[0].columns
+        tables = {"shown": row_names("rows shown", columns), "waiting": row_names("rows that wait", columns)}
+        unique = "all columns" if spec.upsert_key is None else ", ".join(sorted(columns[i] for i in spec.upsert_key))
+        return StateNames(tuple(columns[key] for key in spec.keys), tables, {"rows known by": unique})
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Rows wait; those before a watermark of the batch are settled with it."""

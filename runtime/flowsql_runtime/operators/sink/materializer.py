@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import numpy.typing as npt
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.column_bytes import joined, taken
 from flowsql_core.element import Watermark
+from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import SinkMaterializerSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
+from flowsql_runtime.state.names import StateNames, TableNames, kept_for, row_names
 
 Int32s = npt.NDArray[np.int32]
 
@@ -38,6 +41,16 @@ class SinkMaterializerOperator(Operator[SinkMaterializerSpec]):
             unique = tuple(column for column in spec.upsert_key if column not in spec.keys)
         self._rows = ctx.state.row_list("rows", self._index, types, removable=True, unique=unique)
         self._written = ctx.state.slot_times("written", self._index) if spec.state_ttl_ms else None
+
+    def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
+        """The rows of each key."""
+        spec, columns = self.spec, arriving[0].columns
+        tables = {"rows": row_names("rows", columns)}
+        if spec.state_ttl_ms:
+            tables["written"] = TableNames("when it was written")
+        unique = "all columns" if spec.upsert_key is None else ", ".join(sorted(columns[i] for i in spec.upsert_key))
+        facts = {"time-to-live": kept_for(spec.state_ttl_ms), "rows known by": unique}
+        return StateNames(tuple(columns[key] for key in spec.keys), tables, facts)
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Put all rows into state, and tell what became the last row of a key, change by change."""

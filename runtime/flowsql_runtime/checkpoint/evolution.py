@@ -1,0 +1,323 @@
+"""What a changed query takes over: the state of a snapshot, or of another query, compared operator by operator.
+
+The command's ``plan`` prints what a restore does: both ask :func:`compare`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from flowsql_compute.keys import is_bytes_type, key_groups
+from flowsql_core.errors import BindError
+from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.checkpoint.layout import (
+    NewState,
+    OperatorLayout,
+    StateColumn,
+    StateTable,
+    new_states,
+    rows_digests,
+)
+from flowsql_runtime.checkpoint.manifest import Manifest, OperatorState, parts_of
+from flowsql_runtime.checkpoint.settings import CHANGED_STATE, IGNORE_UNCLAIMED, ChangedState
+from flowsql_runtime.state.hashmap import KEY_GROUP
+from flowsql_runtime.state.resident.column_store import flat
+
+T = TypeVar("T")
+
+
+class Fate(enum.Enum):
+    """What becomes of an operator's state."""
+
+    KEPT = "kept"
+    #: Taken over, but not all of it, or with results that start at the restore.
+    MIGRATED = "migrated"
+    #: It cannot be taken over: the operator starts empty.
+    REBUILT = "rebuilt"
+    #: No operator takes it.
+    DROPPED = "dropped"
+    #: There was none.
+    NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """An operator that ran: of a snapshot, or of a query that nobody ran (``size_bytes`` None)."""
+
+    uid: str
+    name: str
+    layout: OperatorLayout | None
+    stateful: bool
+    size_bytes: int | None = None
+    rows: tuple[str, ...] = ()
+    in_flight: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableMove:
+    """How a stored table becomes that of a new store.
+
+    ``columns``: new stored name to the old one, None for what starts at zero. ``empty``: the new store's empty table.
+    ``keys``: the old place of each key.
+    """
+
+    target: str
+    columns: Mapping[str, str | None]
+    empty: Any
+    keys: tuple[int, ...]
+
+    @property
+    def regroups(self) -> bool:
+        """Whether rows come to other key groups: keys stand in another order."""
+        return self.keys != tuple(range(len(self.keys)))
+
+    def apply(self, table: Any, max_parallelism: int) -> Any:
+        """The new store's table."""
+        columns = []
+        for one in self.empty.schema:
+            if one.name == KEY_GROUP:
+                columns.append(table.column(KEY_GROUP))
+            elif one.name in self.columns:
+                old = self.columns[one.name]
+                columns.append(_zeros(one.type, table.num_rows) if old is None else table.column(old))
+            else:
+                columns.append(table.column(f"k{self.keys[int(one.name[1:])]}"))
+        made = pa.Table.from_arrays(columns, names=self.empty.schema.names)
+        if not self.regroups:
+            return made
+        groups = key_groups([flat(made.column(f"k{place}")) for place in range(len(self.keys))], max_parallelism)
+        return made.set_column(0, KEY_GROUP, pa.array(groups))
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorMove:
+    """What a restore does with one operator. ``tables``: by old state name; a name that is not there goes."""
+
+    starts_empty: bool = False
+    tables: Mapping[str, TableMove] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The verdict on one operator.
+
+    ``reasons``: why it is not simply kept. ``loses``: state goes that nobody takes. ``restarts``: results are not those
+    that the new query would have had from the beginning.
+    """
+
+    uid: str
+    name: str
+    fate: Fate
+    reasons: tuple[str, ...] = ()
+    loses: bool = False
+    restarts: bool = False
+    size_bytes: int | None = None
+    move: OperatorMove = field(default_factory=OperatorMove)
+
+
+def remembered_in(manifest: Manifest) -> list[Remembered]:
+    """The operators of a snapshot."""
+    return [_of_snapshot(state) for state in manifest.operators.values()]
+
+
+def _of_snapshot(state: OperatorState) -> Remembered:
+    size = sum(one.size_bytes for one in state.subtasks)
+    there = any(parts_of(one) for one in state.subtasks)
+    waits = any(one.in_flight is not None for one in state.subtasks)
+    return Remembered(state.uid, state.name, state.layout, there, size, state.rows, waits)
+
+
+def remembered_of(graph: JobGraph) -> list[Remembered]:
+    """The operators of a job that has not run: those whose state has names."""
+    names = {node.uid: node.name for vertex in graph.vertices for node in vertex.operators}
+    return [Remembered(uid, names[uid], state.layout, stateful=True) for uid, state in new_states(graph).items()]
+
+
+def compare(old: Iterable[Remembered], graph: JobGraph) -> tuple[Change, ...]:
+    """What becomes of the state of ``old`` in a job: operators of the job in their order, then what is dropped."""
+    before = {one.uid: one for one in old}
+    states = new_states(graph)
+    changes = []
+    for vertex in graph.vertices:
+        for node in vertex.operators:
+            was = before.pop(node.uid, None)
+            state = states.get(node.uid)
+            if was is not None and was.in_flight and was.rows != rows_digests(node):
+                reason = "rows that were on their way to it have other columns"
+                changes.append(_rebuilt(was, node.name, (reason,)))
+            elif was is not None and was.stateful:
+                changes.append(_taken_over(was, node.name, state))
+            elif state is not None:
+                changes.append(Change(node.uid, node.name, Fate.NEW, ("no state stands under its id",)))
+    for was in before.values():
+        if was.stateful:
+            why = ("no operator of the job has its id",)
+            changes.append(Change(was.uid, was.name, Fate.DROPPED, why, loses=True, size_bytes=was.size_bytes))
+    return tuple(changes)
+
+
+def _rebuilt(was: Remembered, name: str, reasons: tuple[str, ...]) -> Change:
+    move = OperatorMove(starts_empty=True)
+    return Change(was.uid, name, Fate.REBUILT, reasons, True, True, was.size_bytes, move)
+
+
+def _taken_over(was: Remembered, name: str, state: NewState | None) -> Change:
+    """State that nobody can name is its operator's own matter: it is handed over as it is."""
+    if was.layout is None or state is None:
+        return Change(was.uid, name, Fate.KEPT, size_bytes=was.size_bytes)
+    found = _Comparison(was.layout, state)
+    if found.obstacles:
+        return _rebuilt(was, name, tuple(found.obstacles))
+    fate = Fate.MIGRATED if found.losses or found.restarts else Fate.KEPT
+    return Change(
+        was.uid,
+        name,
+        fate,
+        (*found.restarts, *found.losses),
+        bool(found.losses),
+        bool(found.restarts),
+        was.size_bytes,
+        OperatorMove(tables=found.moves),
+    )
+
+
+class _Comparison:
+    """Two layouts of one operator: ``obstacles`` to taking over, ``restarts`` of results, ``losses``, and the moves."""
+
+    def __init__(self, old: OperatorLayout, state: NewState) -> None:
+        self.obstacles: list[str] = []
+        self.restarts: list[str] = []
+        self.losses: list[str] = []
+        self.moves: dict[str, TableMove] = {}
+        self._old, self._new, self._empty = old, state.layout, state.tables
+        self._keys = self._compare_keys()
+        for fact in sorted({*old.facts, *self._new.facts}):
+            before, after = old.facts.get(fact, "none"), self._new.facts.get(fact, "none")
+            if before != after:
+                self.obstacles.append(f"{fact}: was '{before}', is '{after}'")
+        self._compare_tables()
+        if old.conditions != self._new.conditions:
+            pairs = zip(old.conditions, self._new.conditions, strict=True)
+            for before, after in ((_listed(one), _listed(two)) for one, two in pairs if one != two):
+                self.restarts.append(f"rows arrived where {before}, and arrive now where {after}")
+
+    def _compare_keys(self) -> tuple[int, ...]:
+        old, new = _numbered(self._old.keys), _numbered(self._new.keys)
+        if Counter(old) != Counter(new):
+            self.obstacles.append(f"keys: were {_keys(self._old)}, are {_keys(self._new)}")
+            return ()
+        return tuple(old.index(key) for key in new)
+
+    def _compare_tables(self) -> None:
+        old = _tables_by_meaning(self._old)
+        for key, name in _tables_by_meaning(self._new).items():
+            stored = old.pop(key, None)
+            table = self._new.tables[name]
+            if stored is not None:
+                self._compare_columns(stored, name)
+            else:
+                self._starts(table.meaning)
+        self.losses += [f"{self._old.tables[stored].meaning} go" for stored in old.values()]
+
+    def _starts(self, what: str) -> None:
+        """Something that the snapshot does not know."""
+        if self._new.retracts:
+            self.obstacles.append(f"{what}: was not kept, and rows from before may be taken back")
+        else:
+            self.restarts.append(f"{what}: was not kept, counts from the restore on")
+
+    def _compare_columns(self, stored: str, name: str) -> None:
+        before, after = self._old.tables[stored], self._new.tables[name]
+        old = _by_meaning(before)
+        columns: dict[str, str | None] = {}
+        for key, column in _by_meaning(after).items():
+            found = old.pop(key, None)
+            columns[column.stored] = None if found is None else found.stored
+            if found is not None and found.type != column.type:
+                self.obstacles.append(f"{after.meaning}: {column.meaning} was {found.type}, is {column.type}")
+            elif found is None and not after.grows:
+                self.obstacles.append(f"{after.meaning}: what is stored lacks {column.meaning}")
+        for column in after.columns:
+            if after.grows and columns[column.stored] is None:
+                # It would be taken for set although it is not.
+                if column.needs and columns[column.needs] is not None:
+                    self.obstacles.append(f"{column.meaning}: was not kept, but the count of its rows was")
+                else:
+                    self._starts(column.meaning)
+        self.losses += [f"{before.meaning}: {column.meaning} goes" for column in old.values()]
+        if not self.obstacles:
+            self.moves[stored] = TableMove(name, columns, self._empty[name], self._keys)
+
+
+def _numbered(found: Sequence[T]) -> list[tuple[T, int]]:
+    """Equal ones told apart by their order."""
+    seen: Counter[T] = Counter()
+    numbered = []
+    for one in found:
+        numbered.append((one, seen[one]))
+        seen[one] += 1
+    return numbered
+
+
+def _tables_by_meaning(layout: OperatorLayout) -> dict[tuple[str, int], str]:
+    return dict(zip(_numbered([table.meaning for table in layout.tables.values()]), layout.tables, strict=True))
+
+
+def _by_meaning(table: StateTable) -> dict[tuple[str, int], StateColumn]:
+    return dict(zip(_numbered([column.meaning for column in table.columns]), table.columns, strict=True))
+
+
+def _keys(layout: OperatorLayout) -> str:
+    return ", ".join(f"{meaning} ({type_})" for meaning, type_ in layout.keys) or "none"
+
+
+def _listed(conditions: Sequence[str]) -> str:
+    return "'" + " AND ".join(conditions) + "'" if conditions else "nothing was asked of them"
+
+
+def _zeros(type_: Any, n: int) -> Any:
+    if is_bytes_type(type_):
+        return pa.nulls(n, type_)
+    return pa.Array.from_buffers(type_, n, [None, pa.py_buffer(bytes(n * (type_.bit_width + 7) // 8))])
+
+
+def check(changes: Sequence[Change], ignore_unclaimed: bool, changed: ChangedState) -> None:
+    """Refuse a job that would lose state, or whose results would not be what they seem, unless it is allowed.
+
+    Raises:
+        BindError: it names the operator, what is wrong, and the option that allows it.
+    """
+    for one in changes:
+        why = f"{one.uid} ({one.name}): {'; '.join(one.reasons)}"
+        match one.fate:
+            case Fate.REBUILT if changed is not ChangedState.REBUILD:
+                raise BindError(
+                    "changed-state",
+                    f"The state of an operator does not fit the changed query. {why}.",
+                    hint=f"SET '{CHANGED_STATE.key}' = 'rebuild' lets it start empty",
+                )
+            case Fate.MIGRATED if one.restarts and changed is ChangedState.REFUSE:
+                raise BindError(
+                    "changed-state",
+                    f"The results of an operator would mix two queries. {why}.",
+                    hint=f"SET '{CHANGED_STATE.key}' = 'migrate' allows it",
+                )
+    dropped = [one for one in changes if one.loses and one.fate is not Fate.REBUILT]
+    if dropped and not ignore_unclaimed:
+        hint = f"SET '{IGNORE_UNCLAIMED.key}' = 'true' drops it"
+        operators = [one for one in dropped if one.fate is Fate.DROPPED]
+        if operators:
+            names = ", ".join(f"{one.uid} ({one.name})" for one in operators[:3]) + (", ..." if operators[3:] else "")
+            message = f"The snapshot holds state that no operator of the job takes: {names}."
+        else:
+            one = dropped[0]
+            message = (
+                f"The job takes only a part of an operator's state. {one.uid} ({one.name}): {'; '.join(one.reasons)}."
+            )
+        raise BindError("unclaimed-state", message, hint=hint)
