@@ -37,6 +37,8 @@ from harness import (  # noqa: E402
 
 ROWS: Final = 20_000
 TIMEOUT_MS: Final = 400
+#: A job lasts long enough for what befalls it.
+PACE_MS: Final = 60
 MOST_FREEZES: Final = 10
 SMALL: Final = "size=2m"
 
@@ -184,7 +186,7 @@ def play(fault: Fault, job: str, root: Path) -> None:
     wanted = undisturbed(job, root, root / "whole")
     folder = root / "struck"
     prepare(root, folder)
-    found = Round(job, "hashmap", False)
+    found = Round(job, "hashmap", False, pace_ms=PACE_MS)
     options = {
         "execution.checkpointing.dir": str(folder / "checkpoints"),
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",

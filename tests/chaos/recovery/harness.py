@@ -15,8 +15,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -30,8 +32,9 @@ from points import OF_A_RESTORE, OF_THE_END, POINTS  # noqa: E402
 LONGEST_S: Final = 240.0
 #: A job is not killed for ever: it must come to its end.
 KILLS_A_ROUND: Final = 12
-#: Rest of a source after each of its batches: a job runs for some seconds without using the processor for it.
-PACE_MS: Final = "8"
+#: The input of the job that reads a folder: files, and seconds between them.
+ARRIVING_FILES: Final = 30
+ARRIVAL_S: Final = 0.1
 
 
 class BrokenPromiseError(Exception):
@@ -48,6 +51,8 @@ class Round:
     exactly_once: bool = True
     #: The machine's clock steps by hours.
     jumps: bool = False
+    #: Rest of a source after each of its batches: a job runs for some seconds without using the processor for it.
+    pace_ms: int = 8
 
     @property
     def options(self) -> dict[str, str]:
@@ -96,7 +101,7 @@ def start(
     flags = [f"{key}={value}" for key, value in {**found.options, **options}.items()]
     environment = dict(os.environ)
     if strike is not None:
-        environment["CHAOS_PACE_MS"] = PACE_MS
+        environment["CHAOS_PACE_MS"] = str(found.pace_ms)
     if strike is not None and strike.point:
         environment["CHAOS_POINT"] = f"{strike.point}:{strike.number}"
     if found.jumps:
@@ -179,6 +184,14 @@ def play(
 ) -> Tally:
     """One job, killed up to ``kills`` times, then left alone; raises BrokenPromiseError."""
     prepare(inputs, folder)
+    with arriving(found, folder, wanted):
+        tally = strike_often(found, folder, kills, draw)
+    compare(found, wanted, committed(folder))
+    return tally
+
+
+def strike_often(found: Round, folder: Path, kills: int, draw: random.Random) -> Tally:
+    """Start a job, and start it again from its newest checkpoint, until it has ended; raises BrokenPromiseError."""
     tally = Tally()
     for number in range(KILLS_A_ROUND + 1):
         options = {
@@ -209,18 +222,52 @@ def play(
             text = (folder / "stderr").read_text(encoding="utf-8")
             raise BrokenPromiseError(f"{found} from {last} at {strike}: exit code {process.returncode}\n{text}")
         else:
-            break
-    else:
-        raise BrokenPromiseError(f"{found}: the job does not come to its end")
-    compare(found, wanted, committed(folder))
-    return tally
+            return tally
+    raise BrokenPromiseError(f"{found}: the job does not come to its end")
 
 
 def prepare(inputs: Path, folder: Path) -> None:
     """A folder for one job, with its inputs."""
     folder.mkdir()
+    (folder / "arriving").mkdir()
     for side in ("left", "right"):
         (folder / f"{side}.csv").symlink_to(inputs / f"{side}.csv")
+
+
+def arrive(folder: Path, pause_s: float = 0.0) -> Iterator[None]:
+    """The rows of one input as files that come one by one."""
+    lines = (folder / "left.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    for number in range(ARRIVING_FILES):
+        hidden = folder / "arriving" / f".{number}"
+        hidden.write_text("".join(lines[number::ARRIVING_FILES]), encoding="utf-8")
+        hidden.rename(folder / "arriving" / f"{number}.csv")
+        time.sleep(pause_s)
+        yield
+
+
+@contextlib.contextmanager
+def arriving(found: Round, folder: Path, wanted: dict[str, Counter[str]]) -> Iterator[None]:
+    """While a job runs, is killed and starts again its files arrive; it may end when all rows are committed."""
+    over = threading.Event()
+
+    def bring() -> None:
+        for _ in arrive(folder, ARRIVAL_S):
+            if over.is_set():
+                return
+        rows = sum(sink.total() for sink in wanted.values())
+        while not over.wait(0.1) and sum(sink.total() for sink in committed(folder).values()) < rows:
+            pass
+        (folder / "stop").touch()
+
+    thread = threading.Thread(target=bring, name="arriving")
+    if found.job == "files":
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if found.job == "files":
+            thread.join()
 
 
 def compare(found: Round, wanted: dict[str, Counter[str]], seen: dict[str, Counter[str]]) -> None:
@@ -240,6 +287,9 @@ def compare(found: Round, wanted: dict[str, Counter[str]], seen: dict[str, Count
 def undisturbed(job: str, inputs: Path, folder: Path) -> dict[str, Counter[str]]:
     """What the job commits when nobody strikes it, without checkpoints."""
     prepare(inputs, folder)
+    for _ in arrive(folder):
+        pass
+    (folder / "all-there").touch()
     with (folder / "stderr").open("w+b") as stderr:
         process = start(Round(job, "hashmap", False), folder, {"execution.checkpointing.interval": "0 ms"}, stderr)
         process.wait(LONGEST_S)

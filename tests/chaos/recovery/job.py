@@ -1,15 +1,16 @@
 """One job of the fault harness: ``python job.py NAME FOLDER [KEY=VALUE ...]``; it ends with its input.
 
-``FOLDER`` holds ``left.csv`` and ``right.csv``; what the job commits goes below ``FOLDER/out``. The environment says
-what happens to it: ``CHAOS_POINT`` where it kills itself (``points.py``), ``CHAOS_PACE_MS`` how long its sources rest
-after each batch (so that it runs long enough to be struck), ``CHAOS_CLOCK`` that the machine's clock jumps
-(``clocks.py``), ``CHAOS_FAILURES`` that each of its operators fails once (``failures.py``).
+``FOLDER`` holds ``left.csv``, ``right.csv`` and a folder ``arriving``; what the job commits goes below ``FOLDER/out``.
+The environment says what happens to it: ``CHAOS_POINT`` where it kills itself (``points.py``), ``CHAOS_PACE_MS`` how
+long its sources rest after each batch (so that it runs long enough to be struck), ``CHAOS_CLOCK`` that the machine's
+clock jumps (``clocks.py``), ``CHAOS_FAILURES`` that each of its operators fails once (``failures.py``).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,32 @@ def statement_set(environment: TableEnvironment, folder: Path) -> None:
     statements.execute().wait()
 
 
+def files(environment: TableEnvironment, folder: Path) -> None:
+    """New files of a folder to partitioned files; ends with a savepoint once there is a file ``stop``."""
+    monitor = "" if (folder / "all-there").exists() else ", 'source.monitor-interval' = '20 ms'"
+    environment.execute_sql(
+        "CREATE TABLE arriving (id BIGINT, k INT, n INT, txt STRING, ts TIMESTAMP(3)) "
+        f"WITH ({CSV}, 'path' = '{folder}/arriving'{monitor})"
+    )
+    environment.execute_sql(
+        f"CREATE TABLE o (id BIGINT, n INT, part INT) PARTITIONED BY (part) WITH ({CSV}, 'path' = '{folder}/out/o', "
+        "'sink.rolling-policy.file-size' = '8kb', 'sink.rolling-policy.inactivity-interval' = '200 ms', "
+        "'sink.rolling-policy.check-interval' = '50 ms')"
+    )
+    running = environment.execute_sql("INSERT INTO o SELECT id, n, MOD(k, 4) FROM arriving")
+    client = running.get_job_client()
+    assert client is not None
+
+    def stop_when_told() -> None:
+        while not (folder / "stop").exists():
+            time.sleep(0.02)
+        client.stop_with_savepoint(False, str(folder / "saved")).result()
+
+    if monitor:
+        threading.Thread(target=stop_when_told, daemon=True).start()
+    running.wait()
+
+
 JOBS: Final[dict[str, Callable[[StreamTableEnvironment, Path], None]]] = {
     "stateless": stateless,
     "aggregate": aggregate,
@@ -94,6 +121,7 @@ JOBS: Final[dict[str, Callable[[StreamTableEnvironment, Path], None]]] = {
     "join": join,
     "statement-set": statement_set,
     **STREAM_JOBS,
+    "files": files,
 }
 
 
