@@ -43,7 +43,7 @@ from flowsql_runtime.testing.cut import run_cut, run_whole
 
 ROWS: Final = 180
 #: All (before, after, rows that each reader emits before the cut); each query takes some, all queries take all.
-CUTS: Final = tuple(itertools.product((1, 2, 3), (1, 2, 3), (0, 37, 90, ROWS)))
+CUTS: Final = tuple(itertools.product((1, 2, 3, 4), (1, 2, 3, 4), (0, 37, 90, ROWS)))
 PARALLEL_CUTS_PER_QUERY: Final = 2
 BATCH_ROWS: Final = (1, 7, 65_536)
 
@@ -274,7 +274,8 @@ def test_all_operators_of_a_query_are_cut(folder: Path) -> None:
 
 
 @each_case
-def test_a_query_survives_the_cut(folder: Path, case: Case) -> None:
+def test_a_query_survives_the_cut(tmp_path: Path, folder: Path, case: Case) -> None:
+    """The cut at parallelism 1 goes through memory, the others through files, as a job of a user does."""
     session = Session(folder, case.options)
     # 16 rows to a batch, so that a cut falls into a batch and there are batches on both sides.
     rows = {"flowsql.source.batch-rows": 16}
@@ -283,7 +284,8 @@ def test_a_query_survives_the_cut(folder: Path, case: Case) -> None:
     table = folded(whole)
     assert table
     for before, after, position in cuts_of(case):
-        cut = run_cut(lambda p: session.graph(case.sql, p, **rows), (before, after), position)
+        disk = None if (before, after) == (1, 1) else tmp_path / f"{before}-{after}-{position}"
+        cut = run_cut(lambda p: session.graph(case.sql, p, **rows), (before, after), position, folder=disk)
         found = cut.rows("collect")
         at = f"parallelism {before} -> {after}, cut at {position}"
         assert folded(found) == table, at

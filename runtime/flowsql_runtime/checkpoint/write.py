@@ -132,6 +132,34 @@ class SnapshotWriters:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
+def publish_within(folder: SnapshotFolder, metadata: bytes, timeout_s: float) -> bool:
+    """Publish a snapshot; False if the storage took longer: then it does not count, also when it still arrives."""
+    lock = threading.Lock()
+    failures: list[BaseException] = []
+    arrived = given_up = False
+
+    def publish() -> None:
+        nonlocal arrived
+        try:
+            folder.publish(metadata)
+        except Exception as error:
+            failures.append(error)
+        with lock:
+            arrived = True
+            late = given_up
+        if late:
+            folder.remove()
+
+    thread = threading.Thread(target=publish, name="snapshot-publisher", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    with lock:
+        given_up = not arrived
+    if failures:
+        raise failures[0]
+    return arrived
+
+
 def _serve(queue: SimpleQueue[Callable[[], None] | None]) -> None:
     while True:
         work = queue.get()

@@ -327,7 +327,9 @@ class JobMaster:
         if self._checkpoints and self._services.has_committers:
             from flowsql_runtime.checkpoint.assemble import assemble
             from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
+            from flowsql_runtime.checkpoint.coordinator import CheckpointFailedError
             from flowsql_runtime.checkpoint.storage import CHECKPOINT_PREFIX
+            from flowsql_runtime.checkpoint.write import publish_within
 
             number = next(self._ids)
             folder = self._snapshots().storage.folder(f"{CHECKPOINT_PREFIX}{number}")
@@ -343,7 +345,9 @@ class JobMaster:
                 self._services.lineage,
                 {},
             )
-            folder.publish(metadata)
+            if not publish_within(folder, metadata, self._settings.timeout_ms / 1000):
+                reason = f"it took longer than {self._settings.timeout_ms} ms"
+                raise CheckpointFailedError(number, SnapshotKind.CHECKPOINT, reason)
             self._snapshots().add(CompletedCheckpoint(folder, manifest))
             self._services.cover_all()
         self._services.commit_all()

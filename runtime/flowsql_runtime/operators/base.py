@@ -255,7 +255,7 @@ class Operator(ABC, Generic[S]):
 
     # -- fault tolerance
 
-    def prepare_snapshot_pre_barrier(self) -> None:
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """Emit what must not be in the snapshot (mini-batch buffers) before the barrier goes on."""
 
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:

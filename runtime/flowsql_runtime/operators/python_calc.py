@@ -225,7 +225,7 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
 
     # Life
 
-    def prepare_snapshot_pre_barrier(self) -> None:
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """Rows that a worker holds belong before the barrier."""
         self._drain()
 

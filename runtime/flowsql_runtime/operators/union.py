@@ -43,7 +43,7 @@ class UnionOperator(Operator[UnionSpec]):
         """It is the turn of the next input."""
         self._end(input_index)
 
-    def prepare_snapshot_pre_barrier(self) -> None:
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """No row waits over a snapshot."""
         for index in range(self.spec.inputs):
             self._release(index)

@@ -447,7 +447,7 @@ class StreamTask:
         """
         for node in self._chain.operators:
             try:
-                node.operator.prepare_snapshot_pre_barrier()
+                node.operator.prepare_snapshot_pre_barrier(barrier.checkpoint_id)
             except Exception as error:
                 raise named_failure(error, node.name)  # noqa: B904
         taken: dict[str, OperatorSnapshot] = {}

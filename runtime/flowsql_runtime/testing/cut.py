@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from flowsql_core.batch import ChangelogBatch
@@ -11,6 +12,9 @@ from flowsql_core.clock import Clock
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import CollectSinkSpec
 from flowsql_core.record import record
+from flowsql_runtime.checkpoint.of_snapshots import reader_of
+from flowsql_runtime.checkpoint.settings import RECOVERY_PATH
+from flowsql_runtime.checkpoint.storage import LocalFolder
 from flowsql_runtime.cluster.job import Job
 from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.operators.registry import is_source
@@ -51,6 +55,7 @@ def run_cut(
     parallelism: tuple[int, int],
     stop_at: int | Callable[[str, int], int],
     clock: Clock | None = None,
+    folder: Path | None = None,
 ) -> CutRun:
     """Run a graph at one parallelism up to a cut, and on at another.
 
@@ -60,6 +65,8 @@ def run_cut(
         stop_at: rows that each source subtask emits before the cut, or a function of (operator uid, subtask). A
             subtask with fewer rows stops at its end.
         clock: processing time of both runs.
+        folder: the snapshot is written there, and the second run starts from it as a job of a user does
+            (``execution.state-recovery.path``); None: through bytes in memory.
     """
     first = make_graph(parallelism[0])
     positions = {
@@ -73,7 +80,12 @@ def run_cut(
     first, before = _recording(first)
     job = cluster.run(first, cut=positions)
     second, after = _recording(make_graph(parallelism[1]))
-    continued = cluster.run(second, restored=job.snapshot)
+    if folder is None:
+        continued = cluster.run(second, restored=job.snapshot)
+    else:
+        reader_of(job.snapshot, max(vertex.max_parallelism for vertex in first.vertices), LocalFolder(str(folder)))
+        path = (RECOVERY_PATH.key, str(folder))
+        continued = cluster.run(replace(second, configuration=(*second.configuration, path)))
     return CutRun(_rows(before), _rows(after), job.snapshot, continued)
 
 

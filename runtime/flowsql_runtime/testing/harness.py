@@ -205,7 +205,7 @@ class OperatorHarness(Generic[S]):
     def snapshot(self) -> list[OperatorSnapshot]:
         """One snapshot per subtask."""
         for operator in self.operators:
-            operator.prepare_snapshot_pre_barrier()
+            operator.prepare_snapshot_pre_barrier(1)
         return [operator.snapshot_state(1) for operator in self.operators]
 
     def restored(self, parallelism: int) -> OperatorHarness[S]:

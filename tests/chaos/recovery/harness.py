@@ -8,27 +8,33 @@ it committed must be what the undisturbed run committed: no row lost, none doubl
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 HERE: Final = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from job import JOBS  # noqa: E402
-from points import POINTS  # noqa: E402
+from points import OF_A_RESTORE, OF_THE_END, POINTS  # noqa: E402
 
 LONGEST_S: Final = 240.0
 #: A job is not killed for ever: it must come to its end.
 KILLS_A_ROUND: Final = 12
+#: The input of the job that reads a folder: files, and seconds between them.
+ARRIVING_FILES: Final = 30
+ARRIVAL_S: Final = 0.1
 
 
 class BrokenPromiseError(Exception):
@@ -43,6 +49,10 @@ class Round:
     backend: str
     unaligned: bool
     exactly_once: bool = True
+    #: The machine's clock steps by hours.
+    jumps: bool = False
+    #: Rest of a source after each of its batches: a job runs for some seconds without using the processor for it.
+    pace_ms: int = 8
 
     @property
     def options(self) -> dict[str, str]:
@@ -68,6 +78,8 @@ class Tally:
 
     kills: Counter[str] = field(default_factory=Counter)
     restores: int = 0
+    #: Kills before there was a checkpoint.
+    early: int = 0
 
 
 def write_inputs(folder: Path, rows: int, seed: int) -> None:
@@ -82,12 +94,20 @@ def write_inputs(folder: Path, rows: int, seed: int) -> None:
         (folder / f"{side}.csv").write_text("".join(lines), encoding="utf-8")
 
 
-def start(found: Round, folder: Path, options: dict[str, str], point: str = "") -> subprocess.Popen[bytes]:
-    """The job in a child process."""
+def start(
+    found: Round, folder: Path, options: dict[str, str], stderr: BinaryIO, strike: Strike | None = None
+) -> subprocess.Popen[bytes]:
+    """The job in a child process; with a strike its sources rest, so that it runs when it is struck."""
     flags = [f"{key}={value}" for key, value in {**found.options, **options}.items()]
-    environment = {**os.environ, "CHAOS_POINT": point}
+    environment = dict(os.environ)
+    if strike is not None:
+        environment["CHAOS_PACE_MS"] = str(found.pace_ms)
+    if strike is not None and strike.point:
+        environment["CHAOS_POINT"] = f"{strike.point}:{strike.number}"
+    if found.jumps:
+        environment["CHAOS_CLOCK"] = "1"
     command = [sys.executable, str(HERE / "job.py"), found.job, str(folder), *flags]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr, env=environment)
 
 
 def committed(folder: Path) -> dict[str, Counter[str]]:
@@ -111,63 +131,147 @@ def committed(folder: Path) -> dict[str, Counter[str]]:
 
 def newest(folder: Path) -> Path | None:
     """The newest complete checkpoint of any attempt."""
-    found = list((folder / "checkpoints").glob("*/chk-*/_metadata"))
-    return max(found, key=lambda path: path.stat().st_mtime_ns).parent if found else None
+    found = [(path.stat().st_mtime_ns, path.parent) for path in published(folder)]
+    return max(found)[1] if found else None
+
+
+def published(folder: Path) -> set[Path]:
+    """The ``_metadata`` of all complete checkpoints."""
+    return set((folder / "checkpoints").glob("*/chk-*/_metadata"))
+
+
+@dataclass(frozen=True)
+class Strike:
+    """What befalls an attempt: a place where it kills itself, or a kill from outside; neither: it is spared."""
+
+    point: str = ""
+    number: int = 0
+    #: Seconds from the attempt's first checkpoint to the kill; None: no kill from outside.
+    delay_s: float | None = None
+
+    @staticmethod
+    def draw(draw: random.Random, restores: bool) -> Strike:
+        """One in three at any moment of a running job, one in ten in a restore, the others at places."""
+        chance = draw.random()
+        if chance < 0.33:
+            return Strike(delay_s=draw.uniform(0.0, 0.3))
+        if chance < 0.43 and restores:
+            return Strike(draw.choice(OF_A_RESTORE), 1)
+        if chance < 0.46:
+            return Strike(draw.choice(OF_THE_END), 1)
+        return Strike(draw.choice(sorted(POINTS.keys() - {*OF_A_RESTORE, *OF_THE_END})), draw.randrange(1, 5))
+
+    def struck(self, process: subprocess.Popen[bytes], folder: Path, before: set[Path]) -> str:
+        """Wait until the attempt has ended, at latest by the kill; where it was struck, '' if it was not.
+
+        Raises:
+            subprocess.TimeoutExpired: it hangs.
+        """
+        deadline = time.monotonic() + LONGEST_S
+        if self.delay_s is not None:
+            while process.poll() is None and time.monotonic() < deadline and not published(folder) - before:
+                time.sleep(0.01)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(self.delay_s)
+            if process.poll() is None and time.monotonic() < deadline:
+                process.send_signal(signal.SIGKILL)
+        process.wait(max(0.0, deadline - time.monotonic()))
+        return (self.point or "any moment") if process.returncode == -signal.SIGKILL else ""
 
 
 def play(
     found: Round, inputs: Path, folder: Path, kills: int, draw: random.Random, wanted: dict[str, Counter[str]]
 ) -> Tally:
     """One job, killed up to ``kills`` times, then left alone; raises BrokenPromiseError."""
-    folder.mkdir()
-    for side in ("left", "right"):
-        (folder / f"{side}.csv").symlink_to(inputs / f"{side}.csv")
+    prepare(inputs, folder)
+    with arriving(found, folder, wanted):
+        tally = strike_often(found, folder, kills, draw)
+    compare(found, wanted, committed(folder))
+    return tally
+
+
+def strike_often(found: Round, folder: Path, kills: int, draw: random.Random) -> Tally:
+    """Start a job, and start it again from its newest checkpoint, until it has ended; raises BrokenPromiseError."""
     tally = Tally()
-    lasted_s = 3.0
     for number in range(KILLS_A_ROUND + 1):
         options = {
             "execution.checkpointing.dir": str(folder / "checkpoints"),
             "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
-            "parallelism.default": str(draw.choice([1, 2] if found.unaligned else [1, 2, 3])),
-        }
-        if found.unaligned:
             # Rows on their way through forward exchanges restore at their parallelism only.
-            options["parallelism.default"] = "2"
+            "parallelism.default": "2" if found.unaligned else str(draw.choice([1, 2, 3])),
+        }
         last = newest(folder)
         if last is not None:
             options["execution.state-recovery.path"] = str(last)
             tally.restores += 1
-        spared = number >= kills
-        point = "" if spared or draw.random() < 0.4 else f"{draw.choice(sorted(POINTS))}:{draw.randrange(1, 4)}"
-        began = time.monotonic()
-        process = start(found, folder, options, point)
-        limit_s = LONGEST_S if spared or point else draw.uniform(0.3, lasted_s)
-        try:
-            _, stderr = process.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            if spared or point:
+        strike = Strike() if number >= kills else Strike.draw(draw, last is not None)
+        before = published(folder)
+        with (folder / "stderr").open("w+b") as stderr:
+            process = start(found, folder, options, stderr, strike)
+            try:
+                place = strike.struck(process, folder, before)
+            except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
                 raise BrokenPromiseError(f"{found}: the job hangs, started from {last}") from None
-            process.send_signal(signal.SIGKILL)
-            _, stderr = process.communicate()
-            tally.kills["any moment"] += 1
-            continue
-        if process.returncode == -signal.SIGKILL:
-            tally.kills[point.partition(":")[0]] += 1
-            continue
-        if process.returncode:
-            raise BrokenPromiseError(
-                f"{found} from {last} at {point}: exit code {process.returncode}\n{stderr.decode()}"
-            )
-        lasted_s = max(0.5, time.monotonic() - began)
-        break
-    else:
-        raise BrokenPromiseError(f"{found}: the job does not come to its end")
-    _compare(found, wanted, committed(folder))
-    return tally
+        if place:
+            tally.kills[place] += 1
+            # Restores have a checkpoint already: what counts is that there is something to lose.
+            tally.early += newest(folder) is None
+        elif process.returncode:
+            text = (folder / "stderr").read_text(encoding="utf-8")
+            raise BrokenPromiseError(f"{found} from {last} at {strike}: exit code {process.returncode}\n{text}")
+        else:
+            return tally
+    raise BrokenPromiseError(f"{found}: the job does not come to its end")
 
 
-def _compare(found: Round, wanted: dict[str, Counter[str]], seen: dict[str, Counter[str]]) -> None:
+def prepare(inputs: Path, folder: Path) -> None:
+    """A folder for one job, with its inputs."""
+    folder.mkdir()
+    (folder / "arriving").mkdir()
+    for side in ("left", "right"):
+        (folder / f"{side}.csv").symlink_to(inputs / f"{side}.csv")
+
+
+def arrive(folder: Path, pause_s: float = 0.0) -> Iterator[None]:
+    """The rows of one input as files that come one by one."""
+    lines = (folder / "left.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    for number in range(ARRIVING_FILES):
+        hidden = folder / "arriving" / f".{number}"
+        hidden.write_text("".join(lines[number::ARRIVING_FILES]), encoding="utf-8")
+        hidden.rename(folder / "arriving" / f"{number}.csv")
+        time.sleep(pause_s)
+        yield
+
+
+@contextlib.contextmanager
+def arriving(found: Round, folder: Path, wanted: dict[str, Counter[str]]) -> Iterator[None]:
+    """While a job runs, is killed and starts again its files arrive; it may end when all rows are committed."""
+    over = threading.Event()
+
+    def bring() -> None:
+        for _ in arrive(folder, ARRIVAL_S):
+            if over.is_set():
+                return
+        rows = sum(sink.total() for sink in wanted.values())
+        while not over.wait(0.1) and sum(sink.total() for sink in committed(folder).values()) < rows:
+            pass
+        (folder / "stop").touch()
+
+    thread = threading.Thread(target=bring, name="arriving")
+    if found.job == "files":
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if found.job == "files":
+            thread.join()
+
+
+def compare(found: Round, wanted: dict[str, Counter[str]], seen: dict[str, Counter[str]]) -> None:
+    """What was committed against what should have been; raises BrokenPromiseError."""
     for sink in wanted.keys() | seen.keys():
         should, has = wanted.get(sink, Counter()), seen.get(sink, Counter())
         lost, doubled = should - has, has - should
@@ -182,13 +286,16 @@ def _compare(found: Round, wanted: dict[str, Counter[str]], seen: dict[str, Coun
 
 def undisturbed(job: str, inputs: Path, folder: Path) -> dict[str, Counter[str]]:
     """What the job commits when nobody strikes it, without checkpoints."""
-    folder.mkdir()
-    for side in ("left", "right"):
-        (folder / f"{side}.csv").symlink_to(inputs / f"{side}.csv")
-    process = start(Round(job, "hashmap", False), folder, {"execution.checkpointing.interval": "0 ms"})
-    _, stderr = process.communicate(timeout=LONGEST_S)
+    prepare(inputs, folder)
+    for _ in arrive(folder):
+        pass
+    (folder / "all-there").touch()
+    with (folder / "stderr").open("w+b") as stderr:
+        process = start(Round(job, "hashmap", False), folder, {"execution.checkpointing.interval": "0 ms"}, stderr)
+        process.wait(LONGEST_S)
     if process.returncode:
-        raise BrokenPromiseError(f"the undisturbed run of {job} failed:\n{stderr.decode()}")
+        text = (folder / "stderr").read_text(encoding="utf-8")
+        raise BrokenPromiseError(f"the undisturbed run of {job} failed:\n{text}")
     return committed(folder)
 
 
@@ -205,6 +312,7 @@ def run(folder: Path, rounds: list[Round], kills: int, rows: int, seed: int) -> 
         found = play(one, folder, folder / f"round-{number}", most, draw, wanted[one.job])
         tallies[one].kills += found.kills
         tallies[one].restores += found.restores
+        tallies[one].early += found.early
         number += 1
         if number > 20 * len(rounds):
             raise BrokenPromiseError("too few kills struck a running job")
@@ -212,10 +320,11 @@ def run(folder: Path, rounds: list[Round], kills: int, rows: int, seed: int) -> 
 
 
 def all_rounds() -> list[Round]:
-    """Every job on every backend, aligned and unaligned, and one at least once."""
+    """Every job on every backend, aligned and unaligned; one at least once, two with a clock that jumps."""
     backends = os.environ.get("CHAOS_BACKENDS", "hashmap").split(",")
     found = [Round(job, backend, unaligned) for job in JOBS for backend in backends for unaligned in (False, True)]
-    return [*found, Round("stateless", backends[0], False, exactly_once=False)]
+    others = [Round("stateless", backends[0], False, exactly_once=False)]
+    return [*found, *others, *(Round(job, backends[0], False, jumps=True) for job in ("window", "keyed-process"))]
 
 
 def short_rounds() -> list[Round]:
@@ -236,7 +345,9 @@ def main() -> None:
     points: Counter[str] = Counter()
     for one, tally in tallies.items():
         kind = ("unaligned" if one.unaligned else "aligned") if one.exactly_once else "at least once"
-        print(f"{one.job:14} {one.backend:8} {kind:14} {tally.kills.total():4} kills {tally.restores:4} restores")
+        kind += ", clock jumps" if one.jumps else ""
+        counts = f"{tally.kills.total():4} kills ({tally.early} before a checkpoint) {tally.restores:4} restores"
+        print(f"{one.job:14} {one.backend:8} {kind:20} {counts}")
         points += tally.kills
     for place, count in points.most_common():
         print(f"{place:28} {count:4}")

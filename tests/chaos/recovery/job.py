@@ -1,20 +1,31 @@
 """One job of the fault harness: ``python job.py NAME FOLDER [KEY=VALUE ...]``; it ends with its input.
 
-``FOLDER`` holds ``left.csv`` and ``right.csv``; what the job commits goes below ``FOLDER/out``.
+``FOLDER`` holds ``left.csv``, ``right.csv`` and a folder ``arriving``; what the job commits goes below ``FOLDER/out``.
+The environment says what happens to it: ``CHAOS_POINT`` where it kills itself (``points.py``), ``CHAOS_PACE_MS`` how
+long its sources rest after each batch (so that it runs long enough to be struck), ``CHAOS_CLOCK`` that the machine's
+clock jumps (``clocks.py``), ``CHAOS_FAILURES`` that each of its operators fails once (``failures.py``).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import changelog_sink
+import clocks
+import failures
 import points
+from stream_jobs import STREAM_JOBS
 
-from flowsql.table import StatementSet, TableEnvironment
+from flowsql.datastream import StreamExecutionEnvironment
+from flowsql.table import StatementSet, StreamTableEnvironment, TableEnvironment
+from flowsql_runtime.operators.base import SourceStatus
+from flowsql_runtime.operators.source import ScanOperator
 
 CSV: Final = "'connector' = 'filesystem', 'format' = 'csv'"
 ROWS: Final = "id BIGINT, k INT, n INT, txt STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
@@ -77,13 +88,52 @@ def statement_set(environment: TableEnvironment, folder: Path) -> None:
     statements.execute().wait()
 
 
-JOBS: Final[dict[str, Callable[[TableEnvironment, Path], None]]] = {
+def files(environment: TableEnvironment, folder: Path) -> None:
+    """New files of a folder to partitioned files; ends with a savepoint once there is a file ``stop``."""
+    monitor = "" if (folder / "all-there").exists() else ", 'source.monitor-interval' = '20 ms'"
+    environment.execute_sql(
+        "CREATE TABLE arriving (id BIGINT, k INT, n INT, txt STRING, ts TIMESTAMP(3)) "
+        f"WITH ({CSV}, 'path' = '{folder}/arriving'{monitor})"
+    )
+    environment.execute_sql(
+        f"CREATE TABLE o (id BIGINT, n INT, part INT) PARTITIONED BY (part) WITH ({CSV}, 'path' = '{folder}/out/o', "
+        "'sink.rolling-policy.file-size' = '8kb', 'sink.rolling-policy.inactivity-interval' = '200 ms', "
+        "'sink.rolling-policy.check-interval' = '50 ms')"
+    )
+    running = environment.execute_sql("INSERT INTO o SELECT id, n, MOD(k, 4) FROM arriving")
+    client = running.get_job_client()
+    assert client is not None
+
+    def stop_when_told() -> None:
+        while not (folder / "stop").exists():
+            time.sleep(0.02)
+        client.stop_with_savepoint(False, str(folder / "saved")).result()
+
+    if monitor:
+        threading.Thread(target=stop_when_told, daemon=True).start()
+    running.wait()
+
+
+JOBS: Final[dict[str, Callable[[StreamTableEnvironment, Path], None]]] = {
     "stateless": stateless,
     "aggregate": aggregate,
     "window": window,
     "join": join,
     "statement-set": statement_set,
+    **STREAM_JOBS,
+    "files": files,
 }
+
+
+def rest_after_batches(pause_s: float) -> None:
+    """Sources read as from a slow disk."""
+    emit = ScanOperator.emit_next
+
+    def slowly(self: ScanOperator) -> SourceStatus:
+        time.sleep(pause_s)
+        return emit(self)
+
+    ScanOperator.emit_next = slowly  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -91,8 +141,14 @@ def main() -> None:
     name, folder, *options = sys.argv[1:]
     if os.environ.get("CHAOS_POINT"):
         points.install(os.environ["CHAOS_POINT"])
+    if os.environ.get("CHAOS_PACE_MS"):
+        rest_after_batches(float(os.environ["CHAOS_PACE_MS"]) / 1000)
+    if os.environ.get("CHAOS_CLOCK"):
+        clocks.install(int(os.environ["CHAOS_CLOCK"]))
+    if os.environ.get("CHAOS_FAILURES"):
+        failures.install(Path(os.environ["CHAOS_FAILURES"]))
     changelog_sink.register()
-    environment = TableEnvironment.create()
+    environment = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment())
     for option in options:
         key, _, value = option.partition("=")
         environment.get_config().set(key, value)

@@ -1,7 +1,8 @@
 """Places where a job kills itself: in the middle of writing a snapshot, of a commit, of a restore.
 
-``CHAOS_POINT=name:number`` kills the process the number-th time it comes by. The place is in the real code: a method
-is wrapped, and SIGKILL comes before, after, or after half of its work.
+``CHAOS_POINT=name:number`` kills the process the number-th time it comes by after its first checkpoint (in a restore:
+since its start). The place is in the real code: a method is wrapped, and SIGKILL comes before, after, or after half of
+its work.
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ POINTS: Final[dict[str, tuple[Any, str, str]]] = {
     "in-a-restore": (recovery.SnapshotReader, "__init__", "after"),
     "in-the-commit-of-a-restore": (JobServices, "commit_again", "after"),
 }
+#: Those that a job passes before it runs; they need a checkpoint to start from.
+OF_A_RESTORE: Final = ("in-a-restore", "in-the-commit-of-a-restore")
+#: Those that it passes once, at its end.
+OF_THE_END: Final = ("in-the-last-commit",)
 
 
 def install(text: str) -> None:
@@ -52,18 +57,28 @@ def install(text: str) -> None:
     owner, attribute, when = POINTS[name]
     original: Callable[..., Any] = getattr(owner, attribute)
     left = int(number)
+    armed = name in (*OF_A_RESTORE, *OF_THE_END)
 
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         nonlocal left
-        left -= 1
-        if left == 0 and when == "before":
+        left -= armed
+        strikes = armed and left == 0
+        if strikes and when == "before":
             _die()
-        if left == 0 and when == "half":
+        if strikes and when == "half":
             _half_written(*args, **kwargs)
         found = original(*args, **kwargs)
-        if left == 0:
+        if strikes:
             _die()
         return found
 
     setattr(owner, attribute, wrapped)
+    publish = storage.LocalFolder.publish
+
+    def arming(self: storage.LocalFolder, metadata: bytes) -> None:
+        nonlocal armed
+        publish(self, metadata)
+        armed = True
+
+    storage.LocalFolder.publish = arming  # type: ignore[method-assign]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from flowsql_runtime.checkpoint.storage import (
     open_folder,
     open_storage,
 )
+from flowsql_runtime.checkpoint.write import publish_within
 from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.restore import TaskPlace
 
@@ -215,3 +218,19 @@ def test_options_of_a_uri_stay_behind_its_path() -> None:
 def test_an_unknown_scheme_is_refused_with_what_there_is() -> None:
     with pytest.raises(ConnectorError, match="nowhere://x"):
         open_storage("nowhere://x")
+
+
+def test_a_storage_that_hangs_at_the_end_of_a_job_is_given_up(tmp_path: Path) -> None:
+    """A pipe that nobody reads: opening it hangs. What arrives after all does not count and goes."""
+    folder = LocalStorage(str(tmp_path)).folder("chk-1")
+    os.makedirs(folder.path)
+    pipe = tmp_path / "chk-1" / f".{METADATA}.inprogress"
+    os.mkfifo(pipe)
+    assert not publish_within(folder, b"metadata", 0.05)
+    with open(pipe, "rb"):
+        deadline = time.monotonic() + 20
+        while os.path.exists(folder.path):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    assert publish_within(folder, b"metadata", 20)
+    assert bytes(folder.read(METADATA)) == b"metadata"

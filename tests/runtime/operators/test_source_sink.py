@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import Configuration
 from flowsql_core.errors import ConnectorError, ExecutionError
 from flowsql_core.expr import Call, InputRef, Literal
@@ -24,6 +26,7 @@ from flowsql_core.types.logical import BIGINT, STRING, TimestampType
 from flowsql_runtime.cluster.job import JobStatus
 from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.testing.cut import run_cut, run_whole
+from flowsql_runtime.testing.harness import OperatorHarness
 
 from ..fake_connector import FakeStore, install
 from ..graphs import NUMBERS, Collected, collect, edge, graph, schema, values, vertex
@@ -150,3 +153,16 @@ def test_files_read_one_behind_another_lose_no_rows_as_late(monkeypatch: pytest.
     LocalCluster().run(graph(found, configuration={"flowsql.source.batch-rows": "2"}))
     # Nothing while the second file has not begun; then its own time; then the end.
     assert store.watermarks == [2000, 4000, 5000, 2**63 - 1]
+
+
+def test_rows_that_a_sink_cannot_flush_at_a_barrier_fail_the_task_and_not_the_checkpoint(tmp_path: Path) -> None:
+    """A snapshot that fails is given up and the job goes on: without the rows that were to be flushed."""
+    path = tmp_path / "out"
+    options = (("connector", "filesystem"), ("format", "csv"), ("path", str(path)))
+    harness = OperatorHarness(SinkSpec(TableSpec(("c", "d", "t"), NUMBERS, options), NUMBERS, ALL_CHANGES))
+    (operator,) = harness.operators
+    columns = [pa.nulls(2, kind) for kind in (pa.int64(), pa.string())]
+    operator.process_batch(0, ChangelogBatch.of(columns[: len(NUMBERS)]))
+    path.write_text("no folder")
+    with pytest.raises(ConnectorError, match="cannot be written"):
+        operator.prepare_snapshot_pre_barrier(1)

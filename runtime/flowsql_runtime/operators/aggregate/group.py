@@ -118,7 +118,7 @@ class MiniBatchOperator(Operator[Any]):
         self._flush()
         super().process_watermark(input_index, watermark)
 
-    def prepare_snapshot_pre_barrier(self) -> None:
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """What waits is not part of a snapshot."""
         self._flush()
 

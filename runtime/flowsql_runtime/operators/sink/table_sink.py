@@ -78,9 +78,16 @@ class SinkOperator(Operator[SinkSpec]):
         new = writer.prepare_commit()
         ctx.job.add_committables(ctx.uid, self._sink.create_committer, new, checkpoint_id, (ctx.vertex_id, ctx.subtask))
 
-    def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
-        """What was written so far becomes committable with the snapshot; the rest is the writer's state."""
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        """What was written so far becomes committable with the snapshot.
+
+        Here and not in the snapshot: a snapshot that fails is given up, and the job may go on without it; rows that a
+        writer could not flush are gone, and the task must fail.
+        """
         self._prepare(checkpoint_id)
+
+    def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
+        """What the writer remembers beside the committables."""
         state = self._opened().snapshot()
         return OperatorSnapshot(
             lists={_WRITER: (state,)} if state else {},

@@ -1,0 +1,45 @@
+"""Disks that are full, storages that hang or take nothing, a frozen process, failing operators: see ``faults.py``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+OWN_MOUNTS = ["unshare", "--user", "--map-root-user", "--mount"]
+
+
+@cache
+def may_mount(folder: Path) -> bool:
+    """Whether this user may mount file systems in a namespace of its own."""
+    mount = [*OWN_MOUNTS, "mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    try:
+        return subprocess.run(mount, capture_output=True, check=False, timeout=60).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("fault", "job", "mounts"),
+    [
+        ("full-checkpoints", "keyed-process", True),
+        ("full-output", "statement-set", True),
+        ("read-only", "join", True),
+        ("hanging", "aggregate", False),
+        ("frozen", "window", False),
+        ("failing", "broadcast", False),
+        ("failing", "statement-set", False),
+    ],
+)
+def test_a_job_goes_on_and_loses_and_doubles_nothing(tmp_path: Path, fault: str, job: str, mounts: bool) -> None:
+    if mounts and not may_mount(tmp_path):
+        pytest.skip("this user may not mount a small file system")
+    command = [sys.executable, str(Path(__file__).with_name("faults.py")), fault, job]
+    played = subprocess.run(
+        [*OWN_MOUNTS, *command] if mounts else command, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert played.returncode == 0, played.stdout + played.stderr
+    assert "no row lost, none doubled" in played.stdout
