@@ -10,8 +10,9 @@ from typing import Any
 
 from flowsql_core.clock import SystemClock
 from flowsql_core.graph.job import JobGraph, OperatorNode
+from flowsql_core.graph.specs import ExtensionSpec
 from flowsql_runtime.metrics.registry import OperatorMetrics
-from flowsql_runtime.operators.base import OperatorContext
+from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.registry import make_operator, operator_class
 from flowsql_runtime.state.backend import OperatorStateBackend
 from flowsql_runtime.state.hashmap import KEY_GROUP, HashMapBackend
@@ -79,9 +80,12 @@ def rows_digests(node: OperatorNode) -> tuple[str, ...]:
 
 def _new_state(node: OperatorNode, resources: Mapping[str, Any]) -> NewState | None:
     """Ask an operator that has no rows: so a layout is never another one than that of the stores."""
-    if not node.lineage or not operator_class(node.spec).stateful:
+    if not node.lineage or isinstance(node.spec, ExtensionSpec) or not operator_class(node.spec).stateful:
         return None
     operator = make_operator(node.spec, resources)
+    if type(operator).state_names is Operator.state_names:
+        # To open it might run a user's function.
+        return None
     state = HashMapBackend(1)
     ctx = _context(node, state, resources)
     operator.ctx = ctx
