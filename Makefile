@@ -71,6 +71,7 @@ fuzz: $(VENV)/test.installed
 chaos: $(VENV)/test.installed
 	$(BIN)/python tests/chaos/chaos.py 40
 	$(BIN)/python tests/chaos/recovery/harness.py 400
+	$(BIN)/python tests/chaos/recovery/faults.py
 
 parity: $(VENV)/test.installed
 	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/python tests/spark/parity.py all

@@ -337,11 +337,11 @@ def test_columns_too_large_for_one_array_flow_in_parts(
     ("cut", "partitioned"),
     [
         ((1, 1, 50), True),
-        ((1, 3, 90), False),
+        ((1, 4, 90), False),
         ((2, 1, 0), True),
         ((3, 2, 37), True),
         ((3, 2, 37), False),
-        ((2, 3, ROWS), False),
+        ((4, 3, ROWS), False),
     ],
     ids=str,
 )

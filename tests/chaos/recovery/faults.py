@@ -1,7 +1,7 @@
-"""Faults that leave the process alive: ``python faults.py FAULT JOB``, see ``FAULTS``. The job goes on by itself.
+"""Faults that leave the process alive: ``python faults.py [FAULT JOB]``, see ``FAULTS``. The job goes on by itself.
 
-``full-checkpoints``, ``full-output`` and ``read-only`` mount a small file system, in a mount namespace of their own:
-``unshare --user --map-root-user --mount python faults.py ...``.
+Without arguments each fault befalls some jobs. Those that mount a small file system do it in a mount namespace of their
+own, ``unshare --user --map-root-user --mount python faults.py FAULT JOB``; without the right to, they are left out.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from harness import (  # noqa: E402
     undisturbed,
     write_inputs,
 )
+from job import JOBS  # noqa: E402
 
 ROWS: Final = 20_000
 TIMEOUT_MS: Final = 400
-#: A job lasts long enough for what befalls it.
-PACE_MS: Final = 60
 MOST_FREEZES: Final = 10
 SMALL: Final = "size=2m"
+OWN_MOUNTS: Final = ["unshare", "--user", "--map-root-user", "--mount"]
 
 
 @dataclass(frozen=True)
@@ -164,19 +164,24 @@ def failing(victim: Victim) -> None:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done to a running job after its first checkpoint, and the folder that is a small file system for it."""
+    """What is done to running jobs after their first checkpoint; which folder is a small file system for it."""
 
     work: Callable[[Victim], None]
+    jobs: tuple[str, ...]
     small: str = ""
+    #: Rest of a source after each batch: the job lasts long enough for what befalls it.
+    pace_ms: int = 60
+    #: Checkpoints are given up after ``TIMEOUT_MS``: what the fault is about.
+    times_out: bool = False
 
 
 FAULTS: Final = {
-    "full-checkpoints": Fault(full_checkpoints, "checkpoints"),
-    "full-output": Fault(full_output, "out"),
-    "read-only": Fault(read_only, "checkpoints"),
-    "hanging": Fault(hanging),
-    "frozen": Fault(frozen),
-    "failing": Fault(failing),
+    "full-checkpoints": Fault(full_checkpoints, ("keyed-process", "aggregate"), "checkpoints"),
+    "full-output": Fault(full_output, ("statement-set", "window", "stateless"), "out"),
+    "read-only": Fault(read_only, ("join", "broadcast"), "checkpoints"),
+    "hanging": Fault(hanging, ("aggregate", "keyed-process"), times_out=True),
+    "frozen": Fault(frozen, ("window", "statement-set"), times_out=True),
+    "failing": Fault(failing, tuple(job for job in JOBS if job != "files"), pace_ms=250),
 }
 
 
@@ -186,12 +191,12 @@ def play(fault: Fault, job: str, root: Path) -> None:
     wanted = undisturbed(job, root, root / "whole")
     folder = root / "struck"
     prepare(root, folder)
-    found = Round(job, "hashmap", False, pace_ms=PACE_MS)
+    found = Round(job, "hashmap", False, pace_ms=fault.pace_ms)
     options = {
         "execution.checkpointing.dir": str(folder / "checkpoints"),
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         "execution.checkpointing.interval": "10 ms",
-        "execution.checkpointing.timeout": f"{TIMEOUT_MS} ms",
+        "execution.checkpointing.timeout": f"{TIMEOUT_MS if fault.times_out else 20_000} ms",
         "execution.checkpointing.tolerable-failed-checkpoints": "100000",
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "1000",
@@ -213,12 +218,37 @@ def play(fault: Fault, job: str, root: Path) -> None:
         compare(found, wanted, committed(folder))
 
 
+def may_mount() -> bool:
+    """Whether this user may mount file systems in a namespace of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        mount = [*OWN_MOUNTS, "mount", "-t", "tmpfs", "-o", SMALL, "none", folder]
+        try:
+            return subprocess.run(mount, capture_output=True, check=False).returncode == 0
+        except FileNotFoundError:
+            return False
+
+
+def play_all() -> None:
+    """Every fault over its jobs; raises CalledProcessError at the first that does harm."""
+    mounts = may_mount()
+    for name, fault in FAULTS.items():
+        for job in fault.jobs:
+            if fault.small and not mounts:
+                print(f"{name} {job}: left out, this user may not mount file systems")
+                continue
+            before = OWN_MOUNTS if fault.small else []
+            subprocess.run([*before, sys.executable, str(HERE / "faults.py"), name, job], check=True)
+
+
 def main() -> None:
     """Play and tell."""
+    if len(sys.argv) == 1:
+        play_all()
+        return
     name, job = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         play(FAULTS[name], job, Path(folder))
-    print(f"{name} {job}: no row lost, none doubled")
+    print(f"{name} {job}: no row lost, none doubled", flush=True)
 
 
 if __name__ == "__main__":

@@ -308,7 +308,7 @@ def run(folder: Path, rounds: list[Round], kills: int, rows: int, seed: int) -> 
     number = 0
     while (made := sum(tally.kills.total() for tally in tallies.values())) < kills or number < len(rounds):
         one = rounds[number % len(rounds)]
-        most = min(KILLS_A_ROUND, max(1, kills - made), max(2, -(-kills // len(rounds))))
+        most = min(KILLS_A_ROUND, max(1, kills - made), max(1, -(-kills // len(rounds))))
         found = play(one, folder, folder / f"round-{number}", most, draw, wanted[one.job])
         tallies[one].kills += found.kills
         tallies[one].restores += found.restores

@@ -17,6 +17,8 @@ WINDOW_MS: Final = 10_000
 #: How long a key waits for its processing-time timer: some fire before a strike, some behind it.
 WAKE_MS: Final = 150
 RULES: Final = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
+#: One rule in so many rows of the other input, so that rules come all the time and rows wait for them.
+RULE_STEP: Final = 97
 RULE_COUNT: Final = 200
 COUNTED: Final = Types.ROW_NAMED(["what", "k", "at", "n"], [Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])
 JUDGED: Final = Types.ROW_NAMED(["id", "k", "n"], [Types.LONG(), Types.LONG(), Types.LONG()])
@@ -79,7 +81,7 @@ class Judge(KeyedBroadcastProcessFunction):
         rules = dict(ctx.get_broadcast_state(RULES).items())
         if len(rules) == RULE_COUNT:
             for row in self.waiting.get():
-                yield row.id, row.k, row.n * rules[row.id % RULE_COUNT]
+                yield row.id, row.k, row.n * rules[row.id % RULE_COUNT * RULE_STEP]
             self.waiting.clear()
 
 
@@ -104,8 +106,9 @@ def broadcast(environment: StreamTableEnvironment, folder: Path) -> None:
     columns = "id, CAST(k AS BIGINT) AS k, CAST(n AS BIGINT) AS n"
     rows = environment.to_data_stream(environment.sql_query(f"SELECT {columns}, ts FROM left_rows WHERE id % 4 = 0"))
     plain = rows.map(lambda row: (row.id, row.k, row.n), JUDGED)
+    behind = RULE_STEP * RULE_COUNT
     rules = environment.to_data_stream(
-        environment.sql_query(f"SELECT {columns} FROM right_rows WHERE id < {RULE_COUNT}")
+        environment.sql_query(f"SELECT {columns} FROM right_rows WHERE MOD(id, {RULE_STEP}) = 0 AND id < {behind}")
     )
     judged = plain.key_by(lambda row: row.k, Types.LONG()).connect(rules.broadcast(RULES)).process(Judge(), JUDGED)
     environment.from_data_stream(judged).execute_insert("o").wait()

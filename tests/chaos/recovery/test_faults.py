@@ -1,4 +1,4 @@
-"""Disks that are full, storages that hang or take nothing, a frozen process, failing operators: see ``faults.py``."""
+"""A full disk, a storage that hangs, a frozen process, failing operators: some of what ``faults.py`` plays in full."""
 
 from __future__ import annotations
 
@@ -25,13 +25,10 @@ def may_mount(folder: Path) -> bool:
 @pytest.mark.parametrize(
     ("fault", "job", "mounts"),
     [
-        ("full-checkpoints", "keyed-process", True),
         ("full-output", "statement-set", True),
-        ("read-only", "join", True),
         ("hanging", "aggregate", False),
         ("frozen", "window", False),
-        ("failing", "broadcast", False),
-        ("failing", "statement-set", False),
+        ("failing", "keyed-process", False),
     ],
 )
 def test_a_job_goes_on_and_loses_and_doubles_nothing(tmp_path: Path, fault: str, job: str, mounts: bool) -> None:

@@ -234,7 +234,7 @@ def test_a_job_that_is_cut_and_goes_on_elsewhere_gives_the_same(name: str) -> No
     assert all(whole.values())
     assert rows(run_whole(make(3))) == whole
     positions = itertools.cycle((7, 60, 113))
-    for before, after in itertools.product((1, 2, 3), repeat=2):
+    for before, after in itertools.product((1, 2, 3, 4), repeat=2):
         cut = run_cut(make, (before, after), next(positions))
         found = {resource: cut.rows(resource) for resource in cut.before}
         assert rows(found) == whole, (before, after)

@@ -205,7 +205,7 @@ def test_changes_are_those_of_flinks_lists(
 def test_a_cut_at_any_parallelism_changes_nothing(
     make: Callable[[bool], OperatorSpec], model: Model, named: bool
 ) -> None:
-    for seed, (before, after) in enumerate(itertools.product((1, 2, 3), repeat=2)):
+    for seed, (before, after) in enumerate(itertools.product((1, 2, 3, 4), repeat=2)):
         elements = changes(100 + seed, 120)
         cut = 13 * (seed + 1)
         first = OperatorHarness(make(named), before, keys=((KEY,),))

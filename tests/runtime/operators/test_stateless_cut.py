@@ -69,7 +69,7 @@ def test_without_its_state_the_cut_assigner_emits_something_else() -> None:
     assert len(differing) > len(values) // 2
 
 
-@pytest.mark.parametrize("parallelism", list(itertools.product((1, 2, 3), repeat=2)))
+@pytest.mark.parametrize("parallelism", list(itertools.product((1, 2, 3, 4), repeat=2)))
 def test_dropping_updates_before_survives_the_cut(parallelism: tuple[int, int]) -> None:
     numbers = np.arange(60)
     kinds = (numbers % 4).astype(np.uint8)
