@@ -30,6 +30,8 @@ class Connector:
     sink: str | None = None
     #: The option that names another table of the catalogs, if there is one: see ``SourceFactory.with_referenced``.
     table_reference: str | None = None
+    #: The table function whose calls are tables of this connector: see ``SourceFactory.discovered``.
+    table_function: str | None = None
 
 
 _BUILT_IN: Final[dict[str, Connector]] = {
@@ -53,11 +55,27 @@ _INTERNAL: Final[dict[str, Connector]] = {
     "python-input-format": Connector(source="flowsql_connectors.inline:InlineSourceFactory"),
 }
 
+#: Connectors of floors above this one, which know things that nothing here may know.
+_PROVIDED: Final[dict[str, Connector]] = {}
+
 #: Connectors of Flink's own distribution that FlowSQL knows by name and does not have yet.
 _KNOWN_ELSEWHERE: Final = frozenset(
     {"kafka", "upsert-kafka", "jdbc", "elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb", "mysql-cdc",
      "postgres-cdc", "socket"}
 )  # fmt: skip
+
+
+def provide(identifier: str, connector: Connector) -> None:
+    """Offer a connector that a floor above has; again is no mistake."""
+    _PROVIDED[identifier] = connector
+
+
+def table_function(name: str) -> tuple[str, SourceFactory] | None:
+    """Identifier and factory of the connector whose table function has a name, in any case of letters; or None."""
+    for identifier, connector in _PROVIDED.items():
+        if connector.table_function is not None and connector.table_function.upper() == name.upper():
+            return identifier, source_factory(identifier)
+    return None
 
 
 def identifiers() -> list[str]:
@@ -165,6 +183,8 @@ def _find(identifier: str) -> Connector:
         return _BUILT_IN[identifier]
     if identifier in _INTERNAL:
         return _INTERNAL[identifier]
+    if identifier in _PROVIDED:
+        return _PROVIDED[identifier]
     offered = _offer(identifier)
     if offered is not None:
         return offered

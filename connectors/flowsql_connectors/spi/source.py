@@ -216,6 +216,18 @@ class SourceFactory(ABC):
     def create_source(self, scan: ScanSpec, configuration: Mapping[str, str]) -> TableSource:
         """A source for a scan; raises BindError / ConnectorError for what does not fit."""
 
+    def function_parameters(self) -> tuple[str, ...]:
+        """Keys of the options that a call of the connector's table function gives, in their order."""
+        return ()
+
+    def discovered(self, table: TableSpec) -> TableSpec:
+        """A table that nobody declared, with the columns that its options lead to, and options that stay true.
+
+        Raises:
+            BindError, ConnectorError: there is nothing, or it cannot be read.
+        """
+        raise InternalError(f"tables of '{self.identifier}' are declared")
+
     def plain_files(self, table: TableSpec) -> PlainFiles | None:
         """Where the rows of a table are, if other engines may read them there; None if only the source knows."""
         return None

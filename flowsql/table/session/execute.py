@@ -14,13 +14,14 @@ from flowsql.table import table_result as answers
 from flowsql.table.session.collect import CollectBuffer
 from flowsql.table.table_result import AnswerKind, TableResult
 from flowsql.table.values.tableau import MAX_COLUMN_WIDTH
+from flowsql_connectors import registry
 from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath, TableColumn
 from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.row import RowKind
-from flowsql_core.span import Source
+from flowsql_core.span import Source, Span
 from flowsql_core.types.logical import STRING, Column
 from flowsql_planner.bind import operations as op
 
@@ -39,10 +40,16 @@ if TYPE_CHECKING:
     from flowsql_runtime.cluster.local import LocalCluster
 
 
+#: ``state('savepoint', 'operator')`` in FROM.
+_STATE = registry.Connector(source="flowsql_runtime.reading.source:StateSourceFactory", table_function="state")
+
+
 class StatementExecutor:
     """Carries out the statements of one session, one at a time."""
 
     def __init__(self, catalogs: CatalogManager, configuration: Configuration) -> None:
+        # The runtime knows snapshots, and connectors know nothing of the runtime.
+        registry.provide("savepoint", _STATE)
         self._catalogs = catalogs
         self._configuration = configuration
         #: INSERTs of a ``BEGIN STATEMENT SET`` that is still open; None outside of one.
@@ -157,6 +164,8 @@ class StatementExecutor:
                 from flowsql.table.session.job_statements import run_job_statement
 
                 return run_job_statement(operation, self._configuration)
+            case op.ShowOperators(savepoint, span):
+                return self._show_operators(savepoint, span)
             case op.SetOption(key, value):
                 self._set(key, value)
             case op.ShowOptions():
@@ -171,6 +180,13 @@ class StatementExecutor:
             case _:
                 self._apply(operation)
         return answers.done()
+
+    def _show_operators(self, savepoint: str, span: Span) -> TableResult:
+        from flowsql_planner.error_position import errors_at
+        from flowsql_runtime.reading import operators
+
+        with errors_at(span):
+            return answers.listing(operators.SCHEMA, operators.operator_rows(savepoint))
 
     def _apply(self, operation: op.DdlOperation) -> bool:
         from flowsql_planner.catalog.apply import apply_ddl

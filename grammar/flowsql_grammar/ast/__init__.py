@@ -77,7 +77,7 @@ _HOMES = {
     "session": ("AddJar Call LoadModule RemoveJar Reset Set StopJob UnloadModule UseCatalog UseDatabase UseModules"),
     "inspection": (
         "Describe DescribeJob DescribeKind DescribeStatement Preposition Show ShowCreate ShowCreateKind"
-        " ShowCurrent ShowCurrentKind ShowKind ShowLike"
+        " ShowCurrent ShowCurrentKind ShowKind ShowLike ShowOperators"
     ),
     "ddl": (
         "AddElements AddPartitions Alter AlterAction AlterFunction AnalyzeTable Column ColumnPosition"

@@ -58,6 +58,12 @@ class Show(Node):
     preposition: Preposition | None = None
 
 
+class ShowOperators(Node):
+    """``SHOW OPERATORS IN 'savepoint'``: what a snapshot holds."""
+
+    savepoint: str
+
+
 class ShowCurrentKind(StrEnum):
     """What SHOW CURRENT tells."""
 

@@ -13,7 +13,15 @@ from flowsql_grammar.ast.node import Identifier, Name, Node
 if TYPE_CHECKING:
     from flowsql_grammar.ast.ddl import DdlStatement, PartitionSpec
     from flowsql_grammar.ast.expression import Expression
-    from flowsql_grammar.ast.inspection import Describe, DescribeJob, DescribeStatement, Show, ShowCreate, ShowCurrent
+    from flowsql_grammar.ast.inspection import (
+        Describe,
+        DescribeJob,
+        DescribeStatement,
+        Show,
+        ShowCreate,
+        ShowCurrent,
+        ShowOperators,
+    )
     from flowsql_grammar.ast.query import Hint, Query, Relation
     from flowsql_grammar.ast.session import (
         AddJar,
@@ -185,6 +193,6 @@ Statement: TypeAlias = (
     "QueryStatement | Insert | Update | Delete | Merge | Truncate | StatementSet | BeginStatementSet |"
     " EndStatementSet | Execute | Explain | CompilePlan | ExecutePlan | CompileAndExecutePlan | Set | Reset |"
     " UseCatalog | UseDatabase | UseModules | LoadModule | UnloadModule | AddJar | RemoveJar | Call | StopJob |"
-    " ClientCommand | Show | ShowCurrent | ShowCreate | Describe | DescribeStatement | DescribeJob |"
+    " ClientCommand | Show | ShowCurrent | ShowCreate | ShowOperators | Describe | DescribeStatement | DescribeJob |"
     " DdlStatement"
 )

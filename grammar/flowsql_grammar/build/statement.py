@@ -264,6 +264,10 @@ class StatementBuilder:
         """SHOW PARTITIONS."""
         return ast.Show(ast.ShowKind.PARTITIONS, table, None, partition, span=span)
 
+    def show_operators(self, span: Span, savepoint: str) -> ast.ShowOperators:
+        """SHOW OPERATORS."""
+        return ast.ShowOperators(savepoint, span=span)
+
     def place(self, span: Span, word: str, path: ast.Identifier) -> tuple[ast.Preposition, ast.Identifier]:
         """``FROM x``."""
         return ast.Preposition(word), path

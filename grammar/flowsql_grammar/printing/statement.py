@@ -53,7 +53,9 @@ class StatementPrinter(DdlPrinter):
                 return self._session(node)
             case ast.DescribeStatement(inner):
                 return "DESCRIBE " + self.statement(inner)
-            case ast.Show() | ast.ShowCurrent() | ast.ShowCreate() | ast.Describe() | ast.DescribeJob():
+            case ast.Show() | ast.ShowCurrent() | ast.ShowCreate() | ast.ShowOperators():
+                return self._inspection(node)
+            case ast.Describe() | ast.DescribeJob():
                 return self._inspection(node)
             case _:
                 return self.ddl(node)
@@ -161,7 +163,10 @@ class StatementPrinter(DdlPrinter):
         columns = names(node.columns) if node.columns else None
         return words("WHEN NOT MATCHED THEN INSERT", columns, f"VALUES ({self.expressions(node.values)})")
 
-    def _inspection(self, node: ast.Show | ast.ShowCurrent | ast.ShowCreate | ast.Describe | ast.DescribeJob) -> str:
+    def _inspection(
+        self,
+        node: ast.Show | ast.ShowCurrent | ast.ShowCreate | ast.ShowOperators | ast.Describe | ast.DescribeJob,
+    ) -> str:
         match node:
             case ast.Show(kind, place, like, partition, preposition):
                 pattern = None
@@ -176,6 +181,8 @@ class StatementPrinter(DdlPrinter):
                     self.partition(partition) if partition else None,
                     pattern,
                 )
+            case ast.ShowOperators(savepoint):
+                return f"SHOW OPERATORS IN {string(savepoint)}"
             case ast.ShowCurrent(kind):
                 return f"SHOW CURRENT {kind.value}"
             case ast.ShowCreate(kind, target):

@@ -353,6 +353,14 @@ class StopJob:
 
 
 @record
+class ShowOperators:
+    """What a snapshot holds: a row an operator and state."""
+
+    savepoint: str
+    span: Span
+
+
+@record
 class SetOption:
     """``SET 'k' = 'v'``."""
 
@@ -421,6 +429,7 @@ Operation = (
     | ShowJobs
     | DescribeJob
     | StopJob
+    | ShowOperators
     | SetOption
     | ShowOptions
     | ResetOption

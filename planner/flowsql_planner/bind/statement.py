@@ -68,6 +68,8 @@ def _bind(statement: ast.Statement, context: BindContext) -> op.Operation:
             return op.ClientCommand(kind.value)
         case ast.Show(kind=ast.ShowKind.JOBS):
             return op.ShowJobs()
+        case ast.ShowOperators(savepoint):
+            return op.ShowOperators(savepoint, statement.span)
         case ast.Show() | ast.ShowCurrent() | ast.ShowCreate() | ast.Describe():
             return _show(statement, context)
     return _bind_ddl(statement, context)

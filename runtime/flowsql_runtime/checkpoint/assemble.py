@@ -9,8 +9,16 @@ from importlib.metadata import PackageNotFoundError, version
 from flowsql_core.element import CheckpointBarrier
 from flowsql_core.graph.job import JobGraph
 from flowsql_runtime.checkpoint.layout import OperatorLayout, rows_digests
-from flowsql_runtime.checkpoint.manifest import Manifest, OperatorState, Part, SubtaskState, encode_manifest
+from flowsql_runtime.checkpoint.manifest import (
+    Manifest,
+    OperatorState,
+    Part,
+    ReadableColumn,
+    SubtaskState,
+    encode_manifest,
+)
 from flowsql_runtime.checkpoint.write import ALIGNMENT, WrittenTask
+from flowsql_runtime.operators.readable_state import readable_columns
 
 
 def assemble(
@@ -56,6 +64,10 @@ def assemble(
                 finished=ended,
                 layout=layouts.get(node.uid),
                 rows=rows_digests(node),
+                columns={
+                    name: tuple(ReadableColumn(one.stored, one.name, str(one.type)) for one in columns)
+                    for name, columns in readable_columns(node.spec).items()
+                },
             )
     manifest = Manifest(
         checkpoint_id=barrier.checkpoint_id,

@@ -67,10 +67,20 @@ class SubtaskState:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadableColumn:
+    """A column of a state's tables: its name there, its name in the query, the text of its SQL type."""
+
+    stored: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorState:
     """One operator over all subtasks. ``finished``: subtasks that had ended before the barrier.
 
     ``layout``: of keyed state, None where its operator alone knows. ``rows``: per input a digest of its columns.
+    ``columns``: per state name how queries show its columns, keys first; nothing for states of Python objects.
     """
 
     uid: str
@@ -82,6 +92,7 @@ class OperatorState:
     finished: tuple[int, ...] = ()
     layout: OperatorLayout | None = None
     rows: tuple[str, ...] = ()
+    columns: dict[str, tuple[ReadableColumn, ...]] = field(default_factory=dict)
 
     @property
     def is_finished(self) -> bool:
@@ -178,7 +189,12 @@ def _operator(found: dict[str, Any]) -> OperatorState:
     )
     layout = layout_of_json(found.pop("layout"))
     rows = tuple(found.pop("rows"))
-    return OperatorState(subtasks=subtasks, finished=tuple(found.pop("finished")), layout=layout, rows=rows, **found)
+    columns = {
+        name: tuple(ReadableColumn(**column) for column in shown) for name, shown in found.pop("columns", {}).items()
+    }
+    return OperatorState(
+        subtasks=subtasks, finished=tuple(found.pop("finished")), layout=layout, rows=rows, columns=columns, **found
+    )
 
 
 def _part(found: dict[str, Any]) -> Part:

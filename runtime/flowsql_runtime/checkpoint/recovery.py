@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from flowsql_core.errors import ConnectorError
 from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
@@ -178,9 +178,21 @@ def open_snapshot(location: str) -> SnapshotReader:
     Raises:
         ConnectorError: there is none, or none can be read (:class:`CorruptSnapshotError` names the file).
     """
+    return find_snapshot(location, SnapshotReader)
+
+
+R = TypeVar("R")
+
+
+def find_snapshot(location: str, read: Callable[[SnapshotFolder], R]) -> R:
+    """What ``read`` makes of the snapshot at a path; see :func:`open_snapshot`.
+
+    Args:
+        read: raises ``snapshot-file-missing`` where a folder has no ``_metadata``, CorruptSnapshotError for a bad one.
+    """
     folder = open_folder(location)
     try:
-        return SnapshotReader(folder)
+        return read(folder)
     except ConnectorError as error:
         if error.code != "snapshot-file-missing":
             raise
@@ -189,10 +201,14 @@ def open_snapshot(location: str) -> SnapshotReader:
     damaged: ConnectorError | None = None
     for name in reversed(storage.snapshots()):
         try:
-            return SnapshotReader(storage.folder(name))
+            return read(storage.folder(name))
         except CorruptSnapshotError as error:
             logger.warning("%s The next older snapshot is tried.", error)
             damaged = damaged or error
+        except ConnectorError as error:
+            # A running job removed it after the folders were listed.
+            if error.code != "snapshot-file-missing":
+                raise
     if damaged is not None:
         raise damaged
     raise ConnectorError(

@@ -17,6 +17,7 @@ from flowsql_planner.bind.environment import Environment
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Merged, Namespace, Scope
 from flowsql_planner.bind.output_names import uniquify
+from flowsql_planner.bind.query.source_function import bind_source_function
 from flowsql_planner.bind.query.table import bind_resolved, find_table
 from flowsql_planner.bind.query.unnest import Unnested, bind_table_call, bind_unnest
 from flowsql_planner.bind.query.window_function import as_window_call, bind_window
@@ -61,6 +62,9 @@ def bind_relation(env: Environment, node: ast.Relation) -> Bound:
             rows = _table_rows(env, node, Scope())
             if rows is not None:
                 return _bind_unnest(rows)
+            source = None if lateral else bind_source_function(env.context, call)
+            if source is not None:
+                return _aliased(source, alias)
             return _aliased(_bind_table_function(env, call, lateral), alias)
         case ast.Join():
             return _bind_join(env, node)

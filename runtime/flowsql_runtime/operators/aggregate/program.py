@@ -7,6 +7,7 @@ values stand beside the row in stores of their own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -20,8 +21,8 @@ from flowsql_compute.keys import is_bytes_type
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import AggregateCall
 from flowsql_core.record import record
-from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import DecimalType, FloatType, LogicalType, Schema
+from flowsql_core.types.arrow import from_arrow, to_arrow
+from flowsql_core.types.logical import Column, DecimalType, FloatType, LogicalType, Schema, without_attribute
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.operators.aggregate.changes import Changes, joined
 from flowsql_runtime.operators.aggregate.exchange import Place, columns_of_states, places_of, put_columns
@@ -48,6 +49,8 @@ Int64s = npt.NDArray[np.int64]
 Words = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+#: ``sum(2)[2,filter 3]``: what is counted or folded, the column of its argument, the rows that take part.
+_STORED_NAME: Final = re.compile(r"([a-z ]+)(?:\((\d+)\))?(?:\[(.*)\])?")
 _ROWS: Final = StoredColumn("rows", pa.int64(), nullable=False)
 
 
@@ -322,6 +325,56 @@ class AggregateProgram:
             flat = [part for type_ in types for part in flat_types(type_)]
             values = states.row_list(f"{name}.values{number}", index, flat, removable=self.retracts)
             self._ordered.append(OrderedValues(call, values, columns, types))
+
+    # -- what the stores hold, for whoever reads snapshots
+
+    def accumulators(self) -> list[tuple[str, str, LogicalType]]:
+        """Name in saved tables, readable name and type of each column of the accumulators."""
+        return [
+            (f"v:{column.name}", self._readable(column.name), from_arrow(column.type, nullable=False))
+            for column in self._columns
+        ]
+
+    def distinct_values(self) -> list[tuple[Schema, int]]:
+        """Columns of each set of distinct values, and how many counts stand beside a value."""
+        return [(self._plain(group.columns), len(group.filters) if self.retracts else 1) for group in self._groups]
+
+    def sorted_values(self) -> Schema:
+        """The column of each multiset whose extreme is kept."""
+        return self._plain([extreme.column for extreme in self._extremes])
+
+    def ordered_values(self) -> list[tuple[int, Schema]]:
+        """Place and columns of each call that keeps its values in order."""
+        return [(call, self._plain([arg.index for arg in self.calls[call].args])) for call in self._ordered_calls]
+
+    def _plain(self, columns: Sequence[int]) -> Schema:
+        return tuple(Column(self.input[i].name, without_attribute(self.input[i].type)) for i in columns)
+
+    def _readable(self, stored: str) -> str:
+        """``sum_amount`` for ``sum(2)[2]``, as :func:`_name` and ``_fold`` wrote it."""
+        head, argument, sign = _STORED_NAME.fullmatch(stored).groups()  # type: ignore[union-attr]
+        if head == "rows":
+            return "row_count"
+        words = [head.replace(" ", "_")]
+        parts = [] if sign is None else sign.split(",")
+        columns = [int(part) for part in parts if part.isdigit()]
+        if argument is not None:
+            kept = self._extremes and head.endswith(("min", "max"))
+            columns = [self._extremes[int(argument)].column if kept else int(argument)]
+        for part in parts:
+            word, _, number = part.partition(" ")
+            if word == "distinct":
+                group = self._groups[int(number.partition(".")[0])]
+                words.append(word)
+                columns = list(group.columns)
+        words += [self.input[column].name for column in columns]
+        for part in parts:
+            word, _, number = part.partition(" ")
+            if word == "filter":
+                words += [word, self.input[int(number)].name]
+            elif word == "distinct" and not number.endswith(".0"):
+                words.append(number.partition(".")[2])
+        return "_".join(words)
 
     @property
     def keeps_order(self) -> bool:

@@ -1,0 +1,138 @@
+"""What stands in the saved tables of SQL operators: columns with the names of the query and SQL types.
+
+Tables of snapshots name columns by place (``k0``, ``r1``, ``v:sum(2)``; docs/snapshots.md). Their meaning follows from
+the operator's spec; a snapshot keeps it, so that whoever reads it needs no query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from flowsql_core.errors import InternalError
+from flowsql_core.graph import specs
+from flowsql_core.record import record
+from flowsql_core.types import logical as t
+from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.operators.aggregate.program import AggregateProgram
+from flowsql_runtime.state.flat_rows import flat_types
+
+_WINDOW_END: Final = t.TimestampType(precision=3, nullable=False)
+_MOMENT: Final = t.TimestampLtzType(precision=3, nullable=False)
+
+
+@record
+class NamedColumn:
+    """A column of a saved table: its name there, its name in the query, its SQL type.
+
+    A ROW or a collection among values that an aggregate keeps is stored as several columns from ``stored`` on
+    (``state/flat_rows.py``).
+    """
+
+    stored: str
+    name: str
+    type: t.LogicalType
+
+
+NamedStates = dict[str, tuple[NamedColumn, ...]]
+
+
+#: Specs of operators that keep columns.
+_STATEFUL: Final = (
+    specs.GroupAggregateSpec,
+    specs.GlobalGroupAggregateSpec,
+    specs.WindowAggregateSpec,
+    specs.JoinSpec,
+    specs.WindowJoinSpec,
+    specs.SinkMaterializerSpec,
+    specs.SinkConflictsSpec,
+)
+
+
+def readable_columns(spec: specs.OperatorSpec) -> NamedStates:
+    """State name -> columns, keys first; empty for operators that keep nothing, or Python objects."""
+    return _columns(spec) if isinstance(spec, _STATEFUL) else {}
+
+
+@lru_cache(maxsize=256)
+def _columns(spec: specs.OperatorSpec) -> NamedStates:
+    match spec:
+        case specs.GroupAggregateSpec(grouping=grouping, calls=calls, input=input, input_retracts=retracts):
+            keys = _keys([input[column] for column in grouping])
+            found = _aggregate("aggregate", keys, AggregateProgram(calls, input, retracts))
+            return found | (_written(keys) if spec.state_ttl_ms else {})
+        case specs.GlobalGroupAggregateSpec(local=local):
+            keys = _keys(local.output[: len(local.grouping)])
+            found = _aggregate("aggregate", keys, AggregateProgram(local.calls, local.input, local.input_retracts))
+            return found | (_written(keys) if spec.state_ttl_ms else {})
+        case specs.WindowAggregateSpec(grouping=grouping, calls=calls, input=input, input_retracts=retracts):
+            keys = _window_keys([input[column] for column in grouping])
+            return _aggregate("window", keys, AggregateProgram(calls, input, retracts, clear_at_zero=False))
+        case specs.JoinSpec():
+            sides = (
+                ("left", spec.left, spec.left_keys, spec.left_ttl_ms),
+                ("right", spec.right, spec.right_keys, spec.right_ttl_ms),
+            )
+            return {
+                name: (*_keys([schema[key] for key in keys]), *_rows(schema), *(_stamp() if ttl_ms else ()))
+                for name, schema, keys, ttl_ms in sides
+            }
+        case specs.WindowJoinSpec(left=left, right=right):
+            return {
+                "left": (*_window_keys([left[key] for key in spec.left_keys]), *_rows(left)),
+                "right": (*_window_keys([right[key] for key in spec.right_keys]), *_rows(right)),
+            }
+        case specs.SinkMaterializerSpec(input=input):
+            keys = _keys([input[key] for key in spec.keys])
+            return {"rows": (*keys, *_rows(input))} | (_written(keys) if spec.state_ttl_ms else {})
+        case specs.SinkConflictsSpec(input=input):
+            keys = _keys([input[key] for key in spec.keys])
+            sign = NamedColumn("sign", "sign", t.TINYINT.as_nullable(False))
+            return {"shown": (*keys, *_rows(input)), "waiting": (*keys, *_rows(input), sign)}
+    raise InternalError(f"nobody says what {type(spec).__name__} keeps")
+
+
+def _keys(columns: Sequence[t.Column]) -> tuple[NamedColumn, ...]:
+    return tuple(
+        NamedColumn(f"k{place}", column.name, t.without_attribute(column.type)) for place, column in enumerate(columns)
+    )
+
+
+def _window_keys(columns: Sequence[t.Column]) -> tuple[NamedColumn, ...]:
+    return (*_keys(columns), NamedColumn("namespace", "window_end", _WINDOW_END))
+
+
+def _rows(columns: Sequence[t.Column]) -> tuple[NamedColumn, ...]:
+    return tuple(
+        NamedColumn(f"r{place}", column.name, t.without_attribute(column.type)) for place, column in enumerate(columns)
+    )
+
+
+def _stamp() -> tuple[NamedColumn, ...]:
+    return (NamedColumn("stamp", "written_at", _MOMENT),)
+
+
+def _written(keys: tuple[NamedColumn, ...]) -> NamedStates:
+    return {"written": (*keys, NamedColumn("at", "written_at", _MOMENT))}
+
+
+def _aggregate(name: str, keys: tuple[NamedColumn, ...], program: AggregateProgram) -> NamedStates:
+    """The stores that :meth:`AggregateProgram.open` makes."""
+    found: NamedStates = {f"{name}.accumulators": (*keys, *(NamedColumn(*one) for one in program.accumulators()))}
+    count = t.BIGINT.as_nullable(False)
+    for place, (columns, filters) in enumerate(program.distinct_values()):
+        values = [NamedColumn(f"m{i}", column.name, column.type) for i, column in enumerate(columns)]
+        word = "occurrences" if program.retracts else "seen"
+        counts = [NamedColumn(f"v:{i}", word if filters == 1 else f"{word}_{i}", count) for i in range(filters)]
+        found[f"{name}.distinct{place}"] = (*keys, *values, *counts)
+    for place, column in enumerate(program.sorted_values()):
+        value = NamedColumn("value", column.name, column.type)
+        found[f"{name}.sorted{place}"] = (*keys, value, NamedColumn("count", "occurrences", count))
+    for call, columns in program.ordered_values():
+        rows, at = [], 0
+        for column in columns:
+            rows.append(NamedColumn(f"r{at}", column.name, column.type))
+            at += len(flat_types(to_arrow(column.type)))
+        found[f"{name}.values{call}"] = (*keys, *rows)
+    return found

@@ -1,0 +1,265 @@
+"""One state of a snapshot as a table: its columns, and how the stored ones become them.
+
+Three forms: columns with the names and SQL types of the manifest; states of Python objects, which are bytes
+unless the reader says that their origin may be trusted; state that belongs to no key, element by element.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from flowsql_core.arrow import compute as pc
+from flowsql_core.errors import BindError, ConnectorError, did_you_mean
+from flowsql_core.record import record
+from flowsql_core.types import logical as t
+from flowsql_core.types.arrow import from_arrow, to_arrow
+from flowsql_core.types.text import parse_type
+from flowsql_runtime.checkpoint.encode import KEY_GROUP
+from flowsql_runtime.checkpoint.manifest import OperatorState, Part, ReadableColumn
+from flowsql_runtime.reading.snapshot import SnapshotParts
+from flowsql_runtime.state.flat_rows import flat_types, whole_columns
+
+_ENTRIES: Final = "entries"
+_TIMERS: Final = ("timers.event", "timers.processing")
+_WINDOW_SCOPE: Final = "window."
+
+#: How elements of state without keys go to the subtasks of a restored job, by the numbers of ``encode_operator``.
+_MODES: Final = ("list", "union", "broadcast")
+
+_INT: Final = t.INT.as_nullable(False)
+_TEXT: Final = t.STRING.as_nullable(False)
+_BYTES: Final = t.BYTES.as_nullable(False)
+_MOMENT: Final = t.TimestampLtzType(precision=3, nullable=False)
+
+#: Arrow columns, and how many rows they have.
+ReadBatch = tuple[list[Any], int]
+#: A pickled list of entries -> rows of Python values.
+Unpack = Callable[[Any], Iterator[tuple[Any, ...]]]
+
+
+@record
+class ReadablePart:
+    """Bytes of one subtask that are read alone; ``keyless``: list, union and broadcast state."""
+
+    subtask: int
+    part: Part
+    keyless: bool = False
+
+
+@record
+class ReadableState:
+    """A state that was found.
+
+    ``columns``: of the table. ``stored``: for each the column of the parts' streams it is made of; empty where the
+    whole part is needed. ``unpack``: for Python objects that may be unpickled.
+    """
+
+    name: str
+    columns: t.Schema
+    parts: tuple[ReadablePart, ...]
+    stored: tuple[str, ...] = ()
+    unpack: Unpack | None = None
+
+    def read(self, snapshot: SnapshotParts, readable: ReadablePart, wanted: Sequence[int]) -> list[ReadBatch]:
+        """The columns ``wanted`` of a part, and the number of rows, batch by batch.
+
+        Raises:
+            ConnectorError: the part is damaged or gone, or an object in it cannot be unpickled.
+        """
+        data = snapshot.read(readable.part)
+        if readable.keyless:
+            return [self._keyless(data, readable.subtask, wanted)]
+        if self.unpack is not None:
+            return [self._unpacked(data, wanted)]
+        names = pa.ipc.open_stream(pa.py_buffer(data)).schema.names
+        ranges = [self._range(names, place) for place in wanted]
+        # Without a column the key groups say how many rows there are.
+        included = sorted({place for one in ranges for place in one} or {names.index(KEY_GROUP)})
+        options = pa.ipc.IpcReadOptions(included_fields=included)
+        found: list[ReadBatch] = []
+        with pa.ipc.open_stream(pa.py_buffer(data), options=options) as stream:
+            for batch in stream:
+                columns = [
+                    _typed(self.columns[place].type, [batch.column(included.index(at)) for at in one])
+                    for place, one in zip(wanted, ranges, strict=True)
+                ]
+                found.append((columns, batch.num_rows))
+        return found
+
+    def _range(self, names: Sequence[str], place: int) -> range:
+        """Stored columns of a column: several for a nested value that an aggregate keeps."""
+        first = names.index(self.stored[place])
+        type_ = to_arrow(self.columns[place].type)
+        if not pa.types.is_struct(type_) or ".values" not in self.name:
+            return range(first, first + 1)
+        return range(first, first + len(flat_types(type_)))
+
+    def _keyless(self, data: Any, subtask: int, wanted: Sequence[int]) -> ReadBatch:
+        table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+        table = table.filter(pc.equal(table.column("name"), self.name)).combine_chunks()
+        rows, contents = table.num_rows, table.column("value")
+        if self.unpack is not None:
+            contents = pa.array([shown for blob in contents for (shown,) in self.unpack(blob.as_buffer())], pa.string())
+        modes = pa.array(_MODES).take(table.column("kind"))
+        found = (modes, pa.repeat(pa.scalar(subtask, pa.int32()), rows), np.arange(rows, dtype=np.int32), contents)
+        return [_typed(self.columns[i].type, [_array(found[i])]) for i in wanted], rows
+
+    def _unpacked(self, data: Any, wanted: Sequence[int]) -> ReadBatch:
+        assert self.unpack is not None
+        table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+        # Python objects have no columns.
+        rows = [row for blob in table.column(_ENTRIES) for row in self.unpack(blob.as_buffer())]
+        return self._of_rows(rows, wanted)
+
+    def _of_rows(self, rows: list[tuple[Any, ...]], wanted: Sequence[int]) -> ReadBatch:
+        return [pa.array([row[i] for row in rows], to_arrow(self.columns[i].type)) for i in wanted], len(rows)
+
+
+def find_state(snapshot: SnapshotParts, operator: OperatorState, name: str | None, unpickle: bool) -> ReadableState:
+    """The state of an operator under a name; without a name its only one, or the accumulators of an aggregation.
+
+    Raises:
+        BindError: there is no such state, or a name is needed.
+    """
+    keyed = list(dict.fromkeys(state for one in operator.subtasks for state in one.keyed))
+    keyless = list(
+        dict.fromkeys(
+            state
+            for _, parts in snapshot.operator_parts(operator)
+            for kept in (parts.lists, parts.union, parts.broadcast)
+            for state in kept
+        )
+    )
+    known = [*keyed, *(state for state in keyless if state not in keyed)]
+    chosen = _chosen(operator, known, name)
+    if chosen not in keyed:
+        return _keyless_state(operator, chosen, unpickle)
+    parts = tuple(ReadablePart(one.subtask, part) for one in operator.subtasks for part in one.keyed.get(chosen, ()))
+    named = operator.columns.get(chosen)
+    if named is not None:
+        shown = _without_repeated_keys(named)
+        names = _unique([one.name for one in shown])
+        columns = tuple(t.Column(name, parse_type(one.type)) for name, one in zip(names, shown, strict=True))
+        return ReadableState(chosen, columns, parts, tuple(one.stored for one in shown))
+    stored = None if not parts else snapshot.schema(parts[0].part)
+    if stored is None or _ENTRIES in stored.names:
+        return _object_state(chosen, parts, unpickle)
+    fields = [field for field in stored if field.name != KEY_GROUP]
+    columns = tuple(t.Column(field.name, from_arrow(field.type)) for field in fields)
+    return ReadableState(chosen, columns, parts, tuple(field.name for field in fields))
+
+
+def _chosen(operator: OperatorState, known: list[str], name: str | None) -> str:
+    who = f"The operator {operator.uid} ({operator.name})"
+    if name is not None:
+        if name in known:
+            return name
+        hint = did_you_mean(name, known) or (f"it has {', '.join(known)}" if known else None)
+        raise BindError("state-not-found", f"{who} has no state '{name}'.", hint=hint)
+    if not known:
+        raise BindError("state-not-found", f"{who} keeps no state.")
+    accumulators = [state for state in known if state.endswith(".accumulators")]
+    if len(known) > 1 and not accumulators:
+        raise BindError(
+            "ambiguous-state",
+            f"{who} has the states {', '.join(known)}.",
+            hint=f"name one: state('...', '{operator.uid}', '{known[0]}')",
+        )
+    return accumulators[0] if accumulators else known[0]
+
+
+def _without_repeated_keys(named: Sequence[ReadableColumn]) -> list[ReadableColumn]:
+    """Rows hold their own key: it is shown once."""
+    rows = {one.name for one in named if one.stored.startswith("r")}
+    return [one for one in named if not (one.stored.startswith("k") and one.name in rows)]
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        made, number = name, 0
+        while made in found:
+            made, number = f"{name}{number}", number + 1
+        found.append(made)
+    return found
+
+
+def _array(column: Any) -> Any:
+    """A whole column as one Arrow array."""
+    if isinstance(column, np.ndarray):
+        return pa.array(column)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _typed(type_: t.LogicalType, parts: Sequence[Any]) -> Any:
+    """A column of a logical type from stored ones."""
+    target = to_arrow(type_)
+    if len(parts) > 1 or (pa.types.is_nested(target) and not pa.types.is_nested(parts[0].type)):
+        return whole_columns([target], parts)[0]
+    return parts[0] if parts[0].type == target else pc.cast(parts[0], target)
+
+
+# -- Python objects
+
+
+def _object_state(name: str, parts: tuple[ReadablePart, ...], unpickle: bool) -> ReadableState:
+    if not unpickle:
+        columns = (t.Column("key_group", _INT), t.Column(_ENTRIES, _BYTES))
+        return ReadableState(name, columns, parts, (KEY_GROUP, _ENTRIES))
+    key, namespace = t.Column("key", _TEXT), t.Column("namespace", t.STRING)
+    if name in _TIMERS:
+        return ReadableState(name, (t.Column("fires_at", _MOMENT), key, namespace), parts, unpack=_timers)
+    content = t.Column("content", _TEXT)
+    if name.startswith(_WINDOW_SCOPE):
+        return ReadableState(name, (key, namespace, content), parts, unpack=_window_entries)
+    return ReadableState(name, (key, content), parts, unpack=_entries)
+
+
+def _keyless_state(operator: OperatorState, name: str, unpickle: bool) -> ReadableState:
+    parts = tuple(
+        ReadablePart(one.subtask, one.operator, keyless=True) for one in operator.subtasks if one.operator is not None
+    )
+    content = t.Column("content", _TEXT if unpickle else _BYTES)
+    columns = (t.Column("mode", _TEXT), t.Column("subtask", _INT), t.Column("number", _INT), content)
+    return ReadableState(name, columns, parts, unpack=_element if unpickle else None)
+
+
+def _loaded(blob: Any) -> Any:
+    try:
+        return pickle.loads(blob)
+    except Exception as error:  # whatever the classes of the objects raise
+        raise ConnectorError(
+            "state-not-readable",
+            f"The state cannot be unpickled: {type(error).__name__}: {error}",
+            hint="put the modules of the job on PYTHONPATH, or read the bytes: without unpickle => TRUE",
+        ) from error
+
+
+def _shown_key(token: Any) -> str:
+    """A key token: text and numbers are themselves, other keys are canonical bytes (``flowsql_core.stream.keys``)."""
+    return token.decode("utf-8", "backslashreplace") if isinstance(token, bytes) else str(token)
+
+
+def _entries(blob: Any) -> Iterator[tuple[Any, ...]]:
+    for token, value in _loaded(blob):
+        yield _shown_key(token), repr(value)
+
+
+def _window_entries(blob: Any) -> Iterator[tuple[Any, ...]]:
+    for (token, window), value in _loaded(blob):
+        yield _shown_key(token), repr(window), repr(value)
+
+
+def _timers(blob: Any) -> Iterator[tuple[Any, ...]]:
+    for time_ms, slot, key in _loaded(blob):
+        # Under a window the slot is a pair; a key's token never is.
+        yield time_ms, str(key), repr(slot[1]) if isinstance(slot, tuple) else None
+
+
+def _element(blob: Any) -> Iterator[tuple[Any, ...]]:
+    yield (repr(_loaded(blob)),)
