@@ -65,6 +65,8 @@ class Database:
         self._rocksdict = load_rocksdict()
         self._db: Any = None
         self._write_options: Any = None
+        #: Write batches begun so far.
+        self.batches = 0
 
     @property
     def path(self) -> Path | None:
@@ -104,6 +106,7 @@ class Database:
         limit = self._settings.write_batch_bytes
         batch = self._rocksdict.WriteBatch(raw_mode=True)
         size = 0
+        self.batches += 1
         try:
             for key, value in zip(keys, values, strict=True):
                 batch.put(key, value)
@@ -111,11 +114,18 @@ class Database:
                 if limit and size >= limit:
                     db.write(batch, self._write_options)
                     batch, size = self._rocksdict.WriteBatch(raw_mode=True), 0
+                    self.batches += 1
             for key in gone:
                 batch.delete(key)
             db.write(batch, self._write_options)
         except Exception as error:
             raise _failed("written", self.path, error) from error
+
+    def table_properties(self) -> str:
+        """What RocksDB says of its files, after those of now are written."""
+        db = self._open()
+        db.flush()
+        return str(db.property_value("rocksdb.aggregated-table-properties"))
 
     def delete_prefix(self, prefix: bytes) -> None:
         """Delete every key that starts with a prefix."""

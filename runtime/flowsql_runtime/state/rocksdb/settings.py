@@ -138,7 +138,7 @@ BLOOM_BLOCK_BASED = option(
     "state.backend.rocksdb.bloom-filter.block-based-mode",
     parse_bool,
     False,
-    "Whether the bloom filter is one of each block. RocksDB dropped it: it makes a full one.",
+    "Whether each block has a bloom filter of its own: refused, RocksDB makes one for each file.",
 )
 BLOCK_CACHE_BYTES = option(
     "state.backend.rocksdb.block.cache-size",
@@ -286,6 +286,12 @@ class RocksDBSettings:
         for key, reason in REFUSED.items():
             if values.text(key) is not None:
                 raise ExecutionError("rocksdb-option", f"'{key}' cannot be set: {reason}", hint="leave the option out")
+        if values.get(BLOOM_BLOCK_BASED):
+            raise ExecutionError(
+                "rocksdb-option",
+                f"'{BLOOM_BLOCK_BASED.key}' cannot be true: RocksDB makes one filter for each file",
+                hint="leave the option out",
+            )
         if values.get(TIMER_SERVICE) is TimerService.HEAP:
             raise ExecutionError(
                 "rocksdb-option",
@@ -343,7 +349,7 @@ class RocksDBSettings:
         blocks.set_block_size(self.get(BLOCK_BYTES))
         blocks.set_metadata_block_size(self.get(METADATA_BLOCK_BYTES))
         if self.get(BLOOM_FILTER):
-            blocks.set_bloom_filter(self.get(BLOOM_BITS), self.get(BLOOM_BLOCK_BASED))
+            blocks.set_bloom_filter(self.get(BLOOM_BITS), False)
         if self.rocksdb_bytes is None:
             cache = rocksdict.Cache(self.get(BLOCK_CACHE_BYTES))
         else:
