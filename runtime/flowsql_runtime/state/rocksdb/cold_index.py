@@ -149,6 +149,9 @@ class _Arrivals:
     def forget(self, slots: Int32s) -> None:
         """The next key of a slot gets a number of its own."""
 
+    def shrink(self) -> None:
+        """Nothing is left of what left."""
+
     def labelled(self, packed: PackedRows) -> tuple[list[str], list[Any]]:
         """In no snapshot."""
         return [], []

@@ -69,6 +69,10 @@ class Part(Protocol):
         """The word of a row that says when its slot has to be looked at; None: the store knows no times."""
         ...
 
+    def shrink(self) -> None:
+        """Many slots left: give memory back."""
+        ...
+
     def labelled(self, packed: PackedRows) -> tuple[list[str], list[Any]]:
         """Names and Arrow arrays of the columns that a snapshot has of the rows."""
         ...

@@ -50,6 +50,9 @@ class _Formatted:
         """Which words are references."""
         return self._format.refs
 
+    def shrink(self) -> None:
+        """Nothing is left of what left."""
+
     def labelled(self, packed: PackedRows) -> tuple[list[str], list[Any]]:
         """Names and arrays of the columns that a snapshot has."""
         return list(self._labels), self._format.unpack(packed)
@@ -97,6 +100,10 @@ class _Columns(ResidentColumnStore):
     def forget(self, slots: Int32s) -> None:
         """Make the rows as new."""
         self.clear(slots)
+
+    def shrink(self) -> None:
+        """Give back the bytes of rows that left."""
+        self.compact_now()
 
     def labelled(self, packed: PackedRows) -> tuple[list[str], list[Any]]:
         """Names and arrays of the columns."""
@@ -147,6 +154,10 @@ class MapPart(_Formatted, ResidentMapStore):
         """Drop the entries."""
         self.drop_slots(slots)
 
+    def shrink(self) -> None:
+        """Give back the bytes of what left."""
+        self.values.compact_now()
+
 
 class ExtremesPart(_Formatted, ResidentExtremes):
     """Multisets by slot."""
@@ -174,6 +185,10 @@ class ExtremesPart(_Formatted, ResidentExtremes):
     def forget(self, slots: Int32s) -> None:
         """Drop the values."""
         self.drop_slots(slots)
+
+    def shrink(self) -> None:
+        """Give back the bytes of what left."""
+        self.values.compact_now()
 
 
 class RowsPart(_Formatted, ResidentRowList):
@@ -222,6 +237,10 @@ class RowsPart(_Formatted, ResidentRowList):
     def forget(self, slots: Int32s) -> None:
         """Drop the rows."""
         self.drop_slots(slots)
+
+    def shrink(self) -> None:
+        """Give back the bytes of rows that left."""
+        self.store.compact_now()
 
     def remove_older(self, stamp: int) -> Int32s:
         """Take out rows stamped at or before ``stamp``, also of slots outside memory."""
@@ -288,6 +307,10 @@ class SortedPart(_Formatted, ResidentSortedList):
     def forget(self, slots: Int32s) -> None:
         """Drop the rows."""
         self.drop_slots(slots)
+
+    def shrink(self) -> None:
+        """Give back the bytes of rows that left."""
+        self.rows.store.compact_now()
 
 
 class TimersPart(_Formatted, ResidentTimers):

@@ -22,8 +22,9 @@ Int64s = npt.NDArray[np.int64]
 
 _VALUES: Final = b"\x00"
 _TIMES: Final = b"\x01"
-#: Keys that are read or written in one piece.
-_PIECE: Final = 16384
+#: Keys that are read or written in one piece at most, and about how many bytes.
+_PIECE: Final = 4096
+_PIECE_BYTES: Final = 1 << 20
 
 
 class ColdIndex(Protocol):
@@ -84,6 +85,8 @@ class Region:
         self._stored = np.zeros(0, np.uint8)
         self._named = np.zeros(0, np.int64)
         self._now = 0
+        #: Keys that are read or written in one piece.
+        self._piece = 256
 
     def times(self) -> ColdTimes:
         """The times of the store that joins next."""
@@ -118,7 +121,15 @@ class Region:
             known = np.fromiter(self.namespaces, np.int64, len(self.namespaces))
             absent &= np.isin(keys.words[:, 0].view(np.int64), known)
         rows = np.flatnonzero(absent)
-        return bool(len(rows)) and self._load(list(dict.fromkeys(self.keys.pack(keys.take(rows)))))
+        came = False
+        # What came with a piece is in memory for the next: each key is asked for once in its own.
+        step = self._piece
+        for start in range(0, len(rows), step):
+            piece = keys.take(rows[start : start + step])
+            if start:
+                piece = piece.take(np.flatnonzero(self._index.resident(piece) < 0))
+            came |= self._load(list(dict.fromkeys(self.keys.pack(piece))))
+        return came
 
     def _load_packed(self, keys: Sequence[bytes]) -> None:
         self._load([self.keys.prefix + key for key in keys])
@@ -210,8 +221,13 @@ class Region:
             return
         if keep:
             live = live[np.argpartition(self._named[live], count - 1)[:count]]
-        for start in range(0, len(live), _PIECE):
-            self._evict(np.ascontiguousarray(live[start : start + _PIECE]))
+        start = 0
+        while start < len(live):
+            stop = start + self._piece
+            self._evict(np.ascontiguousarray(live[start:stop]))
+            start = stop
+        for part in self.parts:
+            part.shrink()
 
     def _evict(self, slots: Int32s) -> None:
         keys = self._index.encoded_at(slots)
@@ -221,7 +237,9 @@ class Region:
         for part, times, rows in zip(self.parts, self._times, taken, strict=True):
             if times is not None:
                 entries += self._entries(times, part, rows, packed, 1)
-        self._database.write([*packed, *entries], [*pack_values(taken, len(slots)), *([b""] * len(entries))], ())
+        values = pack_values(taken, len(slots))
+        self._piece = min(_PIECE, max(64, _PIECE_BYTES * len(slots) // (sum(map(len, values)) + 1)))
+        self._database.write([*packed, *entries], [*values, *([b""] * len(entries))], ())
         if self._index.namespaced:
             self._count(keys.words[:, 0].view(np.int64), 1)
         for part in self.parts:

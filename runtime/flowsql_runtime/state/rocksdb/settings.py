@@ -210,6 +210,8 @@ MANAGED_BYTES = option(
 
 #: Part of ``flowsql.memory`` for managed memory, as in Flink (``taskmanager.memory.managed.fraction``).
 _MANAGED_PART: Final = 0.4
+#: What a database takes beside memtables and cache (code, threads, buffers of flushes and compactions), at most half.
+_OVERHEAD_BYTES: Final = 16 << 20
 #: Part of an operator's memory for slots; the rest is RocksDB's.
 _RESIDENT_PART: Final = 0.4
 #: Memory of an operator that is told not to bound it.
@@ -305,6 +307,8 @@ class RocksDBSettings:
             share = values.get(PER_PROCESS) // sharers
         elif values.get(MANAGED):
             share = (values.get(MANAGED_BYTES) or int(process_bytes * _MANAGED_PART)) // sharers
+        if share is not None:
+            share -= min(_OVERHEAD_BYTES, share // 2)
         resident = _UNBOUNDED_RESIDENT if share is None else int(share * _RESIDENT_PART)
         return RocksDBSettings(
             values,
@@ -360,6 +364,8 @@ class RocksDBSettings:
                 max(1 << 19, int(2 * self.rocksdb_bytes * ratio / 3)), False, cache
             )
             made.set_write_buffer_manager(manager)
+            # Each file that a compaction reads has a buffer of its own, 2 MB by default, which nobody counts.
+            made.set_compaction_readahead_size(256 << 10)
             kept.append(manager)
             blocks.set_cache_index_and_filter_blocks(True)
             blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)

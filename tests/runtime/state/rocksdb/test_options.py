@@ -134,9 +134,9 @@ def test_options_that_are_given_win_over_the_set(tmp_path: Path) -> None:
         ({"memory.managed": "false"}, 8 << 20),
         ({"memory.managed": "false", "block.cache-size": "3mb"}, 3 << 20),
         ({"memory.managed": "false"} | HIGH_MEMORY, 256 << 20),
-        ({"memory.fixed-per-slot": "100mb"}, int(2.5 / 3 * (60 << 20))),
-        ({"memory.fixed-per-tm": "100mb"}, int(2.5 / 3 * (60 << 20))),
-        ({"memory.fixed-per-slot": "100mb", "memory.write-buffer-ratio": "0.9"}, int(2.1 / 3 * (60 << 20))),
+        ({"memory.fixed-per-slot": "100mb"}, int(2.5 / 3 * ((84 << 20) - int(0.4 * (84 << 20))))),
+        ({"memory.fixed-per-tm": "100mb"}, int(2.5 / 3 * ((84 << 20) - int(0.4 * (84 << 20))))),
+        ({"memory.fixed-per-slot": "100mb", "memory.write-buffer-ratio": "0.9"}, int(2.1 / 3 * ((84 << 20) - int(0.4 * (84 << 20))))),
     ],
 )
 def test_the_block_cache_has_the_size_that_memory_allows(
@@ -152,15 +152,19 @@ def test_the_block_cache_has_the_size_that_memory_allows(
 
 def test_memory_is_shared_by_those_who_keep_state() -> None:
     def shares(sharers: int, **options: str) -> tuple[int, int | None]:
-        values = {key.replace("__", PREFIX): value for key, value in options.items()}
-        found = RocksDBSettings.of(Configuration(values=values), 1000 << 20, sharers)
+        found = RocksDBSettings.of(Configuration(values=options), 1000 << 20, sharers)
         return found.resident_bytes, found.rocksdb_bytes
 
-    assert shares(1) == (160 << 20, 240 << 20)
-    assert shares(4) == (40 << 20, 60 << 20)
-    assert shares(2, **{"taskmanager.memory.managed.size": "100mb"}) == (20 << 20, 30 << 20)
-    assert shares(4, **{PREFIX + "memory.fixed-per-slot": "10mb"}) == (4 << 20, 6 << 20)
-    assert shares(4, **{PREFIX + "memory.fixed-per-tm": "40mb"}) == (4 << 20, 6 << 20)
+    def parted(size: int) -> tuple[int, int]:
+        resident = int(0.4 * size)
+        return resident, size - resident
+
+    # 40% of all memory, without the 16 MB (at most half) that a database takes beside what is counted.
+    assert shares(1) == parted((400 - 16) << 20)
+    assert shares(4) == parted((100 - 16) << 20)
+    assert shares(2, **{"taskmanager.memory.managed.size": "100mb"}) == parted((50 - 16) << 20)
+    assert shares(4, **{PREFIX + "memory.fixed-per-slot": "10mb"}) == parted(5 << 20)
+    assert shares(4, **{PREFIX + "memory.fixed-per-tm": "40mb"}) == parted(5 << 20)
     assert shares(4, **{PREFIX + "memory.managed": "false"})[1] is None
 
 
