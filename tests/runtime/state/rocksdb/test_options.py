@@ -136,7 +136,10 @@ def test_options_that_are_given_win_over_the_set(tmp_path: Path) -> None:
         ({"memory.managed": "false"} | HIGH_MEMORY, 256 << 20),
         ({"memory.fixed-per-slot": "100mb"}, int(2.5 / 3 * ((84 << 20) - int(0.4 * (84 << 20))))),
         ({"memory.fixed-per-tm": "100mb"}, int(2.5 / 3 * ((84 << 20) - int(0.4 * (84 << 20))))),
-        ({"memory.fixed-per-slot": "100mb", "memory.write-buffer-ratio": "0.9"}, int(2.1 / 3 * ((84 << 20) - int(0.4 * (84 << 20))))),
+        (
+            {"memory.fixed-per-slot": "100mb", "memory.write-buffer-ratio": "0.9"},
+            int(2.1 / 3 * ((84 << 20) - int(0.4 * (84 << 20)))),
+        ),
     ],
 )
 def test_the_block_cache_has_the_size_that_memory_allows(
