@@ -98,8 +98,7 @@ RULES: Final[dict[str, Rule]] = {
     "cleanup-strategy.": NoEffect(_ONE_PROCESS),
     "job-event.": NoEffect(_ONE_PROCESS),
     # State
-    "state.backend.type": NotYet("state is kept in memory", "say 'hashmap'", harmless=("hashmap",)),
-    "state.backend.rocksdb.": NoEffect("no state backend reads it"),
+    "state.backend.rocksdb.": NoEffect("rocksdict has no call for it, or state does not need it"),
     "state.backend.forst.": NoEffect("no state backend reads it"),
     "state.changelog.": NoEffect("the state backends write snapshots, no changelog beside them"),
     "state.latency-track.": NoEffect(_METRICS),

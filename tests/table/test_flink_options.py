@@ -32,6 +32,8 @@ OWN_VALUES = {
     ("execution.state-recovery.claim-mode", "LEGACY"),  # Flink 2 has only the word left
     ("execution.batch-shuffle-mode", "ALL_EXCHANGES_HYBRID_FULL"),
     ("execution.batch-shuffle-mode", "ALL_EXCHANGES_HYBRID_SELECTIVE"),
+    ("state.backend.rocksdb.compression.per.level", "XPRESS_COMPRESSION"),  # of Windows alone
+    ("state.backend.rocksdb.compression.per.level", "DISABLE_COMPRESSION_OPTION"),  # no compression of its own
 }
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import io
 import random
+import re
+import tempfile
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
@@ -32,6 +34,9 @@ from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.cluster.master import JobMaster
 from flowsql_runtime.cluster.restart import strategy_of
 from flowsql_runtime.spark.session import _options as spark_options
+from flowsql_runtime.state.rocksdb.database import Database
+from flowsql_runtime.state.rocksdb.local_files import LocalFiles
+from flowsql_runtime.state.rocksdb.settings import LOG_FOLDER, RocksDBSettings
 
 #: Values under which an option is set beside those that it is looked at with.
 Options = dict[str, str]
@@ -123,6 +128,41 @@ def command(sql: str) -> Callable[[Options], Any]:
         return code, out.getvalue(), err.getvalue()
 
     return observe
+
+
+def backends(run: JobMaster) -> list[str]:
+    """Classes of the state of the job's operators."""
+    return sorted({type(node.operator.ctx.state).__name__ for task in run._tasks for node in task._chain.operators})
+
+
+def rocksdb_settings(options: Options) -> Any:
+    """What the options say to the backend, but not to RocksDB."""
+    found = RocksDBSettings.of(Configuration(values=options), 1 << 30, 1)
+    return found.folders, found.get(LOG_FOLDER)
+
+
+def rocksdb_files(options: Options) -> Any:
+    """What RocksDB wrote down, and how large its filters and batches are."""
+
+    def look() -> Any:
+        found = RocksDBSettings.of(Configuration(values=options), 1 << 30, 1)
+        with tempfile.TemporaryDirectory() as folder:
+            database = Database(found, lambda: LocalFiles(folder))
+            database.write([b"%d" % number for number in range(1000)], [b"value"] * 1000, [])
+            assert database.path is not None
+            written = max(database.path.glob("OPTIONS-*")).read_text()
+            cache = re.findall(r"capacity : \d+", (database.path / "LOG").read_text())
+            filters = re.findall(r"filter block size=\d+", database.table_properties())
+            database.close()
+        settled = [line for line in written.splitlines() if "session_id" not in line and "host" not in line]
+        return settled, cache, filters, database.batches, found.resident_bytes
+
+    return outcome(look)
+
+
+ROCKSDB_BUFFERS = {"state.backend.rocksdb.writebuffer.count": "4"}
+ROCKSDB_BLOOM = {"state.backend.rocksdb.use-bloom-filter": "true"}
+ROCKSDB_UNBOUNDED = {"state.backend.rocksdb.memory.managed": "false"}
 
 
 def configured(look: Callable[[Configuration], Any]) -> Callable[[Options], Any]:
@@ -342,6 +382,36 @@ EFFECTS: dict[str, Effect] = {
     "table.exec.mini-batch.allow-latency": Effect(
         "9 s", job_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}
     ),
+    "state.backend.type": Effect("rocksdb", tasks_of(backends)),
+    "state.backend.rocksdb.predefined-options": Effect("FLASH_SSD_OPTIMIZED", rocksdb_files),
+    "state.backend.rocksdb.writebuffer.size": Effect("3 mb", rocksdb_files),
+    "state.backend.rocksdb.writebuffer.count": Effect("5", rocksdb_files),
+    "state.backend.rocksdb.writebuffer.number-to-merge": Effect("2", rocksdb_files, ROCKSDB_BUFFERS),
+    "state.backend.rocksdb.compaction.style": Effect("UNIVERSAL", rocksdb_files),
+    "state.backend.rocksdb.compaction.level.use-dynamic-size": Effect("true", rocksdb_files),
+    "state.backend.rocksdb.compaction.level.target-file-size-base": Effect("1 mb", rocksdb_files),
+    "state.backend.rocksdb.compaction.level.max-size-level-base": Effect("1 mb", rocksdb_files),
+    "state.backend.rocksdb.thread.num": Effect("3", rocksdb_files),
+    "state.backend.rocksdb.files.open": Effect("100", rocksdb_files),
+    "state.backend.rocksdb.use-bloom-filter": Effect("true", rocksdb_files),
+    "state.backend.rocksdb.bloom-filter.bits-per-key": Effect("20", rocksdb_files, ROCKSDB_BLOOM),
+    "state.backend.rocksdb.bloom-filter.block-based-mode": Effect("true", rocksdb_files),
+    "state.backend.rocksdb.block.cache-size": Effect("3 mb", rocksdb_files, ROCKSDB_UNBOUNDED),
+    "state.backend.rocksdb.block.blocksize": Effect("8 kb", rocksdb_files),
+    "state.backend.rocksdb.block.metadata-blocksize": Effect("8 kb", rocksdb_files),
+    "state.backend.rocksdb.memory.partitioned-index-filters": Effect("true", rocksdb_files),
+    "state.backend.rocksdb.compression.per.level": Effect("LZ4_COMPRESSION", rocksdb_files),
+    "state.backend.rocksdb.write-batch-size": Effect("1 kb", rocksdb_files),
+    "state.backend.rocksdb.log.dir": Effect("/tmp", rocksdb_settings),
+    "state.backend.rocksdb.log.max-file-size": Effect("1 mb", rocksdb_files),
+    "state.backend.rocksdb.log.file-num": Effect("9", rocksdb_files),
+    "state.backend.rocksdb.localdir": Effect("/state", rocksdb_settings),
+    "state.backend.rocksdb.memory.managed": Effect("false", rocksdb_files),
+    "state.backend.rocksdb.memory.fixed-per-slot": Effect("7 mb", rocksdb_files),
+    "state.backend.rocksdb.memory.fixed-per-tm": Effect("7 mb", rocksdb_files),
+    "state.backend.rocksdb.memory.write-buffer-ratio": Effect("0.9", rocksdb_files),
+    "state.backend.rocksdb.timer-service.factory": Effect("HEAP", rocksdb_files),
+    "taskmanager.memory.managed.size": Effect("7 mb", rocksdb_files),
     "table.exec.mini-batch.enabled": Effect(
         "true", job_of(GROUPED), {"table.exec.mini-batch.allow-latency": "1 s", "table.exec.mini-batch.size": "9"}
     ),

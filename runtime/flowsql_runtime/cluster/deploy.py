@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from flowsql_compute.keys import key_group_range
 from flowsql_core.config import (
@@ -22,6 +22,7 @@ from flowsql_core.config import (
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import ExchangeEdge, JobGraph, JobVertex, OperatorNode, ResultPartitionType
 from flowsql_core.graph.specs import CollectSinkSpec, ScanSpec
+from flowsql_core.record import record
 from flowsql_runtime.metrics.registry import JobMetrics, OperatorMetrics, TaskMetrics
 from flowsql_runtime.network.channel import ConsumerQueue, LocalChannel
 from flowsql_runtime.network.gate import InputGate, InputProcessor
@@ -76,6 +77,30 @@ BATCH_SHUFFLE_MODE = option(
 DEBUG = option(
     "flowsql.debug", parse_bool, False, "Mark every batch read-only, so that a write into one fails at once."
 )
+
+
+class StateBackendType(enum.Enum):
+    """``state.backend.type``."""
+
+    HASHMAP = "hashmap"
+    ROCKSDB = "rocksdb"
+
+
+STATE_BACKEND = option(
+    "state.backend.type",
+    parse_enum(StateBackendType),
+    StateBackendType.HASHMAP,
+    "Where keyed state is: in memory, or in memory as far as its share goes and in RocksDB on disk behind it.",
+)
+
+
+@record
+class StateMemory:
+    """What subtasks that keep state share: bytes of the process, and how many they are."""
+
+    process_bytes: int
+    sharers: int
+
 
 #: Part of the memory budget that the exchanges of one job may take: once for the pipelined ones, once for the blocking.
 NETWORK_SHARE = 0.25
@@ -146,6 +171,13 @@ class _Builder:
             self._edges_from.setdefault(edge.source_vertex, []).append((position, edge))
             self._edges_to.setdefault(edge.target_vertex, []).append((position, edge))
         subtasks = sum(vertex.parallelism * len(vertex.operators) for vertex in self._graph.vertices)
+        keeping = sum(
+            vertex.parallelism
+            for vertex in self._graph.vertices
+            for node in vertex.operators
+            if operator_class(node.spec).stateful
+        )
+        self._state_memory = StateMemory(self._job.budget.total_bytes, max(1, keeping))
         self._operator_memory_bytes = self._job.budget.total_bytes // max(1, subtasks)
 
     def build(self) -> list[StreamTask]:
@@ -340,7 +372,12 @@ class _Builder:
     ) -> OperatorContext:
         job = self._job
         state, operator_state = make_state(
-            operator_class(node.spec).stateful, vertex.max_parallelism, vertex.parallelism, subtask
+            operator_class(node.spec).stateful,
+            vertex.max_parallelism,
+            vertex.parallelism,
+            subtask,
+            job.configuration,
+            self._state_memory,
         )
         return OperatorContext(
             name=node.name,
@@ -403,15 +440,33 @@ def make_spill_space(graph: JobGraph, configuration: Configuration, job_id: str)
     return space
 
 
-def make_state(stateful: bool, max_parallelism: int, parallelism: int, subtask: int) -> tuple[Any, Any]:
+def make_state(
+    stateful: bool,
+    max_parallelism: int,
+    parallelism: int,
+    subtask: int,
+    configuration: Configuration,
+    memory: StateMemory,
+) -> tuple[Any, Any]:
     """Keyed and operator state of one subtask; the machinery is loaded only for operators that keep state."""
     if not stateful:
         return NoKeyedState(), NoOperatorState()
     from flowsql_runtime.state.backend import OperatorStateBackend
-    from flowsql_runtime.state.hashmap import HashMapBackend
 
     groups = key_group_range(max_parallelism, parallelism, subtask)
-    return HashMapBackend(max_parallelism, groups), OperatorStateBackend()
+    match configuration.get(STATE_BACKEND):
+        case StateBackendType.HASHMAP:
+            from flowsql_runtime.state.hashmap import HashMapBackend
+
+            return HashMapBackend(max_parallelism, groups), OperatorStateBackend()
+        case StateBackendType.ROCKSDB:
+            from flowsql_runtime.state.rocksdb.backend import RocksDBBackend
+            from flowsql_runtime.state.rocksdb.settings import RocksDBSettings
+
+            settings = RocksDBSettings.of(configuration, memory.process_bytes, memory.sharers)
+            return RocksDBBackend(settings, max_parallelism, groups), OperatorStateBackend()
+        case other:
+            assert_never(other)
 
 
 def collect_resources(graph: JobGraph) -> Sequence[Any]:

@@ -76,6 +76,31 @@ def touch(members, times, stamps, links, ends, oldest):
         stamps[member] = now
 
 
+@kernel("void(int32[::1], int64[::1], int64[::1], int32[:,::1], int32[:,::1], int32[::1])")
+def put_back(members, times, stamps, links, ends, oldest):
+    """Members that are in no list, by rising ``times``, go into the list of :func:`touch` where their times belong."""
+    newer = oldest[0]
+    for i in range(len(members)):
+        member = members[i]
+        while newer >= 0 and stamps[newer] <= times[i]:
+            newer = links[newer, _NEWER]
+        stamps[member] = times[i]
+        if newer < 0:
+            _join(member, 0, links, ends)
+            if oldest[0] < 0:
+                oldest[0] = member
+            continue
+        older = links[newer, _OLDER]
+        links[member, _OLDER] = older
+        links[member, _NEWER] = newer
+        links[newer, _OLDER] = member
+        if older >= 0:
+            links[older, _NEWER] = member
+        else:
+            oldest[0] = member
+        ends[0, _COUNT] += 1
+
+
 @kernel("void(int32[::1], int64[::1], int32[:,::1], int32[:,::1], int32[::1])")
 def forget(members, stamps, links, ends, oldest):
     """Members leave the list of :func:`touch`, if they are in it."""

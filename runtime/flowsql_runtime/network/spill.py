@@ -86,7 +86,7 @@ class SpillSpace:
             if own not in self._made:
                 try:
                     sweep(folder)
-                    self._lock_files.append(_make_locked(own))
+                    self._lock_files.append(make_locked(own))
                 except OSError as error:
                     raise _unusable(folder, error) from error
                 self._made.add(own)
@@ -115,13 +115,13 @@ class SpillSpace:
             os.close(lock)
 
 
-def sweep(folder: Path) -> None:
+def sweep(folder: Path, prefix: str = _PREFIX) -> None:
     """Remove what processes that ended without warning (SIGKILL, power) left in a temporary folder.
 
     A job holds the lock of a file in its folder as long as its process lives, in whatever container that is: whoever
     gets the lock finds nobody alive. Never raises; what cannot be removed stays.
     """
-    for left in folder.glob(f"{_PREFIX}*"):
+    for left in folder.glob(f"{prefix}*"):
         try:
             lock = os.open(left / _LOCK_NAME, os.O_RDWR | os.O_NOFOLLOW)
         except OSError:
@@ -137,7 +137,7 @@ def sweep(folder: Path) -> None:
             os.close(lock)
 
 
-def _make_locked(own: Path) -> int:
+def make_locked(own: Path) -> int:
     """Make a job's folder; the file descriptor whose lock says that the job lives.
 
     The folder gets its name only when the lock is held, so that nobody sweeps it in between.

@@ -176,6 +176,10 @@ class KeyedStateBackend(StoreFactory, Protocol):
         """Bytes allocated for state."""
         ...
 
+    def close(self) -> None:
+        """The operator is over: local files go. Snapshots that are being written are finished."""
+        ...
+
 
 class OperatorStateBackend:
     """State of a subtask that belongs to no key: byte strings by name, dealt out by one of three rules."""

@@ -37,6 +37,9 @@ class HashMapBackend(ResidentStores):
     def settle(self) -> None:
         """Nothing ever leaves memory."""
 
+    def close(self) -> None:
+        """Memory goes with the object."""
+
     def register_objects(self, name: str, store: Saved) -> None:
         """Save and restore a store of Python objects."""
         self._objects.add(name)
@@ -55,7 +58,10 @@ class HashMapBackend(ResidentStores):
             raise InternalError(f"state '{name}' exists already")
         self._stores[name] = (store, keys)
         if name in self._restored:
-            store.load(self._restored.pop(name))
+            self._load(store, self._restored.pop(name))
+
+    def _load(self, store: Saved, table: Any) -> None:
+        store.load(table)
 
     @property
     def nbytes(self) -> int:
@@ -97,7 +103,7 @@ class HashMapBackend(ResidentStores):
             mine = pc.and_(pc.greater_equal(groups, key_groups.start), pc.less(groups, key_groups.stop))
             part = table.filter(mine)
             if name in self._stores:
-                self._stores[name][0].load(part)
+                self._load(self._stores[name][0], part)
             else:
                 self._restored[name] = part
 

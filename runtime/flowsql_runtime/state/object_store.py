@@ -42,8 +42,8 @@ class ObjectStore:
         self.name = name
         self.entries: dict[Any, Any] = {}
         self._max_parallelism = max_parallelism
-        self._namespaced = namespaced
-        self._cleaned = cleaned
+        self.namespaced = namespaced
+        self.cleaned = cleaned
 
     @property
     def nbytes(self) -> int:
@@ -53,10 +53,10 @@ class ObjectStore:
     def save(self) -> Any:
         """A table of one row a key group."""
         items: Iterable[tuple[Any, Any]] = self.entries.items()
-        if self._cleaned is not None:
-            kept = ((slot, self._cleaned(value)) for slot, value in items)
+        if self.cleaned is not None:
+            kept = ((slot, self.cleaned(value)) for slot, value in items)
             items = [(slot, value) for slot, value in kept if value is not None]
-        if self._namespaced:
+        if self.namespaced:
             return packed(self.name, ((item[0][0], item) for item in items), self._max_parallelism)
         return packed(self.name, ((item[0], item) for item in items), self._max_parallelism)
 
@@ -79,7 +79,7 @@ def packed(name: str, items: Iterable[tuple[Any, Any]], max_parallelism: int) ->
     return pa.table(
         {
             _KEY: keys.take(pa.array([row for row, _ in by_group.values()], pa.int64())),
-            _ENTRIES: pa.array([_pickled(name, found) for _, found in by_group.values()], pa.large_binary()),
+            _ENTRIES: pa.array([pickled(name, found) for _, found in by_group.values()], pa.large_binary()),
         }
     )
 
@@ -90,7 +90,12 @@ def unpacked(table: Any) -> Iterator[Any]:
         yield from pickle.loads(blob.as_buffer())
 
 
-def _pickled(name: str, items: list[Any]) -> bytes:
+def pickled(name: str, items: list[Any]) -> bytes:
+    """Items as bytes.
+
+    Raises:
+        ExecutionError: one cannot be pickled.
+    """
     try:
         return pickle.dumps(items, protocol=5)
     except Exception:  # pickle raises many kinds; functions and local classes need more

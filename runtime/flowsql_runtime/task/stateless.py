@@ -21,6 +21,12 @@ class NoKeyedState:
         if tables:
             raise InternalError(f"state {sorted(tables)} was saved by an operator that keeps none")
 
+    def settle(self) -> None:
+        """Nothing can leave memory."""
+
+    def close(self) -> None:
+        """There are no files."""
+
     def __getattr__(self, name: str) -> Any:
         raise InternalError(
             f"'{name}' was asked of a stateless operator: its line in operators/registry.py lacks state"

@@ -153,6 +153,8 @@ class StreamTask:
             for node in self._chain.operators:
                 node.operator.ctx.time_slice.stop()
             close_error = self._chain.close()
+            for ctx in self._stateful:
+                ctx.state.close()
             self.metrics.stop()
             if close_error is not None and not failed:
                 raise close_error
@@ -306,6 +308,8 @@ class StreamTask:
     def _between_inputs(self) -> None:
         """Mails and timers; returns when there is room at the receivers."""
         if self._stateful:
+            for ctx in self._stateful:
+                ctx.state.settle()
             self._inputs_to_account -= 1
             if not self._inputs_to_account:
                 self._inputs_to_account = ACCOUNT_EVERY

@@ -9,12 +9,13 @@ from typing import Any, Generic, TypeVar
 from flowsql_compute.keys import key_group_range
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import ManualClock
+from flowsql_core.config import Configuration
 from flowsql_core.element import ACTIVE, IDLE, MAX_WATERMARK, LatencyMarker, Watermark, WatermarkStatus
 from flowsql_core.graph.job import Partitioning, ShipStrategy
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.row import SHORT_STRINGS
 from flowsql_runtime.checkpoint.of_snapshots import reader_of
-from flowsql_runtime.cluster.deploy import make_state
+from flowsql_runtime.cluster.deploy import StateMemory, make_state
 from flowsql_runtime.metrics.registry import OperatorMetrics
 from flowsql_runtime.network.selector import ChannelSelector, make_selector
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
@@ -122,7 +123,12 @@ class OperatorHarness(Generic[S]):
     def _make(self, subtask: int, snapshot: OperatorSnapshot | None) -> Operator[Any]:
         operator = make_operator(self.spec, self._resources)
         state, operator_state = make_state(
-            operator_class(self.spec).stateful, self.max_parallelism, self.parallelism, subtask
+            operator_class(self.spec).stateful,
+            self.max_parallelism,
+            self.parallelism,
+            subtask,
+            Configuration(values=self._parameters),
+            StateMemory(1 << 30, self.parallelism),
         )
         name = type(self.spec).__name__
         ctx = OperatorContext(
@@ -160,6 +166,7 @@ class OperatorHarness(Generic[S]):
         """Rows of one input, dealt out by key."""
         if self.parallelism == 1:
             self.operators[0].process_batch(input_index, batch)
+            self._settle()
             return
         parts = self._selectors[input_index].select(batch)
         for operator, part in zip(self.operators, parts, strict=True):
@@ -167,11 +174,18 @@ class OperatorHarness(Generic[S]):
                 operator.process_batch(input_index, part)
             elif batch.track is not None:
                 operator.process_watermark(input_index, Watermark(batch.track.last_ms))
+        self._settle()
+
+    def _settle(self) -> None:
+        """What the task does between two elements."""
+        for operator in self.operators:
+            operator.ctx.state.settle()
 
     def watermark(self, timestamp_ms: int, input_index: int = 0) -> None:
         """A stand-alone watermark, to every subtask."""
         for operator in self.operators:
             operator.process_watermark(input_index, Watermark(timestamp_ms))
+        self._settle()
 
     def idle(self, idle: bool = True, input_index: int = 0) -> None:
         """An input becomes idle or active."""
@@ -185,6 +199,7 @@ class OperatorHarness(Generic[S]):
             due = operator.ctx.timers.pop_processing_timers(self.clock.now_ms())
             if due is not None:
                 operator.on_processing_timers(due.times_ms, due.slots)
+        self._settle()
 
     def end(self) -> None:
         """The last watermark, the end of every input, the finish."""
@@ -199,6 +214,7 @@ class OperatorHarness(Generic[S]):
         """Close every subtask."""
         for operator in self.operators:
             operator.close()
+            operator.ctx.state.close()
 
     # -- snapshots
 

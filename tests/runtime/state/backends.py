@@ -7,8 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_core.config import Configuration
 from flowsql_runtime.state.backend import KeyedStateBackend
 from flowsql_runtime.state.hashmap import HashMapBackend
+from flowsql_runtime.state.rocksdb.backend import RocksDBBackend
+from flowsql_runtime.state.rocksdb.settings import RocksDBSettings
 from flowsql_runtime.state.stores import KeyIndex
 
 LONG = "a key of more than fifteen bytes, number "
@@ -16,6 +19,7 @@ LONG = "a key of more than fifteen bytes, number "
 #: By ``state.backend.type``: a backend of some key groups of 128.
 BACKENDS: dict[str, Callable[[range], KeyedStateBackend]] = {
     "hashmap": lambda groups: HashMapBackend(128, groups),
+    "rocksdb": lambda groups: RocksDBBackend(RocksDBSettings.of(Configuration(), 1 << 30, 1), 128, groups),
 }
 
 ALL_GROUPS = range(128)

@@ -145,7 +145,12 @@ class ResidentColumnStore:
 
     def compact(self) -> None:
         """Drop bytes that no row refers to, once they may be more than half; never between store and scatter."""
-        if self._arena_used < self._compact_at or self.append_only or self.watchers:
+        if self._arena_used >= self._compact_at:
+            self.compact_now()
+
+    def compact_now(self) -> None:
+        """:meth:`compact`, whatever it brings: after many rows went."""
+        if self.append_only or self.watchers or not self._byte_words:
             return
         live = self.index.live_slots()
         live = live[live < len(self.rows)]

@@ -172,7 +172,11 @@ class ResidentExtremes:
         """Insert the values of a saved table."""
         slots = parent_slots(self.parent, table)
         values = flat(table.column("value"))
-        counts = value_words(flat(table.column("count"))).words[0]
+        self.restore_counts(slots, values, flat(table.column("count")))
+
+    def restore_counts(self, slots: Int32s, values: Any, array: Any) -> None:
+        """Insert values that their slots do not have, with their counts."""
+        counts = value_words(array).words[0]
         self.update(slots, values, np.sign(counts).astype(np.int8))
         entries = self.entries.lookup(self.entries.encode([values], slots.astype(np.int64)))
         self._counts[entries] = counts

@@ -18,7 +18,7 @@ from flowsql_runtime.state.resident.slot_times import ResidentSlotTimes
 from flowsql_runtime.state.resident.sorted_list import ResidentSortedList
 from flowsql_runtime.state.resident.timers import ResidentTimers
 from flowsql_runtime.state.resident.window_index import ResidentWindowIndex
-from flowsql_runtime.state.stores import KeyIndex, SortColumn, StoredColumn
+from flowsql_runtime.state.stores import KeyIndex, Rows, SortColumn, StoredColumn
 
 S = TypeVar("S", bound=Saved)
 
@@ -64,7 +64,7 @@ class ResidentStores:
         """Slot -> rows that may be taken out."""
         return self._named(name, ResidentRowList(_resident(parent), types, removable, unique, stamped, counted), parent)
 
-    def kept_rows(self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1) -> KeptRows:
+    def kept_rows(self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1) -> Rows:
         """Slot -> rows that stay."""
         return self._named(name, KeptRows(_resident(parent), types, sharers), parent)
 

@@ -82,13 +82,20 @@ class TouchOrder:
         self._touch(np.ascontiguousarray(ids), np.full(len(ids), now, np.int64))
 
     def load(self, ids: Int32s, stamps: Int64s) -> None:
-        """Restored ids with the times of their last touch."""
+        """Restored ids with the times of their last touch, whatever stands there. Costs what is older than they are."""
         if len(ids):
             self.forget(ids)
             order = np.argsort(stamps, kind="stable")
-            self._touch(ids[order], stamps[order])
+            ids = np.ascontiguousarray(ids[order])
+            self._reserve(ids)
+            kernels.put_back(ids, stamps[order], self._stamps, self._links, self._ends, self._oldest)
 
     def _touch(self, ids: Int32s, times: Int64s) -> None:
+        self._reserve(ids)
+        kernels.touch(ids, times, self._stamps, self._links, self._ends, self._oldest)
+
+    def _reserve(self, ids: Int32s) -> None:
+        """Room for ids that are about to be written."""
         most = int(ids.max())
         if most >= len(self._links):
             grow(self, "_links", most + 1)
@@ -96,7 +103,6 @@ class TouchOrder:
             grow(self, "_stamps", len(self._links))
             self._stamps[before:] = kernels.ABSENT
         keep(self, ids)
-        kernels.touch(ids, times, self._stamps, self._links, self._ends, self._oldest)
 
     def forget(self, ids: Int32s) -> None:
         """Take ids out; unknown ones are ignored."""
@@ -123,6 +129,14 @@ class TouchOrder:
         """When ids that are in it were touched."""
         stamps: Int64s = self._stamps[ids]
         return stamps
+
+    def known(self, ids: Int32s) -> tuple[Int32s, Int64s]:
+        """Positions in ``ids`` of those that are in it, and when they were touched."""
+        there = ids < len(self._stamps)
+        stamps = np.full(len(ids), kernels.ABSENT, np.int64)
+        stamps[there] = self._stamps[ids[there]]
+        positions = np.flatnonzero(stamps != kernels.ABSENT).astype(np.int32)
+        return positions, stamps[positions]
 
     def ids(self) -> Int32s:
         """All ids, rising."""

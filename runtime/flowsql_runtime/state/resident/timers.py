@@ -67,6 +67,10 @@ class ResidentTimers:
         self.delete(times, slots)
         return times, slots
 
+    def all_pairs(self) -> tuple[Int64s, Int32s]:
+        """Times and slots of all timers, in order of arrival."""
+        return self._columns(self._timers.rows.rows_of(_ALL)[1])
+
     def _columns(self, rows: Int32s) -> tuple[Int64s, Int32s]:
         times, slots = (values_and_validity(column)[0] for column in self._timers.gather(rows))
         return times, slots
@@ -77,7 +81,7 @@ class ResidentTimers:
 
     def save(self) -> Any:
         """Keys and times of all timers."""
-        times, slots = self._columns(self._timers.rows.rows_of(_ALL)[1])
+        times, slots = self.all_pairs()
         return key_table_of(self.parent, slots, [pa.array(times)], [_TIME])
 
     def load(self, table: Any) -> None:

@@ -1,0 +1,1 @@
+"""``rocksdb``: keyed state in memory as far as the budget goes, and in RocksDB behind it."""

@@ -1,0 +1,193 @@
+"""RocksDB through rocksdict, with the few calls that state needs of it. Opened when the first state leaves memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from flowsql_core.errors import ExecutionError
+from flowsql_runtime.state.rocksdb.settings import RocksDBSettings
+
+
+def load_rocksdict() -> Any:
+    """The module.
+
+    Raises:
+        ExecutionError: it is not installed.
+    """
+    try:
+        import rocksdict
+    except ImportError as error:
+        raise ExecutionError(
+            "rocksdb-missing",
+            "'state.backend.type' is 'rocksdb', which needs the package rocksdict",
+            hint="pip install 'flowsql[rocksdb]', or leave state in memory with 'state.backend.type' = 'hashmap'",
+        ) from error
+    return rocksdict
+
+
+class Folders(Protocol):
+    """Who gives folders and takes them back."""
+
+    def make(self) -> Path:
+        """A new, empty folder."""
+        ...
+
+    def close(self) -> None:
+        """Remove them."""
+        ...
+
+
+class Reader(Protocol):
+    """Reads keys and values in order."""
+
+    def scan(self, start: bytes, end: bytes, piece: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Keys from ``start`` to before ``end`` with their values, ``piece`` at a time."""
+        ...
+
+
+class Database:
+    """One RocksDB of one operator. All calls by the operator's thread; :meth:`present` may be read by any.
+
+    There is no write-ahead log: what is in it is a cache of what checkpoints hold.
+
+    Args:
+        settings: how it is set up.
+        folders: where its files are.
+    """
+
+    def __init__(self, settings: RocksDBSettings, folders: Callable[[], Folders]) -> None:
+        self._settings = settings
+        self._make_folders = folders
+        self._folders: Folders | None = None
+        self._rocksdict = load_rocksdict()
+        self._db: Any = None
+        self._write_options: Any = None
+        #: Write batches begun so far.
+        self.batches = 0
+
+    @property
+    def path(self) -> Path | None:
+        """Its folder; None before the first state left memory."""
+        return None if self._db is None else Path(self._db.path())
+
+    def _open(self) -> Any:
+        if self._db is None:
+            self._folders = self._make_folders()
+            options, self._kept = self._settings.rocksdb_options(self._rocksdict)
+            path = self._folders.make()
+            try:
+                self._db = self._rocksdict.Rdict(str(path), options)
+            except Exception as error:  # rocksdict raises its own kind
+                raise _failed("opened", path, error) from error
+            self._write_options = self._rocksdict.WriteOptions()
+            self._write_options.disable_wal = True
+        return self._db
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The value of each key, None where there is none. Sorted keys are read faster: blocks are found once."""
+        if self._db is None:
+            return [None] * len(keys)
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        try:
+            values = self._db.get([keys[row] for row in order])
+        except Exception as error:
+            raise _failed("read", self.path, error) from error
+        found: list[bytes | None] = [None] * len(keys)
+        for row, value in zip(order, values, strict=True):
+            found[row] = value
+        return found
+
+    def write(self, keys: Sequence[bytes], values: Sequence[bytes], gone: Sequence[bytes]) -> None:
+        """Put keys and delete others, in batches of at most ``write-batch-size`` bytes."""
+        db = self._open()
+        limit = self._settings.write_batch_bytes
+        batch = self._rocksdict.WriteBatch(raw_mode=True)
+        size = 0
+        self.batches += 1
+        try:
+            for key, value in zip(keys, values, strict=True):
+                batch.put(key, value)
+                size += len(key) + len(value)
+                if limit and size >= limit:
+                    db.write(batch, self._write_options)
+                    batch, size = self._rocksdict.WriteBatch(raw_mode=True), 0
+                    self.batches += 1
+            for key in gone:
+                batch.delete(key)
+            db.write(batch, self._write_options)
+        except Exception as error:
+            raise _failed("written", self.path, error) from error
+
+    def table_properties(self) -> str:
+        """What RocksDB says of its files, after those of now are written."""
+        db = self._open()
+        db.flush()
+        return str(db.property_value("rocksdb.aggregated-table-properties"))
+
+    def delete_prefix(self, prefix: bytes) -> None:
+        """Delete every key that starts with a prefix."""
+        if self._db is not None:
+            self._db.delete_range(prefix, after(prefix), self._write_options)
+
+    def scan(self, start: bytes, end: bytes, piece: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Keys from ``start`` to before ``end`` with their values, ``piece`` at a time, as of now."""
+        return _pieces(self._items(start), end, piece)
+
+    def _items(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return iter(()) if self._db is None else iter(self._db.items(from_key=start))
+
+    def present(self, prefixes: Iterable[bytes]) -> Present:
+        """What stands behind some prefixes now, to be read once, later, in any thread."""
+        # An iterator sees the database as it was when it was made; a Snapshot of rocksdict does not.
+        return Present({prefix: self._items(prefix) for prefix in prefixes})
+
+    def close(self) -> None:
+        """Close it and remove its files; iterators that are out go on."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+        if self._folders is not None:
+            self._folders.close()
+            self._folders = None
+
+
+class Present:
+    """Implements ``Reader`` for the database as it was, by its prefixes."""
+
+    def __init__(self, items: dict[bytes, Iterator[tuple[bytes, bytes]]]) -> None:
+        self._items = items
+
+    def scan(self, start: bytes, end: bytes, piece: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Keys behind a prefix, which is ``start``; once."""
+        return _pieces(self._items.pop(start), end, piece)
+
+    def release(self) -> None:
+        """Nobody reads any more."""
+        self._items.clear()
+
+
+def _pieces(items: Iterator[tuple[bytes, bytes]], end: bytes, piece: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    while found := list(islice(items, piece)):
+        last = len(found)
+        while last and found[last - 1][0] >= end:
+            last -= 1
+        if last:
+            yield [key for key, _ in found[:last]], [value for _, value in found[:last]]
+        if last < len(found):
+            return
+
+
+def after(prefix: bytes) -> bytes:
+    """The first key behind all that start with a prefix, which is not all 0xff."""
+    return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")
+
+
+def _failed(what: str, path: Path | None, error: Exception) -> ExecutionError:
+    return ExecutionError(
+        "rocksdb-failed",
+        f"the state in {path} cannot be {what}: {error}",
+        hint="look at the folder's disk and its limits; 'state.backend.rocksdb.localdir' names another one",
+    )

@@ -1,0 +1,223 @@
+"""Keys and what stores keep of them, as the bytes that RocksDB holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from flowsql_compute.keys import is_bytes_type
+from flowsql_core.record import record
+from flowsql_runtime.kernels import packed_rows as kernels
+from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
+from flowsql_runtime.state.resident.column_store import ResidentColumnStore
+from flowsql_runtime.state.resident.frozen import Frozen, Moment
+from flowsql_runtime.state.resident.key_index import KeyWords
+from flowsql_runtime.state.stores import NO_BYTES, StoredColumn
+
+Bytes = npt.NDArray[np.uint8]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+#: The first time of a key that waits for nothing.
+NEVER: Final = 2**63 - 1
+
+
+@record
+class PackedRows:
+    """Rows of words (m, w) of some slots, by rising position (m,); words marked by ``refs`` (w,) refer to ``arena``."""
+
+    positions: Int32s
+    rows: Int64s
+    refs: Bytes
+    arena: Bytes
+
+
+class Part(Protocol):
+    """What a store says of some slots, so that they can leave memory and come back."""
+
+    #: Its name in snapshots; empty: it is in none.
+    part_name: str
+
+    @property
+    def part_width(self) -> int:
+        """Words of a row."""
+        ...
+
+    @property
+    def part_refs(self) -> Bytes:
+        """Which words are references."""
+        ...
+
+    def take(self, slots: Int32s) -> PackedRows:
+        """Everything it keeps of live slots; it still does."""
+        ...
+
+    def put(self, slots: Int32s, packed: PackedRows) -> None:
+        """Rows of slots (m,) that it knows nothing of."""
+        ...
+
+    def forget(self, slots: Int32s) -> None:
+        """The slots leave memory."""
+        ...
+
+    @property
+    def time_word(self) -> int | None:
+        """The word of a row that says when its slot has to be looked at; None: the store knows no times."""
+        ...
+
+    def shrink(self) -> None:
+        """Many slots left: give memory back."""
+        ...
+
+    def labelled(self, packed: PackedRows) -> tuple[list[str], list[Any]]:
+        """Names and Arrow arrays of the columns that a snapshot has of the rows."""
+        ...
+
+
+class _AnyIds:
+    """Ids of rows that live for one call."""
+
+    high_water = 0
+
+    def __init__(self) -> None:
+        self.watchers: tuple[Frozen, ...] = ()
+
+    def live_slots(self) -> Int32s:
+        return np.zeros(0, np.int32)
+
+    def freeze(self, moment: Moment) -> Frozen:
+        """Rows of one call are never frozen."""
+        return Frozen(self)
+
+
+class RowFormat:
+    """Arrow columns as rows of words and back; nested ones as flat ones."""
+
+    def __init__(self, types: Sequence[Any]) -> None:
+        self.types = tuple(types)
+        flat = [part for type_ in self.types for part in flat_types(type_)]
+        self._columns = [StoredColumn(str(number), type_) for number, type_ in enumerate(flat)]
+        store = self._store()
+        self.width = store.width
+        self.refs = refs_of(store)
+
+    def _store(self) -> ResidentColumnStore:
+        return ResidentColumnStore(_AnyIds(), self._columns, append_only=True)
+
+    def word_of(self, column: int) -> int:
+        """The first word of a column."""
+        before = sum(len(flat_types(type_)) for type_ in self.types[:column])
+        return self._store().word_of[before]
+
+    def pack(self, positions: Int32s, columns: Sequence[Any]) -> PackedRows:
+        """Rows of Arrow columns."""
+        store = self._store()
+        flat = [part for column in columns for part in flat_columns(column)]
+        rows = store.words_of(flat, len(positions))
+        return PackedRows(positions, rows, self.refs, store.arena)
+
+    def unpack(self, packed: PackedRows) -> list[Any]:
+        """The Arrow columns again."""
+        store = self._store()
+        store.rows, store.arena = packed.rows, packed.arena
+        return whole_columns(self.types, store.gather(np.arange(len(packed.rows), dtype=np.int32)))
+
+
+def refs_of(store: ResidentColumnStore) -> Bytes:
+    """Which words of a store's rows are references."""
+    refs = np.zeros(store.width, np.uint8)
+    for word, column in zip(store.word_of, store.columns, strict=True):
+        refs[word] = is_bytes_type(column.type)
+    return refs
+
+
+def cut(data: Bytes, offsets: Int64s) -> list[bytes]:
+    """The byte strings between offsets (n + 1)."""
+    raw = data.tobytes()
+    places = offsets.tolist()
+    return [raw[start:stop] for start, stop in pairwise(places)]
+
+
+def joined(values: Sequence[bytes]) -> tuple[Bytes, Int64s]:
+    """Byte strings side by side, and their offsets (n + 1)."""
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=offsets[1:])
+    return np.frombuffer(b"".join(values), np.uint8), offsets
+
+
+class KeyFormat:
+    """Keys of one index as bytes behind a prefix, and back."""
+
+    def __init__(self, prefix: bytes, width: int, var: Bytes, namespaced: bool) -> None:
+        self.prefix = prefix
+        self._prefix = np.frombuffer(prefix, np.uint8)
+        self._width = width
+        self._var = var
+        self._namespaced = namespaced
+
+    def pack(self, keys: KeyWords) -> list[bytes]:
+        """A byte string for each key."""
+        n = len(keys)
+        offsets = np.empty(n + 1, np.int64)
+        fixed = len(self.prefix) + 8 * (self._width + 1)
+        words = np.ascontiguousarray(keys.words)
+        out = np.empty(kernels.measure_keys(words, self._var, keys.scratch, fixed, offsets), np.uint8)
+        kernels.pack_keys(words, keys.masks, self._var, keys.scratch, self._prefix, self._namespaced, offsets, out)
+        return cut(out, offsets)
+
+    def unpack(self, packed: Sequence[bytes], skip: int | None = None) -> KeyWords:
+        """The keys of byte strings; ``skip``: bytes before them, if it is not the prefix."""
+        data, offsets = joined(packed)
+        starts = offsets[:-1].copy()
+        before = len(self.prefix) if skip is None else skip
+        words, masks = np.empty((len(packed), self._width), np.uint64), np.empty(len(packed), np.uint64)
+        data = data.copy()
+        need = kernels.unpack_keys(data, starts, before, self._namespaced, self._var, words, masks, NO_BYTES)
+        scratch = np.empty(need, np.uint8)
+        if need:
+            kernels.unpack_keys(data, starts, before, self._namespaced, self._var, words, masks, scratch)
+        return KeyWords(words, masks if masks.any() else masks[:0], scratch)
+
+
+def pack_values(parts: Sequence[PackedRows], n: int) -> list[bytes]:
+    """The value of each of ``n`` keys: what all stores keep of it."""
+    sizes = np.full(n, 8 * len(parts), np.int64)
+    counts = np.zeros((len(parts), n), np.int64)
+    for part, count in zip(parts, counts, strict=True):
+        kernels.measure_rows(part.rows, part.refs, part.arena, part.positions, sizes, count)
+    offsets = np.zeros(n + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    out = np.empty(int(offsets[-1]), np.uint8)
+    cursors = offsets[:-1].copy()
+    for part, count in zip(parts, counts, strict=True):
+        kernels.pack_rows(part.rows, part.refs, part.arena, part.positions, count, cursors, out)
+    return cut(out, offsets)
+
+
+def unpack_values(values: Sequence[bytes], parts: Sequence[Part]) -> list[PackedRows]:
+    """What each store kept of the keys; positions are those of the values."""
+    data, offsets = joined(values)
+    data = data.copy()
+    cursors, ends = offsets[:-1].copy(), offsets[1:].copy()
+    counts = np.empty(len(values), np.int64)
+    found = []
+    for part in parts:
+        refs = part.part_refs
+        size = kernels.count_rows(data, cursors, ends, part.part_width, refs, counts)
+        total = int(counts.sum())
+        rows, positions = np.empty((total, part.part_width), np.int64), np.empty(total, np.int32)
+        arena = np.empty(size + 8, np.uint8)
+        kernels.unpack_rows(data, cursors, ends, counts, refs, rows, positions, arena, 8)
+        found.append(PackedRows(positions, rows, refs, arena))
+    return found
+
+
+def first_times(packed: PackedRows, word: int, n: int) -> Int64s:
+    """The first time of each of ``n`` keys, ``NEVER`` where it has no row."""
+    times = np.full(n, NEVER, np.int64)
+    np.minimum.at(times, packed.positions, packed.rows[:, word])
+    return times
