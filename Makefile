@@ -69,6 +69,7 @@ fuzz: $(VENV)/test.installed
 	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -m hypothesis
 
 chaos: $(VENV)/test.installed
+	$(BIN)/python -m pytest -q -m nightly
 	$(BIN)/python tests/chaos/chaos.py 40
 	$(BIN)/python tests/chaos/recovery/harness.py 400
 	$(BIN)/python tests/chaos/recovery/faults.py

@@ -129,6 +129,14 @@ def test_columns_of_a_store_are_flat(make: Make) -> None:
         backend.column_store("m", backend.key_index([]), [StoredColumn("m", pa.map_(pa.string(), pa.int32()))])
 
 
+def test_columns_of_slots_that_were_never_written_are_null(make: Make) -> None:
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    store = backend.column_store("c", index, [StoredColumn("n", pa.int64()), StoredColumn("s", pa.string())])
+    slots = slots_of(index, list(range(5_000)))
+    assert [column.null_count for column in store.gather(slots)] == [5_000, 5_000]
+
+
 def test_column_store_keeps_every_type_and_compacts_its_bytes(make: Make) -> None:
     backend = make()
     index = backend.key_index([pa.int64()])

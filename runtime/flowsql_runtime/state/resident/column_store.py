@@ -184,6 +184,8 @@ class ResidentColumnStore:
 
     def gather(self, slots: Int32s) -> list[Any]:
         """All columns at the slots, as Arrow arrays."""
+        # Slots that were handed out and never written to may lie behind the rows that there are.
+        self.ensure()
         rows = np.empty((self.width, len(slots)), np.int64)
         row_kernels.gather(self.rows, np.ascontiguousarray(slots), rows)
         arrays = []

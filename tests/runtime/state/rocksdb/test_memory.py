@@ -13,6 +13,7 @@ BUDGET = 32 << 20
 KEYS = 600_000
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is read from /proc")
 def test_state_of_four_budgets_stays_within_one_and_a_fifth(tmp_path: Path) -> None:
     program = Path(__file__).with_name("memory_program.py")
