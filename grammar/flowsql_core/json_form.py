@@ -24,6 +24,7 @@ _MODULES = (
     "flowsql_core.catalog",
     "flowsql_core.expr",
     "flowsql_core.graph.job",
+    "flowsql_core.graph.lineage",
     "flowsql_core.graph.python_specs",
     "flowsql_core.graph.specs",
     "flowsql_core.python_call",

@@ -26,6 +26,7 @@ ARGUMENTS: Final = "over the distinct values of an argument, one pass of all row
 
 #: Module and function, and why it may.
 ALLOWED: Final = {
+    "flowsql_runtime/state/rocksdb/region:Region._count": "over distinct namespaces",
     "flowsql_runtime/time/timers:TimerService.register_processing_timers": "alarms of one operator, not rows",
     "flowsql_runtime/network/selector:HashSelector.select": "over channels",
     "flowsql_runtime/operators/sink/constraints:_measure_one": "behind a failure: names the length that broke",

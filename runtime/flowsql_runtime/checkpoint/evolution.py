@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from flowsql_compute.keys import is_bytes_type, key_groups
+from flowsql_core.column_bytes import joined
 from flowsql_core.errors import BindError
 from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.checkpoint.encode import KEY_GROUP
 from flowsql_runtime.checkpoint.layout import (
     NewState,
     OperatorLayout,
@@ -26,8 +28,6 @@ from flowsql_runtime.checkpoint.layout import (
 )
 from flowsql_runtime.checkpoint.manifest import Manifest, OperatorState, parts_of
 from flowsql_runtime.checkpoint.settings import CHANGED_STATE, IGNORE_UNCLAIMED, ChangedState
-from flowsql_runtime.state.hashmap import KEY_GROUP
-from flowsql_runtime.state.resident.column_store import flat
 
 T = TypeVar("T")
 
@@ -91,7 +91,8 @@ class TableMove:
         made = pa.Table.from_arrays(columns, names=self.empty.schema.names)
         if not self.regroups:
             return made
-        groups = key_groups([flat(made.column(f"k{place}")) for place in range(len(self.keys))], max_parallelism)
+        keys = [made.column(f"k{place}") for place in range(len(self.keys))]
+        groups = key_groups([joined(key.chunks or [pa.array([], key.type)]) for key in keys], max_parallelism)
         return made.set_column(0, KEY_GROUP, pa.array(groups))
 
 

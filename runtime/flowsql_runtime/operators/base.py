@@ -23,7 +23,6 @@ from flowsql_core.element import ACTIVE, MAX_WATERMARK, MIN_WATERMARK, LatencyMa
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
-from flowsql_runtime.state.names import StateNames
 from flowsql_runtime.task.memory import UNLIMITED, OperatorMemory
 from flowsql_runtime.task.services import JobServices, SplitProgress
 from flowsql_runtime.time.time_slice import TimeSlice
@@ -31,6 +30,7 @@ from flowsql_runtime.time.time_slice import TimeSlice
 if TYPE_CHECKING:
     from flowsql_runtime.metrics.registry import OperatorMetrics
     from flowsql_runtime.state.backend import KeyedSnapshot, KeyedStateBackend, OperatorStateBackend
+    from flowsql_runtime.state.names import StateNames
     from flowsql_runtime.time.timers import TimerService
 
 S = TypeVar("S", bound=OperatorSpec)

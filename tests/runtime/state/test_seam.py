@@ -13,9 +13,20 @@ from flowsql_runtime.state import stores
 ROOT = Path(flowsql_runtime.__file__).parent
 
 #: What may be said about state outside ``state/``: protocols, the row-wise API with its checks, Arrow values as words.
-OPEN = {"stores", "backend", "scratch", "api", "api_ttl", "declared_type", "object_store", "arrow_words", "flat_rows"}
-#: Makes the backend that the configuration names.
-MAKERS = {"cluster/deploy.py", "testing/harness.py"}
+OPEN = {
+    "stores",
+    "backend",
+    "scratch",
+    "api",
+    "api_ttl",
+    "declared_type",
+    "object_store",
+    "arrow_words",
+    "flat_rows",
+    "names",
+}
+#: Make the backend that the configuration names, or one to look at an operator's layout.
+MAKERS = {"cluster/deploy.py", "testing/harness.py", "checkpoint/layout.py"}
 #: Kernels that work on arrays of a batch alone.
 FREE_KERNELS = {"accumulate", "conflicts", "rows", "split"}
 
