@@ -58,6 +58,7 @@ check: $(VENV)/test.installed $(DEMO_DATA)/flights.csv
 bench: $(VENV)/test.installed
 	$(BIN)/python benchmarks/cold_start.py
 	for script in benchmarks/micro/*.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/checkpoints.py
 	$(BIN)/python benchmarks/python_udf.py
 	$(BIN)/python benchmarks/datastream.py
 	$(BIN)/python benchmarks/nexmark.py
