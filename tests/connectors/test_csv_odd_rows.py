@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flowsql_connectors.formats import csv_decode
@@ -43,6 +43,7 @@ def rows_of(tokenizer: CsvTokenizer, text: str) -> list[tuple[Any, ...]]:
 
 
 @settings(max_examples=max(200, settings().max_examples), deadline=None)
+@example(dialect=CsvDialect(), pieces=["\r", "1", '"', "\n", "\n"], blank=False)
 @given(dialect=st.sampled_from(DIALECTS), pieces=st.lists(st.sampled_from(PIECES), max_size=40), blank=st.booleans())
 def test_both_parts_together_are_the_rows(dialect: CsvDialect, pieces: list[str], blank: bool) -> None:
     text = "".join(pieces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -59,7 +60,12 @@ def part_rows(data: bytes, tokenizer: CsvTokenizer, blank_is_odd: bool) -> Parte
         odd.extend(enumerate(rows, int(places[mark])))
     edges = np.flatnonzero(np.diff(np.concatenate(([False], plain, [False])).astype(np.int8)))
     runs = starts[edges].reshape(-1, 2).tolist()
-    return Parted(b"".join(data[first:last] for first, last in runs), places[plain], odd)
+    pieces = [data[first:last] for first, last in runs]
+    for number, (piece, after) in enumerate(pairwise(pieces)):
+        if piece.endswith(b"\r") and after.startswith(b"\n"):
+            # Two ends of rows that only an odd row kept apart must not become one.
+            pieces[number] = piece[:-1] + b"\n"
+    return Parted(b"".join(pieces), places[plain], odd)
 
 
 def put_between(array: Any, others: Any, at: Int64s) -> Any:
