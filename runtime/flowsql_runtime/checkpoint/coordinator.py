@@ -212,10 +212,7 @@ class CheckpointCoordinator:
             self._stopped = True
         for pending in list(self._pending.values()):
             self._give_up(pending, "the job ended")
-        for wanted in self._wanted:
-            wanted.future.set_exception(CheckpointFailedError(0, wanted.kind, "the job ended"))
-        self._wanted.clear()
-        # Those whose question is still in the queue, which nobody reads any more.
+        # Those that were not triggered yet, or whose question is still in the queue, which nobody reads any more.
         for future in (one for one in self._asked if not one.done()):
             future.set_exception(CheckpointFailedError(0, SnapshotKind.SAVEPOINT, "the job ended"))
 
@@ -327,22 +324,34 @@ class CheckpointCoordinator:
         # Savepoints are one file set that can be moved as a whole and read at any time: nothing is compressed there.
         compress = settings.compression and not pending.barrier.kind.is_savepoint
 
-        def write() -> None:
+        def write() -> Callable[[], None]:
             try:
                 name = f"{task[0]}-{task[1]}.state"
                 written = write_task(folder, name, task[1], snapshots, compress, settings.inline_bytes, in_flight)
-            except FlowSqlError as error:
-                reason = str(error).rstrip(".")
-                self._post(lambda: self._fail(checkpoint_id, reason))
-            except Exception as error:
-                logger.exception("job=%s checkpoint=%d: encoding state failed", self._job_id, checkpoint_id)
-                text = f"{type(error).__name__}: {error}"
-                self._post(lambda: self._fail(checkpoint_id, text))
-            else:
-                self._post(lambda: self._wrote(task, checkpoint_id, written))
             finally:
                 for snapshot in snapshots.values():
                     snapshot.release()
+            return lambda: self._wrote(task, checkpoint_id, written)
+
+        self._write(pending, write)
+
+    def _write(self, pending: _Pending, work: Callable[[], Callable[[], None]]) -> None:
+        """Run ``work`` in a writer's thread, and what it answers here; its failure is the snapshot's."""
+        number = pending.id
+
+        def write() -> None:
+            try:
+                done = work()
+            except FlowSqlError as error:
+                reason = str(error).rstrip(".")
+                self._post(lambda: self._fail(number, reason))
+            except Exception as error:
+                logger.exception("job=%s checkpoint=%d: writing failed", self._job_id, number)
+                text = f"{type(error).__name__}: {error}"
+                self._post(lambda: self._fail(number, text))
+            else:
+                self._post(done)
+            finally:
                 pending.clean_up()
 
         self._writers.submit(write)
@@ -363,7 +372,7 @@ class CheckpointCoordinator:
         if not pending.whole or pending.publishing:
             return
         pending.publishing = True
-        finished = pending.finished | self._finished_before(pending)
+        finished = pending.finished | (self._tasks.keys() - pending.expected)
         committables = self._services.prepared(pending.id, finished)
         manifest, metadata = assemble(
             pending.barrier,
@@ -379,21 +388,11 @@ class CheckpointCoordinator:
         )
         folder, number = pending.folder, pending.id
 
-        def publish() -> None:
-            try:
-                folder.publish(metadata)
-            except FlowSqlError as error:
-                reason = str(error).rstrip(".")
-                self._post(lambda: self._fail(number, reason))
-            else:
-                self._post(lambda: self._completed_one(number, CompletedCheckpoint(folder, manifest)))
-            finally:
-                pending.clean_up()
+        def publish() -> Callable[[], None]:
+            folder.publish(metadata)
+            return lambda: self._completed_one(number, CompletedCheckpoint(folder, manifest))
 
-        self._writers.submit(publish)
-
-    def _finished_before(self, pending: _Pending) -> set[TaskKey]:
-        return {key for key in self._tasks if key not in pending.expected}
+        self._write(pending, publish)
 
     def _completed_one(self, number: int, made: CompletedCheckpoint) -> None:
         pending = self._pending.pop(number, None)

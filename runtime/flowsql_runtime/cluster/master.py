@@ -397,7 +397,6 @@ class JobMaster:
 
         if self._completed is None:
             return
-        # What went wrong before the first checkpoint starts where the job started.
         found = self._completed.newest_first()
         readable = newest_readable(found)
         if readable is not None:
@@ -409,6 +408,7 @@ class JobMaster:
             self._collected.go_back(readable[0].id)
             logger.info("job=%s goes back to %s", self.job.id, self._reader.folder.path)
         elif not found:
+            # It failed before its first checkpoint: it starts where it started.
             self._collected.go_back(0)
         else:
             # Starting over would show every row once more.
@@ -502,7 +502,7 @@ def with_restored_key_groups(graph: JobGraph, restored: RestoredState) -> JobGra
     """
     vertices = []
     for vertex in graph.vertices:
-        found = {restored.max_parallelism(node.uid) for node in vertex.operators} - {None}
+        found = (restored.max_parallelism(node.uid) for node in vertex.operators)
         groups = max((number for number in found if number is not None), default=vertex.max_parallelism)
         if vertex.parallelism > groups:
             raise ExecutionError(
