@@ -193,15 +193,21 @@ class RocksDBBackend(HashMapBackend):
 
     def snapshot(self) -> dict[str, Any]:
         """Per name a table with ``__key_group`` first."""
+        self._write_gone()
         cold = self._cold_tables(self._database, dict(enumerate(self._cold_indexes)))
         return _together(super().snapshot(), cold, self._grouped_of)
 
     def snapshot_async(self) -> KeyedSnapshot:
         """What is in memory is frozen; RocksDB is read as it is now."""
+        self._write_gone()
         moment = Moment()
         frozen = {number: moment.of(index) for number, index in enumerate(self._cold_indexes) if index.region.cold}
-        present = self._database.present(self._cold_indexes[number].region.keys.prefix for number in frozen)
+        present = self._database.present(self._cold_indexes[number].region.prefix for number in frozen)
         return _RocksDBSnapshot(self, super().snapshot_async(), moment, frozen, present)
+
+    def _write_gone(self) -> None:
+        for index in self._cold_indexes:
+            index.region.write_gone()
 
     def _grouped_of(self, name: str, table: Any) -> Any:
         return self._grouped(table, self._stores[name][1])

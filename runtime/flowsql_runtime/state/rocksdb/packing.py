@@ -1,4 +1,4 @@
-"""Keys and what stores keep of them, as the bytes that RocksDB holds."""
+"""What stores give up and take back of the slots that leave memory, and keys as bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from flowsql_compute.keys import is_bytes_type
 from flowsql_core.record import record
-from flowsql_runtime.kernels import packed_rows as kernels
+from flowsql_runtime.kernels import packed_keys as kernels
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
 from flowsql_runtime.state.resident.column_store import ResidentColumnStore
 from flowsql_runtime.state.resident.frozen import Frozen, Moment
@@ -150,11 +150,9 @@ def joined(values: Sequence[bytes]) -> tuple[Bytes, Int64s]:
 
 
 class KeyFormat:
-    """Keys of one index as bytes behind a prefix, and back."""
+    """Keys of one index as bytes, and back."""
 
-    def __init__(self, prefix: bytes, width: int, var: Bytes, namespaced: bool) -> None:
-        self.prefix = prefix
-        self._prefix = np.frombuffer(prefix, np.uint8)
+    def __init__(self, width: int, var: Bytes, namespaced: bool) -> None:
         self._width = width
         self._var = var
         self._namespaced = namespaced
@@ -163,57 +161,23 @@ class KeyFormat:
         """A byte string for each key."""
         n = len(keys)
         offsets = np.empty(n + 1, np.int64)
-        fixed = len(self.prefix) + 8 * (self._width + 1)
         words = np.ascontiguousarray(keys.words)
-        out = np.empty(kernels.measure_keys(words, self._var, keys.scratch, fixed, offsets), np.uint8)
-        kernels.pack_keys(words, keys.masks, self._var, keys.scratch, self._prefix, self._namespaced, offsets, out)
+        size = kernels.measure_keys(words, self._var, keys.scratch, 8 * (self._width + 1), offsets)
+        out = np.empty(size, np.uint8)
+        kernels.pack_keys(words, keys.masks, self._var, keys.scratch, self._namespaced, offsets, out)
         return cut(out, offsets)
 
-    def unpack(self, packed: Sequence[bytes], skip: int | None = None) -> KeyWords:
-        """The keys of byte strings; ``skip``: bytes before them, if it is not the prefix."""
+    def unpack(self, packed: Sequence[bytes]) -> KeyWords:
+        """The keys of byte strings."""
         data, offsets = joined(packed)
         starts = offsets[:-1].copy()
-        before = len(self.prefix) if skip is None else skip
         words, masks = np.empty((len(packed), self._width), np.uint64), np.empty(len(packed), np.uint64)
         data = data.copy()
-        need = kernels.unpack_keys(data, starts, before, self._namespaced, self._var, words, masks, NO_BYTES)
+        need = kernels.unpack_keys(data, starts, self._namespaced, self._var, words, masks, NO_BYTES)
         scratch = np.empty(need, np.uint8)
         if need:
-            kernels.unpack_keys(data, starts, before, self._namespaced, self._var, words, masks, scratch)
+            kernels.unpack_keys(data, starts, self._namespaced, self._var, words, masks, scratch)
         return KeyWords(words, masks if masks.any() else masks[:0], scratch)
-
-
-def pack_values(parts: Sequence[PackedRows], n: int) -> list[bytes]:
-    """The value of each of ``n`` keys: what all stores keep of it."""
-    sizes = np.full(n, 8 * len(parts), np.int64)
-    counts = np.zeros((len(parts), n), np.int64)
-    for part, count in zip(parts, counts, strict=True):
-        kernels.measure_rows(part.rows, part.refs, part.arena, part.positions, sizes, count)
-    offsets = np.zeros(n + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    out = np.empty(int(offsets[-1]), np.uint8)
-    cursors = offsets[:-1].copy()
-    for part, count in zip(parts, counts, strict=True):
-        kernels.pack_rows(part.rows, part.refs, part.arena, part.positions, count, cursors, out)
-    return cut(out, offsets)
-
-
-def unpack_values(values: Sequence[bytes], parts: Sequence[Part]) -> list[PackedRows]:
-    """What each store kept of the keys; positions are those of the values."""
-    data, offsets = joined(values)
-    data = data.copy()
-    cursors, ends = offsets[:-1].copy(), offsets[1:].copy()
-    counts = np.empty(len(values), np.int64)
-    found = []
-    for part in parts:
-        refs = part.part_refs
-        size = kernels.count_rows(data, cursors, ends, part.part_width, refs, counts)
-        total = int(counts.sum())
-        rows, positions = np.empty((total, part.part_width), np.int64), np.empty(total, np.int32)
-        arena = np.empty(size + 8, np.uint8)
-        kernels.unpack_rows(data, cursors, ends, counts, refs, rows, positions, arena, 8)
-        found.append(PackedRows(positions, rows, refs, arena))
-    return found
 
 
 def first_times(packed: PackedRows, word: int, n: int) -> Int64s:
