@@ -26,7 +26,12 @@ ARGUMENTS: Final = "over the distinct values of an argument, one pass of all row
 
 #: Module and function, and why it may.
 ALLOWED: Final = {
+    "flowsql_runtime/state/rocksdb/region:Region._bring": "over distinct namespaces",
     "flowsql_runtime/state/rocksdb/region:Region._count": "over distinct namespaces",
+    "flowsql_runtime/state/rocksdb/region:Region._evict_all": "over distinct namespaces",
+    "flowsql_runtime/state/rocksdb/buckets:Buckets.cut": "over buckets that hold too much",
+    "flowsql_runtime/state/rocksdb/buckets:Buckets.page_keys": "over buckets of many keys",
+    "flowsql_runtime/state/rocksdb/buckets:Buckets.written": "over buckets of many keys",
     "flowsql_runtime/time/timers:TimerService.register_processing_timers": "alarms of one operator, not rows",
     "flowsql_runtime/network/selector:HashSelector.select": "over channels",
     "flowsql_runtime/operators/sink/constraints:_measure_one": "behind a failure: names the length that broke",
