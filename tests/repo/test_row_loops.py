@@ -30,7 +30,7 @@ ALLOWED: Final = {
     "flowsql_runtime/state/rocksdb/region:Region._count": "over distinct namespaces",
     "flowsql_runtime/state/rocksdb/region:Region._evict_all": "over distinct namespaces",
     "flowsql_runtime/state/rocksdb/buckets:Buckets.cut": "over buckets that hold too much",
-    "flowsql_runtime/state/rocksdb/buckets:Buckets.page_keys": "over buckets of many keys",
+    "flowsql_runtime/state/rocksdb/pages:PageFormat._written": "over pages of many keys",
     "flowsql_runtime/state/rocksdb/buckets:Buckets.written": "over buckets of many keys",
     "flowsql_runtime/time/timers:TimerService.register_processing_timers": "alarms of one operator, not rows",
     "flowsql_runtime/network/selector:HashSelector.select": "over channels",
