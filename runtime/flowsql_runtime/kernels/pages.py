@@ -43,6 +43,23 @@ def bucket_hashes(words, masks, var, out):
         out[i] = np.uint32((h * _MIX2) >> _U(32))
 
 
+@kernel("void(uint32[::1], uint32[::1], int64[::1])")
+def find_buckets(starts, hashes, out):
+    """The range of each hash: the last of ``starts`` (rising, the first is 0) that is not above it.
+
+    Ranges are about equally long, so the search begins where the hash would be among equal ones.
+    """
+    last = np.int64(len(starts) - 1)
+    for i in range(len(hashes)):
+        h = hashes[i]
+        at = (np.int64(h) * np.int64(len(starts))) >> 32
+        while starts[at] > h:
+            at -= 1
+        while at < last and starts[at + 1] <= h:
+            at += 1
+        out[i] = at
+
+
 @kernel("void(uint32[::1], uint64[::1])")
 def mark_hashes(hashes, marks):
     """Set the bit of each hash in ``marks``, whose length is a power of two."""

@@ -188,7 +188,7 @@ class ResidentKeyIndex:
             row = self._probe(keys, skip, row, True, out, fresh, count)
             if row >= n:
                 break
-            self._grow()
+            self._grow(2 * len(self._table))
         fresh = fresh[: count[0]]
         if len(fresh):
             self._came(out[fresh])
@@ -199,8 +199,16 @@ class ResidentKeyIndex:
         keep(self, slots)
         self._live[slots] = 1
 
-    def _grow(self) -> None:
-        table = np.zeros(2 * len(self._table), np.uint64)
+    def reserve(self, keys: int) -> None:
+        """Make room for so many keys at once, where it would grow step by step."""
+        size = len(self._table)
+        while size * 7 // 10 < keys:
+            size *= 2
+        if size > len(self._table):
+            self._grow(size)
+
+    def _grow(self, size: int) -> None:
+        table = np.zeros(size, np.uint64)
         key_table.move_entries(self._table, table)
         self._table = table
         if len(self._slot_words) < self._limit:

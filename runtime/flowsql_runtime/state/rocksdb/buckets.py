@@ -13,6 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from flowsql_runtime.kernels.pages import find_buckets
+
 Int64s = npt.NDArray[np.int64]
 UInt32s = npt.NDArray[np.uint32]
 
@@ -48,7 +50,9 @@ class Buckets:
 
     def of(self, hashes: UInt32s) -> Int64s:
         """The bucket of each hash."""
-        return np.searchsorted(self.starts, hashes, side="right") - 1
+        out = np.empty(len(hashes), np.int64)
+        find_buckets(self.starts, np.ascontiguousarray(hashes), out)
+        return out
 
     def distinct(self, hashes: UInt32s) -> Int64s:
         """The buckets of some hashes, rising."""

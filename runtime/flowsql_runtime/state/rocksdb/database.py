@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from flowsql_core.errors import ExecutionError
+from flowsql_runtime.state.rocksdb.allocator import give_freed_memory_back
 from flowsql_runtime.state.rocksdb.settings import RocksDBSettings
 
 
@@ -75,6 +76,8 @@ class Database:
 
     def _open(self) -> Any:
         if self._db is None:
+            if self._settings.rocksdb_bytes is not None:
+                give_freed_memory_back()
             self._folders = self._make_folders()
             options, self._kept = self._settings.rocksdb_options(self._rocksdict)
             path = self._folders.make()

@@ -30,9 +30,9 @@ _TIMES: Final = b"\x01"
 #: Bytes and keys of pages that are read in one piece, about.
 _READ_BYTES: Final = 4 << 20
 _READ_KEYS: Final = 131_072
-#: Keys that leave in one piece at most, and about how many bytes.
+#: Keys that are written in one piece at most, and about how many bytes. In memory they take several times as much.
 _PIECE: Final = 32_768
-_PIECE_BYTES: Final = 4 << 20
+_PIECE_BYTES: Final = 1 << 20
 #: Removed keys that wait in memory for the page that says that they are gone.
 _MOST_GONE: Final = 16_384
 #: Pages that are deleted one by one, rather than as a range, which every later read has to step over.
@@ -112,8 +112,10 @@ class Region:
         self._piece = 4096
         self._key_bytes = 16.0
 
-    def _keys_of_this_index(self) -> ResidentKeyIndex:
-        return ResidentKeyIndex(self._index.types, namespaced=self._index.namespaced)
+    def _keys_of_this_index(self, room: int = 0) -> ResidentKeyIndex:
+        made = ResidentKeyIndex(self._index.types, namespaced=self._index.namespaced)
+        made.reserve(room)
+        return made
 
     def times(self) -> ColdTimes:
         """The times of the store that joins next."""
@@ -158,10 +160,12 @@ class Region:
     def _page_prefix(self, namespace: int) -> bytes:
         return self.prefix + (namespace + (1 << 63)).to_bytes(8, "big")
 
-    def _pages_of(self, namespace: int, buckets: Buckets, wanted: Int64s) -> Iterator[tuple[Int64s, list[bytes]]]:
-        """Pieces of some buckets with their pages, those of a bucket from the oldest on."""
+    def _pages_of(
+        self, namespace: int, buckets: Buckets, wanted: Int64s, size: int = _READ_BYTES, keys: int = _READ_KEYS
+    ) -> Iterator[tuple[Int64s, list[bytes]]]:
+        """Pieces of some buckets, of about so many bytes or keys, with their pages, of a bucket the oldest first."""
         prefix = self._page_prefix(namespace)
-        costs = np.maximum(buckets.bytes[wanted] / _READ_BYTES, buckets.keys[wanted] / _READ_KEYS)
+        costs = np.maximum(buckets.bytes[wanted] / size, buckets.keys[wanted] / keys)
         ends = np.cumsum(costs)
         start = 0
         while start < len(wanted):
@@ -191,7 +195,7 @@ class Region:
             keys = keys.take(np.flatnonzero(np.isin(self._namespaces(keys), known)))
         if not len(keys):
             return False
-        wanted = self._keys_of_this_index()
+        wanted = self._keys_of_this_index(len(keys))
         _, fresh = wanted.find_or_insert(keys)
         keys = keys.take(fresh)
         namespaces, hashes = self._namespaces(keys), self._hashes(keys)
@@ -264,7 +268,7 @@ class Region:
             for _, values in self._pages_of(known, buckets, np.arange(len(buckets))):
                 pages = form.read(values)
                 away = np.flatnonzero(self._index.resident(pages.keys) < 0)
-                wanted = self._keys_of_this_index()
+                wanted = self._keys_of_this_index(len(away))
                 ids = wanted.find_or_insert(pages.keys.take(away))[0]
                 self._put_newest(pages, away, ids, wanted.high_water)
             self._forget_pages(known)
@@ -410,9 +414,9 @@ class Region:
         """Write buckets without what is outdated, cut where they hold too much. ``form``: of their pages."""
         prefix, new_form = self._page_prefix(namespace), self._format()
         # From the last on: cutting a bucket changes the numbers of those behind it.
-        for piece, values in self._pages_of(namespace, buckets, wanted[::-1]):
+        for piece, values in self._pages_of(namespace, buckets, wanted[::-1], _PIECE_BYTES, _PIECE):
             pages = form.read(values)
-            known = self._keys_of_this_index()
+            known = self._keys_of_this_index(len(pages))
             newest = np.full(len(pages), -1, np.int64)
             newest[known.find_or_insert(pages.keys)[0]] = np.arange(len(pages))
             picked = newest[newest >= 0]
