@@ -438,6 +438,12 @@ def concat_batches(batches: Iterable[ChangelogBatch]) -> list[ChangelogBatch]:
     return [_concatenated(parts)]
 
 
+def columns_of(batches: Sequence[ChangelogBatch], columns: Sequence[int]) -> tuple[list[Any], int]:
+    """Some Arrow columns of several batches, joined, and the number of rows."""
+    joined = [column_bytes.joined([batch.columns[column] for batch in batches]) for column in columns]
+    return joined, sum(batch.num_rows for batch in batches)
+
+
 def _concatenated(parts: list[ChangelogBatch]) -> ChangelogBatch:
     n = sum(part.num_rows for part in parts)
     columns: list[ColumnData] = []

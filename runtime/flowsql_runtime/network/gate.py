@@ -100,6 +100,19 @@ class InputProcessor:
             return channel.input_index, found
         return None
 
+    def waiting(self, most_rows: int) -> tuple[dict[int, list[ChangelogBatch]], int]:
+        """Batches that come next, by input, of about so many rows; and how many elements they stand among."""
+        found: dict[int, list[ChangelogBatch]] = {}
+        rows = elements = 0
+        for channel, element, _ in self._queue.entries.copy():
+            if rows >= most_rows:
+                break
+            elements += 1
+            if isinstance(element, ChangelogBatch) and channel not in self._aligner.blocked:
+                found.setdefault(channel.input_index, []).append(element)
+                rows += element.num_rows
+        return found, elements
+
     # -- unaligned checkpoints
 
     def on_announced(self, listener: Callable[[LocalChannel, CheckpointBarrier], None]) -> None:

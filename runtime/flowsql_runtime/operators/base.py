@@ -185,6 +185,12 @@ class Operator(ABC, Generic[S]):
         An operator that emits one output row set per input batch passes the track on (``advance_track``).
         """
 
+    def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
+        """Batches of one input that wait and come next: an operator may tell its indexes of their keys.
+
+        Called where state is partly outside memory (``KeyedStateBackend.rows_ahead``). Nothing else may change.
+        """
+
     def end_input(self, input_index: int) -> None:
         """One input has no more elements. The final MAX watermark arrived before, if event time is in use."""
 

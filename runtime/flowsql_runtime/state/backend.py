@@ -155,6 +155,11 @@ class KeyedStateBackend(StoreFactory, Protocol):
         """
         ...
 
+    @property
+    def rows_ahead(self) -> int:
+        """How many rows that wait the operator should tell its indexes of (``KeyIndex.expect``); 0: none."""
+        ...
+
     def register_objects(self, name: str, store: Saved) -> None:
         """Save and restore a store of Python objects whose tables have one key column ``k0`` of bytes."""
         ...

@@ -34,6 +34,11 @@ class HashMapBackend(ResidentStores):
         self._objects: set[str] = set()
         self._restored: dict[str, Any] = {}
 
+    @property
+    def rows_ahead(self) -> int:
+        """None: all keys are in memory."""
+        return 0
+
     def settle(self) -> None:
         """Nothing ever leaves memory."""
 

@@ -87,6 +87,10 @@ class KeyIndex(Protocol):
         """Slot of each row, int32 (n,), -1 where skipped; and the rows (rising) whose keys were new."""
         ...
 
+    def expect(self, columns: Sequence[Any], num_rows: int) -> None:
+        """Keys that will be asked for soon, as in ``encode``: those that are outside memory may come back at once."""
+        ...
+
     def remove(self, slots: Int32s) -> None:
         """Forget the keys of live, distinct slots. The stores that hang on the index forget them first."""
         ...

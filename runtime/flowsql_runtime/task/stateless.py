@@ -12,6 +12,7 @@ class NoKeyedState:
     """Stands in for a keyed state backend."""
 
     nbytes = 0
+    rows_ahead = 0
 
     def snapshot_async(self) -> None:
         """Nothing."""

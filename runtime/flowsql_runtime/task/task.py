@@ -114,6 +114,8 @@ class StreamTask:
         if inputs is not None:
             inputs.on_announced(self._announced)
         self._inputs_to_account = ACCOUNT_EVERY
+        #: Elements behind the next one whose keys the head was told of.
+        self._expected = 0
         contexts = [node.operator.ctx for node in chain.operators]
         self._stateful = tuple(ctx for ctx in contexts if not isinstance(ctx.state, NoKeyedState))
         self._timers = tuple(ctx.timers for ctx in contexts)
@@ -249,6 +251,7 @@ class StreamTask:
                 self._end_early()
                 inputs.stop()
                 return
+            self._look_ahead(inputs)
             arrived = inputs.next()
             if self._overtaking is not None:
                 self._acknowledge_recorded()
@@ -258,6 +261,19 @@ class StreamTask:
             input_index, elements = arrived
             for element in elements:
                 self._dispatch(input_index, element)
+
+    def _look_ahead(self, inputs: InputProcessor) -> None:
+        """Where state is partly outside memory: tell the head of the chain what waits."""
+        if self._expected:
+            self._expected -= 1
+            return
+        rows = self._chain.head.operator.ctx.state.rows_ahead
+        if not rows:
+            return
+        batches, elements = inputs.waiting(rows)
+        self._expected = max(0, elements - 1)
+        for input_index, found in batches.items():
+            self._chain.head.operator.expect(input_index, found)
 
     def _stop_input(self, node: ChainedOperator) -> None:
         """An operator of the chain needs no more input."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowsql_core.batch import ChangelogBatch
+from flowsql_core.batch import ChangelogBatch, columns_of
 from flowsql_core.element import Watermark
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import GlobalGroupAggregateSpec
@@ -39,6 +39,10 @@ class GlobalGroupAggregateOperator(MiniBatchOperator):
     def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
         """As of one phase: ``arriving`` is what the first phase reads."""
         return self._groups.names(arriving[0].columns, self.spec.local.grouping)
+
+    def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
+        """Groups of rows that come."""
+        self._groups.index.expect(*columns_of(batches, self._grouping))
 
     def process_rows(self, batch: ChangelogBatch) -> None:
         """Merge and emit."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_core.batch import ChangelogBatch, concat_batches
+from flowsql_core.batch import ChangelogBatch, columns_of, concat_batches
 from flowsql_core.element import Watermark
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import GroupAggregateSpec, MiniBatch
@@ -152,6 +152,10 @@ class GroupAggregateOperator(MiniBatchOperator):
     def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
         """Accumulators by group."""
         return self._groups.names(arriving[0].columns, self.spec.grouping)
+
+    def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
+        """Groups of rows that come."""
+        self._groups.index.expect(*columns_of(batches, self.spec.grouping))
 
     def process_rows(self, batch: ChangelogBatch) -> None:
         """Fold and emit."""

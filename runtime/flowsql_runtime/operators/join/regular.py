@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack
+from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack, columns_of
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import JoinKind, JoinSpec
@@ -88,6 +88,10 @@ class JoinOperator(Operator[JoinSpec]):
         rows = ctx.state.row_list(name, self._index, types, removable=retracts or ttl, unique=unique, stamped=ttl)
         self._rows.append(rows)
         self._lists.append(rows)
+
+    def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
+        """Keys of rows that come."""
+        self._index.expect(*columns_of(batches, self._sides[input_index].keys))
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Probe the other side with all rows, then keep them."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowsql_compute.eval.text.render import Notation, render_column
-from flowsql_core.batch import ChangelogBatch, WatermarkTrack
+from flowsql_core.batch import ChangelogBatch, WatermarkTrack, columns_of
 from flowsql_core.column_bytes import joined, taken
 from flowsql_core.element import MAX_WATERMARK, Watermark
 from flowsql_core.errors import ExecutionError
@@ -51,6 +51,10 @@ class SinkConflictsOperator(Operator[SinkConflictsSpec]):
         tables = {"shown": row_names("rows shown", columns), "waiting": row_names("rows that wait", columns)}
         unique = "all columns" if spec.upsert_key is None else ", ".join(sorted(columns[i] for i in spec.upsert_key))
         return StateNames(tuple(columns[key] for key in spec.keys), tables, {"rows known by": unique})
+
+    def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
+        """Keys of rows that come."""
+        self._index.expect(*columns_of(batches, self.spec.keys))
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Rows wait; those before a watermark of the batch are settled with it."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_core.batch import ChangelogBatch, WatermarkTrack
+from flowsql_core.batch import ChangelogBatch, WatermarkTrack, columns_of
 from flowsql_core.column_bytes import joined, taken
 from flowsql_core.element import Watermark
 from flowsql_core.graph.lineage import Lineage
@@ -51,6 +51,10 @@ class SinkMaterializerOperator(Operator[SinkMaterializerSpec]):
         unique = "all columns" if spec.upsert_key is None else ", ".join(sorted(columns[i] for i in spec.upsert_key))
         facts = {"time-to-live": kept_for(spec.state_ttl_ms), "rows known by": unique}
         return StateNames(tuple(columns[key] for key in spec.keys), tables, facts)
+
+    def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
+        """Keys of rows that come."""
+        self._index.expect(*columns_of(batches, self.spec.keys))
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Put all rows into state, and tell what became the last row of a key, change by change."""

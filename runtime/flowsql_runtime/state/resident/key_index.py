@@ -232,6 +232,9 @@ class ResidentKeyIndex:
             fresh[:used] = self._arena[:used]
         self._arena = fresh
 
+    def expect(self, columns: Sequence[Any], num_rows: int) -> None:
+        """All keys are in memory."""
+
     def remove(self, slots: Int32s) -> None:
         """Forget the keys of live, distinct slots; their ids are given out again."""
         if len(slots):

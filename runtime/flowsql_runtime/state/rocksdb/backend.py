@@ -25,6 +25,8 @@ from flowsql_runtime.state.stores import KeyIndex, SortColumn, StoredColumn
 
 #: Rows of a saved table that are put in before what is cold may leave again.
 _PIECE: Final = 65_536
+#: Rows ahead whose keys are brought back together: reading then costs less than what is done with the rows.
+_MOST_AHEAD: Final = 262_144
 
 P = TypeVar("P", bound="_SavedPart")
 IndexT = TypeVar("IndexT", ColdKeyIndex, ColdWindowIndex)
@@ -158,6 +160,13 @@ class RocksDBBackend(HashMapBackend):
         super().register_objects(name, store)
 
     # -- what leaves
+
+    @property
+    def rows_ahead(self) -> int:
+        """As many as memory takes beside what is used most, once keys are outside it."""
+        if self._most is None or not any(index.region.cold for index in self._cold_indexes):
+            return 0
+        return min(_MOST_AHEAD, self._most // 4)
 
     def settle(self) -> None:
         """What is cold leaves, once memory is full."""

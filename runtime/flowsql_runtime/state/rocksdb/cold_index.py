@@ -52,6 +52,14 @@ class _Cold(ResidentKeyIndex):
         self.region.named(slots)
         return slots, fresh
 
+    def expect(self, columns: Sequence[Any], num_rows: int) -> None:
+        """Bring keys that will be asked for soon, so that many batches read a page once."""
+        if self.region.cold:
+            keys = self.encode(columns, num_rows=num_rows)
+            slots = super().lookup(keys)
+            self.region.named(slots)
+            self.region.load_expected(keys.take(np.flatnonzero(slots < 0)))
+
     def remove(self, slots: Int32s) -> None:
         """Forget the keys of live, distinct slots."""
         self.region.removed(slots)

@@ -104,6 +104,8 @@ class Region:
         self._buckets: dict[int, Buckets] = {}
         #: Keys that were removed while a page held an old state of them. Written before any later page.
         self._gone = self._keys_of_this_index()
+        #: Keys that no page has. Void as soon as anything leaves memory.
+        self._nowhere = self._keys_of_this_index()
         #: By slot: whether a page has an old state of its key; when it was named last.
         self._stored = np.zeros(0, np.uint8)
         self._named = np.zeros(0, np.int64)
@@ -183,8 +185,16 @@ class Region:
         absent = slots < 0
         if skip.size:
             absent &= skip == 0
-        rows = np.flatnonzero(absent)
-        return bool(len(rows)) and self._bring(keys.take(rows))
+        missing = keys.take(np.flatnonzero(absent))
+        if len(missing) and len(self._nowhere):
+            missing = missing.take(np.flatnonzero(self._nowhere.lookup(missing) < 0))
+        return bool(len(missing)) and self._bring(missing)
+
+    def load_expected(self, keys: KeyWords) -> None:
+        """Bring keys back that will be asked for soon, and remember those that are nowhere."""
+        self._bring(keys)
+        self._nowhere = self._keys_of_this_index(len(keys))
+        self._nowhere.find_or_insert(keys.take(np.flatnonzero(self._index.resident(keys) < 0)))
 
     def _load_packed(self, keys: Sequence[bytes]) -> None:
         self._bring(self._key_format.unpack(keys))
@@ -342,6 +352,7 @@ class Region:
             return
         if keep:
             live = live[np.argpartition(self._named[live], count - 1)[:count]]
+        self._nowhere = self._keys_of_this_index()
         self.write_gone()
         empty = [known for known in self._buckets if known not in self.namespaces]
         for namespace in empty if self._index.namespaced or not self.cold else ():

@@ -58,7 +58,11 @@ class Operator:
 
     def step(self, numbers: Any, namespaces: Any, now: int) -> Any:
         """Read and write keys; returns what was there."""
-        texts = pa.array([None if n % 11 == 0 else "x" * int(n % 40) for n in numbers], pa.string())
+        texts = pa.array([self._text(n) for n in numbers], pa.string())
+        if not self.namespaced and now % 3 == 0:
+            # Keys of this step and others, of which some are nowhere; the second time they are known to be.
+            ahead = np.concatenate([numbers, numbers + 1])
+            self.index.expect([pa.array(ahead), pa.array([self._text(n) for n in ahead], pa.string())], len(ahead))
         keys = self.index.encode([pa.array(numbers), texts], namespaces if self.namespaced else None)
         slots, fresh = self.index.find_or_insert(keys)
         seen = [sorted(fresh.tolist()), *(column.to_pylist() for column in self.values.gather(slots))]
@@ -77,6 +81,9 @@ class Operator:
             seen.append(sorted(zip(closed.tolist(), self.index.columns_at(slots)[0].to_pylist(), strict=True)))
             self._remove(slots)
         return seen, len(self.index)
+
+    def _text(self, number: int) -> str | None:
+        return None if number % 11 == 0 else "x" * int(number % 40)
 
     def _remove(self, slots: Any) -> None:
         self.values.clear(slots)
