@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_compute.eval.time.machine_zone import machine_zone
 from flowsql_connectors.formats.format import (
     Columns,
     DecodeContext,
@@ -21,7 +22,6 @@ from flowsql_connectors.formats.format import (
     FormatFactory,
     Range,
 )
-from flowsql_connectors.formats.machine_zone import machine_zone
 from flowsql_connectors.formats.rows_in_bytes import unreadable
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_boolean, parse_choice
 from flowsql_core.arrow import compute as pc
@@ -174,7 +174,7 @@ def _wall_clock(array: Any, utc: bool) -> Any:
     """Stored timestamps as wall clocks: of UTC, or of the machine's time zone."""
     plain = pa.timestamp(array.type.unit)
     zone = machine_zone()
-    if utc or zone is None:
+    if utc or zone == "UTC":
         return array.cast(plain) if array.type.tz is not None else array
     return pc.local_timestamp(
         array.cast(plain).cast(pa.timestamp(array.type.unit, "UTC")).cast(pa.timestamp(array.type.unit, zone))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from flowsql_compute.eval.time.machine_zone import machine_zone
 from flowsql_connectors.formats.format import DecodeContext, FileEncoder, FileView, PartEncoder, PartStream
-from flowsql_connectors.formats.machine_zone import machine_zone
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import InternalError
 from flowsql_core.types.arrow import to_arrow
@@ -154,7 +154,7 @@ class _Counting:
 def _as_instant(array: Any) -> Any:
     """Wall clocks of the machine's time zone as instants, which is what INT96 holds."""
     zone = machine_zone()
-    if zone is None:
+    if zone == "UTC":
         return array
     instants = pc.assume_timezone(array, zone, ambiguous="earliest", nonexistent="latest")
     return instants.cast(pa.timestamp(array.type.unit, "UTC")).cast(array.type)

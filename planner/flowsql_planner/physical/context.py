@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from flowsql_compute.eval.time.machine_zone import machine_zone
 from flowsql_connectors import registry
 from flowsql_connectors.spi.sink import TableSink
 from flowsql_connectors.spi.source import TableSource
@@ -97,16 +97,4 @@ class PlanContext:
     def zone(self) -> str:
         """``table.local-time-zone`` as a zone name; the machine's when it says 'default'."""
         name = self.configuration.get(LOCAL_TIME_ZONE)
-        return _machine_zone() if name == "default" else name
-
-
-def _machine_zone() -> str:
-    local = datetime.datetime.now().astimezone().tzinfo
-    key = getattr(local, "key", None)
-    if isinstance(key, str):
-        return key
-    offset = datetime.datetime.now().astimezone().utcoffset() or datetime.timedelta()
-    minutes = round(offset.total_seconds() / 60)
-    if minutes == 0:
-        return "UTC"
-    return f"{'+' if minutes > 0 else '-'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+        return machine_zone() if name == "default" else name

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
-import os
 from collections.abc import Callable
 
 from flowsql_compute.eval.context import EvalContext
+from flowsql_compute.eval.time.machine_zone import machine_zone
 from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_runtime.operators.base import OperatorContext
 
@@ -25,15 +24,3 @@ def eval_context(ctx: OperatorContext, current_watermark: Callable[[], int] | No
         query_start_ms=int(start) if start else None,
         current_watermark=current_watermark,
     )
-
-
-def machine_zone() -> str:
-    """The machine's zone: what ``TZ`` or ``/etc/localtime`` name, else the present offset."""
-    name = os.environ.get("TZ", "").lstrip(":")
-    if not name:
-        _, found, name = os.path.realpath("/etc/localtime").partition("/zoneinfo/")
-        name = name if found else ""
-    if name:
-        return "UTC" if name in ("Etc/UTC", "UCT", "Universal", "Zulu") else name
-    minutes = round((datetime.datetime.now().astimezone().utcoffset() or datetime.timedelta()).total_seconds() / 60)
-    return "UTC" if not minutes else f"{'+' if minutes > 0 else '-'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_compute.eval.distinct import map_distinct
+from flowsql_compute.eval.time.machine_zone import JAVA_ZONES
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError
 
@@ -122,13 +123,11 @@ def iso_week(days: npt.NDArray[Any]) -> tuple[Int64s, Int64s]:
 
 @lru_cache(maxsize=64)
 def zone_of(name: str) -> datetime.tzinfo:
-    """The zone of an IANA name or an offset such as ``UTC+02:00``; ``default`` is the machine's.
+    """The zone of an IANA name or an offset such as ``UTC+02:00``.
 
     Raises:
         BindError: no such zone.
     """
-    if name == "default":
-        return _machine_zone()
     if name in ("UTC", "Z", "GMT", "Etc/UTC"):
         return datetime.UTC
     fixed = _FIXED_OFFSET.fullmatch(name)
@@ -145,40 +144,18 @@ def zone_of(name: str) -> datetime.tzinfo:
         ) from error
 
 
-#: Three-letter names that only Java's old ``TimeZone`` knows.
-_JAVA_ZONES = {
-    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
-    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
-    "CAT": "Africa/Harare",
-    "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa",
-    "ECT": "Europe/Paris", "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo",
-    "MIT": "Pacific/Apia", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland", "PLT": "Asia/Karachi",
-    "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal",
-    "VST": "Asia/Ho_Chi_Minh",
-}  # fmt: skip
-
-
 @lru_cache(maxsize=256)
 def java_zone(name: str) -> str:
     """The zone that ``java.util.TimeZone.getTimeZone`` finds: offsets need ``GMT`` before them, else it is UTC."""
     fixed = re.fullmatch(r"GMT[+-](\d{1,2})(?::?([0-5]\d))?", name)
     if fixed is not None:
         return name if int(fixed[1]) <= 23 else "UTC"
-    if name in _JAVA_ZONES:
-        return _JAVA_ZONES[name]
+    if name in JAVA_ZONES:
+        return JAVA_ZONES[name]
     try:
         return "UTC" if _FIXED_OFFSET.fullmatch(name) or zone_of(name) is datetime.UTC else name
     except BindError:
         return "UTC"
-
-
-def _machine_zone() -> datetime.tzinfo:
-    try:
-        with open("/etc/timezone", encoding="ascii") as file:
-            return zoneinfo.ZoneInfo(file.read().strip())
-    except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):
-        local = datetime.datetime.now().astimezone().utcoffset()
-        return datetime.timezone(local or datetime.timedelta(0))
 
 
 def utc_to_local(values: npt.NDArray[Any], per_second: int, zone: str) -> Int64s:
