@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowsql_compute.kernels.delimited import gather_texts, text_offsets
-from flowsql_connectors.formats import csv_decode
+from flowsql_connectors.formats import csv_decode, csv_scan
 from flowsql_connectors.formats.csv import CsvFormat
-from flowsql_connectors.formats.csv_tokens import CsvDialect
+from flowsql_connectors.formats.csv_tokens import CsvDialect, CsvTokenizer
 from flowsql_connectors.formats.format import DecodeContext, FileView, Range
 from flowsql_core.errors import FlowSqlError
 from tests.connectors.tables import columns_of
@@ -71,15 +71,18 @@ _ODD: dict[str, list[str]] = {
 _KINDS = (
     "INT STRING BIGINT TIMESTAMP DOUBLE DATE DECIMAL SMALL BOOLEAN TIMESTAMP ARRAY DECIMAL LTZ DOUBLE TIMESTAMP SMALL"
 )
-_LINES = ["", "a", "1,2", '"1",2', " ", ","]
+_LINES = ["", "a", "1,2", '"1",2', " ", ",", "# no row", " # no row", '"two\nlines",x', "a\\,b", '"open', "\t#\r"]
+_DIALECTS = [CsvDialect(), CsvDialect(), CsvDialect(comments=True), CsvDialect(escape="\\"), CsvDialect(quote=None)]
 
 
 def _read(
-    path: Path, dialect: CsvDialect, null: str | None, lenient: bool, wanted: tuple[int, ...], scanned: bool
-) -> Any:
+    path: Path, dialect: CsvDialect, null: str | None, lenient: bool, wanted: tuple[int, ...], scanned: bool,
+    few_bad: int = 16, few_odd: int = 64,
+) -> Any:  # fmt: skip
     format_ = CsvFormat(dialect, null, ";", lenient, False, True)
-    before = csv_decode.SCANNED_BYTES
+    before = csv_decode.SCANNED_BYTES, csv_scan._FEW_BAD, csv_scan._FEW_ODD
     csv_decode.SCANNED_BYTES = 0 if scanned else 1 << 60
+    csv_scan._FEW_BAD, csv_scan._FEW_ODD = few_bad, few_odd
     try:
         decoder = format_.decoder(DecodeContext(_COLUMNS, wanted, 65536, {}))
         size = path.stat().st_size
@@ -88,7 +91,7 @@ def _read(
     except FlowSqlError as error:
         return str(error)
     finally:
-        csv_decode.SCANNED_BYTES = before
+        csv_decode.SCANNED_BYTES, csv_scan._FEW_BAD, csv_scan._FEW_ODD = before
 
 
 def _plain_values(array: Any) -> list[Any]:
@@ -116,17 +119,19 @@ def test_kernels_read_what_the_exact_rules_read(tmp_path_factory: pytest.TempPat
                 pool = pool + _ODD[kind]
             cells.append(data.draw(st.sampled_from(pool)))
         rows.append(",".join(cells))
-    if data.draw(st.integers(0, 5)) == 0:
+    for _ in range(data.draw(st.sampled_from([0, 0, 0, 1, 2, 5]))):
         rows.insert(data.draw(st.integers(0, len(rows))), data.draw(st.sampled_from(_LINES)))
+    dialect = data.draw(st.sampled_from(_DIALECTS))
     text = ending.join(rows) + data.draw(st.sampled_from(["", ending]))
     if data.draw(st.integers(0, 9)) == 0:
-        text = text.replace("plain", data.draw(st.sampled_from(['"', "\r", "a\rb"])), 1)
+        text = text.replace("plain", data.draw(st.sampled_from(['"', "\r", "a\rb", '"a" ', "ä", "\\n"])), 1)
     path = tmp_path_factory.mktemp("scan") / "t.csv"
     path.write_bytes(text.encode())
     wanted = tuple(data.draw(st.permutations(range(len(kinds))))[: data.draw(st.integers(1, len(kinds)))])
     lenient = data.draw(st.booleans())
-    exact = _read(path, CsvDialect(), null, lenient, wanted, scanned=False)
-    assert _read(path, CsvDialect(), null, lenient, wanted, scanned=True) == exact
+    exact = _read(path, dialect, null, lenient, wanted, scanned=False)
+    few_bad, few_odd = data.draw(st.sampled_from([(16, 64), (0, 64), (1, 64), (1, -30)]))
+    assert _read(path, dialect, null, lenient, wanted, True, few_bad, few_odd) == exact
 
 
 @pytest.mark.parametrize("delimiter", ["|", "\t", ";"])
@@ -206,3 +211,68 @@ def test_odd_texts_are_read_as_flink_reads_them(
             (part,) = decoder.read(FileView(str(path), size), Range(0, size))
             value = part.arrays[0][plain_before].as_py()
             assert (str(value) if isinstance(expected, str) else value) == expected, text
+
+
+def test_only_odd_rows_leave_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever makes them odd; order, values, and the numbers of rows in errors are those of the whole file."""
+    monkeypatch.setattr(csv_decode.CsvDecoder, "_decode", None)
+    monkeypatch.setattr(csv_decode, "SCANNED_BYTES", 0)
+    tokenized: list[int] = []
+    next_row = CsvTokenizer.next_row
+
+    def counted(tokenizer: CsvTokenizer, text: str, at: int) -> Any:
+        tokenized.append(at)
+        return next_row(tokenizer, text, at)
+
+    monkeypatch.setattr(CsvTokenizer, "next_row", counted)
+    columns = columns_of("k INT, s STRING, d DATE")
+    lines = [f"{i},text {i},2020-01-01" for i in range(5000)]
+    odd = {
+        0: '0,"first",2020-01-02', 10: "# a comment", 200: '7,stray " quote,2020-01-02', 500: "8,a\\,b,",
+        900: "9,short", 901: '10,"two\nlines ä",2020-01-02', 902: "+11,x,2020-01-02", 3000: "12,y,2020-1-2",
+        4999: "13,last",
+    }  # fmt: skip
+    for place, line in odd.items():
+        lines[place] = line
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines))
+    format_ = CsvFormat(CsvDialect(escape="\\", comments=True), None, ";", True, False, True)
+    size = path.stat().st_size
+    (part,) = format_.decoder(DecodeContext(columns, (0, 1, 2), 65536, {})).read(
+        FileView(str(path), size), Range(0, size)
+    )
+    # A comment is looked at with the row behind it.
+    assert len(tokenized) == len(odd)
+    numbers = [*range(5000)]
+    for place, number in [(200, 7), (500, 8), (900, 9), (901, 10), (902, 11), (3000, 12), (4999, 13)]:
+        numbers[place] = number
+    del numbers[10]
+    assert part.arrays[0].to_pylist() == numbers
+    assert part.arrays[1].to_pylist()[899:901] == ["short", "two\nlines ä"]
+    assert part.arrays[2].null_count == 3
+    strict = CsvFormat(format_.dialect, None, ";", False, False, True)
+    with pytest.raises(FlowSqlError, match=r"Row length mismatch. 3 fields expected but was 2.\nin file .*, row 900: "):
+        list(
+            strict.decoder(DecodeContext(columns, (0, 1, 2), 65536, {})).read(FileView(str(path), size), Range(0, size))
+        )
+
+
+def test_a_block_of_odd_rows_goes_to_the_bulk_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_decode, "SCANNED_BYTES", 0)
+    cut: list[int] = []
+    cut_plain = csv_scan.CsvScan._cut_plain
+
+    def counted(scan: csv_scan.CsvScan, block: Any, size: int) -> bool:
+        cut.append(size)
+        return cut_plain(scan, block, size)
+
+    monkeypatch.setattr(csv_scan.CsvScan, "_cut_plain", counted)
+    path = tmp_path / "t.csv"
+    path.write_text('1,"a"\n' * 5000)
+    format_ = CsvFormat(CsvDialect(), None, ";", False, False, True)
+    size = path.stat().st_size
+    (part,) = format_.decoder(DecodeContext(columns_of("k INT, s STRING"), (0, 1), 65536, {})).read(
+        FileView(str(path), size), Range(0, size)
+    )
+    assert part.num_rows == 5000
+    assert 1 < len(cut) < 200

@@ -88,16 +88,19 @@ class CsvDecoder(Decoder):
                 ) from error
 
     def _scanned(self, block: Block) -> Columns | None:
-        """The columns of a plain block, if it is one."""
+        """The columns of a block whose rows are mostly plain."""
         found = None if self._scan is None or self._usual_width != self._width else self._scan.read(block)
         if found is None:
             return None
-        columns, rows = found
-        arrays = [self._convert(self._not_null_array(columns[index], index), index) for index in self._projection]
-        return Columns(tuple(arrays), rows)
+        bulk = {index: self._not_null_array(column, index) for index, column in found.columns.items()}
+        if not found.odd:
+            return Columns(tuple(self._convert(bulk[index], index) for index in self._projection), found.rows)
+        at_odd = np.array([place for place, _ in found.odd], np.int64)
+        places = np.delete(np.arange(found.rows + len(found.odd)), at_odd)
+        return self._with_odd(bulk, places, found.odd)
 
     def _drop_head(self, block: Block) -> None:
-        if self._format.header or block.find(_BOM) == 0:
+        if self._format.header or block.begins_with(_BOM):
             block.fill(self._without_head(block.contents()))
 
     def _without_head(self, data: bytes) -> bytes:
@@ -212,11 +215,12 @@ class CsvDecoder(Decoder):
         at = np.flatnonzero(raw == quote)
         before = np.where(at > 0, raw[at - 1], _NEWLINE)
         after = np.where(at + 1 < len(raw), raw[np.minimum(at + 1, len(raw) - 1)], _NEWLINE)
+        # As long as all is well every other quote opens; the second half of a doubled one counts as opening again.
+        neighbour = np.where(np.arange(len(at)) % 2 == 0, before, after)
         regular = np.zeros(len(at), dtype=np.bool_)
-        for neighbour in (before, after):
-            for byte in (delimiter, _NEWLINE, _RETURN, quote):
-                regular |= neighbour == byte
-        return not bool(regular.all())
+        for byte in (delimiter, _NEWLINE, _RETURN, quote):
+            regular |= neighbour == byte
+        return len(at) % 2 == 1 or not bool(regular.all())
 
     def _bulk(self, data: bytes, width: int) -> tuple[Any, list[Any]]:
         """Arrow's table of the rows that are ``width`` fields wide, and the others."""
@@ -431,15 +435,27 @@ class CsvDecoder(Decoder):
             (int(parts.places[at]), next(iter(self._tokenizer.rows(row.text)), CsvRow(("",), 0, row.text)))
             for at, row in zip(wrong_at, wrong, strict=True)
         ]
-        odd_places, fields = self._fields_of([*repaired, *parts.odd], broken)
+        bulk = {
+            index: self._bulk_column(table, index)
+            if index < self._usual_width
+            else pa.nulls(table.num_rows, pa.string())
+            for index in self._projection
+        }
+        return self._with_odd(bulk, places, [*repaired, *parts.odd], broken)
+
+    def _with_odd(
+        self,
+        bulk: dict[int, Any],
+        places: Int64s,
+        odd: list[tuple[int, CsvRow]],
+        broken: _BadRowError | None = None,
+    ) -> Columns:
+        """Columns of rows at ``places`` with the odd ones between them; fails with the first row that is none."""
+        odd_places, fields = self._fields_of(odd, broken)
         arrays = []
         for index in self._projection:
-            if index < self._usual_width:
-                bulk = self._bulk_column(table, index)
-            else:
-                bulk = pa.nulls(table.num_rows, pa.string())
             texts = pa.array([row[index] for row in fields], pa.string())
-            made = self._converted(((bulk, places), (texts, odd_places)), index)
+            made = self._converted(((bulk[index], places), (texts, odd_places)), index)
             arrays.append(put_between(made[0], made[1], np.searchsorted(places, odd_places)))
         return Columns(tuple(arrays), len(places) + len(odd_places))
 

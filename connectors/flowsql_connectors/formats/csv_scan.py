@@ -1,8 +1,8 @@
 """The fast way through a csv block: fields are cut, and the common types read, by kernels of FlowSQL.
 
-Only for blocks without quotes, escapes, lone carriage returns and rows of another width. Whatever else is odd about a
-text sends its column to the rules of all formats (``text_values``); an odd block goes the way of ``csv_decode``.
-Decision and numbers: docs/adr/010-csv-scan.md.
+Rows with quotes, escapes, lone carriage returns or another width are left to the exact rules, one by one; a block with
+many of them goes the way of ``csv_decode``. Whatever else is odd about a text sends its column to the rules of all
+formats (``text_values``). Decision and numbers: docs/adr/010-csv-scan.md.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from flowsql_compute.kernels.delimited import (
     gather_texts,
     text_offsets,
 )
-from flowsql_connectors.formats.csv_tokens import CsvDialect
+from flowsql_connectors.formats.csv_tokens import CsvDialect, CsvRow, CsvTokenizer
 from flowsql_connectors.formats.rows_in_bytes import Block
+from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
     DateType,
@@ -43,13 +44,32 @@ _FRACTION_DIGITS: Final = {"s": 0, "ms": 3, "us": 6}
 _NONE: Final = 255
 #: Whole numbers that a double holds exactly.
 _EXACT: Final = 1 << 53
+#: Rows of a block that are odd for the text of one column; more of them are a reason to read the column as text.
+_FEW_BAD: Final = 16
+#: Rows of a block that may be odd for other reasons, whatever its size, and bytes to one more of them.
+_FEW_ODD: Final = 64
+_BYTES_BETWEEN: Final = 4096
+#: Bytes in which an odd row is looked for first.
+_WINDOW_BYTES: Final = 1024
+
+
+@record
+class Scanned:
+    """``columns``: the wanted ones of ``rows`` plain rows, typed or as texts. ``odd``: the other rows by their places,
+    which count from 0 in the whole block."""
+
+    columns: dict[int, Any]
+    rows: int
+    odd: list[tuple[int, CsvRow]]
 
 
 class CsvScan:
     """Cuts blocks of one scan; keeps working memory from block to block."""
 
     def __init__(self, dialect: CsvDialect, null_literal: str | None, columns: Schema, wanted: tuple[int, ...]) -> None:
+        self._tokenizer = CsvTokenizer(dialect)
         self._delimiter = ord(dialect.delimiter)
+        self._comments = dialect.comments
         self._quote, self._escape = (
             _NONE if mark is None else mark.encode()[0] for mark in (dialect.quote, dialect.escape)
         )
@@ -70,49 +90,78 @@ class CsvScan:
             self._ahead[index] = 0 if self._kinds[index] != SKIP else behind + 1
         self._values = np.empty((0, 0), np.int64)
         self._marks = np.empty((0, 0), np.uint8)
-        self._nulls = np.zeros(0, np.int64)
-        self._beyond_ascii = False
+        #: By column, how many texts have not the plain form of its kind; behind them, whether a byte is above 127.
+        self._bad = np.zeros(len(columns) + 1, np.int64)
+        #: Where the kernel stands in a block, how many rows it has cut, which field made it stop.
+        self._progress = np.zeros(3, np.int64)
 
     @staticmethod
     def reads(dialect: CsvDialect, width: int) -> bool:
-        """Whether blocks of this dialect can be plain at all."""
-        return width > 1 and not dialect.comments and dialect.delimiter.isascii() and dialect.delimiter not in "\r\n\0"
+        """Whether rows of this dialect can be plain at all."""
+        return width > 1 and dialect.delimiter.isascii() and dialect.delimiter not in "\r\n\0"
 
-    def read(self, block: Block) -> tuple[dict[int, Any], int] | None:
-        """The wanted columns, typed or as texts, and the number of rows; None where the block is not plain."""
-        size = block.ended_by_newline()
-        rows = self._cut(block, size)
-        if rows < 0:
+    def read(self, block: Block) -> Scanned | None:
+        """The rows of a block; None where too many of them are odd.
+
+        Raises:
+            UnicodeDecodeError: bytes of an odd row are no UTF-8.
+        """
+        odd = self._cut(block)
+        while odd is not None and (bad := self._bad[:-1] > _FEW_BAD).any():
+            self._kinds[bad] = TEXT
+            odd = self._cut(block)
+        if odd is None:
             return None
         made: dict[int, Any] = {}
+        rows = int(self._progress[1])
         for index in self._wanted:
             array = self._array(block, index, rows)
             if array is None:
                 # Some number has more digits than the exact arithmetic takes: from now on as text.
                 self._kinds[index] = TEXT
                 return self.read(block)
-            if self._beyond_ascii and self._kinds[index] == TEXT:
+            if self._bad[-1] and self._kinds[index] == TEXT:
                 try:
                     array.validate(full=True)
                 except pa.ArrowInvalid:
                     return None
             made[index] = array
-        return made, rows
+        return Scanned(made, rows, odd)
 
-    def _cut(self, block: Block, size: int) -> int:
+    def _cut(self, block: Block) -> list[tuple[int, CsvRow]] | None:
+        """Fill the working memory with the plain rows; the odd ones."""
+        size = block.ended_by_newline()
         most = size // len(self._kinds) + 1
         if most > self._values.shape[1]:
             self._values = np.empty((len(self._wanted), most), np.int64)
             self._marks = np.empty((len(self._wanted), most), np.uint8)
-        while True:
-            self._nulls = np.zeros(len(self._wanted), np.int64)
-            bad = np.zeros(len(self._kinds) + 1, np.int64)
-            rows: int = cut_fields(
+        self._bad[:] = 0
+        self._progress[:] = 0
+        odd: list[tuple[int, CsvRow]] = []
+        while self._cut_plain(block, size):
+            if len(odd) >= _FEW_ODD + _FEW_BAD * len(self._kinds) + self._progress[0] // _BYTES_BETWEEN:
+                return None
+            row, after = self._odd_row(block, int(self._progress[0]))
+            if row is not None:
+                odd.append((int(self._progress[1]) + len(odd), row))
+            if self._progress[2] >= 0 and (row is None or len(row.fields) != len(self._kinds)):
+                # That text was no value of the column.
+                self._bad[self._progress[2]] -= 1
+            if after >= block.size:
+                break
+            self._progress[0] = after
+        return odd
+
+    def _cut_plain(self, block: Block, size: int) -> bool:
+        """Cut the rows up to the next odd one, if there is one."""
+        return bool(
+            cut_fields(
                 block.bytes,
                 size,
                 self._delimiter,
                 self._quote,
                 self._escape,
+                self._comments,
                 self._null,
                 self._null_size,
                 self._kinds,
@@ -121,18 +170,31 @@ class CsvScan:
                 self._precisions,
                 self._values,
                 self._marks,
-                self._nulls,
-                bad,
+                _FEW_BAD,
+                self._bad,
+                self._progress,
             )
-            self._beyond_ascii = bool(bad[-1])
-            if rows < 0 or not bad[:-1].any():
-                return rows
-            self._kinds[bad[:-1] != 0] = TEXT
+        )
+
+    def _odd_row(self, block: Block, at: int) -> tuple[CsvRow | None, int]:
+        """The row that begins at a byte, by the exact rules, and where the next one begins; None behind comments."""
+        window = _WINDOW_BYTES
+        while True:
+            stop = block.size
+            if at + window < block.size:
+                # Whole lines are whole characters.
+                stop = block.find(b"\n", at + window) + 1 or block.size
+            text = bytes(block.bytes[at:stop]).decode()
+            row, end = self._tokenizer.next_row(text, 0)
+            if stop == block.size or (row is not None and end < len(text)):
+                return row, at + (end if text.isascii() else len(text[:end].encode()))
+            # A quoted field may go on behind the window.
+            window *= 16
 
     def _array(self, block: Block, index: int, rows: int) -> Any:
         slot = self._slots[index]
         values, marks = self._values[slot], self._marks[slot, :rows]
-        nulls = int(self._nulls[slot])
+        nulls = rows - int(np.count_nonzero(marks))
         valid = pa.py_buffer(np.packbits(marks != 0, bitorder="little")) if nulls else None
         kind = self._kinds[index]
         if kind == TEXT:

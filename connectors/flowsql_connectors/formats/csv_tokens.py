@@ -65,12 +65,18 @@ class CsvTokenizer:
         """All rows of a text that begins at a row's start; a final line end makes no further row."""
         at = 0
         while at < len(text):
-            if self.dialect.comments and _COMMENT.match(text, at):
-                end = self._line_end.search(text, at)
-                at = len(text) if end is None else end.end()
-                continue
-            row, at = self._row(text, at)
-            yield row
+            row, at = self.next_row(text, at)
+            if row is not None:
+                yield row
+
+    def next_row(self, text: str, at: int) -> tuple[CsvRow | None, int]:
+        """The row at a row's start, comments before it left out, and where the next one starts; None at the end."""
+        while at < len(text):
+            if not self.dialect.comments or not _COMMENT.match(text, at):
+                return self._row(text, at)
+            end = self._line_end.search(text, at)
+            at = len(text) if end is None else end.end()
+        return None, at
 
     def _row(self, text: str, start: int) -> tuple[CsvRow, int]:
         fields: list[str] = []

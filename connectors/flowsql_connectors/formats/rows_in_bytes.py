@@ -69,9 +69,13 @@ class Block:
         """A copy."""
         return bytes(memoryview(self._raw)[: self.size])
 
-    def find(self, mark: bytes) -> int:
-        """Position of the first such bytes; -1 if there are none."""
-        return self._raw.find(mark, 0, self.size)
+    def begins_with(self, mark: bytes) -> bool:
+        """Whether these are the first bytes."""
+        return self._raw.startswith(mark)
+
+    def find(self, mark: bytes, start: int) -> int:
+        """Position of the first such bytes from ``start`` on; -1 if there are none."""
+        return self._raw.find(mark, start, self.size)
 
     def ended_by_newline(self) -> int:
         """Put a newline behind a last row that has none; the size with it (the contents stay as they are)."""

@@ -1,4 +1,4 @@
-"""Kernels that cut plain csv text into fields: no quotes, no escapes, every row of the table's width.
+"""Kernels that cut plain rows of csv text into fields: no quotes, no escapes, as many fields as the table has columns.
 
 They look at 64 bytes at a time for what ends a field, and at the eight bytes of a number or a time at once. Indexes are
 unsigned, so that no index can count from the end.
@@ -147,18 +147,37 @@ def _within_minute(data, start, end, digits, per_second):
     return value
 
 
+@device
+def _may_be_comment(byte):
+    """Whether a row that begins so may be a comment: ``#``, a blank or a tab."""
+    return byte == 35 or byte == 32 or byte == 9
+
+
+@device
+def _stop(start, row, field, progress):
+    """Note where the odd row begins."""
+    progress[0] = np.int64(start)
+    progress[1] = np.int64(row)
+    progress[2] = field
+    return 1
+
+
 @kernel(
-    "int64(uint8[::1], int64, uint8, uint8, uint8, uint8[::1], int64, int64[::1], uint64[::1], int64[::1], int64[::1],"
-    " int64[:, ::1], uint8[:, ::1], int64[::1], int64[::1])"
+    "int64(uint8[::1], int64, uint8, uint8, uint8, boolean, uint8[::1], int64, int64[::1], uint64[::1], int64[::1],"
+    " int64[::1], int64[:, ::1], uint8[:, ::1], int64, int64[::1], int64[::1])"
 )
 def cut_fields(
-    data, size, delimiter, quote, escape, null, null_size, kinds, ahead, slots, precisions, values, marks, nulls, bad
-):
-    """Read the wanted fields of all rows of a block.
+    data, size, delimiter, quote, escape, comments, null, null_size, kinds, ahead, slots, precisions, values, marks,
+    few_bad, bad, progress
+):  # fmt: skip
+    """Read the wanted fields of the rows of a block up to the first odd one.
+
+    Odd are a row of another width than the table's, one that holds a quote, an escape or a carriage return that does
+    not stand before a newline, with ``comments`` one that begins with a blank or ``#``, and see ``bad``.
 
     Args:
         data: the block, ended by a newline; ``size`` bytes of it count, zeros stand in the 80 behind them.
-        quote: with ``escape`` the bytes that no plain block has; 255 where there is none.
+        quote: with ``escape`` the bytes that no plain row has; 255 where there is none.
         null: the text that stands for NULL, ``null_size`` bytes long; -1 where none does.
         kinds: what to make of each field of a row (SKIP, TEXT, ...), as many as a row has.
         ahead: from each field on, how many are SKIP before the next other one (or the end of the row).
@@ -167,33 +186,42 @@ def cut_fields(
         values: TEXT: ``start << 32 | length``; INTEGER the number; NUMBER its digits without the point; DATE days;
             TIMESTAMP units of its precision. 0 for NULL.
         marks: 0 for NULL, else 1 + the digits behind the point of a NUMBER.
-        nulls: NULLs by slot, counted up.
-        bad: becomes 1 for a field of which some text has not the plain form of its kind; the entry behind the fields
-            becomes 1 where a byte is above 127.
+        bad: counts by field the texts that have not the plain form of its kind: up to ``few_bad`` rows with such are
+            odd, behind these they become 0. The entry behind the fields becomes 1 where a byte is above 127.
+        progress: the byte at which to begin, a row's start, and how many rows are there already; then where it
+            stopped, how many there are now, and the field of which the text made the row odd; -1 if none did.
 
     Returns:
-        The number of rows, or -1 when the block is not plain: a row is not of the table's width, a quote or an escape
-        stands somewhere, a carriage return does not stand before a newline.
+        1 at an odd row, 0 behind the last row.
     """
     width = np.uint64(kinds.size)
-    row = _U0
+    begin = progress[0]
+    row = np.uint64(progress[1])
     field = _U0
-    start = _U0
-    high = _U0
+    start = np.uint64(begin)
+    row_start = start
+    progress[2] = -1
+    if comments and _may_be_comment(data[start]):
+        return 1
     last_head = _U0
     last_tail = _U0
     minute = np.int64(_FAILED)
-    for base in range(0, size, 64):
+    for base in range(begin, size, 64):
         ends = equal_mask(data, base, np.uint8(10))
         marked = ends | equal_mask(data, base, delimiter)
-        high |= high_mask(data, base)
-        if (equal_mask(data, base, quote) | equal_mask(data, base, escape)) != _U0:
-            return -1
+        high = high_mask(data, base)
+        if high != _U0:
+            bad[width] = 1
+        odd = equal_mask(data, base, quote) | equal_mask(data, base, escape)
         returns = equal_mask(data, base, np.uint8(13))
         if returns != _U0:
             following = _U1 if data[np.uint64(base) + np.uint64(64)] == 10 else _U0
-            if (returns & ~(ends >> _U1 | following << np.uint64(63))) != _U0:
-                return -1
+            odd |= returns & ~(ends >> _U1 | following << np.uint64(63))
+        if odd != _U0:
+            # The rows that end before are plain.
+            before = (odd & (_U0 - odd)) - _U1
+            marked &= before
+            ends &= before
         while marked != _U0:
             passed = ahead[field]
             if passed != _U0:
@@ -206,16 +234,19 @@ def cut_fields(
                     start = np.uint64(base) + _U1 + highest_place(in_row)
                     if ends != _U0:
                         if field != width:
-                            return -1
+                            return _stop(row_start, row, np.int64(-1), progress)
                         ends &= ends - _U1
                         field = _U0
                         row += _U1
+                        row_start = start
+                        if comments and _may_be_comment(data[start]):
+                            return _stop(row_start, row, np.int64(-1), progress)
                     elif field == width:
-                        return -1
+                        return _stop(row_start, row, np.int64(-1), progress)
                     continue
                 field += passed
                 if field == width:
-                    return -1
+                    return _stop(row_start, row, np.int64(-1), progress)
                 while passed != _U1:
                     marked &= marked - _U1
                     passed -= _U1
@@ -241,7 +272,6 @@ def cut_fields(
             mark = 1
             if is_null:
                 mark = 0
-                nulls[slot] += 1
             elif kind == TEXT:
                 value = np.int64(start) << 32 | length
             elif kind == INTEGER:
@@ -293,7 +323,9 @@ def cut_fields(
                 if value == 0 and data[start] == 45:
                     value = np.int64(_FAILED)
             if value == _FAILED:
-                bad[field] = 1
+                bad[field] += 1
+                if bad[field] <= few_bad:
+                    return _stop(row_start, row, np.int64(field), progress)
                 value = np.int64(0)
             values[slot, row] = value
             marks[slot, row] = np.uint8(mark)
@@ -301,14 +333,20 @@ def cut_fields(
             field += _U1
             if ends_row:
                 if field != width:
-                    return -1
+                    return _stop(row_start, row, np.int64(-1), progress)
                 ends &= ends - _U1
                 field = _U0
                 row += _U1
+                row_start = start
+                if comments and _may_be_comment(data[start]):
+                    return _stop(row_start, row, np.int64(-1), progress)
             elif field == width:
-                return -1
-    bad[width] = np.int64(high != _U0)
-    return np.int64(row)
+                return _stop(row_start, row, np.int64(-1), progress)
+        if odd != _U0:
+            return _stop(row_start, row, np.int64(-1), progress)
+    progress[0] = size
+    progress[1] = np.int64(row)
+    return 0
 
 
 @kernel("int64(int64[::1], int64, int32[::1])")
