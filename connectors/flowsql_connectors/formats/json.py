@@ -8,7 +8,15 @@ from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues,
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
-from flowsql_core.types.logical import Schema
+from flowsql_core.types.logical import (
+    ArrayType,
+    CharacterType,
+    LogicalType,
+    MapType,
+    MultisetType,
+    RowType,
+    Schema,
+)
 
 FAIL_ON_MISSING = ConnectorOption(
     "json.fail-on-missing-field", parse_boolean, False, "Whether an object must hold every field."
@@ -93,6 +101,8 @@ class JsonFormatFactory(FormatFactory):
         if values.get(NULL_KEY_MODE) != "FAIL":
             # Maps have no NULL keys here, so no mode but the default could ever be told from it.
             raise NotSupportedYetError(f"'{NULL_KEY_MODE.key}' = '{values.get(NULL_KEY_MODE)}'")
+        for column in table.columns:
+            _check_keys(column.type)
         iso = values.get(TIMESTAMP_FORMAT) == "ISO-8601"
         return JsonFormat(
             fail_on_missing=values.get(FAIL_ON_MISSING),
@@ -101,3 +111,25 @@ class JsonFormatFactory(FormatFactory):
             plain_decimals=values.get(PLAIN_DECIMALS),
             ignore_nulls=values.get(IGNORE_NULLS),
         )
+
+
+def _check_keys(type_: LogicalType) -> None:
+    """Keys of objects are texts."""
+    key: LogicalType | None = None
+    below: tuple[LogicalType, ...] = ()
+    match type_:
+        case MapType(value=value):
+            key, below = type_.key, (value,)
+        case MultisetType(element=element):
+            key = element
+        case ArrayType(element=element):
+            below = (element,)
+        case RowType(fields=fields):
+            below = tuple(field.type for field in fields)
+    if key is not None and not isinstance(key, CharacterType):
+        raise BindError(
+            "unsupported-type",
+            f"JSON format doesn't support non-string as key type of map. The type is: {type_}",
+        )
+    for part in below:
+        _check_keys(part)

@@ -5,6 +5,8 @@ A block that Arrow refuses is halved until the odd lines stand alone, so that on
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +20,7 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
+    INT,
     ArrayType,
     BinaryStringType,
     DateTimeType,
@@ -29,6 +32,7 @@ from flowsql_core.types.logical import (
 
 if TYPE_CHECKING:
     from flowsql_connectors.formats.json import JsonFormat
+    from flowsql_connectors.formats.json_shape import JsonShape
 
 #: Bytes that are offered to Arrow at once: what it refuses is read again, so a block is not one piece.
 _PIECE_BYTES: Final = 512 * 1024
@@ -36,6 +40,8 @@ _PIECE_BYTES: Final = 512 * 1024
 _SMALL_BYTES: Final = 4 * 1024
 #: After a block that was mostly odd, so many blocks are not offered to Arrow at all.
 _PATIENCE: Final = 8
+#: A line that is not blank, from its first character on.
+_LINE: Final = re.compile(rb"\S[^\n]*")
 _NO_COLUMN: Final = "\x00"
 
 
@@ -49,10 +55,18 @@ class JsonDecoder(Decoder):
         self._drops_lines = format_.ignore_parse_errors and not context.tells_bad_rows
         self._converter = JsonConverter(format_.dialect, format_.ignore_parse_errors, format_.fail_on_missing)
         # Arrow reads no objects as maps, and does not tell a missing field from a NULL one.
-        self._bulk_possible = not format_.fail_on_missing and not any(_has_map(c.type) for c in self._wanted)
+        self._shape: JsonShape | None = None
+        if format_.fail_on_missing or any(_has_map(column.type) for column in self._wanted):
+            from flowsql_connectors.formats.json_shape import JsonShape
+
+            self._shape = JsonShape(tuple(self._wanted), format_.fail_on_missing)
         fields = [pa.field(column.name, _read_type(column.type)) for column in self._wanted]
         self._schema = pa.schema(fields or [pa.field(_NO_COLUMN, pa.string())])
         self._distrust = 0
+
+    def read_one_by_one(self) -> None:
+        """From now on, read all lines by the exact rules."""
+        self._distrust = sys.maxsize
 
     def read(self, file: FileView, part: Range) -> Iterator[Columns]:
         """The lines that begin in a byte range."""
@@ -63,8 +77,8 @@ class JsonDecoder(Decoder):
                 raise self._error(file, position, bad) from bad
 
     def _decode(self, data: bytes) -> Columns:
-        if not self._bulk_possible or self._distrust:
-            self._distrust = max(0, self._distrust - 1)
+        if self._distrust:
+            self._distrust -= 1
             return self._line_by_line(data, 0)
         odd_bytes: list[int] = []
         parts: list[Columns] = []
@@ -98,10 +112,13 @@ class JsonDecoder(Decoder):
         """Arrow's reading, or None where it refuses or may differ from Flink's."""
         import pyarrow.json as pajson
 
+        shaped = data if self._shape is None else self._shape.shaped(data)
+        if shaped is None:
+            return None
         try:
             table = pajson.read_json(
-                pa.BufferReader(data),
-                read_options=pajson.ReadOptions(use_threads=False, block_size=len(data) + 1),
+                pa.BufferReader(shaped),
+                read_options=pajson.ReadOptions(use_threads=False, block_size=len(shaped) + 1),
                 parse_options=pajson.ParseOptions(
                     explicit_schema=self._schema, newlines_in_values=False, unexpected_field_behavior="ignore"
                 ),
@@ -125,14 +142,14 @@ class JsonDecoder(Decoder):
             array = array.combine_chunks()
         if pa.types.is_floating(array.type):
             return array if pc.all(pc.is_finite(array)).as_py() is not False else None
-        if isinstance(type_, BinaryStringType):
-            return None if array.null_count < len(array) else array.cast(pa.binary())
-        if isinstance(type_, DateTimeType):
+        if isinstance(type_, BinaryStringType | DateTimeType):
             return parse_plain(array, type_, self._format.dialect)
         if isinstance(type_, ArrayType):
             values = self._convert(array.values, type_.element)
             mask = pc.is_null(array) if array.null_count else None
             return None if values is None else pa.ListArray.from_arrays(array.offsets, values, mask=mask)
+        if isinstance(type_, MapType | MultisetType):
+            return self._maps(array, type_)
         if isinstance(type_, RowType):
             children = [self._convert(array.field(i), field.type) for i, field in enumerate(type_.fields)]
             if any(child is None for child in children):
@@ -140,6 +157,13 @@ class JsonDecoder(Decoder):
             mask = pc.is_null(array) if array.null_count else None
             return pa.StructArray.from_arrays(children, [field.name for field in type_.fields], mask=mask)
         return array
+
+    def _maps(self, entries: Any, type_: MapType | MultisetType) -> Any | None:
+        from flowsql_connectors.formats.json_shape import keys_and_values, maps_of_entries
+
+        keys, values = keys_and_values(entries)
+        converted = self._convert(values, _value_type(type_))
+        return None if converted is None else maps_of_entries(entries, keys, converted, type_)
 
     def _line_by_line(self, data: bytes, first_line: int) -> Columns:
         values: list[list[Any]] = [[] for _ in self._wanted]
@@ -199,7 +223,7 @@ def _lines(data: bytes) -> int:
     """Lines that are not blank; a second value on a line makes Arrow find more than these."""
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
     if b"\n\n" in data or data.startswith(b"\n") or b"\n\r" in data:
-        return sum(1 for line in data.split(b"\n") if line.strip())
+        return len(_LINE.findall(data))
     return lines
 
 
@@ -214,11 +238,20 @@ def _has_map(type_: LogicalType) -> bool:
     return False
 
 
+def _value_type(type_: MapType | MultisetType) -> LogicalType:
+    """A multiset is a map of how often each element is there."""
+    return INT if isinstance(type_, MultisetType) else type_.value
+
+
 def _read_type(type_: LogicalType) -> Any:
     """What Arrow shall read: texts for what has its text form in JSON."""
     match type_:
-        case BinaryStringType() | DateTimeType() | MapType() | MultisetType():
+        case BinaryStringType() | DateTimeType():
             return pa.string()
+        case MapType() | MultisetType():
+            from flowsql_connectors.formats.json_shape import entries_type
+
+            return entries_type(pa.string(), _read_type(_value_type(type_)))
         case ArrayType(element=element):
             return pa.list_(_read_type(element))
         case RowType(fields=fields):

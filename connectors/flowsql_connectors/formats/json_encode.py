@@ -91,20 +91,18 @@ class JsonEncoder(TextEncoder):
             case ArrayType(element=element):
                 inner = pc.fill_null(self._value(array.flatten(), element), "null")
                 return pc.binary_join_element_wise("[", pc.binary_join(regrouped(array, inner), ","), "]", "")
-            case MapType(key=key, value=value):
-                return self._map(array, key, value)
-            case MultisetType(element=element):
-                return self._map(array, element, BIGINT)
+            case MapType(value=value):
+                return self._map(array, value)
+            case MultisetType():
+                return self._map(array, BIGINT)
             case RowType(fields=fields):
                 children = [pc.struct_field(array, [index]) for index in range(len(fields))]
                 texts = self._object(children, tuple(Column(field.name, field.type) for field in fields))
                 return pc.if_else(pc.is_valid(array), texts, pa.scalar(None, pa.string()))
         raise NotSupportedYetError(f"writing {type_} to json")
 
-    def _map(self, array: Any, key: LogicalType, value: LogicalType) -> Any:
+    def _map(self, array: Any, value: LogicalType) -> Any:
         """An object; Arrow's maps have no NULL key, so ``json.map-null-key.*`` never comes into play."""
-        if not isinstance(key, CharacterType):
-            raise NotSupportedYetError(f"JSON format doesn't support non-string as key type of map: {key}")
         entries = pa.StructArray.from_arrays([array.keys, array.items], ["k", "v"])
         lists = pa.ListArray.from_arrays(array.offsets, entries)
         if array.null_count:

@@ -94,10 +94,10 @@ class JsonConverter:
                 return self._from_text(value, type_)
             case ArrayType(element=element):
                 return [self._value(item, element) for item in _expect(value, list, type_)]
-            case MapType(key=key, value=item_type):
-                return self._pairs(value, type_, key, item_type)
-            case MultisetType(element=element):
-                return self._pairs(value, type_, element, IntType())
+            case MapType(value=item_type):
+                return self._pairs(value, type_, item_type)
+            case MultisetType():
+                return self._pairs(value, type_, IntType())
             case RowType(fields=fields):
                 document = _expect(value, dict, type_)
                 return {field.name: self.field(document, field.name, field.type) for field in fields}
@@ -105,13 +105,13 @@ class JsonConverter:
             raise ValueError(f"{json_text(value)} is no text of type {type_}")
         return text_value(value, type_, self._dialect)
 
-    def _pairs(self, value: Any, type_: LogicalType, key: LogicalType, item: LogicalType) -> list[tuple[Any, Any]]:
+    def _pairs(self, value: Any, type_: LogicalType, item: LogicalType) -> list[tuple[Any, Any]]:
         document = _expect(value, dict, type_)
         # Loaded by formats that have maps alone.
         from flowsql_compute.eval.nested.map_order import text_order
 
         names = text_order(tuple(document))
-        return [(text_value(name, key, self._dialect), self._value(document[name], item)) for name in names]
+        return [(name, self._value(document[name], item)) for name in names]
 
     def _from_text(self, value: Any, type_: LogicalType) -> Any:
         if not isinstance(value, str):

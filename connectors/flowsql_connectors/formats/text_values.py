@@ -134,16 +134,18 @@ def parse_plain(texts: Any, type_: LogicalType, dialect: TextDialect) -> Any | N
                 return pc.cast(texts, target) if _all_match(texts, _PLAIN_DECIMAL) else None
             case DecimalType():
                 return pc.cast(texts, target) if _all_match(texts, r"^-?[0-9]+(\.[0-9]+)?$") else None
+            case BinaryStringType():
+                return _plain_base64(texts)
             case DateType():
                 return pc.cast(texts, target) if _lengths_within(texts, 10, 10) else None
             case TimeType(precision=precision):
-                unit = "ms" if precision >= 3 else "s"
-                plain = _lengths_within(texts, 8, 12) and _all_match(texts, r"^\d\d:\d\d:\d\d(\.\d+)?$")
-                if not plain or precision not in (0, 3):
+                if not _lengths_within(texts, 8, 18) or not _all_match(texts, r"^\d\d:\d\d:\d\d(\.\d+)?$"):
                     return None
-                # Arrow casts no text to a time, but to a timestamp; a fraction does not fit whole seconds and fails.
-                stamps = pc.binary_join_element_wise("1970-01-01", texts, " ")
-                return pc.cast(stamps, pa.timestamp(unit)).cast(pa.time32(unit)).cast(target)
+                # Arrow casts no text to a time, but to a timestamp; further digits than a time stores are cut off.
+                stamps = pc.cast(pc.binary_join_element_wise("1970-01-01", texts, " "), pa.timestamp("ns"))
+                step = 10 ** (9 - min(precision, 3))
+                millis = pc.multiply(pc.divide(pc.cast(stamps, pa.int64()), step), step // 1_000_000)
+                return pc.cast(pc.cast(pc.cast(millis, pa.int32()), pa.time32("ms")), target)
             case TimestampType():
                 return _plain_timestamps(texts, target, dialect)
             case TimestampLtzType():
@@ -155,6 +157,18 @@ def parse_plain(texts: Any, type_: LogicalType, dialect: TextDialect) -> Any | N
     except pa.ArrowInvalid:
         return None
     return None
+
+
+def _plain_base64(texts: Any) -> Any | None:
+    """Bytes of base 64 whose groups of four are whole."""
+    # Loaded by tables that have columns of bytes alone.
+    from flowsql_compute.eval.text.spellings import bytes_of_base64
+
+    _, lengths, _ = _bounds(texts)
+    if (lengths & 3).any():
+        return None
+    made, left = bytes_of_base64(texts)
+    return None if left.any() else made
 
 
 def _plain_timestamps(texts: Any, target: Any, dialect: TextDialect) -> Any | None:

@@ -30,7 +30,7 @@ _MOST_DIGITS = 1000
 #: What may come next.
 _VALUE, _DONE, _KEY_OR_END, _KEY, _VALUE_OR_END = range(5)
 #: Escapes of a string: none, those that are written back as they are, others.
-_PLAIN, _SHORT, _OTHER = range(3)
+PLAIN, _SHORT, _OTHER = range(3)
 #: Numbers: kept as written everywhere, with zeros at the end of the fraction, only as text, strange.
 _WHOLE, _FRACTION, _ZEROS, _STRANGE = range(4)
 
@@ -49,9 +49,9 @@ def is_hex(code):
 
 
 @device
-def _string(data, at, end):
+def string_end(data, at, end):
     """Place of the closing quote times 4, and the kind of escapes before it; -1 when the string is wrong."""
-    escapes = _PLAIN
+    escapes = PLAIN
     while at < end:
         code = data[at]
         if code == _QUOTE:
@@ -74,7 +74,7 @@ def _string(data, at, end):
             elif code == 0x2F:
                 escapes = _OTHER
             elif code in (_QUOTE, _BACKSLASH, 0x62, 0x66, 0x6E, 0x72, 0x74):
-                if escapes == _PLAIN:
+                if escapes == PLAIN:
                     escapes = _SHORT
             else:
                 return np.int64(-1)
@@ -83,7 +83,7 @@ def _string(data, at, end):
 
 
 @device
-def _number(data, at, end):
+def number_end(data, at, end):
     """The end of a number times 4, and its kind; -1 when it is wrong."""
     negative = data[at] == _MINUS
     if negative:
@@ -124,7 +124,7 @@ def _number(data, at, end):
 
 
 @device
-def _word(data, at, end):
+def word_end(data, at, end):
     """The end of ``true``, ``false`` or ``null``; -1 for anything else."""
     first = data[at]
     if first == 0x74:
@@ -210,11 +210,11 @@ def find_path(offsets, data, places, name_offsets, names, counts, low, high, kin
             if expected in (_KEY_OR_END, _KEY):
                 if code != _QUOTE:
                     break
-                stop = _string(data, at + 1, end)
+                stop = string_end(data, at + 1, end)
                 if stop < 0:
                     break
                 if on == depth:
-                    if stop & 3 != _PLAIN:
+                    if stop & 3 != PLAIN:
                         break
                     matched = places[depth - 1] < 0 and _is_name(
                         data, at + 1, stop >> 2, names, name_offsets[depth - 1], name_offsets[depth]
@@ -254,15 +254,15 @@ def find_path(offsets, data, places, name_offsets, names, counts, low, high, kin
                     expected = _VALUE_OR_END
                 continue
             if code == _QUOTE:
-                stop = _string(data, at + 1, end)
+                stop = string_end(data, at + 1, end)
                 if stop < 0:
                     break
-                is_kind = np.int64(STRING if stop & 3 == _PLAIN else ESCAPED)
+                is_kind = np.int64(STRING if stop & 3 == PLAIN else ESCAPED)
                 begin = at + 1
                 stop >>= 2
                 at = stop + 1
             elif code == _MINUS or _ZERO <= code <= _NINE:
-                stop = _number(data, at, end)
+                stop = number_end(data, at, end)
                 if stop < 0:
                     break
                 if stop & 3 == _WHOLE:
@@ -274,7 +274,7 @@ def find_path(offsets, data, places, name_offsets, names, counts, low, high, kin
                 stop >>= 2
                 at = stop
             else:
-                stop = _word(data, at, end)
+                stop = word_end(data, at, end)
                 if stop < 0:
                     break
                 is_kind = np.int64(NULL if code == 0x6E else TRUTH)
@@ -434,14 +434,14 @@ def write_compact(data, low, high, ordered, trimmed, members, bases, order, spar
             stop = np.int64(-1)
             is_key = expected in (_KEY, _KEY_OR_END)
             if code == _QUOTE:
-                stop = _string(data, at + 1, end)
-                if stop < 0 or stop & 3 == _OTHER or (is_key and stop & 3 != _PLAIN):
+                stop = string_end(data, at + 1, end)
+                if stop < 0 or stop & 3 == _OTHER or (is_key and stop & 3 != PLAIN):
                     break
                 stop = (stop >> 2) + 1
             elif is_key:
                 break
             elif code == _MINUS or _ZERO <= code <= _NINE:
-                stop = _number(data, at, end)
+                stop = number_end(data, at, end)
                 if stop < 0 or stop & 3 == _STRANGE:
                     break
                 tail = stop & 3 == _ZEROS and trimmed
@@ -458,7 +458,7 @@ def write_compact(data, low, high, ordered, trimmed, members, bases, order, spar
                         size += 1
                     at = stop
             else:
-                stop = _word(data, at, end)
+                stop = word_end(data, at, end)
                 if stop < 0:
                     break
             if is_key:

@@ -45,11 +45,12 @@ def base64_encode(offsets, data, letters, out_offsets, out):
             at += 3
 
 
-@kernel("int64(int32[::1], uint8[::1], int8[::1], boolean[::1], int32[::1], uint8[::1])")
-def base64_decode(offsets, data, codes, left, out_offsets, out):
-    """Texts from base 64, with or without ``=`` at the end; ``codes`` (256,) has -1 for what is no letter of it.
+@kernel("int64(int32[::1], uint8[::1], int8[::1], boolean, boolean[::1], int32[::1], uint8[::1])")
+def base64_decode(offsets, data, codes, as_text, left, out_offsets, out):
+    """Bytes from base 64, with or without ``=`` at the end; ``codes`` (256,) has -1 for what is no letter of it.
 
-    Nothing is written of rows ``left``: those with other letters, of other lengths, and those that are no UTF-8.
+    Nothing is written of rows ``left``: those with other letters, of other lengths, and with ``as_text`` those that are
+    no UTF-8.
     """
     size = np.int64(0)
     out_offsets[0] = 0
@@ -86,7 +87,7 @@ def base64_decode(offsets, data, codes, left, out_offsets, out):
             if at + 2 < end:
                 out[size] = (two << 4 | three >> 2) & 255
                 size += 1
-        plain = plain and known >= 0 and is_utf8(out, begin, size)
+        plain = plain and known >= 0 and (not as_text or is_utf8(out, begin, size))
         left[row] = not plain
         if not plain:
             size = begin

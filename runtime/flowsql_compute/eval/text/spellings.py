@@ -54,12 +54,22 @@ def to_base64(column: pa.Array) -> pa.Array | None:
 
 def from_base64(column: pa.Array) -> tuple[pa.Array, Bools]:
     """The texts that base 64 says, and the rows that are left to the slow way."""
+    return _decoded(column, pa.string())
+
+
+def bytes_of_base64(column: pa.Array) -> tuple[pa.Array, Bools]:
+    """The bytes that base 64 says, and the rows that say none."""
+    return _decoded(column, pa.binary())
+
+
+def _decoded(column: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bools]:
     offsets, data, size = _buffers(column)
     left = np.empty(len(column), dtype=np.bool_)
     out_offsets, out = np.empty(len(offsets), dtype=np.int32), np.empty(size, dtype=np.uint8)
-    written = spellings.base64_decode(offsets, data, _codes(_BASE_64), left, out_offsets, out)
+    as_text = pa.types.is_string(type_)
+    written = spellings.base64_decode(offsets, data, _codes(_BASE_64), as_text, left, out_offsets, out)
     valid = validity(column)
-    return make_strings(out_offsets, out[:written], valid, pa.string()), left if valid is None else left & valid
+    return make_strings(out_offsets, out[:written], valid, type_), left if valid is None else left & valid
 
 
 def from_hex(column: pa.Array) -> pa.Array:
