@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_core import column_bytes
+from flowsql_core.errors import FlowSqlError
+
 Bools = npt.NDArray[np.bool_]
 Values = npt.NDArray[Any]
 
@@ -19,6 +22,13 @@ _DTYPES: dict[pa.DataType, str] = {
     pa.uint8(): "u1", pa.uint16(): "u2", pa.uint32(): "u4", pa.uint64(): "u8",
     pa.float32(): "f4", pa.float64(): "f8", pa.date32(): "i4", pa.time32("ms"): "i4", pa.time32("s"): "i4",
 }  # fmt: skip
+
+
+class TooManyBytesError(FlowSqlError):
+    """The values of a column take more than 2 GiB: fewer rows at once would fit."""
+
+    def __init__(self) -> None:
+        super().__init__("too-many-bytes", "The values of one column take more than 2 GiB.")
 
 
 def dtype_of(type_: pa.DataType) -> np.dtype[Any]:
@@ -104,11 +114,34 @@ def pack_validity(valid: Bools | None) -> pa.Buffer | None:
 
 
 def make_strings(
-    offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], valid: Bools | None, type_: pa.DataType
+    offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8], valid: Bools | None, type_: pa.DataType
 ) -> pa.Array:
-    """A string or binary column of offsets (n + 1) and bytes."""
-    buffers = [pack_validity(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
+    """A string or binary column of offsets (n + 1), int32 or int64, and bytes."""
+    buffers = [pack_validity(valid), pa.py_buffer(narrow_offsets(offsets)), pa.py_buffer(data)]
     return pa.Array.from_buffers(type_, len(offsets) - 1, buffers)
+
+
+def spread(value: pa.Scalar, n: int) -> pa.Array:
+    """A column of ``n`` times the value.
+
+    Raises:
+        TooManyBytesError: they take more than an array holds; Arrow would wrap the offsets around.
+    """
+    one = pa.repeat(value, 1)
+    if column_bytes.bytes_of_rows(one, np.zeros(n, np.int64), n) is not None:
+        raise TooManyBytesError
+    return pa.repeat(value, n)
+
+
+def narrow_offsets(offsets: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """Offsets of a column, rising, in the 32 bits that Arrow has for them.
+
+    Raises:
+        TooManyBytesError: they do not fit.
+    """
+    if offsets.dtype != np.int32 and len(offsets) and offsets[-1] > column_bytes.MOST_BYTES:
+        raise TooManyBytesError
+    return offsets.astype(np.int32, copy=False)
 
 
 def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:

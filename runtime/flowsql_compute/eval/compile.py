@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.eval.array_limits import halves, refuse_wrapped, require_within, within_an_array
 from flowsql_compute.eval.cast import cast_array, cast_raises
-from flowsql_compute.eval.columns import Bools, validity, values_and_validity
+from flowsql_compute.eval.columns import Bools, TooManyBytesError, spread, validity, values_and_validity
 from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.eval.literal import is_literal_type, literal_scalar, scalar_to_literal
 from flowsql_compute.eval.planner_facts import decided
@@ -167,16 +168,20 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
     """A callable ``(columns, n) -> columns`` that computes all expressions over a batch.
 
     The arrays that come out have the physical types of ``types.arrow``. Raises ExecutionError with the expression's
-    place where a row breaks a rule.
+    place where a row breaks a rule, TooManyBytesError where the values of fewer rows would fit in an array.
     """
     builder = _Builder(context)
     folded = [fold(expr, context) for expr in exprs]
     steps = [builder.step(expr) for expr in folded]
     defaults = [_missing_default(expr) for expr in folded]
+    # Columns that are handed on fitted in arrays when they came.
+    computed = [place for place, expr in enumerate(folded) if not isinstance(expr, InputRef)]
 
     def project(columns: Sequence[pa.Array], n: int) -> list[pa.Array]:
         frame = _Frame(columns, n)
-        made = [_as_column(step(frame), n) for step in steps]
+        with within_an_array(n, builder.memories):
+            made = [_as_column(step(frame), n) for step in steps]
+            require_within([made[place] for place in computed], n)
         return [
             column if default is None or not column.null_count else pc.fill_null(column, default)
             for column, default in zip(made, defaults, strict=True)
@@ -187,10 +192,15 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
 
 def compile_condition(expr: Expr, context: EvalContext) -> Condition:
     """A callable ``(columns, n) -> mask`` that is True where the predicate is TRUE (neither FALSE nor NULL)."""
-    step = _Builder(context).step(fold(expr, context))
+    builder = _Builder(context)
+    step = builder.step(fold(expr, context))
 
     def keep(columns: Sequence[pa.Array], n: int) -> Bools:
-        return _truth(step(_Frame(columns, n)), n)
+        try:
+            with within_an_array(n, builder.memories):
+                return _truth(step(_Frame(columns, n)), n)
+        except TooManyBytesError:
+            return np.concatenate([keep(part, rows) for part, rows in halves(columns, n)])
 
     return keep
 
@@ -275,7 +285,8 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
             return node
         try:
             step = _Builder(context).step(node)
-            value = _as_column(step(_Frame((), 1)), 1)[0]
+            with within_an_array(1):
+                value = _as_column(step(_Frame((), 1)), 1)[0]
         except FlowSqlError:
             return node
         if not value.is_valid and (not node.type.nullable or _is_item_for_sure(node)):
@@ -292,6 +303,8 @@ class _Builder:
         self.context = context
         self.known: dict[Expr, _Step] = {}
         self.count = 0
+        #: What calls with a memory of their own remember.
+        self.memories: list[dict[str, Any]] = []
 
     def step(self, expr: Expr) -> _Step:
         # Long sums nest to the left, deeper than calls of Python may.
@@ -346,7 +359,10 @@ class _Builder:
                 definition = find_definition(expr)
                 raises, costly = raises or definition.raises, costly or definition.costly
                 repeatable = repeatable and definition.deterministic
-                run = _call_runner(expr, inputs, definition, self.context)
+                memory: dict[str, Any] = {}
+                if not definition.deterministic:
+                    self.memories.append(memory)
+                run = _call_runner(expr, inputs, definition, self.context, memory)
             case _:
                 assert_never(expr)
         self.count += 1
@@ -354,14 +370,13 @@ class _Builder:
 
 
 def _call_runner(
-    expr: Call, inputs: tuple[_Step, ...], definition: FunctionDef, context: EvalContext
+    expr: Call, inputs: tuple[_Step, ...], definition: FunctionDef, context: EvalContext, memory: dict[str, Any]
 ) -> Callable[[_Frame], Datum]:
     kernel = definition.kernel
     assert kernel is not None
     arrow_type = to_arrow(expr.type)
     arg_types = tuple(arg.type for arg in expr.args)
     passes_call = definition.passes_call
-    memory: dict[str, Any] = {}
 
     def evaluate(args: Sequence[Datum], n: int, constant: bool = False) -> Datum:
         if passes_call:
@@ -390,6 +405,7 @@ def _call_runner(
 def _settled(made: Datum, arrow_type: pa.DataType) -> Datum:
     if isinstance(made, pa.ChunkedArray):
         made = made.combine_chunks()
+    refuse_wrapped(made)
     return made if made.type == arrow_type else pc.cast(made, arrow_type)
 
 
@@ -539,4 +555,4 @@ def _truth(datum: Datum, n: int) -> Bools:
 
 
 def _as_column(datum: Datum, n: int) -> pa.Array:
-    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum

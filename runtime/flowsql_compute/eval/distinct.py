@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import values_and_validity
+from flowsql_compute.eval.columns import TooManyBytesError, values_and_validity
+from flowsql_core import column_bytes
 from flowsql_core.arrow import compute as pc
 
 
@@ -21,8 +22,9 @@ def map_distinct(column: pa.Array, function: Callable[[Any], Any], type_: pa.Dat
         return pa.array([None if value is None else function(value)], type_)
     encoded = pc.dictionary_encode(column)
     # The one place where values become Python objects: one object a distinct value, not a row.
-    made = [None if value is None else function(value) for value in encoded.dictionary.to_pylist()]
-    return pc.take(pa.array(made, type_), encoded.indices)
+    values = encoded.dictionary.to_pylist()
+    made = _collected((None if value is None else function(value) for value in values), type_)
+    return pc.take(made, encoded.indices)
 
 
 def map_rows(columns: Sequence[Any], function: Callable[..., Any], type_: pa.DataType) -> pa.Array:
@@ -70,7 +72,28 @@ def map_rows(columns: Sequence[Any], function: Callable[..., Any], type_: pa.Dat
         else:
             known, indices = choices[place]
             picked.append([known[index] for index in indices[rows].tolist()])
-    return pc.take(pa.array(list(map(function, *picked)), type_), encoded.indices)
+    return pc.take(_collected(map(function, *picked), type_), encoded.indices)
+
+
+def _collected(values: Iterator[Any], type_: pa.DataType) -> pa.Array:
+    """The values as a column; long texts do not all lie about as Python objects before they prove too long.
+
+    Raises:
+        TooManyBytesError: they take more than an array holds.
+    """
+    parts: list[pa.Array] = []
+    size = 0
+    while chunk := list(islice(values, _AT_ONCE)):
+        part = pa.array(chunk, type_)
+        size += part.nbytes
+        if isinstance(part, pa.ChunkedArray) or size > column_bytes.MOST_BYTES:
+            raise TooManyBytesError
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else pa.concat_arrays([pa.array([], type_), *parts])
+
+
+#: Python values that become a column together.
+_AT_ONCE = 4096
 
 
 #: Combinations of values that have a number of 64 bits each.

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import spread
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Literal
 from flowsql_core.types import logical as t
@@ -30,7 +31,7 @@ def literal_scalar(literal: Literal) -> pa.Scalar:
 
 def literal_array(literal: Literal, n: int) -> pa.Array:
     """A column of ``n`` rows that all hold the constant."""
-    return pa.repeat(literal_scalar(literal), n)
+    return spread(literal_scalar(literal), n)
 
 
 def scalar_to_literal(scalar: pa.Scalar, type_: t.LogicalType) -> Literal:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import make_array, pack_validity, validity
+from flowsql_compute.eval.columns import make_array, pack_validity, spread, validity
 from flowsql_compute.eval.nested.bitmaps import (
     Sets,
     bitmap_text,
@@ -23,7 +23,7 @@ from flowsql_core.types import logical as t
 
 
 def _column(datum: Any, n: int) -> pa.Array:
-    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
 def _list_of_ints(args: Any, options: dict[str, Any]) -> t.LogicalType | None:

@@ -591,4 +591,4 @@ def hex_of_bytes(a: pa.Array) -> pa.Array:
     table = np.frombuffer(b"0123456789ABCDEF", dtype=np.uint8)
     pairs = np.empty((len(used), 2), dtype=np.uint8)
     pairs[:, 0], pairs[:, 1] = table[used >> 4], table[used & 15]
-    return make_strings((offsets - offsets[0]) * np.int32(2), pairs.reshape(-1), validity(a), pa.string())
+    return make_strings((offsets - offsets[0]).astype(np.int64) * 2, pairs.reshape(-1), validity(a), pa.string())

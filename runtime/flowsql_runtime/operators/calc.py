@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flowsql_compute.eval.compile import compile_condition, compile_projections
 from flowsql_core.batch import ChangelogBatch, late_columns
 from flowsql_core.element import Watermark
@@ -9,7 +11,7 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import InputRef
 from flowsql_core.graph.specs import CalcSpec
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.operators.evaluation import eval_context
+from flowsql_runtime.operators.evaluation import eval_context, projected
 from flowsql_runtime.operators.failure import trace_row
 
 
@@ -34,11 +36,11 @@ class CalcOperator(Operator[CalcSpec]):
         self._project = compile_projections(computed, context) if computed else None
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
-        """One batch in, at most one out."""
+        """One batch in, at most one out; several where the values of a column are too many bytes for one."""
         track = self.advance_track(input_index, batch.track)
         if track is not batch.track:
             batch = batch.with_track(track)
-        arrived, mask, made = batch, None, None
+        arrived, mask = batch, None
         try:
             if self._condition is not None:
                 mask = self._condition(batch.columns, batch.num_rows)
@@ -47,12 +49,22 @@ class CalcOperator(Operator[CalcSpec]):
                     if batch.track is not None:
                         self.output.emit_watermark(Watermark(batch.track.last_ms))
                     return
-            computed = iter(() if self._project is None else self._project(batch.columns, batch.num_rows))
-            columns = late_columns(
-                batch.columns, [next(computed) if place is None else place for place in self._places]
-            )
-            made = batch.with_columns(columns)
+            for first, part, computed in projected(batch, self._project):
+                self._hand_on(batch, first, part, computed)
+        except ExecutionError as error:
+            trace_row(error, arrived, batch, mask)
+            raise
+
+    def _hand_on(self, batch: ChangelogBatch, first: int, part: ChangelogBatch, computed: list[Any]) -> None:
+        """Give out rows of a batch, from ``first`` on, with their columns."""
+        values = iter(computed)
+        made = part.with_columns(
+            late_columns(part.columns, [next(values) if place is None else place for place in self._places])
+        )
+        try:
             self.output.collect(made)
         except ExecutionError as error:
-            trace_row(error, arrived, made, mask)
+            row = error.row
+            if row is not None and row.batch is made:
+                row.batch, row.position = batch, first + row.position
             raise

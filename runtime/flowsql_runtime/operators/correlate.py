@@ -20,7 +20,7 @@ from flowsql_core.graph.specs import CorrelateSpec
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.operators.evaluation import eval_context
+from flowsql_runtime.operators.evaluation import eval_context, projected
 from flowsql_runtime.operators.failure import trace_row
 from flowsql_runtime.operators.join.side import row_ranges
 
@@ -55,13 +55,23 @@ class CorrelateOperator(Operator[CorrelateSpec]):
         if track is not batch.track:
             batch = batch.with_track(track)
         try:
-            elements = _elements(self._collection(batch.columns, batch.num_rows)[0], self.spec.collection.type)
+            for start, part, (collection,) in projected(batch, self._collection):
+                self._spread(batch, start, part, _elements(collection, self.spec.collection.type))
         except ExecutionError as error:
             trace_row(error, batch)
             raise
+
+    def _spread(self, batch: ChangelogBatch, start: int, part: ChangelogBatch, elements: _Elements) -> None:
+        """The elements of the rows of a batch from ``start`` on."""
         sizes = elements.rows.sizes
-        for first, last in row_ranges(np.maximum(sizes, 1) if self.spec.outer else sizes):
-            self._emit(batch, elements, first, last)
+        try:
+            for first, last in row_ranges(np.maximum(sizes, 1) if self.spec.outer else sizes):
+                self._emit(part, elements, first, last)
+        except ExecutionError as error:
+            row = error.row
+            if row is not None and row.batch is part:
+                row.batch, row.row, row.position = batch, start + row.row, start + row.position
+            raise
 
     def _emit(self, batch: ChangelogBatch, elements: _Elements, first: int, last: int) -> None:
         """The elements of rows [first, last)."""

@@ -134,12 +134,16 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
     def _emit(self, batch: ChangelogBatch, made: Sequence[Any]) -> None:
         computed = iter(made)
         places = [next(computed) if place is None else place for place in self._layout.forwarded]
-        given = batch.with_columns(late_columns(batch.columns, places))
-        try:
-            self._in_order.target.collect(given)
-        except ExecutionError as error:
-            trace_row(error, batch, given)
-            raise
+        done = 0
+        for given in batch.with_columns(late_columns(batch.columns, places)).within_offsets():
+            try:
+                self._in_order.target.collect(given)
+            except ExecutionError as error:
+                row = error.row
+                if row is not None and row.batch is given:
+                    row.batch, row.position = batch, done + row.position
+                raise
+            done += given.num_rows
 
     def _guarded(self, call: Callable[[Evaluator], Any]) -> Any:
         assert self._evaluator is not None

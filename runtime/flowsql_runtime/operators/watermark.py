@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from flowsql_compute.eval.columns import validity, values_and_validity
 from flowsql_compute.eval.compile import compile_projections
@@ -17,7 +18,7 @@ from flowsql_core.expr import Call, Expr, InputRef, Literal
 from flowsql_core.graph.specs import WatermarkAssignerSpec, WatermarkEmit
 from flowsql_core.types.logical import DayTimeIntervalType, TimestampLtzType, TimestampType
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
-from flowsql_runtime.operators.evaluation import eval_context
+from flowsql_runtime.operators.evaluation import eval_context, projected
 from flowsql_runtime.operators.failure import trace_row
 from flowsql_runtime.time.emission import emissions
 
@@ -120,7 +121,7 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
             values, valid = values_and_validity(batch.columns[index])
             levels = values - delay_ms
         else:
-            (column,) = self._expression(batch.columns, batch.num_rows)
+            column = pa.concat_arrays([made for _, _, (made,) in projected(batch, self._expression)])
             values, valid = values_and_validity(column)
             per_ms = _PER_MS[column.type.unit]
             levels = values * 1_000 if per_ms is None else values // per_ms if per_ms > 1 else values

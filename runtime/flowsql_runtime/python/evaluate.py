@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from flowsql_compute.eval.literal import literal_array
+from flowsql_core import column_bytes
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.expr import Literal
@@ -29,7 +30,7 @@ from flowsql_runtime.python.failure import (
 )
 from flowsql_runtime.python.program import ColumnArgument, PythonProgram, Step, StepArgument
 from flowsql_runtime.python.values_in import Reader, reader
-from flowsql_runtime.python.values_out import Writer, WrongValueError, writer
+from flowsql_runtime.python.values_out import Writer, WrongValueError, one_array, writer
 
 #: Codes of failures.
 RAISED: Final = "python-function-failed"
@@ -198,7 +199,7 @@ class ArrowEvaluator(BatchEvaluator):
 
     def _column(self, position: int, step: Step, made: Any, n: int) -> pa.Array:
         if isinstance(made, pa.ChunkedArray):
-            made = made.combine_chunks()
+            made = one_array(made)
         if not isinstance(made, pa.Array):
             raise wrong_batch(self, position, step, f"pyarrow.Array expected, got {type(made).__name__}")
         check_length(self, position, step, len(made), n)
@@ -213,12 +214,16 @@ class ArrowEvaluator(BatchEvaluator):
 
 
 def cast_column(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """A result as its type's column. Numbers, times and nested types may change their width, never their value.
+    """A result as its type's column, wide (``column_bytes``) where it takes too many bytes.
+
+    Numbers, times and nested types may change their width, never their value.
 
     Raises:
         TypeError: texts for something else, or something else for texts; ArrowInvalid: a value does not fit.
     """
     if column.type == wanted:
+        return column
+    if column.type == column_bytes.wide_type(wanted) and not column_bytes.fit_together([column]):
         return column
     kinds = pa.types
     given_text = kinds.is_string(column.type) or kinds.is_large_string(column.type)
@@ -258,12 +263,12 @@ def wrong_batch(evaluator: Evaluator, position: int, step: Step, reason: str) ->
 
 
 def joined(parts: list[list[pa.Array]], program: PythonProgram) -> list[pa.Array]:
-    """Columns of several batches, one behind the other."""
+    """Columns of several batches, one behind the other, wide (``column_bytes``) where they take too many bytes."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
         return [pa.array([], to_arrow(program.steps[position].type)) for position in program.outputs]
-    return [pa.concat_arrays([part[index] for part in parts]) for index in range(len(program.outputs))]
+    return [column_bytes.joined([part[index] for part in parts]) for index in range(len(program.outputs))]
 
 
 def wrong_value_text(error: WrongValueError, type_: LogicalType) -> str:

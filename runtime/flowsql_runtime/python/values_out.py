@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import dtype_of, make_array, pack_validity
 from flowsql_core.arrow import compute as pc
+from flowsql_core.column_bytes import joined
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
@@ -126,12 +127,19 @@ def _scalars(type_: t.LogicalType, arrow_type: pa.DataType, fitting: set[type], 
                 if number is not None and found == {number}:
                     # NumPy reads numbers of one class in a third of the time.
                     return make_array(np.array(values, dtype=dtype_of(arrow_type)), None, arrow_type)
-                return pa.array(values, arrow_type)
+                return one_array(pa.array(values, arrow_type))
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
                 pass  # some value is too large, or says more digits than the type has: each is looked at
-        return pa.array(_fitted(values, type_, fit), arrow_type)
+        return one_array(pa.array(_fitted(values, type_, fit), arrow_type))
 
     return write
+
+
+def one_array(made: Any) -> pa.Array:
+    """What Arrow made of values: it begins a new chunk where they are too many bytes; wide (``column_bytes``) then."""
+    if not isinstance(made, pa.ChunkedArray):
+        return made
+    return joined(made.chunks) if made.num_chunks else made.combine_chunks()
 
 
 def _fitted(values: Sequence[Any], type_: t.LogicalType, fit: _Fit) -> list[Any]:

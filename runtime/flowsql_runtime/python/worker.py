@@ -16,9 +16,9 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_core.udf import FunctionContext, FunctionKind, MetricGroup
 from flowsql_core.udf_source import remember_lines
 from flowsql_core.without_pandas import keep_pandas_out
-from flowsql_runtime.python.evaluate import Evaluator, as_failure
+from flowsql_runtime.python.evaluate import WRONG_RESULT, Evaluator, as_failure
 from flowsql_runtime.python.evaluators import make_evaluator
-from flowsql_runtime.python.failure import UserFailureError
+from flowsql_runtime.python.failure import UserFailure, UserFailureError
 from flowsql_runtime.python.frames import (
     Frame,
     FrameKind,
@@ -29,6 +29,7 @@ from flowsql_runtime.python.frames import (
     receive_frame,
     send_frame,
 )
+from flowsql_runtime.python.options import EXECUTION_MODE
 
 
 class WorkerMetrics:
@@ -120,6 +121,12 @@ class Worker:
         assert self._evaluator is not None
         columns = decode_columns(frame.body, self._arguments)
         made = self._evaluator.run(columns, frame.rows)
+        if any(column.type != field.type for column, field in zip(made, self._results, strict=True)):
+            text = (
+                f"The results of the Python functions for {frame.rows:,} rows take more than 2 GiB. "
+                f"'{EXECUTION_MODE.key}' = 'thread' hands on results of any size."
+            )
+            raise UserFailureError(UserFailure(WRONG_RESULT, text))
         return Frame(FrameKind.RESULT, frame.rows, self._metrics.take(), encode_columns(made, self._results))
 
     def _close(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import Bools, make_array, validity, values_and_validity
+from flowsql_compute.eval.columns import Bools, make_array, spread, validity, values_and_validity
 from flowsql_core.arrow import compute as pc
 from flowsql_core.record import record
 
@@ -24,8 +24,8 @@ def nested_equal(call: Any, a: Any, b: Any) -> pa.Array:
 
     ``call`` has the number of rows in ``n``. NULL elements are equal to each other; maps compare without order.
     """
-    left = pa.repeat(a, call.n) if isinstance(a, pa.Scalar) else a
-    right = pa.repeat(b, call.n) if isinstance(b, pa.Scalar) else b
+    left = spread(a, call.n) if isinstance(a, pa.Scalar) else a
+    right = spread(b, call.n) if isinstance(b, pa.Scalar) else b
     valid = _both(validity(left), validity(right))
     return make_array(_same(_Pair(left, right)), valid, pa.bool_())
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import Bools, pack_validity, string_buffers, validity, values_and_validity
+from flowsql_compute.eval.columns import Bools, pack_validity, spread, string_buffers, validity, values_and_validity
 from flowsql_compute.eval.text.columns import KERNEL_ROWS
 from flowsql_compute.kernels.contiguous import for_kernel
 from flowsql_core.arrow import compute as pc
@@ -70,7 +70,7 @@ def _places(starts: Int64s, sizes: Int64s, total: int) -> Int64s:
 
 def column_of(datum: Any, n: int) -> pa.Array:
     """A scalar spread over ``n`` rows; a column as it is."""
-    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
 def ranges_of(array: pa.Array) -> Ranges:

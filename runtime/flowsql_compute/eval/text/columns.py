@@ -14,6 +14,7 @@ from flowsql_compute.eval.columns import (
     Bools,
     make_array,
     make_strings,
+    narrow_offsets,
     pack_validity,
     string_buffers,
     validity,
@@ -140,8 +141,9 @@ def gather(data: npt.NDArray[np.uint8], low: Int64s, high: Int64s, valid: Bools 
     """Text column of byte ranges [low, high) of a buffer."""
     from flowsql_compute.kernels.text import copy_ranges
 
-    offsets = np.zeros(len(low) + 1, dtype=np.int32)
-    np.cumsum(high - low, out=offsets[1:])
+    ends = np.zeros(len(low) + 1, dtype=np.int64)
+    np.cumsum(high - low, out=ends[1:])
+    offsets = narrow_offsets(ends)
     out = np.empty(int(offsets[-1]), dtype=np.uint8)
     copy_ranges(for_kernel(data), for_kernel(low), offsets, out)
     return make_strings(offsets, out, valid, pa.string())

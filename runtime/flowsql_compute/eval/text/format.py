@@ -128,15 +128,16 @@ def _decimal_text(array: pa.Array, type_: t.DecimalType) -> pa.Array:
             pc.binary_join_element_wise(sign, pc.cast(pa.array(whole), pa.string()), ""), digits, "."
         )
     else:
-        text = pa.array([_plain(int(value), type_.scale) for value in values], pa.string())
+        digits = pc.cast(as_type(array, pa.decimal128(38, 0)), pa.string())
+        sign = pc.if_else(pc.starts_with(digits, "-"), "-", "")
+        padded = pc.utf8_lpad(pc.utf8_ltrim(digits, "-"), type_.scale + 1, "0")
+        whole = pc.utf8_slice_codeunits(padded, 0, -type_.scale)
+        text = pc.binary_join_element_wise(
+            pc.binary_join_element_wise(sign, whole, ""), pc.utf8_slice_codeunits(padded, -type_.scale, None), "."
+        )
     return (
         text if valid is None else pc.if_else(make_array(valid, None, pa.bool_()), text, pa.scalar(None, pa.string()))
     )
-
-
-def _plain(value: int, scale: int) -> str:
-    digits = str(abs(value)).rjust(scale + 1, "0")
-    return f"{'-' if value < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
 
 
 def _day_time_text(array: pa.Array) -> pa.Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import make_array, validity, values_and_validity
+from flowsql_compute.eval.columns import make_array, spread, validity, values_and_validity
 from flowsql_compute.eval.nested.lists import Ranges, element_codes, make_map
 from flowsql_compute.functions.registry import CUSTOM, Invocation, implicit_cast, scalar
 from flowsql_core.arrow import compute as pc
@@ -21,7 +21,7 @@ from flowsql_core.types.coerce import common_type, mixes_dates
 
 
 def _column(datum: Any, n: int) -> pa.Array:
-    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
 def _offsets(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -11,6 +11,7 @@ from urllib.parse import quote_plus
 
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import spread
 from flowsql_compute.eval.distinct import map_distinct, map_rows
 from flowsql_compute.eval.text import spellings
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, url_decoded, url_encoded, with_left
@@ -20,7 +21,7 @@ from flowsql_core.errors import ExecutionError
 
 
 def _column(datum: Any, n: int) -> pa.Array:
-    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
 # Base 64 and hexadecimal digits

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import make_array, values_and_validity
+from flowsql_compute.eval.columns import make_array, spread, values_and_validity
 from flowsql_compute.eval.distinct import map_distinct
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, java_hash_codes
 from flowsql_compute.eval.text.digests import digests
@@ -45,7 +45,7 @@ for _name, _length in (("MD5", 32), ("SHA1", 40), ("SHA224", 56), ("SHA256", 64)
 @scalar("SHA2(STRING, INTEGER) -> VARCHAR(128)", "SHA2(BINARY, INTEGER) -> VARCHAR(128)", raises=True, spark=None)
 def sha2(call: Invocation, text: Any, bits: Any) -> Any:
     """The SHA-2 hash of 224, 256, 384 or 512 bits in lower-case hexadecimal digits. Fails on other lengths."""
-    column = pa.repeat(text, call.n) if isinstance(text, pa.Scalar) else text
+    column = spread(text, call.n) if isinstance(text, pa.Scalar) else text
     made = pa.nulls(call.n, pa.string())
     sizes = [bits] if isinstance(bits, pa.Scalar) else pc.unique(bits.filter(pc.is_valid(column)))
     for size in sizes:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import make_strings, string_buffers, validity
+from flowsql_compute.eval.columns import make_strings, spread, string_buffers, validity
 from flowsql_compute.eval.distinct import map_distinct, map_rows
 from flowsql_compute.eval.java.utf16 import joined, units
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, overlaid, without_byte
@@ -26,7 +26,7 @@ def _as_varchar(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType 
 
 
 def _column(datum: Any, n: int) -> pa.Array:
-    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
 # Joining and repeating

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from flowsql_compute.eval.cast import cast_array
-from flowsql_compute.eval.columns import make_array, values_and_validity
+from flowsql_compute.eval.columns import make_array, spread, values_and_validity
 from flowsql_compute.eval.distinct import map_distinct
 from flowsql_compute.eval.time.calendar import UNITS_PER_SECOND, date_text
 from flowsql_compute.functions.registry import NULLABLE, Invocation, scalar
@@ -65,13 +65,13 @@ def _formatted(call: Invocation, pattern: str, values: tuple[Any, ...]) -> pa.Ar
         if piece.argument >= len(values):
             return pa.nulls(call.n, pa.string())
         value = values[piece.argument]
-        column = pa.repeat(value, call.n) if isinstance(value, pa.Scalar) else value
+        column = spread(value, call.n) if isinstance(value, pa.Scalar) else value
         text = _rendered(piece, column, call.arg_types[piece.argument + 1], call)
         if text is None:
             return pa.nulls(call.n, pa.string())
         texts.append(text)
     if not any(isinstance(text, pa.Array) for text in texts):
-        return pa.repeat("".join(text.as_py() for text in texts), call.n)
+        return spread(pa.scalar("".join(text.as_py() for text in texts)), call.n)
     return pc.binary_join_element_wise(*texts, "")
 
 

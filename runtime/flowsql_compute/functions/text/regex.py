@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import spread
 from flowsql_compute.eval.distinct import map_distinct, map_rows
 from flowsql_compute.eval.java.regex import translate_pattern
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, contains, extract_run, literal_run
@@ -24,7 +25,7 @@ from flowsql_core.span import Span
 
 
 def _column(datum: Any, n: int) -> pa.Array:
-    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
 def _is_null(text: Any, n: int) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import spread
 from flowsql_compute.eval.distinct import map_distinct, map_rows
 from flowsql_compute.eval.java.regex import translate_pattern
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, byte_class, class_matches, count_class
@@ -20,7 +21,7 @@ from flowsql_core.errors import ExecutionError
 
 
 def _column(datum: Any, n: int) -> pa.Array:
-    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
 def _mapped(call: Invocation, text: Any, pattern: Any, one: Callable[[str, str], Any], type_: pa.DataType) -> pa.Array:

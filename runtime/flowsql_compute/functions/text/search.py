@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import make_array, validity, values_and_validity
+from flowsql_compute.eval.columns import make_array, spread, validity, values_and_validity
 from flowsql_compute.eval.distinct import map_distinct, map_rows
 from flowsql_compute.eval.java.utf16 import joined, units
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, at_edge, first_byte, nth_place
@@ -22,7 +22,7 @@ from flowsql_core.types.coerce import common_type
 
 
 def _column(datum: Any, n: int) -> pa.Array:
-    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
 #: Where texts are searched from, and which occurrence is looked for, if that is not given.

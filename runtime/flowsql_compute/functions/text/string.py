@@ -13,6 +13,7 @@ from flowsql_compute.eval.columns import (
     Bools,
     make_array,
     make_strings,
+    spread,
     string_buffers,
     validity,
     values_and_validity,
@@ -34,7 +35,7 @@ def _as_varchar(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType 
 
 
 def _column(datum: Any, n: int) -> pa.Array:
-    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
 def _numbers(datum: Any, n: int) -> tuple[Int64s, Bools | None]:
@@ -81,7 +82,7 @@ def initcap(text: Any) -> Any:
     starts = offsets[:-1] - base
     fresh[starts[starts < len(used)]] = True
     made = np.where(fresh, _UPPER_BYTES[used], _LOWER_BYTES[used])
-    return make_strings((offsets - base).astype(np.int32), made, validity(text), pa.string())
+    return make_strings(offsets - base, made, validity(text), pa.string())
 
 
 _BYTES = np.arange(256, dtype=np.uint8)
@@ -206,7 +207,7 @@ def gather_bytes(data: npt.NDArray[np.uint8], low: Int64s, high: Int64s, valid: 
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
     source = np.repeat(low - offsets[:-1], sizes) + np.arange(offsets[-1])
-    return make_strings(offsets.astype(np.int32), data[source], valid, pa.string())
+    return make_strings(offsets, data[source], valid, pa.string())
 
 
 @scalar("LEFT(STRING, INTEGER) -> $1", returns=_as_varchar, nulls=NULLABLE, spark=None)

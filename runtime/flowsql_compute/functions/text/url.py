@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import spread
 from flowsql_compute.eval.distinct import map_distinct, map_rows
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, LiteralRun, extract_run, url_parts, with_left
 from flowsql_compute.functions.registry import NULLABLE, Invocation, scalar
@@ -55,7 +56,7 @@ class Url:
 @scalar("PARSE_URL(STRING, STRING, [STRING]) -> STRING", nulls=NULLABLE, costly=True, spark=None)
 def parse_url(call: Invocation, url: Any, part: Any, key: Any = None) -> Any:
     """A part of a URL: HOST, PATH, QUERY, REF, PROTOCOL, AUTHORITY, FILE, USERINFO; or one QUERY parameter by key."""
-    column = pa.repeat(url, call.n) if isinstance(url, pa.Scalar) else url
+    column = spread(url, call.n) if isinstance(url, pa.Scalar) else url
     if len(column) >= KERNEL_ROWS and _is_text(part) and (key is None or _is_text(key)):
         return _plain_parts(column, part.as_py(), None if key is None else key.as_py())
     if key is None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import Bools, make_array, validity, values_and_validity
+from flowsql_compute.eval.columns import Bools, make_array, spread, validity, values_and_validity
 from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.eval.distinct import map_distinct, map_rows
 from flowsql_compute.eval.java.date_pattern import format_moments, pattern_tokens
@@ -42,7 +42,7 @@ _SAFE = r"^(?:1[6-9]|[2-9]\d)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8]) (?:[01
 
 
 def _column(datum: Any, n: int) -> pa.Array:
-    return pa.repeat(datum, n) if isinstance(datum, pa.Scalar) else datum
+    return spread(datum, n) if isinstance(datum, pa.Scalar) else datum
 
 
 def _constant(datum: Any, default: str) -> str | None:
