@@ -8,8 +8,9 @@ import signal
 import pytest
 from hypothesis import settings
 
-settings.register_profile("fuzz", max_examples=200, deadline=None)
-settings.register_profile("ci", max_examples=6, deadline=None)
+settings.register_profile("fuzz", max_examples=1000, deadline=None, print_blob=True)
+# The same examples in every run: a change is judged by itself, and what is new is looked for by ``make fuzz``.
+settings.register_profile("ci", max_examples=6, deadline=None, derandomize=True)
 settings.load_profile("ci")
 
 

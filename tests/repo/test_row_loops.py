@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACKAGES: Final = ("runtime/flowsql_runtime", "runtime/flowsql_compute", "connectors/flowsql_connectors")
 #: Functions of users get Python values, row by row; and what tests are written with.
@@ -16,12 +18,16 @@ ROW_WISE: Final = (
     "runtime/flowsql_runtime/testing",
 )
 
+#: Calls that cut a text into rows, where a loop runs over what they give.
+CUTS: Final = {"splitlines", "next_row"}
+
 #: Calls that make Python values of a whole column.
 WHOLE: Final = {"to_pylist", "to_numpy", "to_pandas"}
 #: Calls that make one or many of them, where they stand in a loop or are what a loop runs over.
 IN_LOOPS: Final = {"as_py"}
 LOOPED_OVER: Final = {"tolist"}
 
+ODD: Final = "over odd rows: tests/connectors/test_bulk_paths sees that there are no others"
 ARGUMENTS: Final = "over the distinct values of an argument, one pass of all rows each"
 
 #: Module and function, and why it may.
@@ -34,6 +40,10 @@ ALLOWED: Final = {
     "flowsql_runtime/state/rocksdb/buckets:Buckets.written": "over buckets of many keys",
     "flowsql_runtime/time/timers:TimerService.register_processing_timers": "alarms of one operator, not rows",
     "flowsql_runtime/network/selector:HashSelector.select": "over channels",
+    "flowsql_runtime/operators/values:literal_column": "over the rows that stand in the text of a query",
+    "flowsql_runtime/reading/columns:ReadableState._keyless": "over entries of operator state, that a query reads",
+    "flowsql_runtime/reading/columns:ReadableState._of_rows": "over state that holds Python objects",
+    "flowsql_runtime/checkpoint/encode:encode_operator": "over elements of operator state",
     "flowsql_runtime/operators/sink/constraints:_measure_one": "behind a failure: names the length that broke",
     "flowsql_runtime/checkpoint/encode:encode_keyed": "over ranges of key groups",
     "flowsql_runtime/checkpoint/encode:decode_operator": "over elements of operator state, at a restore",
@@ -42,12 +52,15 @@ ALLOWED: Final = {
     "flowsql_compute/eval/compile:_Frame.blame": "behind a failure: names the row",
     "flowsql_compute/eval/distinct:map_distinct": "over distinct values: functions without a kernel",
     "flowsql_compute/eval/distinct:map_rows": "over distinct combinations: functions without a kernel",
+    "flowsql_compute/eval/java/date_pattern:_format_all": "over distinct moments: letters without a kernel",
     "flowsql_compute/eval/java/date_pattern:_Fields.rows": "over distinct moments: letters without a kernel",
     "flowsql_compute/eval/json/document:Documents.__init__": "over distinct documents that kernels left over",
     "flowsql_compute/eval/nested/map_order:text_order": "over the keys of one document, by the exact rules",
     "flowsql_compute/eval/text/format:decode_utf8": "over distinct values, where some bytes are malformed",
+    "flowsql_compute/eval/text/format:double_text": "over distinct values that Java spells otherwise than Arrow",
     "flowsql_compute/eval/text/parse:_decimals": "over distinct values of texts that Arrow does not cast",
     "flowsql_compute/eval/text/render:json_strings": "over characters to escape, one pass each",
+    "flowsql_compute/eval/text/render:_render_objects": "over Python objects, of which no column is made before",
     "flowsql_compute/eval/text/render:over_distinct": "over distinct values: notations without a kernel",
     "flowsql_compute/functions/collections/structured:object_update": "over constant arguments",
     "flowsql_compute/functions/json/read:_by_path": ARGUMENTS,
@@ -56,6 +69,7 @@ ALLOWED: Final = {
     "flowsql_compute/functions/text/digest:sha2": ARGUMENTS,
     "flowsql_compute/functions/text/edit:_trimmed": ARGUMENTS,
     "flowsql_compute/functions/text/edit:overlay": "over the arguments of the call",
+    "flowsql_compute/functions/text/inet:inet_ntoa": "over 256 numbers",
     "flowsql_compute/functions/text/printf:_formatted": "over constant arguments",
     "flowsql_compute/functions/text/printf:printf": ARGUMENTS,
     "flowsql_compute/functions/text/regex_search:_all_of_constant": "over distinct values: patterns without a kernel",
@@ -67,27 +81,35 @@ ALLOWED: Final = {
     "flowsql_compute/functions/time/patterns:to_timestamp_ltz_text": ARGUMENTS,
     "flowsql_connectors/filesystem/partition:Partitioner._level": "over distinct values: folders",
     "flowsql_connectors/filesystem/partition:Partitioner.group": "over the folders of a batch",
+    "flowsql_connectors/formats/csv_decode:CsvDecoder._cut_at_row_starts": "over the head of a file",
+    "flowsql_connectors/formats/csv_decode:CsvDecoder._score": "over a few rows, to find out where rows begin",
+    "flowsql_connectors/formats/csv_decode:CsvDecoder._from_rows": ODD,
+    "flowsql_connectors/formats/csv_decode:CsvDecoder._with_odd": ODD,
     "flowsql_connectors/formats/csv_decode:CsvDecoder._dubious": "over columns: their extremes",
     "flowsql_connectors/formats/csv_decode:CsvDecoder._may_hold_blank_lines": "over columns: their extremes",
     "flowsql_connectors/formats/csv_encode:CsvEncoder.head": "over the names of columns, once a file",
     "flowsql_connectors/formats/csv_odd_rows:part_rows": "over odd rows, and runs between them",
     "flowsql_connectors/formats/csv_odd_rows:put_between": "over at most 256 odd rows",
+    "flowsql_connectors/formats/json_decode:JsonDecoder._line_by_line": ODD,
     "flowsql_connectors/formats/text_values:_parse_distinct": "over distinct values of texts that Arrow does not cast",
 }
 
 
 class _Finder(ast.NodeVisitor):
-    """Functions, by qualified name, that make Python values of columns."""
+    """Functions, by qualified name, that make Python values of columns, columns of Python values, or rows of texts."""
 
     def __init__(self) -> None:
         self.found: set[str] = set()
         self._names: list[str] = []
         self._loops = 0
+        #: Names of lists that the function makes, and of what stands in them.
+        self._lists: set[str] = set()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        loops, self._loops = self._loops, 0
+        before = self._loops, self._lists
+        self._loops, self._lists = 0, _lists_of(node)
         self._inside(node)
-        self._loops = loops
+        self._loops, self._lists = before
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._inside(node)
@@ -120,9 +142,18 @@ class _Finder(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute):
             name = node.func.attr
-            if name in WHOLE or (name in IN_LOOPS and self._loops):
+            if name in WHOLE or (name in IN_LOOPS and self._loops) or self._is_column_of_values(node):
                 self.found.add(".".join(self._names))
         self.generic_visit(node)
+
+    def _is_column_of_values(self, node: ast.Call) -> bool:
+        """``pa.array`` of a list that a loop or a comprehension made."""
+        if ast.unparse(node.func) != "pa.array" or not node.args:
+            return False
+        made = node.args[0]
+        if isinstance(made, ast.List):
+            return False
+        return _is_list(made) or (isinstance(made, ast.Name) and made.id in self._lists)
 
     def _comprehension(self, generators: list[ast.comprehension], made: list[ast.expr]) -> None:
         for generator in generators:
@@ -133,7 +164,7 @@ class _Finder(ast.NodeVisitor):
 
     def _looped_over(self, iterated: ast.expr) -> None:
         calls = (node for node in ast.walk(iterated) if isinstance(node, ast.Call))
-        if any(isinstance(call.func, ast.Attribute) and call.func.attr in LOOPED_OVER for call in calls):
+        if any(isinstance(call.func, ast.Attribute) and _gives_rows(call, call.func.attr) for call in calls):
             self.found.add(".".join(self._names))
 
     def _in_loop(self, nodes: list[ast.AST]) -> None:
@@ -141,6 +172,47 @@ class _Finder(ast.NodeVisitor):
         for node in nodes:
             self.visit(node)
         self._loops -= 1
+
+
+def _gives_rows(call: ast.Call, name: str) -> bool:
+    if name == "rows":
+        return ast.unparse(call.func).endswith("tokenizer.rows")
+    if name == "split":
+        return bool(call.args) and isinstance(call.args[0], ast.Constant) and call.args[0].value in ("\n", b"\n")
+    return name in LOOPED_OVER or name in CUTS
+
+
+def _is_list(node: ast.expr) -> bool:
+    """A comprehension, or ``list(...)`` or ``map(...)``; an empty list, too, which is there to be filled."""
+    match node:
+        case ast.ListComp() | ast.GeneratorExp() | ast.List(elts=[]):
+            return True
+        case ast.Call(func=ast.Name(id="list" | "map")):
+            return True
+    return False
+
+
+def _lists_of(function: ast.FunctionDef) -> set[str]:
+    """Names of a function's lists, and of those in its lists of lists."""
+    found: set[str] = set()
+    of_lists: set[str] = set()
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_list(value):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value) if _is_list(value):
+                pass
+            case _:
+                continue
+        found.add(name)
+        if isinstance(value, ast.ListComp) and _is_list(value.elt):
+            of_lists.add(name)
+    for node in ast.walk(function):
+        match node:
+            case ast.For(target=target, iter=over) | ast.comprehension(target=target, iter=over):
+                if any(isinstance(part, ast.Name) and part.id in of_lists for part in ast.walk(over)):
+                    found.update(part.id for part in ast.walk(target) if isinstance(part, ast.Name))
+    return found
 
 
 def _found() -> Iterator[str]:
@@ -161,3 +233,27 @@ def test_columns_become_python_values_only_where_it_is_said_why() -> None:
 
 def test_no_reason_outlives_its_loop() -> None:
     assert sorted(set(ALLOWED) - set(_found())) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[converted(raw) for raw in data.split(b'\\n')]",
+        "for row in tokenizer.rows(text):\n        use(row)",
+        "values = []\n    for raw in data:\n        values.append(raw)\n    return pa.array(values)",
+        "columns = [[] for _ in wanted]\n    return [pa.array(column) for column, c in zip(columns, wanted)]",
+        "return pa.array([text(value) for value in values], pa.string())",
+        "return pa.array(list(map(text, values)))",
+        "for value in column.to_pylist():\n        use(value)",
+    ],
+)
+def test_rows_in_python_are_found(body: str) -> None:
+    finder = _Finder()
+    finder.visit(ast.parse(f"def read(data):\n    {body}\n"))
+    assert finder.found == {"read"}
+
+
+def test_arrays_of_arrays_are_not_rows() -> None:
+    finder = _Finder()
+    finder.visit(ast.parse("def read(data):\n    for part in text.split(';'):\n        pa.array(np.arange(3))\n"))
+    assert finder.found == set()
