@@ -142,6 +142,17 @@ def test_only_lines_about_an_odd_one_are_read_by_the_exact_rules(
     assert 0 < sum(exact) < 200
 
 
+@pytest.mark.parametrize("ddl", ["s STRING", "s STRING, m MAP<STRING, STRING>"])
+def test_lines_that_are_no_utf8_are_bad(tmp_path: Path, ddl: str) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(b'{"s": "a"}\n{"s": "b\xff", "m": {"\xfe": "x"}}\n{"s": "\xc3\xa4"}\n')
+    ((rows, arrays),) = _read(path, columns_of(ddl), _format(True, False), (0,), exact=False)
+    assert (rows, arrays[0][1]) == (2, ["a", "ä"])
+    message = _read(path, columns_of(ddl), _format(False, False), (0,), exact=False)
+    assert "can't decode byte 0xff" in message
+    assert "line 2: " in message
+
+
 def test_a_bad_line_is_named(tmp_path: Path) -> None:
     columns = columns_of("id INT, m MAP<STRING, INT>")
     lines = [json.dumps({"id": number, "m": {"a": number}}) for number in range(30_000)]

@@ -112,6 +112,8 @@ class JsonDecoder(Decoder):
         """Arrow's reading, or None where it refuses or may differ from Flink's."""
         import pyarrow.json as pajson
 
+        if not _is_utf8(data):
+            return None
         shaped = data if self._shape is None else self._shape.shaped(data)
         if shaped is None:
             return None
@@ -217,6 +219,17 @@ class _BadLineError(Exception):
         self.line = line
         self.reason = reason
         self.raw = raw
+
+
+def _is_utf8(data: bytes) -> bool:
+    """Arrow does not look: what it makes of other bytes is no text."""
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _lines(data: bytes) -> int:
