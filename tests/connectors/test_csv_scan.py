@@ -17,6 +17,7 @@ from flowsql_connectors.formats.csv import CsvFormat
 from flowsql_connectors.formats.csv_tokens import CsvDialect, CsvTokenizer
 from flowsql_connectors.formats.format import DecodeContext, FileView, Range
 from flowsql_core.errors import FlowSqlError
+from flowsql_core.types.logical import Schema
 from tests.connectors.tables import columns_of
 
 _COLUMNS = columns_of(
@@ -77,14 +78,14 @@ _DIALECTS = [CsvDialect(), CsvDialect(), CsvDialect(comments=True), CsvDialect(e
 
 def _read(
     path: Path, dialect: CsvDialect, null: str | None, lenient: bool, wanted: tuple[int, ...], scanned: bool,
-    few_bad: int = 16, few_odd: int = 64,
+    few_bad: int = 16, few_odd: int = 64, columns: Schema = _COLUMNS,
 ) -> Any:  # fmt: skip
     format_ = CsvFormat(dialect, null, ";", lenient, False, True)
     before = csv_decode.SCANNED_BYTES, csv_scan._FEW_BAD, csv_scan._FEW_ODD
     csv_decode.SCANNED_BYTES = 0 if scanned else 1 << 60
     csv_scan._FEW_BAD, csv_scan._FEW_ODD = few_bad, few_odd
     try:
-        decoder = format_.decoder(DecodeContext(_COLUMNS, wanted, 65536, {}))
+        decoder = format_.decoder(DecodeContext(columns, wanted, 65536, {}))
         size = path.stat().st_size
         parts = list(decoder.read(FileView(str(path), size), Range(0, size)))
         return [(str(array.type), repr(_plain_values(array))) for part in parts for array in part.arrays]
@@ -276,3 +277,13 @@ def test_a_block_of_odd_rows_goes_to_the_bulk_reader(tmp_path: Path, monkeypatch
     )
     assert part.num_rows == 5000
     assert 1 < len(cut) < 200
+
+
+@pytest.mark.parametrize("rows", ["1,2,3\n4\n5\n", "1,2,3\n4,5,6,\n7,8,9,x\n10,11,12,\n", '"1",2,3\n4\n5\n'])
+def test_errors_about_the_width_of_most_rows_show_the_row(tmp_path: Path, rows: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(rows)
+    columns = columns_of("a INT, b INT, c INT")
+    exact = _read(path, CsvDialect(), None, False, (0, 1, 2), scanned=False, columns=columns)
+    assert exact.endswith(": '4'") or exact.endswith(": '7,8,9,x'")
+    assert _read(path, CsvDialect(), None, False, (0, 1, 2), scanned=True, columns=columns) == exact

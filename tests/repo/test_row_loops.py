@@ -85,6 +85,7 @@ ALLOWED: Final = {
     "flowsql_connectors/formats/csv_decode:CsvDecoder._cut_at_row_starts": "over the head of a file",
     "flowsql_connectors/formats/csv_decode:CsvDecoder._score": "over a few rows, to find out where rows begin",
     "flowsql_connectors/formats/csv_decode:CsvDecoder._from_rows": ODD,
+    "flowsql_connectors/formats/csv_decode:CsvDecoder._text_of_usual": "behind a failure: shows the row",
     "flowsql_connectors/formats/csv_decode:CsvDecoder._with_odd": ODD,
     "flowsql_connectors/formats/csv_decode:CsvDecoder._dubious": "over columns: their extremes",
     "flowsql_connectors/formats/csv_decode:CsvDecoder._may_hold_blank_lines": "over columns: their extremes",

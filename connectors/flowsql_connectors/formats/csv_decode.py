@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -425,12 +426,13 @@ class CsvDecoder(Decoder):
             if pc.any(longer).as_py():
                 if not self._drops_rows:
                     at = pc.index(longer, True).as_py()
-                    broken = _BadRowError(int(places[at]), _too_many(self._width, extra[at].as_py() or ""), "")
+                    reason = _too_many(self._width, extra[at].as_py() or "")
+                    broken = _BadRowError(int(places[at]), reason, self._text_of_usual(parts.plain, at))
                 kept = pc.indices_nonzero(pc.invert(longer))
                 table = table.take(kept)
                 places = places[np.frombuffer(kept.buffers()[1], dtype=np.uint64)[: len(kept)]]
         elif self._usual_width < self._width and table.num_rows:
-            broken = self._width_error(int(places[0]), self._usual_width, "")
+            broken = self._width_error(int(places[0]), self._usual_width, self._text_of_usual(parts.plain, 0))
         repaired = [
             (int(parts.places[at]), next(iter(self._tokenizer.rows(row.text)), CsvRow(("",), 0, row.text)))
             for at, row in zip(wrong_at, wrong, strict=True)
@@ -442,6 +444,11 @@ class CsvDecoder(Decoder):
             for index in self._projection
         }
         return self._with_odd(bulk, places, [*repaired, *parts.odd], broken)
+
+    def _text_of_usual(self, data: bytes, at: int) -> str:
+        """The text of the row number ``at`` (from 0) among those that are as wide as most, for an error."""
+        rows = (row for row in self._tokenizer.rows(data.decode()) if len(row.fields) == self._usual_width)
+        return next(islice(rows, at, None)).text
 
     def _with_odd(
         self,
