@@ -14,7 +14,7 @@ from flowsql_core.clock import ManualClock
 from flowsql_core.element import SnapshotKind
 from flowsql_core.errors import ConnectorError, ExecutionError
 from flowsql_core.graph.job import ResultPartitionType, ShipStrategy
-from flowsql_core.graph.specs import ExtensionSpec
+from flowsql_core.graph.specs import ExtensionSpec, UnionSpec
 from flowsql_runtime.checkpoint.storage import LocalFolder
 from flowsql_runtime.cluster.job import Job, JobStatus, Restart
 from flowsql_runtime.cluster.local import LocalCluster
@@ -35,7 +35,9 @@ from tests.runtime.checkpoint.test_jobs import (
 
 from ..graphs import Collected, collect, edge, graph, vertex
 
-LOST = ConnectorError("lost", "The other side is gone.", retryable=True)
+
+def lost() -> ConnectorError:
+    return ConnectorError("lost", "The other side is gone.", retryable=True)
 
 
 class Pipeline:
@@ -47,6 +49,7 @@ class Pipeline:
         self.totals: list[Total] = []
         #: The batch that fails the next time it comes.
         self.fails_at: int | None = None
+        self.fails_in_snapshot = False
         #: Numbers of the batches in the order in which they came.
         self.came: list[int] = []
 
@@ -55,7 +58,10 @@ class Pipeline:
             self.came.append(number)
             if number == self.fails_at:
                 self.fails_at = None
-                raise LOST
+                raise lost()
+        elif self.fails_in_snapshot:
+            self.fails_in_snapshot = False
+            raise lost()
 
     def rows(self) -> list[int]:
         return [value for batch in self.out.batches for value in batch.columns[0].to_pylist()]
@@ -314,6 +320,56 @@ def test_a_savepoint_holds_a_part_that_went_back(tmp_path: Path) -> None:
     assert [part.rows() for part in again.parts] == [sums(8)[6:]] * 2
 
 
+@pytest.mark.parametrize(("kind", "taken_back"), [(SnapshotKind.SUSPEND, False), (SnapshotKind.DRAIN, True)])
+def test_a_part_fails_while_the_job_is_being_stopped(tmp_path: Path, kind: SnapshotKind, taken_back: bool) -> None:
+    """The savepoint fails and the job goes on; behind a drain only as a whole, as the last watermark is out."""
+    job = Pipelines(tmp_path)
+    running = job.start()
+    steady, failing = job.parts
+    eventually(lambda: steady.came == failing.came == [0, 1, 2], "rows flow")
+    failing.fails_in_snapshot = True
+    with pytest.raises(ExecutionError, match="did not complete"):
+        running.savepoint(str(tmp_path / "saved"), kind).result(WAIT_S)
+    eventually(lambda: running.status is JobStatus.RUNNING and failing.feed.opened == 2, "it goes on")
+    job.end(6)
+    assert steady.rows() == failing.rows() == sums(6)
+    assert steady.feed.opened == (2 if taken_back else 1)
+
+
+def test_a_task_that_had_ended_before_the_checkpoint_is_not_run_again(tmp_path: Path) -> None:
+    """A short and a long source into one operator, which fails; beside them a pipeline of its own."""
+    short, long, other = Feed(2, ends=True), Feed(3), Pipeline(Feed(3))
+    clock, out, left = ManualClock(0), Collected(), list[int]()
+    a = vertex(1, ExtensionSpec("source", "short"), output=ONE)
+    b = vertex(2, ExtensionSpec("source", "long"), output=ONE)
+    c = vertex(3, UnionSpec(2), ExtensionSpec("plain", "once"), collect(ONE), inputs=2, output=ONE)
+    d = vertex(4, ExtensionSpec("source", "other"), collect(ONE, "beside"), output=ONE)
+    options = {
+        "execution.checkpointing.interval": "1 s",
+        "execution.checkpointing.dir": str(tmp_path),
+        "execution.buffer-timeout.interval": "0 ms",
+        **AT_ONCE,
+    }
+    made: dict[str, Any] = {
+        "short": lambda spec: FeedSource(short),
+        "long": lambda spec: FeedSource(long),
+        "other": lambda spec: FeedSource(other.feed),
+        "once": lambda spec: Once(left),
+    }
+    edges = [edge(a, c, input_index=0), edge(b, c, input_index=1)]
+    job = LocalCluster(clock).submit(graph([a, b, c, d], edges, options, out=out, beside=other.out, **made))
+    eventually(lambda: [task.over for task in job._tasks].count(True) == 1, "the short source has ended")
+    eventually(lambda: tick(job, clock) or (len(out.batches) == 5 and len(other.out.batches) == 3), "a checkpoint")
+    left.append(1)
+    for feed in (long, other.feed):
+        feed.allow(6, ends=True)
+    assert job.wait(WAIT_S) is JobStatus.FINISHED
+    shown = sorted(value for batch in out.batches for value in batch.columns[0].to_pylist())
+    assert shown == sorted([*range(2 * ROWS), *range(6 * ROWS)]), "each row once"
+    assert other.rows() == list(range(6 * ROWS))
+    assert (short.opened, long.opened, other.feed.opened) == (1, 2, 1)
+
+
 def test_a_savepoint_without_checkpoints_while_a_part_starts_again(tmp_path: Path) -> None:
     """The coordinator is made for the savepoint; afterwards a part fails, and a second savepoint is whole."""
     job = Pipelines(tmp_path, options={"execution.checkpointing.interval": "0 ms"})
@@ -342,7 +398,7 @@ def test_of_a_job_without_shuffles_one_subtask_goes_back(tmp_path: Path, strateg
         def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
             if self.ctx.subtask == 1 and max(batch.columns[0].to_pylist()) >= 4 * ROWS and not failed.is_set():
                 failed.set()
-                raise LOST
+                raise lost()
             self.output.collect(batch)
 
     class Source(FeedSource):
@@ -395,7 +451,7 @@ def test_rows_in_flight_of_the_part_alone_are_put_back(tmp_path: Path) -> None:
             self._permits.acquire(timeout=WAIT_S)
             if self._permits is permits[1] and fails.is_set():
                 fails.clear()
-                raise LOST
+                raise lost()
             self.output.collect(batch)
 
     for number in range(2):
@@ -449,7 +505,7 @@ class Once(Operator[Any]):
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         if self._left:
             self._left.pop()
-            raise LOST
+            raise lost()
         self.output.collect(batch)
 
 
