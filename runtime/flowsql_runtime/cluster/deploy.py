@@ -221,7 +221,10 @@ class _Builder:
 
     def build_again(self, keys: frozenset[TaskKey], restored: RestoredState, own: bool) -> list[StreamTask]:
         self._restored, self._own = restored, own
-        return self._build([key for key in self._mailboxes if key in keys])
+        made = self._build([key for key in self._mailboxes if key in keys])
+        # A snapshot is let go of with the last task that reads it.
+        self._restored, self._own = self._job.restored, False
+        return made
 
     def _build(self, keys: Sequence[TaskKey]) -> list[StreamTask]:
         """The tasks in the order of the graph; their channels are new, but for results that are there already."""

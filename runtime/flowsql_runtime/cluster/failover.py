@@ -118,10 +118,13 @@ class RegionFailover:
             tasks = [one for one in self._attempt.tasks if one.key in keys]
             for one in tasks:
                 one.mailbox.cancel()
-        restart = self._job._restarting_part(error, delay_ms, tasks)
-        if restart is not None:
-            self._master.tell(restart)
-        threading.Thread(target=self._start_again, args=(part, suspended), name="part-restart", daemon=True).start()
+        try:
+            restart = self._job._restarting_part(error, delay_ms, tasks)
+            if restart is not None:
+                self._master.tell(restart)
+        finally:
+            again = threading.Thread(target=self._start_again, args=(part, suspended), name="part-restart", daemon=True)
+            again.start()
         return True
 
     def _start_again(self, part: _Part, suspended: Future[bool] | None) -> None:

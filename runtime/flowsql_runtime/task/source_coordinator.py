@@ -132,6 +132,9 @@ class SourceCoordinator:
         """A reader takes part; ``wake`` is called when there is something to take (any thread)."""
         with self._lock:
             self._wakes[subtask] = wake
+            waiting = bool(self._waiting[subtask])
+        if waiting:
+            wake()
 
     def leave(self, subtask: int) -> None:
         """A reader ended."""
