@@ -39,6 +39,7 @@ OPTION_HOMES: Final = {
     "flowsql.source.batch-rows": "flowsql_runtime.operators.source",
     "flowsql.state-recovery.changed-state": "flowsql_runtime.checkpoint.settings",
     "io.tmp.dirs": "flowsql_runtime.network.spill",
+    "jobmanager.execution.failover-strategy": "flowsql_runtime.cluster.restart",
     "metrics.latency.granularity": "flowsql_runtime.metrics.latency",
     "metrics.latency.history-size": "flowsql_runtime.metrics.latency",
     "metrics.latency.interval": "flowsql_runtime.metrics.latency",

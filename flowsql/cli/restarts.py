@@ -18,14 +18,12 @@ LOGGER = "flowsql_runtime.cluster.master.restarts"
 
 
 def tell_restart(restart: Restart, source: Source) -> None:
-    """Which job, the how many-th, the wait, why and where; ``source``: the text that the job comes from."""
+    """Which job (or part), the wait, the how many-th, why and where; ``source``: the text that the job comes from."""
     restart.cause.within(source)
     # A terminal may show how far the job is in this line.
     fresh = "\r\x1b[K" if sys.stderr.isatty() else ""
     print(
-        f"{fresh}[WARNING] Job {restart.job} failed and starts again in {restart.delay_ms} ms "
-        f"(restart {restart.number}): "
-        f"{restart.cause.message.partition(chr(10))[0]}{_place(restart.cause)}",
+        f"{fresh}[WARNING] {restart.headline}: {restart.cause.message.partition(chr(10))[0]}{_place(restart.cause)}",
         file=sys.stderr,
         flush=True,
     )

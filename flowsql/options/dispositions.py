@@ -82,7 +82,6 @@ RULES: Final[dict[str, Rule]] = {
         "it would lose or double rows, and FlowSQL recovers whole states", "leave it out"
     ),
     "execution.state-recovery.from-local": NoEffect(_LOCAL_RECOVERY),
-    "jobmanager.execution.failover-strategy": NoEffect("a failure concerns all tasks of the job"),
     "pipeline.sources.pause-until-first-checkpoint": NotYet(_NO_CHECKPOINTS, "leave it out"),
     "execution.batch.job-recovery.": NoEffect("nothing is kept of a batch job that failed"),
     "execution.batch.job-recovery.enabled": NotYet("nothing is kept of a batch job that failed", "leave it out"),

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flowsql_connectors.filesystem.commit import FileCommitter
+from flowsql_connectors.filesystem.writer import FileWriter
 from flowsql_connectors.spi.sink import Committable
+from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import ManualClock
 from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.job import JobGraph
-from flowsql_runtime.cluster.job import Job, JobStatus
+from flowsql_runtime.cluster.job import Job, JobStatus, Restart
 from flowsql_runtime.cluster.local import LocalCluster
 from tests.runtime.checkpoint.test_jobs import AT_ONCE, WAIT_S, eventually
 from tests.sql.test_cut import Session
@@ -80,9 +83,12 @@ class Stream:
         return list(self._out.rglob(".*"))
 
 
-@pytest.mark.parametrize(
+FORMATS = pytest.mark.parametrize(
     ("format_", "more"), [("csv", ""), ("parquet", ""), ("parquet", ", 'auto-compaction' = 'true'")]
 )
+
+
+@FORMATS
 def test_every_row_once_over_restarts(tmp_path: Path, format_: str, more: str) -> None:
     stream = Stream(tmp_path, format_, more)
     for attempt, parallelism in enumerate((2, 1, 3)):
@@ -126,3 +132,59 @@ def test_a_commit_that_fails_is_repeated(tmp_path: Path, format_: str, monkeypat
     stream.until_all_is_seen()
     assert job.status is JobStatus.RUNNING
     job.cancel_and_wait()
+
+
+@FORMATS
+def test_of_subtasks_side_by_side_one_goes_back(
+    tmp_path: Path, format_: str, more: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reader writes what it reads; one fails behind rows that no checkpoint holds, again and again."""
+    stream = Stream(tmp_path, format_, more)
+    runs: list[int] = []
+    due: set[int] = set()
+    write, prepare = FileWriter.write, FileWriter.prepare_commit
+
+    def opening(self: FileWriter, *args: Any, **more: Any) -> None:
+        create(self, *args, **more)
+        runs.append(self._context.subtask)
+
+    def failing(self: FileWriter, batch: ChangelogBatch) -> None:
+        write(self, batch)
+        if self._context.subtask in due and "write" in due_at:
+            due.discard(self._context.subtask)
+            raise ConnectorError("cannot-write", "the disk is full", retryable=True)
+
+    def failing_to_prepare(self: FileWriter) -> list[Committable]:
+        made = prepare(self)
+        if self._context.subtask in due and "prepare" in due_at and b'"closed":[[' in made[0].data:
+            due.discard(self._context.subtask)
+            raise ConnectorError("cannot-write", "the disk is full", retryable=True)
+        return made
+
+    create = FileWriter.__init__
+    due_at: set[str] = set()
+    monkeypatch.setattr(FileWriter, "__init__", opening)
+    monkeypatch.setattr(FileWriter, "write", failing)
+    monkeypatch.setattr(FileWriter, "prepare_commit", failing_to_prepare)
+    for number in range(6):
+        stream.arrive(number)
+    job = stream.start(3, **AT_ONCE, **{"restart-strategy.fixed-delay.attempts": "100"})
+    told: list[Restart] = []
+    job.on_restart(told.append)
+    stream.until_all_is_seen()
+    for number, place in enumerate(("write", "prepare", "write", "prepare", "write")):
+        due.add(number % 3)
+        due_at |= {place}
+        for file in range(6):
+            stream.arrive(10 * number + file + 6)
+        stream.until_all_is_seen()
+        due_at.clear()
+        eventually(lambda: job.status is JobStatus.RUNNING, "it runs")
+    assert not due
+    assert len(told) == 5
+    assert all(len(restart.tasks) == 1 for restart in told)
+    assert sorted(runs) == [0] * 3 + [1] * 3 + [2] * 2
+    stream.clock.advance(3_600_000)
+    eventually(lambda: stream.clock.advance(1_000) or len(list(tmp_path.rglob("_SUCCESS"))) == 3, "marked")
+    job.cancel_and_wait()
+    assert not stream.hidden()

@@ -132,7 +132,7 @@ def command(sql: str) -> Callable[[Options], Any]:
 
 def backends(run: JobMaster) -> list[str]:
     """Classes of the state of the job's operators."""
-    return sorted({type(node.operator.ctx.state).__name__ for task in run._tasks for node in task._chain.operators})
+    return sorted({type(node.operator.ctx.state).__name__ for task in run.job._tasks for node in task._chain.operators})
 
 
 def rocksdb_settings(options: Options) -> Any:
@@ -183,6 +183,12 @@ def spill_folders(options: Options) -> Any:
 def blocking(options: Options) -> Any:
     made = graph(GROUPED, {"parallelism.default": "2"})
     return blocking_edges(made, Configuration(values=options))
+
+
+def restarts_in_part(options: Options) -> bool:
+    """Whether parts of a job whose exchanges block can start again by themselves."""
+    made = replace(graph(GROUPED, {"parallelism.default": "2"}), configuration=tuple(options.items()))
+    return LocalCluster()._master(made, None, None)._failover is not None
 
 
 def catalog_store(options: Options) -> Any:
@@ -245,12 +251,12 @@ def functions(definition: str) -> Callable[[Options], Any]:
 
 
 def outputs(run: JobMaster) -> list[str]:
-    nodes = [node for task in run._tasks for node in task._chain.operators]
+    nodes = [node for task in run.job._tasks for node in task._chain.operators]
     return [type(node.output).__name__ for node in nodes]
 
 
 def targets(run: JobMaster) -> list[str]:
-    nodes = [node for task in run._tasks for node in task._chain.operators]
+    nodes = [node for task in run.job._tasks for node in task._chain.operators]
     return [type(target).__name__ for node in nodes for target in node.output._all]
 
 
@@ -282,6 +288,7 @@ def waits(error: BaseException, times: int, apart_ms: int = 0) -> Callable[[Opti
 UNALIGNED = "execution.checkpointing.unaligned.enabled"
 LOST = ConnectorError("lost", "The other side is gone.", retryable=True)
 EXPONENTIAL = {"restart-strategy.type": "exponential-delay"}
+BLOCKED = {"execution.runtime-mode": "batch", "execution.batch-shuffle-mode": "ALL_EXCHANGES_BLOCKING"}
 RATE = {"restart-strategy.type": "failure-rate"}
 FIXED = {"restart-strategy.type": "fixed-delay"}
 
@@ -302,10 +309,10 @@ EFFECTS: dict[str, Effect] = {
     "execution.batch.engine": Effect("spark", plan_of("SELECT who FROM clicks"), {"execution.runtime-mode": "batch"}),
     "execution.batch-shuffle-mode": Effect("ALL_EXCHANGES_BLOCKING", blocking, {"execution.runtime-mode": "batch"}),
     "execution.buffer-timeout.enabled": Effect(
-        "false", tasks_of(lambda r: [w.timeout_ms for t in r._tasks for w in t.writers])
+        "false", tasks_of(lambda r: [w.timeout_ms for t in r.job._tasks for w in t.writers])
     ),
     "execution.buffer-timeout.interval": Effect(
-        "7 ms", tasks_of(lambda r: [w.timeout_ms for t in r._tasks for w in t.writers])
+        "7 ms", tasks_of(lambda r: [w.timeout_ms for t in r.job._tasks for w in t.writers])
     ),
     "execution.checkpointing.checkpoints-after-tasks-finish": Effect("false", checkpoints),
     "execution.checkpointing.create-subdir": Effect("false", checkpoints),
@@ -327,7 +334,7 @@ EFFECTS: dict[str, Effect] = {
     "execution.state-recovery.claim-mode": Effect("CLAIM", recovery),
     "execution.state-recovery.ignore-unclaimed-state": Effect("true", recovery),
     "execution.state-recovery.path": Effect(
-        "/nowhere", lambda options: outcome(lambda: tasks_of(lambda r: len(r._tasks))(options))
+        "/nowhere", lambda options: outcome(lambda: tasks_of(lambda r: len(r.job._tasks))(options))
     ),
     "restart-strategy.type": Effect("fixed-delay", waits(LOST, 3)),
     "restart-strategy.fixed-delay.attempts": Effect("2", waits(LOST, 3), FIXED),
@@ -346,14 +353,15 @@ EFFECTS: dict[str, Effect] = {
     "flowsql.debug": Effect("true", tasks_of(outputs)),
     "flowsql.memory": Effect("512 mb", budget),
     "flowsql.network.batch-rows": Effect(
-        "99", tasks_of(lambda r: [w._target_rows for t in r._tasks for w in t.writers])
+        "99", tasks_of(lambda r: [w._target_rows for t in r.job._tasks for w in t.writers])
     ),
     "flowsql.network.channel-memory": Effect(
-        "1 mb", tasks_of(lambda r: [c.capacity_bytes for t in r._tasks for w in t.writers for c in w._channels])
+        "1 mb", tasks_of(lambda r: [c.capacity_bytes for t in r.job._tasks for w in t.writers for c in w._channels])
     ),
     "flowsql.print.format": Effect("jsonl", command(f"{STRICT}; INSERT INTO strict VALUES (1)")),
     "flowsql.state-recovery.changed-state": Effect("rebuild", recovery),
     "flowsql.source.batch-rows": Effect("3", lambda options: len(rows_of("SELECT id FROM clicks")(options))),
+    "jobmanager.execution.failover-strategy": Effect("full", restarts_in_part, {**BLOCKED, **FIXED}),
     "io.tmp.dirs": Effect("/tmp", spill_folders),
     "metrics.latency.granularity": Effect("subtask", latency, {"metrics.latency.interval": "1 s"}),
     "metrics.latency.history-size": Effect("5", latency, {"metrics.latency.interval": "1 s"}),

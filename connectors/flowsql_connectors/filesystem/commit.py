@@ -120,6 +120,10 @@ class FileCommitter(Committer):
             self._said.clear()
             self._pending = orjson.loads(state) if state else {}
 
+    def take_back(self) -> None:
+        """Hidden files of the writers that were go with the next commit."""
+        self._leftovers = True
+
     def abort(self, committables: list[Committable]) -> None:
         """Remove hidden files that will not be shown."""
         for committable in committables:

@@ -31,8 +31,9 @@ class WriterContext:
     """What the runtime gives to a writer.
 
     ``write_text`` puts whole lines on the program's output in one piece; None: the process's standard output.
-    ``lineage`` names the job together with all attempts and jobs that own the snapshots it was restored from: what dead
-    ones of them left behind may be removed. A job that only borrowed a snapshot has a new one. Empty: not known.
+    ``lineage`` names the INSERT in the job together with all attempts and jobs that own the snapshots it was restored
+    from: what dead ones of them left behind may be removed. A job that only borrowed a snapshot has a new one. Empty:
+    not known.
     """
 
     job_name: str
@@ -99,6 +100,13 @@ class Committer(ABC):
 
     def restore(self, state: bytes) -> None:
         """Take over the state of the restored checkpoint; next comes one ``commit`` of its committables, maybe none."""
+
+    def take_back(self) -> None:
+        """Some writers went back to the last committed checkpoint, and write again; the others go on.
+
+        What they had prepared since is not committed. It may be removed with the next commit, not before: a checkpoint
+        that was given up may still be there, and count on it.
+        """
 
     def abort(self, committables: list[Committable]) -> None:
         """The job failed and no checkpoint holds these: remove what was prepared."""

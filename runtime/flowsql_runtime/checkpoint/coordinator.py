@@ -1,9 +1,10 @@
 """The checkpoint coordinator: triggers barriers at sources, collects what tasks wrote, completes or gives up.
 
-One thread of its own per attempt of a job; tasks, writers and callers only put events into its queue. A checkpoint is
-complete when every task wrote its part (or had finished before the barrier) and ``_metadata`` is there; then sinks
-commit and every task hears of it. Source: Chandy and Lamport, "Distributed Snapshots", TOCS 3(1), 1985; Carbone et
-al., "Lightweight Asynchronous Snapshots for Distributed Dataflows", 2015; Flink, ``CheckpointCoordinator``.
+One thread of its own per attempt of a job; tasks, which may be exchanged part by part, writers and callers only put
+events into its queue. A checkpoint is complete when every task wrote its part (or had finished before the barrier) and
+``_metadata`` is there; then sinks commit and every task hears of it. Source: Chandy and Lamport, "Distributed
+Snapshots", TOCS 3(1), 1985; Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows", 2015;
+Flink, ``CheckpointCoordinator``.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from flowsql_core.clock import Clock, ManualClock
 from flowsql_core.element import CheckpointBarrier, SnapshotKind
@@ -31,12 +31,9 @@ from flowsql_runtime.checkpoint.write import SnapshotWriters, WrittenTask, write
 from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.services import JobServices
-from flowsql_runtime.task.task import StreamTask
+from flowsql_runtime.task.task import StreamTask, TaskKey
 
 logger = logging.getLogger(__name__)
-
-#: A task: vertex id and subtask.
-TaskKey: TypeAlias = tuple[int, int]
 
 
 class CheckpointFailedError(ExecutionError):
@@ -124,6 +121,8 @@ class CheckpointCoordinator:
         self._thread = threading.Thread(target=self._run, name="checkpoint-coordinator", daemon=True)
         self._starting = set(self._tasks)
         self._finished: set[TaskKey] = set()
+        #: Tasks that failed, or that ended for the sake of those, and will start again.
+        self._down: set[TaskKey] = set()
         self._pending: dict[int, _Pending] = {}
         self._wanted: list[_Wanted] = []
         self._failures = 0
@@ -163,6 +162,23 @@ class CheckpointCoordinator:
             self._asked = [one for one in self._asked if not one.done()] + [future]
         self._post(lambda: self._want(_Wanted(folder, kind, future)))
         return future
+
+    def suspend(self, tasks: Collection[TaskKey], reason: str) -> Future[bool]:
+        """These tasks will start again: give up what is under way, and begin nothing until :meth:`resume`.
+
+        Returns:
+            Once that is done, whether the other tasks can go on as they are. They cannot while the job is being stopped
+            with a savepoint that is complete, nor when the last watermark is out.
+        """
+        future: Future[bool] = Future()
+        self._post(lambda: self._suspend(tasks, reason, future))
+        return future
+
+    def resume(self, tasks: Sequence[StreamTask]) -> None:
+        """New tasks stand in the place of those before, and start soon."""
+        for task in tasks:
+            task.checkpoints = self
+        self._post(lambda: self._resume(tasks))
 
     # -- from tasks (any thread)
 
@@ -240,7 +256,7 @@ class CheckpointCoordinator:
                 self._fail(
                     pending.id, f"it took longer than {self._settings.timeout_ms} ms; missing: {names or 'none'}"
                 )
-        if self._starting:
+        if self._starting or self._down:
             return
         if self._wanted and not self._stopping():
             wanted = self._wanted.pop(0)
@@ -257,7 +273,12 @@ class CheckpointCoordinator:
             self._trigger(SnapshotKind.CHECKPOINT, None, None)
 
     def _may_trigger(self) -> bool:
-        if self._starting or self._stopping() or (self._finished and not self._settings.after_tasks_finish):
+        if (
+            self._starting
+            or self._down
+            or self._stopping()
+            or (self._finished and not self._settings.after_tasks_finish)
+        ):
             return False
         running = sum(not pending.barrier.kind.is_savepoint for pending in self._pending.values())
         return running < self._settings.max_concurrent and any(self._sources())
@@ -298,7 +319,26 @@ class CheckpointCoordinator:
     def _note_started(self, task: TaskKey) -> None:
         self._starting.discard(task)
 
+    def _suspend(self, tasks: Collection[TaskKey], reason: str, future: Future[bool]) -> None:
+        self._down.update(tasks)
+        drains = any(one.barrier.kind is SnapshotKind.DRAIN for one in self._pending.values())
+        for pending in list(self._pending.values()):
+            self._give_up(pending, reason)
+        # A snapshot that was given up must not be found any more when the tasks write anew what it counts on.
+        self._writers.settle()
+        future.set_result(self.stopped_with is None and not drains)
+
+    def _resume(self, tasks: Sequence[StreamTask]) -> None:
+        for task in tasks:
+            key = (task.vertex_id, task.subtask)
+            self._tasks[key] = task
+            self._down.discard(key)
+            self._finished.discard(key)
+            self._starting.add(key)
+
     def _note_finished(self, task: TaskKey) -> None:
+        if task in self._down:
+            return  # it ended before it could be stopped, and goes back nevertheless
         self._starting.discard(task)
         self._finished.add(task)
         for pending in list(self._pending.values()):

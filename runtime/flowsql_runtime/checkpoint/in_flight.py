@@ -38,9 +38,7 @@ def dealt_out(elements: Sequence[ChannelElement], place: TaskPlace, name: str) -
         strategy = partitioning.strategy
         part: ChangelogBatch | None = None
         if strategy is ShipStrategy.HASH:
-            selector = make_selector(
-                partitioning, 0, producers, place.parallelism, place.max_parallelism, random.Random(0), {}
-            )
+            selector = make_selector(partitioning, place.parallelism, place.max_parallelism, random.Random(0), {})
             part = selector.select(batch)[place.subtask]
         elif strategy in _ANYWHERE:
             part = batch if number % place.parallelism == place.subtask else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, TypeVar
 
 from flowsql_core.errors import ConnectorError
@@ -28,21 +28,31 @@ logger = logging.getLogger(__name__)
 
 
 class SnapshotReader:
-    """One snapshot's state. Every byte is checked against its digest when the reader is made.
+    """One snapshot's state. Every byte that is wanted is checked against its digest when the reader is made.
+
+    Args:
+        folder: of the snapshot.
+        wanted: by operator uid the subtasks that will take back their own state, see ``TaskPlace.own``; None: whoever
+            takes whatever.
 
     Raises:
         CorruptSnapshotError: a file is missing, cut or changed; it is named.
     """
 
-    def __init__(self, folder: SnapshotFolder) -> None:
+    def __init__(self, folder: SnapshotFolder, wanted: Mapping[str, Container[int]] | None = None) -> None:
         self.folder = folder
         data = folder.read(METADATA)
         self.manifest, self._inline = decode_manifest(data, f"{folder.path}/{METADATA}")
         self._files: dict[str, memoryview] = {}
         for operator in self.manifest.operators.values():
+            subtasks = None if wanted is None else wanted.get(operator.uid, ())
             for state in operator.subtasks:
-                for part in parts_of(state):
-                    self._check(part)
+                if subtasks is None or state.subtask in subtasks:
+                    for part in parts_of(state):
+                        self._check(part)
+                elif subtasks and state.operator is not None:
+                    # Union and broadcast state is everyone's.
+                    self._check(state.operator)
         self._parts: dict[tuple[str, int], OperatorParts] = {}
         self._moves: dict[str, OperatorMove] = {}
 
@@ -74,25 +84,32 @@ class SnapshotReader:
 
     # -- RestoredState
 
-    def finished(self, uids: Sequence[str]) -> bool:
+    def finished(self, uids: Sequence[str], subtask: int | None = None) -> bool:
         """Whether all of these operators had ended."""
         found = [self.manifest.operators.get(uid) for uid in uids]
-        return all(one is not None and one.is_finished for one in found)
+        return all(
+            one is not None and (one.is_finished if subtask is None else subtask in one.finished) for one in found
+        )
 
     def max_parallelism(self, uid: str) -> int | None:
         """Of the operator's state."""
         found = self.manifest.operators.get(uid)
         return None if found is None else found.max_parallelism
 
-    def operator_lists(self, uid: str, name: str) -> list[bytes] | None:
-        """A list state over all old subtasks."""
+    def operator_lists(self, uid: str, name: str, subtask: int | None = None) -> list[bytes] | None:
+        """A list state of one old subtask, or over all."""
         found = self.manifest.operators.get(uid)
         if found is None:
             return None
-        return [element for parts in self._operator_parts(found) for element in parts.lists.get(name, ())]
+        return [
+            element
+            for owner, parts in self._operator_parts(found)
+            if subtask is None or owner == subtask
+            for element in parts.lists.get(name, ())
+        ]
 
     def task(self, uids: Sequence[str], place: TaskPlace) -> RestoredTask:
-        """Keyed state of its key groups, lists by element, the rest whole; watermarks are the minimum.
+        """Keyed state of its key groups, the rest whole; lists by element, and watermarks as the minimum, or its own.
 
         Raises:
             BindError: rows that were on their way cannot be dealt out to another parallelism.
@@ -101,7 +118,7 @@ class SnapshotReader:
         for uid in uids:
             state = self.manifest.operators.get(uid)
             if state is not None and state.subtasks and not self._starts_empty(uid):
-                found[uid] = self._snapshot(state, place.subtask, place.parallelism, place.key_groups)
+                found[uid] = self._snapshot(state, place)
         head = None if self._starts_empty(uids[0]) else self.manifest.operators.get(uids[0])
         return RestoredTask(found, None if head is None else self._in_flight(head, place))
 
@@ -119,11 +136,14 @@ class SnapshotReader:
         whole = [decode_in_flight(self._bytes(part)) for _, part in sorted(parts.items())]
         return dealt_out([one for found in whole for one in found.elements], place, head.name)
 
-    def _snapshot(self, state: OperatorState, subtask: int, parallelism: int, key_groups: range) -> OperatorSnapshot:
+    def _snapshot(self, state: OperatorState, place: TaskPlace) -> OperatorSnapshot:
+        key_groups = place.key_groups
         move = self._moves.get(state.uid)
         tables = None if move is None else move.tables
         streams: dict[str, list[Any]] = {}
         for one in state.subtasks:
+            if place.own and one.subtask != place.subtask:
+                continue
             for name, parts in one.keyed.items():
                 if tables is not None and name not in tables:
                     continue
@@ -141,22 +161,29 @@ class SnapshotReader:
         lists: dict[str, list[bytes]] = {}
         union: dict[str, list[bytes]] = {}
         broadcast: dict[str, bytes] = {}
-        for old in self._operator_parts(state):
+        for owner, old in self._operator_parts(state):
             for name, elements in old.lists.items():
-                lists.setdefault(name, []).extend(elements)
+                if owner == place.subtask or not place.own:
+                    lists.setdefault(name, []).extend(elements)
             for name, elements in old.union.items():
                 union.setdefault(name, []).extend(elements)
             broadcast |= old.broadcast
-        levels = [one.watermarks_ms for one in state.subtasks if one.watermarks_ms]
+        levels = [
+            one.watermarks_ms
+            for one in state.subtasks
+            if one.watermarks_ms and (one.subtask == place.subtask or not place.own)
+        ]
+        first, step = (0, 1) if place.own else (place.subtask, place.parallelism)
         return OperatorSnapshot(
             keyed={name: table for name, table in keyed.items() if table is not None},
-            lists={name: tuple(elements[subtask::parallelism]) for name, elements in lists.items()},
+            lists={name: tuple(elements[first::step]) for name, elements in lists.items()},
             union={name: tuple(elements) for name, elements in union.items()},
             broadcast=broadcast,
             watermarks_ms=tuple(min(column) for column in zip(*levels, strict=True)),
         )
 
-    def _operator_parts(self, state: OperatorState) -> list[OperatorParts]:
+    def _operator_parts(self, state: OperatorState) -> list[tuple[int, OperatorParts]]:
+        """By subtask what stands beside its keyed state."""
         found = []
         for one in state.subtasks:
             if one.operator is None:
@@ -164,7 +191,7 @@ class SnapshotReader:
             key = (state.uid, one.subtask)
             if key not in self._parts:
                 self._parts[key] = decode_operator(self._bytes(one.operator))
-            found.append(self._parts[key])
+            found.append((one.subtask, self._parts[key]))
         return found
 
 

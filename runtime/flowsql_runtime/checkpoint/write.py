@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -107,11 +108,31 @@ class SnapshotWriters:
     def submit(self, work: Callable[[], None]) -> None:
         """Run ``work``, which must not raise, soon."""
         with self._lock:
-            if len(self._threads) < WRITERS:
-                thread = threading.Thread(target=_serve, args=(self._queue,), name="snapshot-writer", daemon=True)
-                thread.start()
-                self._threads.append(thread)
-            self._queue.put(work)
+            self._submit(work)
+
+    def _submit(self, work: Callable[[], None]) -> None:
+        if len(self._threads) < WRITERS:
+            thread = threading.Thread(target=_serve, args=(self._queue,), name="snapshot-writer", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        self._queue.put(work)
+
+    def settle(self) -> None:
+        """Wait until all that was submitted is done; for at most :data:`CLOSE_S` seconds."""
+        # Each thread stops here behind its last work, so that none of them can be busy with any.
+        stopped = threading.Barrier(WRITERS + 1)
+
+        def stop() -> None:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                stopped.wait()
+
+        with self._lock:
+            if not self._threads:
+                return
+            for _ in range(WRITERS):
+                self._submit(stop)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            stopped.wait(CLOSE_S)
 
     def abandon(self) -> None:
         """Go on with new threads: those of now may hang. What they were given is still tried by them."""

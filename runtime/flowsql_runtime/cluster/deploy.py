@@ -23,6 +23,7 @@ from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import ExchangeEdge, JobGraph, JobVertex, OperatorNode, ResultPartitionType
 from flowsql_core.graph.specs import CollectSinkSpec, ScanSpec
 from flowsql_core.record import record
+from flowsql_runtime.cluster.regions import Connection, connections
 from flowsql_runtime.metrics.registry import JobMetrics, OperatorMetrics, TaskMetrics
 from flowsql_runtime.network.channel import ConsumerQueue, LocalChannel
 from flowsql_runtime.network.gate import InputGate, InputProcessor
@@ -52,12 +53,13 @@ from flowsql_runtime.task.memory import MemoryBudget, OperatorMemory
 from flowsql_runtime.task.restore import NothingRestored, RestoredState, TaskPlace
 from flowsql_runtime.task.services import JobServices, SplitProgress
 from flowsql_runtime.task.stateless import NoKeyedState, NoOperatorState
-from flowsql_runtime.task.task import StreamTask
+from flowsql_runtime.task.task import StreamTask, TaskKey
 from flowsql_runtime.time.processing import ProcessingTime
 from flowsql_runtime.time.timers import TimerService
 
 if TYPE_CHECKING:
     from flowsql_runtime.metrics.latency import LatencyTracking
+    from flowsql_runtime.network.blocking import SpillableSubpartition
     from flowsql_runtime.network.spill import SpillSpace
 
 
@@ -127,12 +129,36 @@ class Deployment:
     cut: Cut | None = None
     #: Whether barriers wait for each other.
     exactly_once: bool = True
+    #: Whether a part of the job may start again: results of blocking exchanges stay until they are read to the end.
+    restarts_parts: bool = False
     #: Accounts of the blocking exchanges; closed when the job is over.
     exchange_memory: list[OperatorMemory] = field(default_factory=list)
+    _builder: _Builder | None = None
 
     def tasks(self) -> list[StreamTask]:
         """One task per subtask of every vertex, sources first."""
-        return _Builder(self).build()
+        self._builder = _Builder(self)
+        return self._builder.build()
+
+    def tasks_again(self, keys: frozenset[TaskKey], restored: RestoredState, own: bool) -> list[StreamTask]:
+        """New tasks in the place of some that have ended, and of all that exchange rows with them while they run.
+
+        Args:
+            restored: what they start from.
+            own: whether each subtask takes back what was its own; else state is dealt out as at the first deployment.
+        """
+        assert self._builder is not None
+        return self._builder.build_again(keys, restored, own)
+
+    def intact(self, connection: Connection) -> bool:
+        """Whether all that passes a blocking channel is there and can be read again."""
+        assert self._builder is not None
+        return self._builder.intact(connection)
+
+    def let_go(self, task: TaskKey) -> None:
+        """A task ended well: the blocking results that it read need not be kept for it."""
+        assert self._builder is not None
+        self._builder.let_go(task)
 
     def release(self) -> None:
         """The job is over, or was never started: give back the memory of its exchanges and remove its files."""
@@ -159,10 +185,17 @@ class _Builder:
         self._channel_bytes = self._reserve_channels(configuration.get(CHANNEL_BYTES))
         self._latency = latency_tracking(configuration)
         self._parameters = dict(configuration.items())
-        self._mailboxes: dict[tuple[int, int], Mailbox] = {}
-        self._queues: dict[tuple[int, int], ConsumerQueue] = {}
-        #: (edge position, producer subtask) -> channels by consumer subtask
-        self._channels: dict[tuple[int, int], list[LocalChannel]] = {}
+        self._restored = deployment.restored
+        self._own = False
+        self._mailboxes: dict[TaskKey, Mailbox] = {}
+        self._queues: dict[TaskKey, ConsumerQueue] = {}
+        #: By position of the edge and subtask, the channels from a sender and those to a receiver, in order.
+        self._outgoing: dict[tuple[int, int], list[LocalChannel]] = {}
+        self._incoming: dict[tuple[int, int], list[LocalChannel]] = {}
+        #: The channels of blocking exchanges.
+        self._results: dict[Connection, SpillableSubpartition] = {}
+        #: Where the metrics of a task stand among those of the job.
+        self._measured: dict[TaskKey, int] = {}
         self._vertices = {vertex.id: vertex for vertex in self._graph.vertices}
         #: Vertex -> its edges with their positions.
         self._edges_from: dict[int, list[tuple[int, ExchangeEdge]]] = {}
@@ -181,26 +214,49 @@ class _Builder:
         self._operator_memory_bytes = self._job.budget.total_bytes // max(1, subtasks)
 
     def build(self) -> list[StreamTask]:
-        self._restore()
-        for vertex in self._graph.vertices:
-            for subtask in range(vertex.parallelism):
-                mailbox = Mailbox()
-                self._mailboxes[vertex.id, subtask] = mailbox
-                self._queues[vertex.id, subtask] = ConsumerQueue(mailbox)
-        for position, edge in enumerate(self._graph.edges):
-            self._connect(position, edge, self._vertices[edge.source_vertex], self._vertices[edge.target_vertex])
-        return [self._task(vertex, subtask) for vertex in self._graph.vertices for subtask in range(vertex.parallelism)]
+        self._restore_splits()
+        return self._build(
+            [(vertex.id, subtask) for vertex in self._graph.vertices for subtask in range(vertex.parallelism)]
+        )
+
+    def build_again(self, keys: frozenset[TaskKey], restored: RestoredState, own: bool) -> list[StreamTask]:
+        self._restored, self._own = restored, own
+        made = self._build([key for key in self._mailboxes if key in keys])
+        # A snapshot is let go of with the last task that reads it.
+        self._restored, self._own = self._job.restored, False
+        return made
+
+    def _build(self, keys: Sequence[TaskKey]) -> list[StreamTask]:
+        """The tasks in the order of the graph; their channels are new, but for results that are there already."""
+        for vertex, subtask in keys:
+            self._mailboxes[vertex, subtask] = mailbox = Mailbox()
+            self._queues[vertex, subtask] = ConsumerQueue(mailbox)
+            for position, _ in self._edges_from.get(vertex, ()):
+                self._outgoing[position, subtask] = []
+            for position, _ in self._edges_to.get(vertex, ()):
+                self._incoming[position, subtask] = []
+        new = frozenset(keys)
+        for connection in connections(self._graph):
+            if connection.receiver in new:
+                self._connect(connection, connection.sender in new)
+        return [self._task(self._vertices[vertex], subtask) for vertex, subtask in keys]
+
+    def intact(self, connection: Connection) -> bool:
+        return self._results[connection].intact
+
+    def let_go(self, task: TaskKey) -> None:
+        for connection, results in self._results.items():
+            if connection.receiver == task:
+                results.let_go()
 
     def _reserve_channels(self, wanted_bytes: int) -> int:
         """Bytes of one channel: as configured, unless all of them together would take too much of the budget."""
-        width = {vertex.id: vertex.parallelism for vertex in self._graph.vertices}
         pipelined = blocking = 0
-        for position, edge in enumerate(self._graph.edges):
-            channels = width[edge.source_vertex] * width[edge.target_vertex]
-            if position in self._blocking:
-                blocking += channels
+        for connection in connections(self._graph):
+            if connection.edge in self._blocking:
+                blocking += 1
             else:
-                pipelined += channels
+                pipelined += 1
         share = int(self._job.budget.total_bytes * NETWORK_SHARE)
         if blocking:
             self._blocking_share_bytes = share // blocking
@@ -210,7 +266,7 @@ class _Builder:
         self._job.network_memory.reserve(each * pipelined)
         return each
 
-    def _restore(self) -> None:
+    def _restore_splits(self) -> None:
         for vertex in self._graph.vertices:
             for node in vertex.operators:
                 if isinstance(node.spec, ScanSpec):
@@ -220,31 +276,43 @@ class _Builder:
                     if encoded is not None:
                         self._job.services.restore_splits(node.uid, decode_splits(encoded))
 
-    def _connect(self, position: int, edge: ExchangeEdge, producer: JobVertex, consumer: JobVertex) -> None:
-        for source in range(producer.parallelism):
-            self._channels[position, source] = [
-                self._channel(position, edge, source, target) for target in range(consumer.parallelism)
-            ]
+    def _connect(self, connection: Connection, sender_is_new: bool) -> None:
+        position, (_, source), (_, target) = connection.edge, connection.sender, connection.receiver
+        incoming = self._incoming[position, target]
+        if not sender_is_new:
+            results = self._results[connection]
+            results.replay(self._queues[connection.receiver])
+            incoming.append(results)
+            return
+        channel = self._channel(connection, len(incoming))
+        incoming.append(channel)
+        self._outgoing[position, source].append(channel)
 
-    def _channel(self, position: int, edge: ExchangeEdge, source: int, target: int) -> LocalChannel:
-        producer = self._mailboxes[edge.source_vertex, source]
-        queue = self._queues[edge.target_vertex, target]
-        if position not in self._blocking:
-            return LocalChannel(producer, queue, edge.input_index, source, self._channel_bytes)
+    def _channel(self, connection: Connection, index: int) -> LocalChannel:
+        producer = self._mailboxes[connection.sender]
+        queue = self._queues[connection.receiver]
+        input_index = self._graph.edges[connection.edge].input_index
+        if connection.edge not in self._blocking:
+            return LocalChannel(producer, queue, input_index, index, self._channel_bytes)
         # Only jobs with such an exchange load what writes files.
         from flowsql_runtime.network.blocking import SpillableSubpartition
 
-        assert self._job.spill is not None
-        memory = OperatorMemory(self._job.budget, "blocking exchange")
-        self._job.exchange_memory.append(memory)
-        return SpillableSubpartition(
-            producer, queue, edge.input_index, source, memory, self._blocking_share_bytes, self._job.spill
+        job = self._job
+        assert job.spill is not None
+        if connection in self._results:
+            self._results[connection].discard()
+        memory = OperatorMemory(job.budget, "blocking exchange")
+        job.exchange_memory.append(memory)
+        made = SpillableSubpartition(
+            producer, queue, input_index, index, memory, self._blocking_share_bytes, job.spill, job.restarts_parts
         )
+        self._results[connection] = made
+        return made
 
     def _task(self, vertex: JobVertex, subtask: int) -> StreamTask:
         job = self._job
         metrics = TaskMetrics(vertex.name, subtask)
-        job.metrics.tasks.append(metrics)
+        self._measure(vertex.id, subtask, metrics)
         rng = random.Random(f"{job.seed}/{vertex.id}/{subtask}")
         mailbox = self._mailboxes[vertex.id, subtask]
         writers: dict[int, RecordWriter] = {
@@ -260,6 +328,7 @@ class _Builder:
         return StreamTask(
             vertex_id=vertex.id,
             subtask=subtask,
+            parallelism=vertex.parallelism,
             name=vertex.name,
             chain=chain,
             mailbox=mailbox,
@@ -267,12 +336,18 @@ class _Builder:
             writers=tuple(writers.values()),
             processing_time=job.processing_time,
             metrics=metrics,
-            restored=partial(job.restored.task, uids, self._place(vertex, subtask)),
+            restored=partial(self._restored.task, uids, self._place(vertex, subtask)),
             key_groups=groups,
-            finished_before=job.restored.finished(uids),
+            finished_before=self._restored.finished(uids, subtask if self._own else None),
             ends_early=job.cut is None,
             latency_interval_ms=0 if self._latency is None else self._latency.interval_ms,
         )
+
+    def _measure(self, vertex: int, subtask: int, metrics: TaskMetrics) -> None:
+        """The metrics of a task, instead of those of the one before it."""
+        tasks = self._job.metrics.tasks
+        at = self._measured.setdefault((vertex, subtask), len(tasks))
+        tasks[at : at + 1] = [metrics]
 
     def _place(self, vertex: JobVertex, subtask: int) -> TaskPlace:
         edges = sorted(self._edges_to.get(vertex.id, ()), key=lambda found: found[1].input_index)
@@ -282,6 +357,7 @@ class _Builder:
             key_group_range(vertex.max_parallelism, vertex.parallelism, subtask),
             vertex.max_parallelism,
             tuple((edge.partitioning, self._vertices[edge.source_vertex].parallelism) for _, edge in edges),
+            self._own,
         )
 
     def _writer(
@@ -293,27 +369,18 @@ class _Builder:
         metrics: TaskMetrics,
         rng: random.Random,
     ) -> RecordWriter:
-        channels = self._channels[position, subtask]
+        channels = self._outgoing[position, subtask]
         target = self._vertices[edge.target_vertex]
-        selector = make_selector(
-            edge.partitioning,
-            subtask,
-            vertex.parallelism,
-            len(channels),
-            target.max_parallelism,
-            rng,
-            self._graph.resources,
-        )
+        selector = make_selector(edge.partitioning, len(channels), target.max_parallelism, rng, self._graph.resources)
         timeout_ms = self._timeout_ms if edge.buffer_timeout_ms is None else edge.buffer_timeout_ms
         return RecordWriter(channels, selector, metrics, timeout_ms, self._target_rows)
 
     def _gates(self, vertex: JobVertex, subtask: int) -> list[InputGate]:
         by_input: dict[int, list[LocalChannel]] = {}
         for position, edge in self._edges_to.get(vertex.id, ()):
-            producers = self._vertices[edge.source_vertex].parallelism
             if edge.input_index in by_input:
                 raise InternalError(f"two edges lead to input {edge.input_index} of vertex {vertex.id}")
-            by_input[edge.input_index] = [self._channels[position, source][subtask] for source in range(producers)]
+            by_input[edge.input_index] = self._incoming[position, subtask]
         if sorted(by_input) != list(range(len(by_input))):
             raise InternalError(f"the inputs of vertex {vertex.id} have gaps: {sorted(by_input)}")
         return [InputGate(index, by_input[index]) for index in range(len(by_input))]

@@ -7,7 +7,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -25,6 +25,10 @@ logger = logging.getLogger(__name__)
 #: A waiting thread looks up so often. The kernel may hand a signal to any thread: Ctrl-C then ends no wait of the main
 #: thread, and Python handles it there only once it runs again.
 LOOK_UP_S = 0.1
+
+
+#: Tasks that a message names.
+SHOWN_TASKS: Final = 3
 
 
 class JobStatus(enum.Enum):
@@ -78,14 +82,40 @@ def path_of(savepoint: Future[str]) -> str:
                 return savepoint.result()
 
 
+def named(error: BaseException) -> FlowSqlError:
+    """A failure as the user sees it; one that has no code is a bug."""
+    if isinstance(error, FlowSqlError):
+        return error
+    wrapped = InternalError(f"{type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """A failure after which job ``job`` starts again: the how many-th from 1, the wait before it, what failed."""
+    """A failure after which job ``job`` starts again: the how many-th from 1, the wait before it, what failed.
+
+    ``tasks``: where only some of its ``of`` tasks do, these: ``Source: clicks (2/3)``.
+    """
 
     job: str
     number: int
     delay_ms: int
     cause: FlowSqlError
+    tasks: tuple[str, ...] = ()
+    of: int = 0
+
+    @property
+    def headline(self) -> str:
+        """What starts again, when, and for the how many-th time."""
+        when = f"again in {self.delay_ms} ms (restart {self.number})"
+        if not self.tasks:
+            return f"Job {self.job} failed and starts {when}"
+        few = ", ".join(name if len(name) <= 70 else f"{name[:50]}...{name[-17:]}" for name in self.tasks[:SHOWN_TASKS])
+        more = len(self.tasks) - SHOWN_TASKS
+        which = f"{few} and {more} more" if more > 0 else few
+        many = f"{len(self.tasks)} of its {self.of} tasks"
+        return f"Job {self.job} failed in part and starts {many} {when}: {which}"
 
 
 class SavepointTaker(Protocol):
@@ -111,7 +141,7 @@ class Job:
         self._status = JobStatus.INITIALIZING
         self._exception: FlowSqlError | None = None
         self._consequences: list[BaseException] = []
-        self._tasks: list[StreamTask] = []
+        self._tasks: Sequence[StreamTask] = ()
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], None]] = []
@@ -122,6 +152,8 @@ class Job:
         self._submitted_ms = time.time_ns() // 1_000_000
         self._ended_ms: int | None = None
         self._cancelled = threading.Event()
+        #: Whether the attempt that runs, or waits to run again in part, shall end.
+        self._halted = threading.Event()
         self.master: SavepointTaker | None = None
 
     @property
@@ -220,6 +252,7 @@ class Job:
                 return
             self._status = JobStatus.CANCELLING
         self._cancelled.set()
+        self._halted.set()
         self._cancel_tasks()
 
     def cancel_and_wait(self) -> None:
@@ -252,18 +285,47 @@ class Job:
             if self._status is not JobStatus.FAILING or self._exception is None:
                 return None
             failure, self._exception = self._exception, None
-            restart = Restart(self.name, len(self._restarts) + 1, delay_ms, failure)
-            self._restarts.append(restart)
             self._consequences.clear()
-            self._status = JobStatus.RESTARTING
-            listeners = tuple(self._restart_listeners)
+            restart = Restart(self.name, len(self._restarts) + 1, delay_ms, failure)
+            listeners = self._note_restart(restart)
         for listener in listeners:
             listener(restart)
         return restart
 
-    def _start(self, tasks: list[StreamTask]) -> None:
+    def _restarting_part(self, error: BaseException, delay_ms: int, tasks: Sequence[StreamTask]) -> Restart | None:
+        """Some tasks will start again after a failure while the others go on; None where the attempt is ending."""
+        with self._lock:
+            if self._status not in (JobStatus.RUNNING, JobStatus.RESTARTING) or self._sealed:
+                return None
+            names = tuple(task.full_name for task in tasks)
+            number = len(self._restarts) + 1
+            restart = Restart(self.name, number, delay_ms, named(error), names, len(self._tasks))
+            listeners = self._note_restart(restart)
+        for listener in listeners:
+            listener(restart)
+        return restart
+
+    def _note_restart(self, restart: Restart) -> tuple[Callable[[Restart], None], ...]:
+        """With the lock; whom to tell without it."""
+        self._restarts.append(restart)
+        self._status = JobStatus.RESTARTING
+        return tuple(self._restart_listeners)
+
+    def _part_restarted(self, tasks: Sequence[StreamTask], complete: bool) -> bool:
+        """New tasks stand among the job's; whether they may run. ``complete``: no other ones are missing."""
+        with self._lock:
+            if self._status is not JobStatus.RESTARTING:
+                return False
+            self._tasks = tasks
+            if complete:
+                self._status = JobStatus.RUNNING
+            return True
+
+    def _start(self, tasks: Sequence[StreamTask]) -> None:
         with self._lock:
             self._tasks = tasks
+            if self._status is JobStatus.RESTARTING:
+                self._halted.clear()
             if self._status in (JobStatus.INITIALIZING, JobStatus.RESTARTING):
                 self._status = JobStatus.CREATED
 
@@ -284,20 +346,19 @@ class Job:
         for task in self._tasks:
             task.mailbox.cancel()
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> bool:
+        """End the attempt; whether this is the failure that does."""
         with self._lock:
             if self._status.terminal or self._exception is not None or self._status is JobStatus.CANCELLING:
                 # What breaks while a job unwinds is a consequence.
                 logger.debug("job=%s: failure while %s: %s", self.id, self._status.value, error)
                 self._consequences.append(error)
-                return
-            if not isinstance(error, FlowSqlError):
-                wrapped = InternalError(f"{type(error).__name__}: {error}")
-                wrapped.__cause__ = error
-                error = wrapped
-            self._exception = error
+                return False
+            self._exception = named(error)
             self._status = JobStatus.FAILING
+        self._halted.set()
         self._cancel_tasks()
+        return True
 
     def _end(self) -> None:
         with self._lock:

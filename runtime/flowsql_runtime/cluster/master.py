@@ -1,18 +1,19 @@
 """The master of one job: attempts to run it, checkpoints meanwhile, restarts after failures, the commit at its end.
 
-An attempt is a set of tasks in threads of their own (or one in the caller's). What outlives attempts stands here: the
-completed checkpoints, their numbers, the restart strategy.
+What outlives attempts (``attempt.py``) stands here: the completed checkpoints, their numbers, the restart strategy.
+Where a part of an attempt can start again while the rest goes on, ``failover.py`` does it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import random
 import secrets
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -24,14 +25,15 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_runtime.checkpoint.settings import CheckpointSettings, RecoverySettings
-from flowsql_runtime.cluster.deploy import Cut, Deployment, collect_resources, make_spill_space
-from flowsql_runtime.cluster.job import Job, JobStatus, not_a_streaming_job
-from flowsql_runtime.cluster.restart import strategy_of
+from flowsql_runtime.cluster.attempt import Attempt
+from flowsql_runtime.cluster.deploy import Cut, Deployment, blocking_edges, collect_resources, make_spill_space
+from flowsql_runtime.cluster.failover import RegionFailover
+from flowsql_runtime.cluster.job import Job, JobStatus, Restart, not_a_streaming_job
+from flowsql_runtime.cluster.regions import Regions
+from flowsql_runtime.cluster.restart import FAILOVER_STRATEGY, FailoverStrategy, NoRestart, strategy_of
 from flowsql_runtime.network.in_flight import InFlight
-from flowsql_runtime.network.partition import OutputFlusher
 from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.collected import CollectedRows
-from flowsql_runtime.task.mailbox import TaskCancelled
 from flowsql_runtime.task.memory import MemoryBudget, OperatorMemory
 from flowsql_runtime.task.restore import JobSnapshot, NothingRestored, RestoredState
 from flowsql_runtime.task.services import JobServices
@@ -39,7 +41,7 @@ from flowsql_runtime.task.task import StreamTask
 from flowsql_runtime.time.processing import ProcessingTime
 
 if TYPE_CHECKING:
-    from flowsql_runtime.checkpoint.completed import CompletedCheckpoints
+    from flowsql_runtime.checkpoint.completed import CompletedCheckpoint, CompletedCheckpoints
     from flowsql_runtime.checkpoint.coordinator import CheckpointCoordinator
     from flowsql_runtime.checkpoint.manifest import Manifest
     from flowsql_runtime.checkpoint.recovery import SnapshotReader
@@ -122,8 +124,11 @@ class JobMaster:
         self._completed: CompletedCheckpoints | None = None
         self._ids = itertools.count(1)
         self._coordinator: CheckpointCoordinator | None = None
-        self._tasks: list[StreamTask] = []
+        self._failover: RegionFailover | None = None
+        self._lock = threading.Lock()
         self._in_threads = False
+        #: What the restart strategy said of the failure that ends the attempt, where it was asked before.
+        self._refused = self._granted = False
         self._lineage = job.id
         recovery = RecoverySettings.of(self._configuration)
         if restored is not None:
@@ -140,7 +145,7 @@ class JobMaster:
     @property
     def runs_in_caller(self) -> bool:
         """Whether the job is one task that can run in the caller's thread."""
-        return len(self._tasks) == 1 and not self._checkpoints
+        return len(self._attempt.tasks) == 1 and not self._checkpoints
 
     # -- what a job starts from
 
@@ -190,6 +195,7 @@ class JobMaster:
             services.restore_committers({uid: bytes.fromhex(state) for uid, state in manifest.committers.items()})
             self._commit_again(manifest, services)
         self.job.metrics.tasks.clear()
+        regions = self._regions(graph)
         deployment = Deployment(
             graph=graph,
             configuration=self._configuration,
@@ -203,25 +209,29 @@ class JobMaster:
             restored=self._restored,
             cut=self._cut,
             exactly_once=self._settings.exactly_once,
+            restarts_parts=regions is not None,
         )
-        try:
-            self._tasks = deployment.tasks()
-        except BaseException:
-            deployment.release()
-            raise
+        self._attempt = Attempt(self.job, deployment, self._task_failed, self._finish)
+        self._failover = None if regions is None else RegionFailover(self.job, self._attempt, regions, self)
         self._services = services
-        self._release = deployment.release
-        self._flusher = OutputFlusher([writer for task in self._tasks for writer in task.writers])
-        self._left = len(self._tasks)
-        self._lock = threading.Lock()
         self._coordinator = None
+        self._refused = self._granted = False
         if self._cut is not None:
             cut = _CutSnapshots(self.job)
-            for task in self._tasks:
+            for task in self._attempt.tasks:
                 task.checkpoints = cut
         elif self._checkpoints:
             self._coordinate()
-        self.job._start(self._tasks)
+        self.job._start(self._attempt.tasks)
+
+    def _regions(self, graph: JobGraph) -> Regions | None:
+        """The parts of the job that can start again by themselves; None where there is but one, or none may."""
+        if self._configuration.get(FAILOVER_STRATEGY) is FailoverStrategy.FULL:
+            return None
+        if self._cut is not None or isinstance(self._strategy, NoRestart):
+            return None
+        regions = Regions(graph, blocking_edges(graph, self._configuration))
+        return regions if len(regions) > 1 else None
 
     def _commit_again(self, manifest: Manifest, services: JobServices) -> None:
         """Commit what the snapshot says stood to be committed: the failure may have come before."""
@@ -245,59 +255,81 @@ class JobMaster:
         self._coordinator = CheckpointCoordinator(
             job_id=self.job.id,
             graph=self._graph,
-            tasks=self._tasks,
+            tasks=self._attempt.tasks,
             services=self._services,
             settings=self._settings,
             completed=self._snapshots(),
             ids=self._ids,
             clock=self._clock,
-            on_failure=self.job._fail,
+            on_failure=self._checkpoints_failed,
         )
         return self._coordinator
 
     def start(self) -> None:
         """One thread per task."""
-        self._in_threads = len(self._tasks) > 1
+        self._in_threads = len(self._attempt.tasks) > 1
         if self._in_threads:
             _SWITCH_INTERVAL.enter()
         self.job._running()
-        self._flusher.start()
         if self._coordinator is not None:
             self._coordinator.start()
-        for task in self._tasks:
-            name = f"{task.name[:40]}-{task.subtask}"
-            threading.Thread(target=self._run_task, args=(task,), name=name, daemon=True).start()
-        if not self._tasks:
-            self._finish()
+        self._attempt.start()
 
     def run_here(self) -> None:
         """The lone task in this thread. An interrupt cancels the job and is raised again."""
         self.job._running()
-        self._run_task(self._tasks[0])
+        self._attempt.run_here()
 
-    def _run_task(self, task: StreamTask) -> None:
-        try:
-            task.run()
-        except TaskCancelled:
-            pass
-        except KeyboardInterrupt:
-            self.job.cancel()
-            raise
-        except BaseException as error:  # the job must hear of every end of a task
-            logger.debug("job=%s task=%s subtask=%d failed", self.job.id, task.name, task.subtask, exc_info=True)
+    # -- failures
+
+    def _task_failed(self, task: StreamTask, error: BaseException) -> None:
+        """Where the failure concerns a part of the job only, that part starts again; else the attempt ends."""
+        if self._failover is None or not self._failover.failed(task, error):
             self.job._fail(error)
-        finally:
-            with self._lock:
-                self._left -= 1
-                last = self._left == 0
-            if last:
-                self._finish()
+
+    def _checkpoints_failed(self, error: BaseException) -> None:
+        """More of them than are tolerable, or a commit: no task can help, all start again."""
+        self.job._fail(error)
+
+    @property
+    def coordinator(self) -> CheckpointCoordinator | None:
+        """Of this attempt; None while nobody takes snapshots."""
+        return self._coordinator
+
+    def delay_ms(self, error: BaseException, operators: Sequence[tuple[str, int]] | None) -> int | None:
+        """Ask the restart strategy, once a failure: the wait, milliseconds; None: the job fails.
+
+        Args:
+            operators: what would start again, by uid and subtask; None: all.
+        """
+        delay_ms = self._strategy.delay_ms(self._clock.now_ms(), error)
+        if delay_ms is not None and not self._checkpoints and self._collected.shown(operators):
+            logger.warning("Job %s is not restarted: the program has seen rows that would come again.", self.job.name)
+            delay_ms = None
+        if delay_ms is None:
+            self._refused = True
+        return delay_ms
+
+    def newest_checkpoint(self) -> CompletedCheckpoint | None:
+        """The newest of this attempt, which began with an older one or with none."""
+        found = [] if self._completed is None else self._completed.newest_first()
+        if not found or (self._reader is not None and found[0].folder.path == self._reader.folder.path):
+            return None
+        return found[0]
+
+    def restart_whole(self, error: BaseException) -> None:
+        """The strategy allowed a restart after this failure; it will be one of the whole job."""
+        if self.job._fail(error):
+            self._granted = True
+
+    def tell(self, restart: Restart) -> None:
+        """A line of the log."""
+        restart_logger.warning("%s. Cause: %s", restart.headline, restart.cause.render())
 
     # -- the end of an attempt
 
     def _finish(self) -> None:
         """After the last task: commit or abort; start again, or tell everyone."""
-        self._flusher.stop()
         stopped_with = None
         if self._coordinator is not None:
             self._coordinator.stop()
@@ -310,7 +342,7 @@ class JobMaster:
             self.job._fail(error)
         if self.job.status is not JobStatus.RUNNING:
             self._services.abort_all()
-        self._release()
+        self._attempt.finish()
         if self._in_threads:
             _SWITCH_INTERVAL.leave()
             self._in_threads = False
@@ -338,7 +370,7 @@ class JobMaster:
                 self.job.id,
                 self._graph,
                 {},
-                {(task.vertex_id, task.subtask) for task in self._tasks},
+                {task.key for task in self._attempt.tasks},
                 self._services.everything_prepared(),
                 {},
                 self._services.snapshot_committers(),
@@ -356,22 +388,16 @@ class JobMaster:
         """Whether another attempt follows this one, which failed."""
         failure = self.job.exception
         assert failure is not None
-        delay_ms = self._strategy.delay_ms(self._clock.now_ms(), failure)
-        if delay_ms is None:
+        if self._refused:
             return False
-        if self._collected.shown and not self._checkpoints:
-            logger.warning("Job %s is not restarted: the program has seen rows that would come again.", self.job.name)
+        granted, self._granted = self._granted, False
+        delay_ms = 0 if granted else self.delay_ms(failure, None)
+        if delay_ms is None:
             return False
         restart = self.job._restarting(delay_ms)
         if restart is None:
             return False
-        restart_logger.warning(
-            "Job %s failed and starts again in %d ms (restart %d). Cause: %s",
-            self.job.name,
-            delay_ms,
-            restart.number,
-            failure.render(),
-        )
+        self.tell(restart)
         threading.Thread(target=self._again, args=(delay_ms / 1000,), name="job-restart", daemon=True).start()
         return True
 
@@ -451,14 +477,21 @@ class JobMaster:
                 hint="name one, or SET 'execution.checkpointing.savepoint-dir'",
             )
         with self._lock:
-            coordinator = self._coordinator
-            if coordinator is None:
-                coordinator = self._coordinate()
-                coordinator.start()
-                for task in self._tasks:
-                    key = (task.vertex_id, task.subtask)
-                    (coordinator.task_finished if task.over else coordinator.task_started)(key)
+            coordinator = self._coordinator or self._coordinate_now()
         return coordinator.savepoint(_savepoint_folder(root, self.job.id), kind)
+
+    def _coordinate_now(self) -> CheckpointCoordinator:
+        """A coordinator for tasks that run."""
+        failover = self._failover
+        # While it is made no tasks are exchanged.
+        with contextlib.nullcontext() if failover is None else failover.lock:
+            coordinator = self._coordinate()
+            coordinator.start()
+            for task in self._attempt.tasks:
+                (coordinator.task_finished if task.over else coordinator.task_started)(task.key)
+            if failover is not None and failover.down:
+                coordinator.suspend(failover.down, "a part of the job is to start again")
+        return coordinator
 
 
 class _CutSnapshots:

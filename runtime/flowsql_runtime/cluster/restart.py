@@ -1,6 +1,6 @@
-"""Restart strategies: whether and when a job that failed is started again.
+"""Restart strategies: whether and when a job that failed is started again; the failover strategy: how much of it.
 
-Source: Flink 2.3, ``RestartStrategyOptions`` and the classes ``...RestartBackoffTimeStrategy``.
+Source: Flink 2.3, ``RestartStrategyOptions``, the classes ``...RestartBackoffTimeStrategy``, and ``JobManagerOptions``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import random
 from collections import deque
 from typing import Protocol, assert_never
 
-from flowsql_core.config import ConfigOption, Configuration, option, parse_duration_ms
+from flowsql_core.config import ConfigOption, Configuration, option, parse_duration_ms, parse_enum
 from flowsql_core.errors import BindError, ConnectorError, ExecutionError, FlowSqlError
 
 
@@ -21,6 +21,22 @@ class StrategyKind(enum.Enum):
     FIXED_DELAY = "fixed-delay"
     FAILURE_RATE = "failure-rate"
     EXPONENTIAL_DELAY = "exponential-delay"
+
+
+class FailoverStrategy(enum.Enum):
+    """``jobmanager.execution.failover-strategy``."""
+
+    REGION = "region"
+    FULL = "full"
+
+
+FAILOVER_STRATEGY = option(
+    "jobmanager.execution.failover-strategy",
+    parse_enum(FailoverStrategy),
+    FailoverStrategy.REGION,
+    "What starts again when a task fails: 'region' the tasks that are connected with it by exchanges, 'full' all of "
+    "the job.",
+)
 
 
 _SPELLINGS = {"off": "none", "disable": "none", "disabled": "none", "fixeddelay": "fixed-delay",

@@ -20,9 +20,10 @@ class SpillableSubpartition(LocalChannel):
         memory: account at the process budget.
         share_bytes: what may be held in memory.
         space: where files are made.
+        keeps: whether what was read stays until :meth:`let_go`, for a consumer that starts again.
     """
 
-    __slots__ = ("_file", "_files", "_held", "_memory", "_share_bytes", "_space")
+    __slots__ = ("_file", "_files", "_held", "_keeps", "_memory", "_share_bytes", "_space", "_whole")
 
     def __init__(
         self,
@@ -33,8 +34,11 @@ class SpillableSubpartition(LocalChannel):
         memory: OperatorMemory,
         share_bytes: int,
         space: SpillSpace,
+        keeps: bool = False,
     ) -> None:
         super().__init__(producer, queue, input_index, channel_index, capacity_bytes=1 << 62)
+        self._keeps = keeps
+        self._whole = False
         self._memory = memory
         self._share_bytes = share_bytes
         self._space = space
@@ -50,7 +54,7 @@ class SpillableSubpartition(LocalChannel):
     def put(self, element: Element | Spilled, size_bytes: int = 0) -> None:
         """Keep in memory or write; hand over everything with the end of input (or where a job is cut)."""
         if self.stopped:
-            self._discard()
+            self.discard()
             return
         kept = element
         if size_bytes and isinstance(element, ChangelogBatch) and not self._keep(size_bytes):
@@ -61,16 +65,38 @@ class SpillableSubpartition(LocalChannel):
         self._held.append((kept, size_bytes))
         if isinstance(element, EndOfInput | CheckpointBarrier):
             self._hand_over()
+            self._whole = isinstance(element, EndOfInput)
+
+    @property
+    def intact(self) -> bool:
+        """Whether the producer has ended and all that it put can be read (once more, if some was read)."""
+        return self._keeps and self._whole and not self.stopped
+
+    def replay(self, queue: ConsumerQueue) -> None:
+        """Hand all over once more, to a consumer that starts again; only where :attr:`intact`."""
+        self._queue = queue
+        self._put_bytes = self._taken_bytes = 0
+        for file in self._files:
+            file.rewind()
+        for element, size_bytes in self._held:
+            super().put(element, size_bytes)
+
+    def let_go(self) -> None:
+        """The consumer has read all of it and will not start again by itself."""
+        if self.intact:
+            self._whole = False
+            self.discard()
 
     def take(self, element: Element | Spilled, size_bytes: int) -> Element:
         """The consumer reads it: from its file, or giving the memory back."""
         if isinstance(element, SpillFile):
             found = element.next()
-            if not element.unread:
+            if not element.unread and not self._keeps:
                 self._space.forget(element)
             super().take(found, size_bytes)
             return found
-        self._memory.release(size_bytes)
+        if not self._keeps:
+            self._memory.release(size_bytes)
         return super().take(element, size_bytes)
 
     def _keep(self, size_bytes: int) -> bool:
@@ -96,10 +122,11 @@ class SpillableSubpartition(LocalChannel):
             self._file.seal()
         for element, size_bytes in self._held:
             super().put(element, size_bytes)
-        self._held.clear()
+        if not self._keeps:
+            self._held.clear()
 
-    def _discard(self) -> None:
-        """The consumer wants no more: what waits is let go."""
+    def discard(self) -> None:
+        """Let go what waits; the consumer does not read any more."""
         for file in self._files:
             self._space.forget(file)
         self._memory.close()

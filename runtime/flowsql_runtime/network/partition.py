@@ -211,14 +211,22 @@ def _with_end(batch: ChangelogBatch, watermark_ms: int) -> WatermarkTrack:
     )
 
 
+def _periodic(writers: Sequence[RecordWriter]) -> list[RecordWriter]:
+    return [writer for writer in writers if writer.timeout_ms > 0]
+
+
 class OutputFlusher:
     """One thread for the writers of a job that flush on a period. A failure is handed to the writer it struck."""
 
     def __init__(self, writers: Sequence[RecordWriter], wait: Callable[[float], bool] | None = None) -> None:
-        self._writers = [writer for writer in writers if writer.timeout_ms > 0]
+        self._writers = _periodic(writers)
         self._stop = threading.Event()
         self._wait = wait or self._stop.wait
         self._thread = threading.Thread(target=self._run, name="flowsql-output-flusher", daemon=True)
+
+    def exchange(self, old: Sequence[RecordWriter], new: Sequence[RecordWriter]) -> None:
+        """Flush new writers instead of old ones (any thread, one at a time)."""
+        self._writers = [writer for writer in self._writers if writer not in old] + _periodic(new)
 
     def start(self) -> None:
         """Begin, if any writer flushes on a period."""

@@ -27,20 +27,15 @@ class ChannelSelector(Protocol):
         ...
 
 
-class SingleChannelSelector:
-    """FORWARD and GLOBAL: everything to one channel."""
+class FirstChannelSelector:
+    """FORWARD, which has no other channel, and GLOBAL: everything to the first one."""
 
-    def __init__(self, channels: int, target: int) -> None:
-        self._channels = channels
-        self._target = target
+    def __init__(self, channels: int) -> None:
+        self._rest: Parts = [None] * (channels - 1)
 
     def select(self, batch: ChangelogBatch) -> Parts:
-        """All rows to the one channel."""
-        if self._channels == 1:
-            return [batch]
-        parts: Parts = [None] * self._channels
-        parts[self._target] = batch
-        return parts
+        """All rows to one channel."""
+        return [batch, *self._rest]
 
 
 class BroadcastSelector:
@@ -105,18 +100,17 @@ class HashSelector:
 
 
 class RoundRobinSelector(AssigningSelector):
-    """REBALANCE and RESCALE: row by row in turn over ``targets``, starting where the last batch stopped."""
+    """REBALANCE and RESCALE: row by row in turn, starting where the last batch stopped."""
 
-    def __init__(self, channels: int, targets: tuple[int, ...], first: int) -> None:
+    def __init__(self, channels: int, first: int) -> None:
         super().__init__(channels)
-        self._targets = np.array(targets, dtype=np.int32)
-        self._next = first % len(targets)
+        self._next = first
 
     def assign(self, batch: ChangelogBatch) -> npt.NDArray[np.int32]:
-        """Consecutive targets."""
-        turns = (self._next + np.arange(batch.num_rows)) % len(self._targets)
-        self._next = (self._next + batch.num_rows) % len(self._targets)
-        return self._targets[turns]
+        """Consecutive channels."""
+        turns = (self._next + np.arange(batch.num_rows)) % self.channels
+        self._next = (self._next + batch.num_rows) % self.channels
+        return turns.astype(np.int32)
 
 
 class ShuffleSelector(AssigningSelector):
@@ -170,41 +164,33 @@ def split_by_channel(batch: ChangelogBatch, channel: npt.NDArray[np.int32], chan
 
 def make_selector(
     partitioning: Partitioning,
-    subtask: int,
-    parallelism: int,
     channels: int,
     max_parallelism: int,
     rng: random.Random,
     resources: Mapping[str, Any],
 ) -> ChannelSelector:
-    """The selector of one producing subtask for ``channels`` consuming subtasks.
+    """The selector of one producing subtask.
 
     Args:
         partitioning: of the exchange edge.
-        subtask: of the producer, below ``parallelism``.
-        parallelism: of the producer.
-        channels: parallelism of the consumer.
+        channels: consuming subtasks that it is connected to, see :func:`receivers`.
         max_parallelism: of the consumer (key groups).
         rng: of the producing task.
         resources: the job's objects (custom partitioners).
     """
     match partitioning.strategy:
-        case ShipStrategy.FORWARD:
-            if channels != parallelism:
-                raise InternalError(f"a FORWARD edge joins parallelism {parallelism} with {channels}")
-            return SingleChannelSelector(channels, subtask)
-        case ShipStrategy.GLOBAL:
-            return SingleChannelSelector(channels, 0)
+        case ShipStrategy.FORWARD | ShipStrategy.GLOBAL:
+            return FirstChannelSelector(channels)
         case ShipStrategy.BROADCAST:
             return BroadcastSelector(channels)
         case ShipStrategy.HASH:
             return HashSelector(channels, partitioning.keys, max_parallelism)
         case _ if channels == 1:
-            return SingleChannelSelector(1, 0)
+            return FirstChannelSelector(1)
         case ShipStrategy.REBALANCE:
-            return RoundRobinSelector(channels, tuple(range(channels)), rng.randrange(channels))
+            return RoundRobinSelector(channels, rng.randrange(channels))
         case ShipStrategy.RESCALE:
-            return RoundRobinSelector(channels, rescale_targets(subtask, parallelism, channels), 0)
+            return RoundRobinSelector(channels, 0)
         case ShipStrategy.SHUFFLE:
             return ShuffleSelector(channels, rng)
         case ShipStrategy.CUSTOM:
@@ -212,8 +198,23 @@ def make_selector(
     raise AssertionError(partitioning.strategy)
 
 
-def rescale_targets(subtask: int, parallelism: int, channels: int) -> tuple[int, ...]:
-    """The consumers that one producer feeds under RESCALE: neighbouring ranges, as in Flink's pointwise pattern."""
-    if channels >= parallelism:
-        return tuple(range(subtask * channels // parallelism, (subtask + 1) * channels // parallelism))
-    return (subtask * channels // parallelism,)
+def receivers(strategy: ShipStrategy, subtask: int, parallelism: int, consumers: int) -> range:
+    """The consuming subtasks that one producer is connected to: for FORWARD and RESCALE not all, as in Flink.
+
+    Args:
+        subtask: of the producer, below ``parallelism``.
+        parallelism: of the producer.
+        consumers: parallelism of the consumer.
+
+    Source: Flink, ``DistributionPattern.POINTWISE``.
+    """
+    match strategy:
+        case ShipStrategy.FORWARD:
+            if consumers != parallelism:
+                raise InternalError(f"a FORWARD edge joins parallelism {parallelism} with {consumers}")
+            return range(subtask, subtask + 1)
+        case ShipStrategy.RESCALE:
+            first = subtask * consumers // parallelism
+            return range(first, max(first + 1, (subtask + 1) * consumers // parallelism))
+        case _:
+            return range(consumers)

@@ -156,13 +156,25 @@ def make_locked(own: Path) -> int:
 
 
 class SpillFile(Spilled):
-    """Batches of one layout: written by one thread, then read in the same order by one thread."""
+    """Batches of one layout: written by one thread, then read in the same order by one thread at a time."""
 
-    __slots__ = ("_folder", "_reader", "_sink", "_source", "_writer", "path", "types", "unread", "written_bytes")
+    __slots__ = (
+        "_batches",
+        "_folder",
+        "_reader",
+        "_sink",
+        "_source",
+        "_writer",
+        "path",
+        "types",
+        "unread",
+        "written_bytes",
+    )
 
     def __init__(self, path: Path, folder: Path, types: tuple[Any, ...]) -> None:
         self.path = path
         self.types = types
+        self._batches = 0
         self.unread = 0
         self.written_bytes = 0
         self._folder = folder
@@ -190,6 +202,7 @@ class SpillFile(Spilled):
             self.written_bytes = self._sink.tell()
         except OSError as error:
             raise self._failed(error) from error
+        self._batches += 1
         self.unread += 1
 
     def seal(self) -> None:
@@ -218,6 +231,14 @@ class SpillFile(Spilled):
             ) from error
         self.unread -= 1
         return batch_of(data.columns, data.num_rows, metadata)
+
+    def rewind(self) -> None:
+        """The next batch is the first one again; the file must be sealed."""
+        for part in (self._reader, self._source):
+            if part is not None:
+                part.close()
+        self._reader = self._source = None
+        self.unread = self._batches
 
     def delete(self) -> None:
         """Close and remove; never raises, also after a failed write."""

@@ -16,13 +16,18 @@ JobSnapshot: TypeAlias = Mapping[str, Sequence[OperatorSnapshot]]
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """A subtask among its equals; ``inputs``: how the rows of each are dealt out, and by how many producers."""
+    """A subtask among its equals.
+
+    ``inputs``: how the rows of each are dealt out, and by how many producers. ``own``: it takes back what the same
+    subtask had, as others go on with theirs; else all that was there is dealt out anew.
+    """
 
     subtask: int
     parallelism: int
     key_groups: range
     max_parallelism: int
     inputs: tuple[tuple[Partitioning, int], ...] = ()
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +41,12 @@ class RestoredTask:
 class RestoredState(Protocol):
     """What a job starts from, as its deployment asks for it."""
 
-    def finished(self, uids: Sequence[str]) -> bool:
-        """Whether these operators, which share a task, had all ended."""
+    def finished(self, uids: Sequence[str], subtask: int | None = None) -> bool:
+        """Whether these operators, which share a task, had all ended: in one subtask, or in all."""
         ...
 
-    def operator_lists(self, uid: str, name: str) -> list[bytes] | None:
-        """A list state over all old subtasks; None where the operator has no state."""
+    def operator_lists(self, uid: str, name: str, subtask: int | None = None) -> list[bytes] | None:
+        """A list state of one old subtask, or over all; None where the operator has no state."""
         ...
 
     def task(self, uids: Sequence[str], place: TaskPlace) -> RestoredTask:
@@ -56,11 +61,11 @@ class RestoredState(Protocol):
 class NothingRestored:
     """A job that starts from the beginning."""
 
-    def finished(self, uids: Sequence[str]) -> bool:
+    def finished(self, uids: Sequence[str], subtask: int | None = None) -> bool:
         """Nothing has run yet."""
         return False
 
-    def operator_lists(self, uid: str, name: str) -> list[bytes] | None:
+    def operator_lists(self, uid: str, name: str, subtask: int | None = None) -> list[bytes] | None:
         """No state."""
         return None
 

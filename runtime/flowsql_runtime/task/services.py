@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from flowsql_core.clock import Clock
 from flowsql_runtime.task.collected import CollectedRows
@@ -52,14 +52,15 @@ class JobServices:
         """The splits of one source subtask; the first to ask runs the enumerator for all."""
         with self._lock:
             if uid not in self._sources:
+                # What is restored stays until this has worked: a reader that fails here may begin again.
                 self._sources[uid] = SourceCoordinator(
                     uid,
                     create_enumerator(),
                     parallelism,
-                    self._restored_splits.pop(uid, None),
-                    self._restored_enumerators.pop(uid, None),
+                    self._restored_splits.get(uid),
+                    self._restored_enumerators.get(uid),
                 )
-            return self._sources[uid].initial[subtask]
+            return self._sources[uid].first(subtask)
 
     def follow_splits(self, uid: str, subtask: int, clock: Clock, wake: Callable[[], None]) -> bool:
         """Whether more splits may come while the job runs; then ``wake`` is called for new ones (any thread)."""
@@ -124,7 +125,7 @@ class JobServices:
             if checkpoint_id is None:
                 sink.ended.append((task, new))
             else:
-                sink.prepared.setdefault(checkpoint_id, []).extend(new)
+                sink.prepared.setdefault(checkpoint_id, []).append((task, new))
 
     @property
     def has_committers(self) -> bool:
@@ -142,16 +143,11 @@ class JobServices:
                 left = []
                 for task, new in sink.ended:
                     if task in finished:
-                        sink.prepared.setdefault(checkpoint_id, []).extend(new)
+                        sink.prepared.setdefault(checkpoint_id, []).append((task, new))
                     else:
                         left.append((task, new))
                 sink.ended = left
-                found[uid] = [
-                    one.data
-                    for number in sorted(sink.prepared)
-                    if number <= checkpoint_id
-                    for one in sink.prepared[number]
-                ]
+                found[uid] = [one.data for one in sink.up_to(checkpoint_id)]
             return found
 
     def snapshot_committers(self) -> dict[str, bytes]:
@@ -179,14 +175,20 @@ class JobServices:
         self.collected.show(checkpoint_id)
         with self._lock:
             sinks = list(self._sinks.values())
+            sources = list(self._sources.values())
+        for source in sources:
+            source.completed(checkpoint_id)
         covered: dict[_Sink, list[Committable]] = {}
         for sink in sinks:
             with self._lock:
                 # Should a commit fail, the restore from this checkpoint repeats it: none of it may be removed.
-                numbers = sorted(number for number in sink.prepared if number <= checkpoint_id)
-                covered[sink] = [one for number in numbers for one in sink.prepared.pop(number)]
+                covered[sink] = sink.up_to(checkpoint_id)
+                for number in [number for number in sink.prepared if number <= checkpoint_id]:
+                    del sink.prepared[number]
         for sink, committables in covered.items():
             sink.committer.commit(committables, end_of_input=False)
+            # Whatever writers that went back had prepared, the committer has removed it by now.
+            sink.taken_back.clear()
 
     def everything_prepared(self) -> dict[str, list[bytes]]:
         """Per sink all that stands to be committed, once every task has ended."""
@@ -202,16 +204,52 @@ class JobServices:
         for sink in self._sinks.values():
             sink.committer.commit(sink.everything(), end_of_input=True)
 
+    # -- going back
+
+    def go_back(
+        self,
+        tasks: Collection[tuple[int, int]],
+        operators: Iterable[tuple[str, int]],
+        checkpoint_id: int | None,
+        splits: Callable[[str, int], list[Split] | None],
+    ) -> None:
+        """Some tasks go back to a checkpoint, or to where the job began: forget what they did since.
+
+        They have ended, and no checkpoint is under way.
+
+        Args:
+            tasks: by vertex and subtask.
+            operators: of these tasks, by uid and subtask.
+            checkpoint_id: None: where the job began.
+            splits: those of a source's reader (uid, subtask) at the checkpoint; None: those that it began with.
+        """
+        operators = list(operators)
+        self.collected.go_back(checkpoint_id or 0, operators)
+        with self._lock:
+            sources, sinks = dict(self._sources), list(self._sinks.values())
+        for uid, subtask in operators:
+            if uid in sources:
+                sources[uid].go_back(subtask, checkpoint_id, splits(uid, subtask))
+        for sink in sinks:
+            with self._lock:
+                taken_back = sink.take_back(tasks, checkpoint_id or 0)
+            if taken_back:
+                sink.committer.take_back()
+
     def abort_all(self) -> None:
         """The job failed or was cancelled: remove what was prepared and is in no complete checkpoint."""
         if self._covered:
             return
         for uid, sink in self._sinks.items():
             try:
-                sink.committer.abort(sink.everything())
+                sink.committer.abort([*sink.taken_back, *sink.everything()])
             except Exception:
                 # The job's own failure is what the user must see.
                 logger.exception("job=%s op=%s: removing prepared results failed", self.job_id, uid)
+
+
+#: A task (vertex and subtask; None: nobody knows) with what it prepared at a time.
+_Prepared: TypeAlias = "tuple[tuple[int, int] | None, list[Committable]]"
 
 
 @dataclass(slots=True, eq=False)
@@ -219,13 +257,34 @@ class _Sink:
     """One sink's committer, what stands to be committed by checkpoint, and what ended subtasks prepared."""
 
     committer: Committer
-    prepared: dict[int, list[Committable]] = field(default_factory=dict)
-    ended: list[tuple[tuple[int, int] | None, list[Committable]]] = field(default_factory=list)
+    prepared: dict[int, list[_Prepared]] = field(default_factory=dict)
+    ended: list[_Prepared] = field(default_factory=list)
+    #: What writers prepared that went back since; nobody commits it.
+    taken_back: list[Committable] = field(default_factory=list)
+
+    def up_to(self, checkpoint_id: int) -> list[Committable]:
+        """What was prepared at barriers up to this one, in order."""
+        numbers = sorted(number for number in self.prepared if number <= checkpoint_id)
+        return [one for number in numbers for _, new in self.prepared[number] for one in new]
 
     def everything(self) -> list[Committable]:
         """All of it, in order."""
-        found = [one for number in sorted(self.prepared) for one in self.prepared[number]]
+        found = self.up_to(max(self.prepared, default=0))
         return found + [one for _, new in self.ended for one in new]
+
+    def take_back(self, tasks: Collection[tuple[int, int]], checkpoint_id: int) -> bool:
+        """Nobody commits what some tasks prepared behind a checkpoint; whether there was anything."""
+        gone: list[Committable] = []
+
+        def left(prepared: list[_Prepared]) -> list[_Prepared]:
+            gone.extend(one for task, new in prepared if task in tasks for one in new)
+            return [one for one in prepared if one[0] not in tasks]
+
+        for number in [number for number in self.prepared if number > checkpoint_id]:
+            self.prepared[number] = left(self.prepared[number])
+        self.ended = left(self.ended)
+        self.taken_back += gone
+        return bool(gone)
 
 
 class SplitProgress:

@@ -3,6 +3,9 @@
 A checkpoint holds the enumerator's state as of its trigger and the splits of each reader as of its barrier. So that no
 split falls between the two and none is in both, each one that is found bears the number of the checkpoint that was
 triggered last: a reader gets it only behind that checkpoint's barrier, and has it before the barrier of the next.
+
+Where a part of the job goes back to a checkpoint the enumerator does not: its readers get again what they were given
+since, which is kept until a checkpoint holds it (Flink, ``SplitAssignmentTracker``).
 """
 
 from __future__ import annotations
@@ -47,13 +50,20 @@ class SourceCoordinator:
         self._triggered = 0
         if state is not None:
             enumerator.restore(state)
-        self.initial = (
+        initial = (
             enumerator.initial_splits(parallelism)
             if restored is None
             else enumerator.redistribute(list(restored), parallelism)
         )
+        self._initial = tuple(initial)
+        #: Per subtask what its reader begins with.
+        self._first = initial
         #: Per subtask the splits that it did not take yet, each behind which checkpoint.
         self._waiting: list[list[tuple[int, Split]]] = [[] for _ in range(parallelism)]
+        #: Likewise those that were found since the last complete checkpoint was triggered, taken or not.
+        self._given: list[list[tuple[int, Split]]] = [[] for _ in range(parallelism)]
+        #: Per subtask the last checkpoint before its reader began.
+        self._began: list[int] = [0] * parallelism
         self._wakes: dict[int, Callable[[], None]] = {}
 
     @property
@@ -75,7 +85,9 @@ class SourceCoordinator:
                 return
             with self._lock:
                 for subtask, splits in enumerate(self._enumerator.assign(found, self._parallelism)):
-                    self._waiting[subtask].extend((self._triggered, split) for split in splits)
+                    found_now = [(self._triggered, split) for split in splits]
+                    self._waiting[subtask] += found_now
+                    self._given[subtask] += found_now
                 wakes = [wake for subtask, wake in self._wakes.items() if self._waiting[subtask]]
         except Exception:
             # As in Flink: a look that fails is no failure of the job.
@@ -84,9 +96,34 @@ class SourceCoordinator:
         for wake in wakes:
             wake()
 
+    def first(self, subtask: int) -> list[Split]:
+        """What a reader begins with."""
+        with self._lock:
+            return self._first[subtask]
+
+    def go_back(self, subtask: int, checkpoint_id: int | None, splits: list[Split] | None) -> None:
+        """A reader will begin again, at a checkpoint or where the job did.
+
+        Args:
+            checkpoint_id: None: where the job began.
+            splits: of the reader at that checkpoint; None: those that it began with.
+        """
+        with self._lock:
+            self._first[subtask] = list(self._initial[subtask]) if splits is None else splits
+            since = self._given[subtask]
+            self._waiting[subtask] = [one for one in since if checkpoint_id is None or one[0] >= checkpoint_id]
+            # No barrier of a checkpoint up to now will reach the new reader: it waits for none of them.
+            self._began[subtask] = self._triggered
+
+    def completed(self, checkpoint_id: int) -> None:
+        """Nobody goes back behind this checkpoint any more."""
+        with self._lock:
+            self._given = [[one for one in given if one[0] >= checkpoint_id] for given in self._given]
+
     def take(self, subtask: int, passed: int) -> list[Split]:
         """New splits of a reader that the barriers up to ``passed`` have passed."""
         with self._lock:
+            passed = max(passed, self._began[subtask])
             waiting = self._waiting[subtask]
             self._waiting[subtask] = [one for one in waiting if one[0] > passed]
             return [split for behind, split in waiting if behind <= passed]
@@ -95,6 +132,9 @@ class SourceCoordinator:
         """A reader takes part; ``wake`` is called when there is something to take (any thread)."""
         with self._lock:
             self._wakes[subtask] = wake
+            waiting = bool(self._waiting[subtask])
+        if waiting:
+            wake()
 
     def leave(self, subtask: int) -> None:
         """A reader ended."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol, TypeAlias, assert_never
 
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import (
@@ -39,20 +39,24 @@ logger = logging.getLogger(__name__)
 ACCOUNT_EVERY = 4
 
 
-class TaskCheckpoints(Protocol):
-    """Whom a task tells of checkpoints. A task is named by vertex id and subtask."""
+#: A task: vertex id and subtask.
+TaskKey: TypeAlias = tuple[int, int]
 
-    def task_started(self, task: tuple[int, int]) -> None:
+
+class TaskCheckpoints(Protocol):
+    """Whom a task tells of checkpoints."""
+
+    def task_started(self, task: TaskKey) -> None:
         """All operators are open."""
         ...
 
-    def task_finished(self, task: tuple[int, int]) -> None:
+    def task_finished(self, task: TaskKey) -> None:
         """The task ended well."""
         ...
 
     def acknowledge(
         self,
-        task: tuple[int, int],
+        task: TaskKey,
         barrier: CheckpointBarrier,
         snapshots: Mapping[str, OperatorSnapshot],
         in_flight: InFlight | None = None,
@@ -60,7 +64,7 @@ class TaskCheckpoints(Protocol):
         """The barrier passed the task; by operator uid what each remembers, and what the barrier overtook."""
         ...
 
-    def decline(self, task: tuple[int, int], checkpoint_id: int, error: BaseException) -> None:
+    def decline(self, task: TaskKey, checkpoint_id: int, error: BaseException) -> None:
         """The task could not take its snapshot."""
         ...
 
@@ -77,6 +81,7 @@ class StreamTask:
         *,
         vertex_id: int,
         subtask: int,
+        parallelism: int,
         name: str,
         chain: OperatorChain,
         mailbox: Mailbox,
@@ -93,14 +98,14 @@ class StreamTask:
         self.vertex_id = vertex_id
         self.subtask = subtask
         self.name = name
+        self._parallelism = parallelism
         self.mailbox = mailbox
         self.metrics = metrics
         self.writers = tuple(writers)
         self._chain = chain
         self._inputs = inputs
         self._processing_time = processing_time
-        self._load = restored
-        self._restored: Mapping[str, OperatorSnapshot] = {}
+        self._load: Callable[[], RestoredTask] | None = restored
         self._key_groups = key_groups
         self._finished_before = finished_before
         #: Set before the task runs, where somebody takes checkpoints.
@@ -150,7 +155,7 @@ class StreamTask:
             failed = False
             self.over = True
             if self.checkpoints is not None:
-                self.checkpoints.task_finished(self._key)
+                self.checkpoints.task_finished(self.key)
         finally:
             for node in self._chain.operators:
                 node.operator.ctx.time_slice.stop()
@@ -169,22 +174,30 @@ class StreamTask:
         return isinstance(self._chain.head.operator, SourceOperator)
 
     @property
-    def _key(self) -> tuple[int, int]:
+    def key(self) -> TaskKey:
+        """Its name in the job."""
         return self.vertex_id, self.subtask
+
+    @property
+    def full_name(self) -> str:
+        """Its name in messages, as Flink writes it."""
+        return f"{self.name} ({self.subtask + 1}/{self._parallelism})"
 
     def _end_at_once(self) -> None:
         """The task had ended before the snapshot that the job started from: its receivers hear only of the end."""
+        self._load = None
         for writer in self.writers:
             writer.broadcast(Watermark(MAX_WATERMARK))
             writer.end()
 
     def _open(self) -> None:
-        restored = self._load()
-        self._restored = restored.operators
+        assert self._load is not None
+        # The snapshot is let go of with this method.
+        restored, self._load = self._load(), None
         if restored.in_flight is not None and self._inputs is not None:
             self._inputs.put_back(restored.in_flight)
         for node in self._chain.operators:
-            snapshot = self._restored.get(node.uid)
+            snapshot = restored.operators.get(node.uid)
             if snapshot is not None:
                 ctx = node.operator.ctx
                 ctx.state.restore(snapshot.keyed, self._key_groups)
@@ -193,15 +206,15 @@ class StreamTask:
         self._chain.open()
         for node in reversed(self._chain.operators):
             try:
-                node.operator.initialize_state(self._restored.get(node.uid))
+                node.operator.initialize_state(restored.operators.get(node.uid))
             except Exception as error:
                 raise named_failure(error, node.name)  # noqa: B904 - the cause is set where there is one
             level_ms = node.operator.current_watermark
-            if node.uid in self._restored and level_ms > MIN_WATERMARK:
+            if node.uid in restored.operators and level_ms > MIN_WATERMARK:
                 # Receivers behind an exchange start without a watermark: tell them where this operator stands.
                 node.output.emit_watermark(Watermark(level_ms))
         if self.checkpoints is not None:
-            self.checkpoints.task_started(self._key)
+            self.checkpoints.task_started(self.key)
 
     def _run_source(self, source: SourceOperator[Any]) -> None:
         head = self._chain.head
@@ -452,13 +465,13 @@ class StreamTask:
             barrier, taken = self._overtaking
             self._overtaking = None
             if self.checkpoints is not None:
-                self.checkpoints.acknowledge(self._key, barrier, taken, found)
+                self.checkpoints.acknowledge(self.key, barrier, taken, found)
 
     def _snapshot(self, barrier: CheckpointBarrier) -> None:
         """Everything before the barrier is processed."""
         taken = self._take_snapshots(barrier)
         if taken is not None and self.checkpoints is not None:
-            self.checkpoints.acknowledge(self._key, barrier, taken)
+            self.checkpoints.acknowledge(self.key, barrier, taken)
 
     def _take_snapshots(self, barrier: CheckpointBarrier) -> dict[str, OperatorSnapshot] | None:
         """Snapshot all operators, then hand the barrier on.
@@ -481,7 +494,7 @@ class StreamTask:
                 logger.warning("task=%s subtask=%d: no snapshot: %s", self.name, self.subtask, failure, exc_info=True)
                 for snapshot in taken.values():
                     snapshot.release()
-                self.checkpoints.decline(self._key, barrier.checkpoint_id, failure)
+                self.checkpoints.decline(self.key, barrier.checkpoint_id, failure)
                 return None
         for writer in self.writers:
             writer.broadcast(barrier)

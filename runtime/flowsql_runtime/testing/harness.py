@@ -100,9 +100,7 @@ class OperatorHarness(Generic[S]):
         dealt = [None] * parallelism if snapshot is None else self._dealt(snapshot)
         self.operators: list[Operator[Any]] = [self._make(subtask, dealt[subtask]) for subtask in range(parallelism)]
         self._selectors: list[ChannelSelector] = [
-            make_selector(
-                Partitioning(ShipStrategy.HASH, key), 0, 1, parallelism, max_parallelism, random.Random(0), {}
-            )
+            make_selector(Partitioning(ShipStrategy.HASH, key), parallelism, max_parallelism, random.Random(0), {})
             for key in (self._keys or ((),))
         ]
 

@@ -88,6 +88,18 @@ def statement_set(environment: TableEnvironment, folder: Path) -> None:
     statements.execute().wait()
 
 
+def pipelines(environment: TableEnvironment, folder: Path) -> None:
+    """Two pipelines of one job that share nothing: one can go back while the other goes on, also into one table."""
+    sink(environment, folder, "o", "s TIMESTAMP(3), k INT, n BIGINT")
+    statements: StatementSet = environment.create_statement_set()
+    statements.add_insert_sql("INSERT INTO o SELECT ts, k, id FROM left_rows WHERE n % 3 <> 0")
+    statements.add_insert_sql(
+        "INSERT INTO o SELECT window_start, k, COUNT(*) FROM "
+        "TABLE(TUMBLE(TABLE right_rows, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end, k"
+    )
+    statements.execute().wait()
+
+
 def files(environment: TableEnvironment, folder: Path) -> None:
     """New files of a folder to partitioned files; ends with a savepoint once there is a file ``stop``."""
     monitor = "" if (folder / "all-there").exists() else ", 'source.monitor-interval' = '20 ms'"
@@ -120,6 +132,7 @@ JOBS: Final[dict[str, Callable[[StreamTableEnvironment, Path], None]]] = {
     "window": window,
     "join": join,
     "statement-set": statement_set,
+    "pipelines": pipelines,
     **STREAM_JOBS,
     "files": files,
 }

@@ -17,9 +17,10 @@ WINDOW_MS: Final = 10_000
 #: How long a key waits for its processing-time timer: some fire before a strike, some behind it.
 WAKE_MS: Final = 150
 RULES: Final = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
-#: One rule in so many rows of the other input, so that rules come all the time and rows wait for them.
+#: One rule in so many rows of the other input, for about its first half: rules keep coming, and rows wait for them.
+#: In the second half rows reach the operators behind, which can be struck only when they get some.
 RULE_STEP: Final = 97
-RULE_COUNT: Final = 200
+RULE_COUNT: Final = 100
 COUNTED: Final = Types.ROW_NAMED(["what", "k", "at", "n"], [Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])
 JUDGED: Final = Types.ROW_NAMED(["id", "k", "n"], [Types.LONG(), Types.LONG(), Types.LONG()])
 

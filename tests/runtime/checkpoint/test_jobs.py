@@ -561,7 +561,7 @@ def test_checkpoints_go_on_when_a_source_has_finished(tmp_path: Path) -> None:
 
     clock = ManualClock(0)
     job = LocalCluster(clock).submit(job_graph({}))
-    eventually(lambda: [task.over for task in job.master._tasks].count(True) == 1, "the short source has finished")  # type: ignore[union-attr]
+    eventually(lambda: [task.over for task in job._tasks].count(True) == 1, "the short source has finished")
     eventually(lambda: tick(job, clock) or len(out.batches) == 5, "a checkpoint")
     job.cancel_and_wait()
     feeds["long"].allow(4, ends=True)

@@ -16,7 +16,7 @@ from flowsql_runtime.network.selector import (
     AssigningSelector,
     BroadcastSelector,
     ChannelSelector,
-    SingleChannelSelector,
+    FirstChannelSelector,
 )
 from flowsql_runtime.task.mailbox import Mailbox, TaskCancelled
 
@@ -42,7 +42,7 @@ class Wire:
         self.channels = [LocalChannel(self.producer, queue, 0, 0, capacity_bytes) for queue in self.queues]
         self.metrics = TaskMetrics("t", 0)
         self.writer = RecordWriter(
-            self.channels, selector or SingleChannelSelector(channels, 0), self.metrics, timeout_ms, target_rows
+            self.channels, selector or FirstChannelSelector(channels), self.metrics, timeout_ms, target_rows
         )
 
     def arrived(self, channel: int = 0) -> list[object]:

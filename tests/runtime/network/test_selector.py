@@ -12,7 +12,7 @@ from flowsql_compute.keys import key_groups, subtask_of
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.errors import InternalError
 from flowsql_core.graph.job import Partitioning, ShipStrategy
-from flowsql_runtime.network.selector import ChannelSelector, make_selector, rescale_targets
+from flowsql_runtime.network.selector import ChannelSelector, make_selector, receivers
 
 
 def batch(n: int, track: WatermarkTrack | None = None) -> ChangelogBatch:
@@ -23,15 +23,11 @@ def batch(n: int, track: WatermarkTrack | None = None) -> ChangelogBatch:
 def selector(
     strategy: ShipStrategy,
     channels: int,
-    subtask: int = 0,
-    parallelism: int = 1,
     keys: tuple[int, ...] = (),
     resource: str | None = None,
     resources: Mapping[str, Any] | None = None,
 ) -> ChannelSelector:
-    return make_selector(
-        Partitioning(strategy, keys, resource), subtask, parallelism, channels, 128, random.Random(3), resources or {}
-    )
+    return make_selector(Partitioning(strategy, keys, resource), channels, 128, random.Random(3), resources or {})
 
 
 def texts(part: ChangelogBatch | None) -> list[str]:
@@ -77,10 +73,15 @@ def test_rebalance_goes_on_where_it_stopped() -> None:
 
 
 def test_rescale_feeds_neighbours() -> None:
-    assert [rescale_targets(i, 2, 4) for i in range(2)] == [(0, 1), (2, 3)]
-    assert [rescale_targets(i, 4, 2) for i in range(4)] == [(0,), (0,), (1,), (1,)]
-    parts = selector(ShipStrategy.RESCALE, 4, subtask=1, parallelism=2).select(batch(4))
-    assert [texts(part) for part in parts] == [[], [], ["0", "2"], ["1", "3"]]
+    assert [receivers(ShipStrategy.RESCALE, i, 2, 4) for i in range(2)] == [range(2), range(2, 4)]
+    assert [receivers(ShipStrategy.RESCALE, i, 4, 2) for i in range(4)] == [
+        range(1),
+        range(1),
+        range(1, 2),
+        range(1, 2),
+    ]
+    parts = selector(ShipStrategy.RESCALE, 2).select(batch(4))
+    assert [texts(part) for part in parts] == [["0", "2"], ["1", "3"]]
 
 
 def test_shuffle_loses_nothing_and_uses_every_channel() -> None:
@@ -95,10 +96,11 @@ def test_broadcast_shares_one_batch() -> None:
 
 
 def test_forward_goes_to_the_same_subtask_and_needs_equal_parallelism() -> None:
-    parts = selector(ShipStrategy.FORWARD, 3, subtask=1, parallelism=3).select(batch(2))
-    assert [len(texts(part)) for part in parts] == [0, 2, 0]
+    assert receivers(ShipStrategy.FORWARD, 1, 3, 3) == range(1, 2)
+    parts = selector(ShipStrategy.FORWARD, 1).select(batch(2))
+    assert [len(texts(part)) for part in parts] == [2]
     with pytest.raises(InternalError):
-        selector(ShipStrategy.FORWARD, 3, parallelism=2)
+        receivers(ShipStrategy.FORWARD, 0, 2, 3)
 
 
 def test_custom_partitioner_must_name_existing_channels() -> None:

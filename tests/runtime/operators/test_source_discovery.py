@@ -133,7 +133,9 @@ class Play:
         self.done: Counter[int] = sum(restored.seen, Counter()) if restored is not None else Counter()
         self.number = restored.number if restored is not None else 0
         self.pending: list[Checkpoint] = []
-        self.complete: Checkpoint | None = restored
+        self.restored = self.complete = restored
+        #: Of readers that went back, the rows up to there.
+        self.before: list[Counter[int]] = [Counter() for _ in range(parallelism)]
 
     @property
     def operators(self) -> Sequence[ScanOperator]:
@@ -144,7 +146,8 @@ class Play:
 
     def rows(self, subtask: int) -> Counter[int]:
         elements = self.outputs[subtask].elements
-        return Counter(value for batch in elements for value in batch.columns[0].to_pylist())  # type: ignore[union-attr]
+        shown = Counter(value for batch in elements for value in batch.columns[0].to_pylist())  # type: ignore[union-attr]
+        return self.before[subtask] + shown
 
     def step(self, store: FakeStore, action: str) -> None:
         subtask = self.random.randrange(len(self.operators))
@@ -175,6 +178,35 @@ class Play:
                 for at, operator in enumerate(self.operators):
                     self.mails[at].append(partial(operator.notify_checkpoint_aborted, gone.number))
 
+            case "fail":
+                self._go_back(subtask)
+
+    def _go_back(self, subtask: int) -> None:
+        """One reader begins again where it was at the newest complete checkpoint; the others go on."""
+        for at, operator in enumerate(self.operators):
+            for gone in self.pending:
+                self.mails[at].append(partial(operator.notify_checkpoint_aborted, gone.number))
+        self.pending = []
+        self.operators[subtask].close()
+        self.mails[subtask].clear()
+        newest = None if self.complete is self.restored else self.complete
+
+        def splits(uid: str, at: int) -> list[Split] | None:
+            if newest is None:
+                return None
+            snapshot = newest.readers[at]
+            assert snapshot is not None
+            return decode_splits(snapshot.lists[SPLITS])
+
+        number = None if newest is None else newest.number
+        self.services.go_back({(0, subtask)}, [(UID, subtask)], number, splits)
+        seen = Counter[int]() if newest is None else newest.seen[subtask]
+        self.before[subtask] = seen if subtask else seen - self.done
+        again = self.harness._make(subtask, None if newest is None else newest.readers[subtask])
+        self.harness.operators[subtask] = again
+        self.outputs[subtask] = again.output = RecordingOutput()
+        self.services._sources[UID].join(subtask, partial(self.wakes.append, subtask))
+
     def _barrier(self, checkpoint: Checkpoint, subtask: int) -> None:
         checkpoint.readers[subtask] = self.operators[subtask].snapshot_state(checkpoint.number)
         checkpoint.seen[subtask] = self.rows(subtask)
@@ -183,6 +215,7 @@ class Play:
         if checkpoint.whole and checkpoint in self.pending:
             self.pending = [one for one in self.pending if one.number > checkpoint.number]
             self.complete = checkpoint
+            self.services.commit(checkpoint.number)
 
     def finish(self) -> Counter[int]:
         """No more checkpoints: look, take and read until nothing is left."""
@@ -197,7 +230,7 @@ class Play:
         return sum((self.rows(subtask) for subtask in range(len(self.operators))), self.done)
 
 
-ACTIONS = ["appear", "discover", "wake", "mail", "mail", "read", "read", "trigger", "abort"]
+ACTIONS = ["appear", "discover", "wake", "mail", "mail", "read", "read", "trigger", "abort", "fail"]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -213,6 +246,19 @@ def test_no_split_is_lost_or_read_twice(store: FakeStore, seed: int) -> None:
             assert found == Counter({row[0]: 1 for rows in store.splits.values() for row in rows})
         restored = play.complete
         play.harness.close()
+
+
+def test_a_reader_that_goes_back_reads_at_once_what_it_was_given_since(store: FakeStore) -> None:
+    """Also splits that were found behind a checkpoint that was given up, whose barrier it will never see."""
+    play = Play(1, None, 1)
+    play.services.snapshot_enumerators(1)
+    store.splits["a"] = [(1, "a")]
+    play.services._sources[UID].discover()
+    assert not play.read(0), "it waits for the barrier"
+    play._go_back(0)
+    assert play.read(0)
+    assert play.rows(0) == Counter([1])
+    play.harness.close()
 
 
 def test_new_splits_come_when_the_clock_says_so(store: FakeStore) -> None:
