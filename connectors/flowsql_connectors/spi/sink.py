@@ -31,8 +31,9 @@ class WriterContext:
     """What the runtime gives to a writer.
 
     ``write_text`` puts whole lines on the program's output in one piece; None: the process's standard output.
-    ``lineage`` names the job together with all attempts and jobs that own the snapshots it was restored from: what dead
-    ones of them left behind may be removed. A job that only borrowed a snapshot has a new one. Empty: not known.
+    ``lineage`` names the INSERT in the job together with all attempts and jobs that own the snapshots it was restored
+    from: what dead ones of them left behind may be removed. A job that only borrowed a snapshot has a new one. Empty:
+    not known.
     """
 
     job_name: str
@@ -136,6 +137,10 @@ class TableSink(ABC):
     def parallelism(self) -> int | None:
         """``sink.parallelism``, if set."""
         return None
+
+    def shuffles_by_partition(self) -> bool:
+        """Whether all rows of a partition go to one writer."""
+        return False
 
 
 class SinkFactory(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final
 
 from flowsql_connectors import registry
@@ -43,7 +44,7 @@ class SinkOperator(Operator[SinkSpec]):
                 count=ctx.metrics.count,
                 submit=ctx.submit,
                 write_text=ctx.resources.get(WRITE_TEXT_RESOURCE),
-                lineage=ctx.job.lineage,
+                lineage=_lineage(ctx),
             )
         )
 
@@ -102,3 +103,11 @@ class SinkOperator(Operator[SinkSpec]):
     def _opened(self) -> SinkWriter:
         assert self._writer is not None
         return self._writer
+
+
+def _lineage(ctx: OperatorContext) -> str:
+    """The job's and this sink's: another INSERT of the job may write to the same table. Short, as it may stand in names
+    of files."""
+    if not ctx.job.lineage:
+        return ""
+    return f"{ctx.job.lineage}-{blake2b(ctx.uid.encode(), digest_size=4).hexdigest()}"
