@@ -52,6 +52,7 @@ _INTERNAL: Final[dict[str, Connector]] = {
         source="flowsql_connectors.datastream:StreamSourceFactory",
         sink="flowsql_connectors.datastream:StreamSinkFactory",
     ),
+    "file-sink": Connector(sink="flowsql_connectors.filesystem.stream_sink:StreamFileSinkFactory"),
     "python-input-format": Connector(source="flowsql_connectors.inline:InlineSourceFactory"),
 }
 

@@ -1,11 +1,11 @@
-"""Schemas: how values become bytes and back, and :class:`Encoder`, which writes them into files."""
+"""Schemas: how values become bytes and back; encoders and bulk writers, which write them into files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.types.logical import Column, Schema
 
 
 class SerializationSchema:
@@ -53,25 +53,36 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 
 class Encoder:
-    """Writes values into a file; made by :meth:`simple_string_encoder`.
+    """Writes values into a file; made by :meth:`simple_string_encoder`."""
 
-    ``encode(text)`` gives the bytes of one value's text.
-    """
-
-    def __init__(self, encode: Callable[[str], bytes]) -> None:
-        self.encode = encode
+    def __init__(self, charset: str) -> None:
+        "".encode(charset)  # an unknown name fails here
+        self.charset = charset
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
         """Each value's text on a line of its own."""
-        "".encode(charset_name)
-        return Encoder(lambda text: f"{text}\n".encode(charset_name))
+        return Encoder(charset_name)
 
 
 class BulkWriterFactory:
-    """Makes writers of column formats."""
+    """A format that writes rows by columns, made by the formats: ``CsvBulkWriters``, ``ParquetBulkWriters``.
 
-    def __init__(self) -> None:
-        raise NotSupportedYetError(
-            "bulk formats of DataStream file sinks", hint="write through a table: INSERT INTO a filesystem table"
-        )
+    ``options``: of the format, as tables have them, and its name under ``format``. ``columns``: of the files.
+    """
+
+    def __init__(self, options: Mapping[str, str], columns: Schema) -> None:
+        self.options = options
+        self.columns = columns
+
+
+class RowDataBulkWriterFactory(BulkWriterFactory):
+    """A format whose columns are the fields of a ``RowType``."""
+
+    def __init__(self, options: Mapping[str, str], row_type: Any) -> None:
+        super().__init__(options, tuple(Column(field.name, field.type) for field in row_type.logical.fields))
+        self._row_type = row_type
+
+    def get_row_type(self) -> Any:
+        """The type that the factory was made with."""
+        return self._row_type

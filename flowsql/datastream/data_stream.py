@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, overload
 
 from flowsql.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from flowsql.common.without_java import WithoutJava
 from flowsql.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+from flowsql.datastream.connectors.base import Sink, SinkFunctionOf
 from flowsql.datastream.data_stream_sink import DataStreamSink
 from flowsql.datastream.iterator import CloseableIterator
 from flowsql.datastream.plan import operators
@@ -50,6 +51,8 @@ from flowsql_core.stream.window_assigners import CountSlidingWindowAssigner, Cou
 if TYPE_CHECKING:
     from flowsql.common.execution_config import ExecutionConfig
     from flowsql.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+_TABLES_INSTEAD: Final = "make the stream a table with from_data_stream and insert that: execute_insert"
 
 
 def check_function(function: Any, kind: type[Function], plain_allowed: bool = True) -> None:
@@ -397,8 +400,6 @@ class DataStream(WithoutJava):
             {resource: custom_assigner(partitioner, key_selector)},
         )
 
-    # Ends
-
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Write each value on a line of standard output, behind ``identifier:subtask> `` where there are several."""
         make = operators.print_sink(self.get_type(), sink_identifier or "", False)
@@ -409,17 +410,19 @@ class DataStream(WithoutJava):
         make = operators.print_sink(self.get_type(), sink_identifier or "", True)
         return self._sink("Print to Std. Err", make)
 
-    def sink_to(self, sink: object) -> NoReturn:
-        """Refused: connectors write tables."""
-        raise NotSupportedYetError(
-            "sink_to", hint="make the stream a table with from_data_stream and insert that: execute_insert"
-        )
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Write the values into a sink: ``FileSink``."""
+        if not isinstance(sink, Sink):
+            raise NotSupportedYetError(f"sinks of type {type(sink).__name__}", hint=_TABLES_INSTEAD)
+        to_columns = operators.batch_map(sink.columns_of_values(self.get_type()))
+        columns = self.transform("Columns", to_columns, self.get_type(), wishes=Wishes())
+        return columns._sink("Writer", operators.table_sink(sink.spec()))
 
-    def add_sink(self, sink_func: object) -> NoReturn:
-        """Refused: connectors write tables."""
-        raise NotSupportedYetError(
-            "add_sink", hint="make the stream a table with from_data_stream and insert that: execute_insert"
-        )
+    def add_sink(self, sink_func: SinkFunctionOf) -> DataStreamSink:
+        """Write the values into a sink of the older kind: ``StreamingFileSink``."""
+        if not isinstance(sink_func, SinkFunctionOf):
+            raise NotSupportedYetError(f"sinks of type {type(sink_func).__name__}", hint=_TABLES_INSTEAD)
+        return self.sink_to(sink_func.sink)
 
     def cache(self) -> NoReturn:
         """Refused."""
@@ -566,6 +569,10 @@ class KeyedStream(DataStream):
     def print_to_err(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print the values to standard error."""
         return self.values().print_to_err(sink_identifier)
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Write the values into a sink."""
+        return self.values().sink_to(sink)
 
     def _partition(self, partitioning: Partitioning, resources: dict[str, Any] | None = None) -> NoReturn:
         raise TypeError("Cannot override partitioning for KeyedStream.")

@@ -15,6 +15,7 @@ from flowsql_connectors.filesystem.policy import PartitionCommitPolicy, Partitio
 from flowsql_connectors.spi.sink import Committable, Committer, SinkWriter
 from flowsql_core.batch import single_watermark
 from flowsql_core.clock import ManualClock
+from flowsql_core.element import MAX_WATERMARK
 from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.specs import TableSpec
 from tests.connectors.tables import batch_of, files_table, scan, writer_of
@@ -221,6 +222,25 @@ def test_a_partition_is_complete_behind_its_time_not_at_it(tmp_path: Path) -> No
     committer.commit(_checkpoint(writer)[0], end_of_input=False)
     assert _marked(tmp_path) == ["h=00"]
     assert scan(table) == [[1, "00"]], "the parts of a complete partition are closed, the others go on"
+
+
+def test_behind_the_last_watermark_everything_is_shown(tmp_path: Path) -> None:
+    """A savepoint that drains the job is no end of the input, but nothing comes behind it."""
+    table = files_table(
+        "a INT, h STRING", tmp_path / "t", "csv", ("h",), sink__partition_commit__delay="1 h",
+        sink__partition_commit__policy__kind="success-file",
+    )  # fmt: skip
+    writers = [_made(table, subtask=subtask, parallelism=2) for subtask in range(2)]
+    committer = writers[0][1]
+    for number, (writer, _) in enumerate(writers):
+        writer.write(batch_of(table, [(number, "00")]))
+    writers[0][0].on_watermark(MAX_WATERMARK)
+    committer.commit([one for writer, _ in writers for one in _checkpoint(writer)[0]], end_of_input=False)
+    assert (scan(table), _marked(tmp_path)) == ([[0, "00"]], [])
+    writers[1][0].on_watermark(MAX_WATERMARK)
+    committer.commit([one for writer, _ in writers for one in _checkpoint(writer)[0]], end_of_input=False)
+    assert (sorted(scan(table)), _marked(tmp_path)) == ([[0, "00"], [1, "00"]], ["h=00"])
+    assert not _hidden(tmp_path)
 
 
 def test_late_rows_mark_a_partition_again(tmp_path: Path) -> None:

@@ -23,6 +23,25 @@ from tests.sql.test_cut import Session
 _ROWS = 20
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_rows_of_a_partition_go_to_one_writer(tmp_path: Path, shuffled: bool) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(9):
+        (tmp_path / "in" / str(number)).write_text("".join(f"{number},{part}\n" for part in range(5)))
+    session = Session(tmp_path, {})
+    files = "'connector' = 'filesystem', 'format' = 'csv'"
+    session.execute(f"CREATE TABLE src (id INT, part INT) WITH ({files}, 'path' = '{tmp_path / 'in'}')")
+    session.execute(
+        f"CREATE TABLE dst (id INT, part INT) PARTITIONED BY (part) WITH ({files}, 'path' = '{tmp_path / 'out'}', "
+        f"'sink.shuffle-by-partition.enable' = '{str(shuffled).lower()}')"
+    )
+    LocalCluster().run(session.graph("INSERT INTO dst SELECT id, part FROM src", 3))
+    parts = Counter(path.parent.name for path in (tmp_path / "out").rglob("part-*"))
+    assert set(parts.values()) == ({1} if shuffled else {3})
+    written = Counter((path.parent.name, line) for path in (tmp_path / "out").rglob("part-*") for line in path.open())
+    assert written == Counter((f"part={part}", f"{number}\n") for part in range(5) for number in range(9))
+
+
 class Stream:
     """Folder ``in`` to folder ``out``, with time in the test's hands."""
 

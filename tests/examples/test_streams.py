@@ -78,3 +78,10 @@ def test_payments_are_held_against_the_limits_of_the_day(capsys: pytest.CaptureF
         "ann paid 270 by card, the limit is 200",
         "bob paid 1200 by transfer, the limit is 1000",
     ]
+
+
+def test_readings_are_written_into_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    loaded("stream_files").main(tmp_path)
+    assert capsys.readouterr().out.splitlines() == ["csv 13", "lines 7", "lines 5"]
+    (csv,) = (tmp_path / "csv").iterdir()
+    assert csv.read_text().splitlines()[:2] == ["sensor,celsius", '"sensor 0",20.0']

@@ -34,6 +34,7 @@ ARGUMENTS: Final = "over the distinct values of an argument, one pass of all row
 #: Module and function, and why it may.
 ALLOWED: Final = {
     "flowsql_runtime/state/rocksdb/region:Region._bring": "over distinct namespaces",
+    "flowsql_connectors/formats/line_encode:LineEncoder.prepare": "texts of streams in character sets but UTF-8",
     "flowsql_runtime/state/rocksdb/region:Region._count": "over distinct namespaces",
     "flowsql_runtime/state/rocksdb/region:Region._evict_all": "over distinct namespaces",
     "flowsql_runtime/state/rocksdb/buckets:Buckets.cut": "over buckets that hold too much",

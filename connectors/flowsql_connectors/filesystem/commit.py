@@ -10,36 +10,41 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import orjson
 
 from flowsql_connectors.filesystem.compact import Compactor
 from flowsql_connectors.filesystem.durable import cannot_write, remove, sync_paths
 from flowsql_connectors.filesystem.leftovers import remove_leftovers
+from flowsql_connectors.filesystem.names import PartNames
+from flowsql_connectors.filesystem.packing import Waiting
 from flowsql_connectors.filesystem.part import Part, PartsOfWriter
 from flowsql_connectors.filesystem.partition import CommitPolicy
 from flowsql_connectors.spi.sink import Committable, Committer
-from flowsql_core.element import MIN_WATERMARK
+from flowsql_core.element import MAX_WATERMARK, MIN_WATERMARK
 from flowsql_core.errors import ConnectorError
 
 logger = logging.getLogger(__name__)
 
 
 class FileCommitter(Committer):
-    """Commits all writers' files of one INSERT.
+    """Commits all writers' files of one sink.
 
     Args:
-        root: the table's folder.
+        root: the sink's folder.
+        names: of its parts.
         policy: when partitions are complete; None marks none.
         overwritten: with ``overwrite``, the folder that is emptied first; None: the folders that got files.
         overwrite: INSERT OVERWRITE.
         at_end_only: batch mode: nothing becomes visible before all is written.
-        compactor: merges the files of a checkpoint; None shows them as they are.
+        compactor: merges files before they are shown; None shows them as they are.
     """
 
     def __init__(
         self,
         root: str,
+        names: PartNames,
         policy: CommitPolicy | None,
         overwritten: str | None,
         overwrite: bool,
@@ -47,17 +52,21 @@ class FileCommitter(Committer):
         compactor: Compactor | None = None,
     ) -> None:
         self._root = root
+        self._names = names
         self._policy = policy
         self._overwritten = overwritten
         self._overwrite = overwrite
         self._at_end_only = at_end_only or overwrite
         self._compactor = compactor
-        self._held: list[Part] = []
+        self._held: list[Waiting] = []
+        #: Parts of complete checkpoints that wait to be merged, and the checkpoints since none had to.
+        self._waiting: tuple[Waiting, ...] = ()
+        self._checkpoints = 0
         #: What each writer said last.
         self._said: dict[int, PartsOfWriter] = {}
-        #: Partitions with files that are not marked complete, and when they were first written to. A checkpoint asks
-        #: for them while a commit runs.
+        #: Partitions with files that are not marked complete, and when they were first written to.
         self._pending: dict[str, int] = {}
+        #: Of what a checkpoint asks for while a commit runs.
         self._lock = threading.Lock()
         #: The next commit is the restored checkpoint's, which may have been committed before.
         self._repeats = False
@@ -72,19 +81,21 @@ class FileCommitter(Committer):
         said = [PartsOfWriter.decode(committable) for committable in committables]
         self._listen(said)
         self._counted = {part.hidden_path for one in self._said.values() for part in one.growing}
-        parts = [(one.lineage, part) for one in said for part in one.closed]
+        self._held += [Waiting(one.lineage, part) for one in said for part in one.closed]
         if self._at_end_only and not end_of_input:
-            self._held.extend(part for _, part in parts)
             return
-        held, self._held = self._held, []
+        new, self._held = self._held, []
         if self._overwrite:
-            self._empty_folders([*held, *(part for _, part in parts)])
+            self._empty_folders([one.part for one in new])
+        ended = end_of_input or self._drained()
         if self._compactor is not None:
-            self._compactor.show(parts, self._root, {one.lineage for one in said}, self._repeats)
+            self._show_merged(self._compactor, new, {one.lineage for one in said}, ended)
         else:
-            self._show([*held, *(part for _, part in parts)])
+            self._show([one.part for one in (*self._waiting, *new)])
+            with self._lock:
+                self._waiting = ()
         if self._policy is not None:
-            self._mark_complete(self._policy, end_of_input)
+            self._mark_complete(self._policy, ended)
         if self._leftovers and (end_of_input or (not self._repeats and self._all_said())):
             self._leftovers = False
             self._remove_leftovers()
@@ -108,17 +119,31 @@ class FileCommitter(Committer):
     def _all_said(self) -> bool:
         return bool(self._said) and len(self._said) >= max(one.writers for one in self._said.values())
 
+    def _drained(self) -> bool:
+        """Whether the last watermark has reached every writer: a savepoint that drains the job is its end."""
+        return self._all_said() and all(one.watermark_ms >= MAX_WATERMARK for one in self._said.values())
+
     def snapshot(self) -> bytes:
-        """The partitions that wait to be marked."""
+        """The partitions that wait to be marked, and the parts that wait to be merged."""
         with self._lock:
-            return orjson.dumps(self._pending)
+            return orjson.dumps(
+                {
+                    "partitions": self._pending,
+                    "waiting": [[one.lineage, one.part.fields()] for one in self._waiting],
+                    "checkpoints": self._checkpoints,
+                }
+            )
 
     def restore(self, state: bytes) -> None:
-        """Wait for the same partitions; hidden files of attempts that died since go with the first new commit."""
+        """Wait for the same partitions and parts; hidden files of attempts that died go with the first new commit."""
         self._repeats = self._leftovers = True
+        body: dict[str, Any] = orjson.loads(state) if state else {"partitions": {}, "waiting": [], "checkpoints": 0}
+        waiting = tuple(Waiting(lineage, Part(*fields)) for lineage, fields in body["waiting"])
         with self._lock:
             self._said.clear()
-            self._pending = orjson.loads(state) if state else {}
+            self._pending = body["partitions"]
+            self._checkpoints = body["checkpoints"]
+            self._waiting = waiting
 
     def take_back(self) -> None:
         """Hidden files of the writers that were go with the next commit."""
@@ -130,9 +155,26 @@ class FileCommitter(Committer):
             for part in PartsOfWriter.decode(committable).closed:
                 if part.hidden_path not in self._counted:
                     remove(part.hidden_path)
-        for part in self._held:
-            remove(part.hidden_path)
+        for held in self._held:
+            remove(held.part.hidden_path)
         self._held = []
+
+    def _show_merged(self, compactor: Compactor, new: Sequence[Waiting], lineages: set[str], ended: bool) -> None:
+        with self._lock:
+            self._waiting = (*self._waiting, *new)
+            self._checkpoints += 1
+        left = compactor.show(
+            self._waiting,
+            self._root,
+            lineages | {one.lineage for one in self._waiting},
+            self._checkpoints,
+            repeats=self._repeats,
+            ended=ended,
+        )
+        with self._lock:
+            self._waiting = tuple(left)
+            if compactor.packing.due(self._checkpoints):
+                self._checkpoints = 0
 
     def _show(self, parts: Sequence[Part]) -> None:
         for part in parts:
@@ -166,14 +208,14 @@ class FileCommitter(Committer):
         for folder in folders:
             _remove_visible(os.path.join(self._root, folder) if folder else self._root)
 
-    def _mark_complete(self, policy: CommitPolicy, end_of_input: bool) -> None:
-        for folder in self._complete(policy, end_of_input):
+    def _mark_complete(self, policy: CommitPolicy, ended: bool) -> None:
+        for folder in self._complete(policy, ended):
             policy.mark(self._root, folder)
             with self._lock:
                 del self._pending[folder]
 
-    def _complete(self, policy: CommitPolicy, end_of_input: bool) -> list[str]:
-        if end_of_input:
+    def _complete(self, policy: CommitPolicy, ended: bool) -> list[str]:
+        if ended:
             return list(self._pending)
         said = self._said.values()
         watermark_ms = min(one.watermark_ms for one in said) if self._all_said() else MIN_WATERMARK
@@ -187,11 +229,13 @@ class FileCommitter(Committer):
 
     def _remove_leftovers(self) -> None:
         said = self._said.values()
+        waiting = {one.part.hidden_path for one in self._waiting}
         remove_leftovers(
             self._root,
+            self._names,
             {one.lineage for one in said} or self._lineages,
             {one.run for one in said},
-            {part.hidden_path for one in said for part in one.growing},
+            {part.hidden_path for one in said for part in one.growing} | waiting,
         )
 
 

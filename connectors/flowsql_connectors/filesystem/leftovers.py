@@ -7,14 +7,15 @@ from collections.abc import Set
 
 from flowsql_connectors.filesystem.durable import remove
 from flowsql_connectors.filesystem.files import escape_path_name
-from flowsql_connectors.filesystem.part import writer_of_hidden
+from flowsql_connectors.filesystem.names import PartNames
 
 
-def remove_leftovers(root: str, lineages: Set[str], living: Set[str], kept: Set[str]) -> list[str]:
+def remove_leftovers(root: str, names: PartNames, lineages: Set[str], living: Set[str], kept: Set[str]) -> list[str]:
     """Remove the hidden parts of some lineages.
 
     Args:
         root: the table's folder, searched with its partitions.
+        names: of the sink's parts.
         lineages: whose parts; those of other jobs stay.
         living: runs of the writers that write now: theirs stay.
         kept: paths that stay, whoever made them.
@@ -24,9 +25,9 @@ def remove_leftovers(root: str, lineages: Set[str], living: Set[str], kept: Set[
     """
     escaped = {escape_path_name(lineage) for lineage in lineages}
     removed = []
-    for directory, _, names in os.walk(root):
-        for name in names:
-            made_by = writer_of_hidden(name)
+    for directory, _, found in os.walk(root):
+        for name in found:
+            made_by = names.writer_of_hidden(name)
             if made_by is None or made_by[0] in living or made_by[1] not in escaped:
                 continue
             path = os.path.join(directory, name)

@@ -107,9 +107,14 @@ COMMIT_POLICY_PARAMETERS: ConnectorOption[tuple[str, ...]] = ConnectorOption(
 SUCCESS_NAME = ConnectorOption(
     "sink.partition-commit.success-file.name", str, "_SUCCESS", "Name of the file that marks a complete partition."
 )
-EXTRACTOR_KIND = ConnectorOption("partition.time-extractor.kind", str, "default", "default.")
+EXTRACTOR_KIND = ConnectorOption(
+    "partition.time-extractor.kind", str, "default", "What tells a partition's time: default (a pattern) or custom."
+)
 EXTRACTOR_CLASS: ConnectorOption[str | None] = ConnectorOption(
-    "partition.time-extractor.class", optional(str), None, "A Java class; not in FlowSQL."
+    "partition.time-extractor.class",
+    optional(str),
+    None,
+    "Of the kind 'custom': a Python class as module.Class, derived from PartitionTimeExtractor.",
 )
 TIMESTAMP_PATTERN: ConnectorOption[str | None] = ConnectorOption(
     "partition.time-extractor.timestamp-pattern", optional(str), None, "Partition columns as a time: '$dt $hour:00:00'."

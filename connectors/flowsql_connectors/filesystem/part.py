@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
 from flowsql_connectors.filesystem.durable import cannot_write, remove
-from flowsql_connectors.filesystem.files import escape_path_name
 from flowsql_connectors.spi.sink import Committable
 from flowsql_core.errors import ConnectorError
 from flowsql_core.record import record
-
-#: Of a hidden part: the run of the writer that made it and the lineage of its job.
-_HIDDEN: Final = re.compile(r"\.(?:compacted-)?part-([0-9a-f-]{36})-\d+-\d+\.inprogress\.(.+)")
-
-
-def hidden_name(final: str, lineage: str) -> str:
-    """The name of a part until it is committed."""
-    return f".{final}.inprogress.{escape_path_name(lineage)}"
-
-
-def writer_of_hidden(name: str) -> tuple[str, str] | None:
-    """``(run, lineage)`` behind a hidden part's name; None for other files. The lineage is escaped as in the name.
-
-    >>> writer_of_hidden(".part-6f1c8f0e-0000-0000-0000-000000000000-0-7.inprogress.job-1")
-    ('6f1c8f0e-0000-0000-0000-000000000000', 'job-1')
-    """
-    match = _HIDDEN.fullmatch(name)
-    return None if match is None else (match[1], match[2])
 
 
 @record
@@ -66,6 +46,19 @@ class Part:
     def hidden_path(self) -> str:
         """Path until it is committed."""
         return os.path.join(self.directory, self.hidden)
+
+    def fields(self) -> list[Any]:
+        """As JSON takes them, in the order of the class."""
+        return [
+            self.root,
+            self.folder,
+            self.hidden,
+            self.final,
+            self.size,
+            self.partition_ms,
+            self.created_ms,
+            self.touched_ms,
+        ]
 
     @property
     def final_path(self) -> str:
@@ -111,8 +104,8 @@ class PartsOfWriter:
                     "sequence": self.sequence,
                     "watermark": self.watermark_ms,
                     "now": self.now_ms,
-                    "closed": [_fields(part) for part in self.closed],
-                    "growing": [_fields(part) for part in self.growing],
+                    "closed": [part.fields() for part in self.closed],
+                    "growing": [part.fields() for part in self.growing],
                 }
             )
         )
@@ -147,7 +140,7 @@ class WriterState:
         body = {
             "lineage": self.lineage,
             "watermark": self.watermark_ms,
-            "growing": [_fields(part) for part in self.growing],
+            "growing": [part.fields() for part in self.growing],
         }
         return orjson.dumps(body)
 
@@ -156,19 +149,6 @@ class WriterState:
         """The inverse of :meth:`encode`."""
         body = orjson.loads(data)
         return WriterState(body["lineage"], body["watermark"], tuple(Part(*fields) for fields in body["growing"]))
-
-
-def _fields(part: Part) -> list[Any]:
-    return [
-        part.root,
-        part.folder,
-        part.hidden,
-        part.final,
-        part.size,
-        part.partition_ms,
-        part.created_ms,
-        part.touched_ms,
-    ]
 
 
 class PartFile:

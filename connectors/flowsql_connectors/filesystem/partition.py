@@ -1,12 +1,10 @@
-"""Partitions of a file sink: folder names from columns, rows sorted by folder, the time that a partition stands for."""
+"""Partitions of a file sink: folder names from columns, rows sorted by folder, when a partition is complete."""
 
 from __future__ import annotations
 
-import datetime
 import os
-import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -23,11 +21,7 @@ from flowsql_connectors.filesystem.options import (
     COMMIT_TRIGGER,
     COMMIT_ZONE,
     DEFAULT_NAME,
-    EXTRACTOR_CLASS,
-    EXTRACTOR_KIND,
     SUCCESS_NAME,
-    TIMESTAMP_FORMATTER,
-    TIMESTAMP_PATTERN,
 )
 from flowsql_connectors.filesystem.policy import (
     PartitionCommitPolicy,
@@ -35,9 +29,10 @@ from flowsql_connectors.filesystem.policy import (
     SuccessFilePolicy,
     custom_policy,
 )
+from flowsql_connectors.filesystem.time_extractor import PartitionTimeExtractor, time_extractor
 from flowsql_connectors.options import OptionValues
 from flowsql_core.arrow import compute as pc
-from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
+from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import CharacterType
@@ -52,14 +47,16 @@ class Partitioner:
         self._table = table
         self._default_name = default_name
 
-    def group(self, columns: Sequence[Any], num_rows: int) -> tuple[Any | None, list[tuple[str, int, int]]]:
-        """Rows by folder.
+    @property
+    def file_columns(self) -> tuple[int, ...]:
+        """Columns that are no partition keys."""
+        keys = self._table.partition_keys
+        return tuple(index for index, column in enumerate(self._table.columns) if column.name not in keys)
 
-        Returns:
-            ``(order, runs)``: positions that bring the rows of each folder together in their order (None when they
-            are so already), and per folder ``(folder, start, stop)`` within that order. The folder of a table without
-            partitions is ``""``.
-        """
+    def group(
+        self, columns: Sequence[Any], num_rows: int, now_ms: int
+    ) -> tuple[Any | None, list[tuple[str, int, int]]]:
+        """Rows by partition: see :class:`Folders`."""
         if not self._keys:
             return None, [("", 0, num_rows)]
         levels = [self._level(columns, index, key) for index, key in self._keys]
@@ -112,8 +109,7 @@ class CommitPolicy:
     by_watermark: bool
     delay_ms: int
     zone: str
-    pattern: str | None
-    formatter: str | None
+    extractor: PartitionTimeExtractor
     policies: tuple[PartitionCommitPolicy, ...]
 
     @staticmethod
@@ -121,17 +117,13 @@ class CommitPolicy:
         """The policy of a table; None when it has none.
 
         Raises:
-            BindError: a policy that cannot be.
-            NotSupportedYetError: time extractors as classes.
+            BindError: a policy or a time extractor that cannot be.
         """
         kind = values.get(COMMIT_POLICY)
         if kind is None:
             return None
         policies = tuple(_policy_of(part.lower(), values) for part in kind.split(","))
-        if values.get(EXTRACTOR_CLASS) is not None:
-            raise NotSupportedYetError("partition time extractors as Java classes")
-        if values.get(EXTRACTOR_KIND) != "default":
-            raise NotSupportedYetError(f"partition time extractor '{values.get(EXTRACTOR_KIND)}'")
+        extractor = time_extractor(values)
         if not table.partition_keys:
             return None
         zone = values.get(COMMIT_ZONE)
@@ -144,8 +136,7 @@ class CommitPolicy:
             by_watermark=values.get(COMMIT_TRIGGER) == "partition-time",
             delay_ms=values.get(COMMIT_DELAY_MS),
             zone=zone,
-            pattern=values.get(TIMESTAMP_PATTERN),
-            formatter=values.get(TIMESTAMP_FORMATTER),
+            extractor=extractor,
             policies=policies,
         )
 
@@ -179,19 +170,7 @@ class CommitPolicy:
             ExecutionError: its values make no time.
         """
         values = dict(_key_value(level) for level in folder.split("/"))
-        text = next(iter(values.values())) if self.pattern is None else self.pattern
-        if self.pattern is not None:
-            # Longer names first: $hour must not be read as $ho followed by 'ur'.
-            for key in sorted(values, key=len, reverse=True):
-                text = text.replace(f"${key}", values[key])
-        try:
-            local = _parse_time(text, self.formatter)
-        except ValueError as error:
-            raise ExecutionError(
-                "bad-partition-time",
-                f"Partition '{folder}' makes no time: '{text}'.",
-                hint=f"'{TIMESTAMP_PATTERN.key}' must give yyyy-MM-dd HH:mm:ss or yyyy-MM-dd",
-            ) from error
+        local = self.extractor.extract(list(values), list(values.values()))
         return int(local.replace(tzinfo=ZoneInfo(self.zone)).timestamp() * 1000)
 
 
@@ -222,30 +201,3 @@ def default_partition_name(values: OptionValues) -> str:
 def _key_value(level: str) -> tuple[str, str]:
     key, _, value = level.partition("=")
     return unescape_path_name(key), unescape_path_name(value)
-
-
-_TIME: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?")
-_LETTERS: Final = {"yyyy": "%Y", "uuuu": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
-
-
-def _parse_time(text: str, formatter: str | None) -> datetime.datetime:
-    if formatter is None:
-        match = _TIME.fullmatch(text)
-        if match is None:
-            raise ValueError(text)
-        year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
-        return datetime.datetime(year, month, day, hour, minute, second)
-    return datetime.datetime.strptime(text, _strptime_form(formatter))
-
-
-def _strptime_form(formatter: str) -> str:
-    form = ""
-    for piece in re.finditer(r"'([^']*)'|(([a-zA-Z])\3*)|[^a-zA-Z']+", formatter):
-        letters = piece[2]
-        if letters is None:
-            form += (piece[1] if piece[1] is not None else piece[0]).replace("%", "%%")
-        elif letters in _LETTERS:
-            form += _LETTERS[letters]
-        else:
-            raise NotSupportedYetError(f"letters '{letters}' in '{TIMESTAMP_FORMATTER.key}'")
-    return form

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from abc import ABC, abstractmethod
 
 from flowsql_connectors.filesystem.durable import cannot_write, sync_paths
+from flowsql_connectors.filesystem.named_class import instance_of
 from flowsql_core.errors import BindError
 from flowsql_core.record import record
 
@@ -64,19 +64,6 @@ def custom_policy(name: str | None, parameters: tuple[str, ...]) -> PartitionCom
             "missing-option",
             "'sink.partition-commit.policy.kind' = 'custom' needs 'sink.partition-commit.policy.class'.",
         )
-    module, _, own = name.rpartition(".")
-    try:
-        made = getattr(importlib.import_module(module), own)(*parameters)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise BindError(
-            "invalid-option-value",
-            f"Can not create new instance for custom class from {name}: {error}",
-            hint="'sink.partition-commit.policy.class' names a Python class as module.Class",
-        ) from error
-    if not isinstance(made, PartitionCommitPolicy):
-        raise BindError(
-            "invalid-option-value",
-            f"Class {name} is no PartitionCommitPolicy.",
-            hint="derive it from flowsql_connectors.filesystem.policy.PartitionCommitPolicy",
-        )
+    key = "sink.partition-commit.policy.class"
+    made: PartitionCommitPolicy = instance_of(PartitionCommitPolicy, key, name, parameters)
     return made

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from flowsql_connectors.filesystem.commit import FileCommitter
 from flowsql_connectors.filesystem.compact import Compactor
 from flowsql_connectors.filesystem.files import escape_path_name, local_path
+from flowsql_connectors.filesystem.names import PartNames
 from flowsql_connectors.filesystem.options import (
     AUTO_COMPACTION,
     CHECK_MS,
@@ -18,12 +19,13 @@ from flowsql_connectors.filesystem.options import (
     ROLLOVER_MS,
     SHUFFLE,
 )
-from flowsql_connectors.filesystem.partition import CommitPolicy, default_partition_name
+from flowsql_connectors.filesystem.packing import FirstFit
+from flowsql_connectors.filesystem.partition import CommitPolicy, Partitioner, default_partition_name
 from flowsql_connectors.filesystem.writer import FileWriter, Rolling
 from flowsql_connectors.formats.format import FileEncoder, FileFormat
 from flowsql_connectors.options import SINK_PARALLELISM, OptionValues
 from flowsql_connectors.spi.sink import Committer, SinkWriter, TableSink, WriterContext
-from flowsql_core.errors import ConnectorError, NotSupportedYetError
+from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
 
@@ -40,8 +42,6 @@ class FileSink(TableSink):
         self._root = os.path.abspath(local_path(values.get(PATH)))
         if os.path.exists(self._root) and not os.path.isdir(self._root):
             raise ConnectorError("path-is-a-file", f"Path {self._root} of table {sink.table.name} is a file.")
-        if values.get(SHUFFLE):
-            raise NotSupportedYetError("'sink.shuffle-by-partition.enable'")
         batch = configuration.get("execution.runtime-mode", "streaming").lower() == "batch"
         self._policy = CommitPolicy.of(values, sink.table)
         self._batch = batch
@@ -59,6 +59,10 @@ class FileSink(TableSink):
         """``sink.parallelism``."""
         return self._values.get(SINK_PARALLELISM)
 
+    def shuffles_by_partition(self) -> bool:
+        """``sink.shuffle-by-partition.enable``."""
+        return self._values.get(SHUFFLE)
+
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer with part files of its own."""
         rolling = Rolling(
@@ -69,12 +73,12 @@ class FileSink(TableSink):
         )
         return FileWriter(
             root=self._root,
-            table=self._sink.table,
+            folders=Partitioner(self._sink.table, default_partition_name(self._values)),
+            names=PartNames(),
             encoder=self._encoder(),
             rolling=rolling,
             closes_with_checkpoint=self._compacts,
             policy=self._policy,
-            default_name=default_partition_name(self._values),
             durable=not self._batch,
             context=context,
         )
@@ -91,8 +95,11 @@ class FileSink(TableSink):
         compactor = None
         if self._compacts:
             size_bytes = self._values.get(COMPACTION_SIZE)
-            compactor = Compactor(self._encoder(), self._values.get(ROLLING_SIZE) if size_bytes is None else size_bytes)
-        return FileCommitter(self._root, self._policy, overwrite, bool(self._sink.overwrite), self._batch, compactor)
+            target_bytes = self._values.get(ROLLING_SIZE) if size_bytes is None else size_bytes
+            compactor = Compactor(FirstFit(target_bytes), self._encoder().merge)
+        return FileCommitter(
+            self._root, PartNames(), self._policy, overwrite, bool(self._sink.overwrite), self._batch, compactor
+        )
 
     def _overwritten_folder(self) -> str | None:
         """The folder that is emptied whatever was written; None: only folders that got rows."""

@@ -13,15 +13,16 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Final
 
+from flowsql_connectors.filesystem.buckets import Folders
 from flowsql_connectors.filesystem.durable import levels, sync_paths
-from flowsql_connectors.filesystem.part import Part, PartFile, PartsOfWriter, WriterState, hidden_name
-from flowsql_connectors.filesystem.partition import CommitPolicy, Partitioner
+from flowsql_connectors.filesystem.names import PartNames, hidden_name
+from flowsql_connectors.filesystem.part import Part, PartFile, PartsOfWriter, WriterState
+from flowsql_connectors.filesystem.partition import CommitPolicy
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder
 from flowsql_connectors.spi.sink import Committable, SinkWriter, WriterContext
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.element import MIN_WATERMARK
-from flowsql_core.graph.specs import TableSpec
+from flowsql_core.element import MAX_WATERMARK, MIN_WATERMARK
 from flowsql_core.record import record
 
 #: Bytes that all open parts of a writer may keep in memory.
@@ -60,13 +61,13 @@ class FileWriter(SinkWriter):
     """Writes one subtask's rows.
 
     Args:
-        root: the table's folder.
-        table: columns and partition keys.
-        encoder: of the table's format.
+        root: the sink's folder.
+        folders: where below it a row goes.
+        names: of the parts.
+        encoder: of the files' format.
         rolling: when parts are closed.
         closes_with_checkpoint: whether every checkpoint closes all parts; those of a bulk format are closed anyway.
         policy: when partitions are complete; None: nobody asks.
-        default_name: of a NULL or empty partition value.
         durable: whether a checkpoint waits until its bytes are on the disk.
         context: of the runtime.
     """
@@ -74,16 +75,18 @@ class FileWriter(SinkWriter):
     def __init__(
         self,
         root: str,
-        table: TableSpec,
+        folders: Folders,
+        names: PartNames,
         encoder: FileEncoder,
         rolling: Rolling,
         closes_with_checkpoint: bool,
         policy: CommitPolicy | None,
-        default_name: str,
         durable: bool,
         context: WriterContext,
     ) -> None:
         self._root = root
+        self._folders = folders
+        self._names = names
         self._encoder = encoder
         self._rolling = rolling
         self._closes_with_checkpoint = closes_with_checkpoint or encoder.bulk
@@ -92,10 +95,6 @@ class FileWriter(SinkWriter):
         self._context = context
         self._run = str(uuid.uuid4())
         self._lineage = context.lineage or self._run
-        self._partitioner = Partitioner(table, default_name)
-        self._file_columns = [
-            index for index, column in enumerate(table.columns) if column.name not in table.partition_keys
-        ]
         self._open: dict[str, _Open] = {}
         self._closed: list[_Closed] = []
         #: When partitions with parts that were not committed yet were first written to.
@@ -120,8 +119,8 @@ class FileWriter(SinkWriter):
     def _write_rows(self, batch: ChangelogBatch) -> None:
         now_ms = self._context.clock.now_ms()
         self._close_old(now_ms)
-        order, runs = self._partitioner.group(batch.columns, batch.num_rows)
-        columns = tuple(batch.columns[index] for index in self._file_columns)
+        order, runs = self._folders.group(batch.columns, batch.num_rows, now_ms)
+        columns = tuple(batch.columns[index] for index in self._folders.file_columns)
         if order is not None:
             columns = tuple(pc.take(column, order) for column in columns)
         rows = self._encoder.prepare(columns, batch.num_rows)
@@ -133,18 +132,26 @@ class FileWriter(SinkWriter):
                     part.file.flush()
 
     def _append(self, folder: str, rows: Any, start: int, stop: int, now_ms: int) -> None:
-        part = self._open.get(folder)
-        if part is None:
-            part = self._open[folder] = self._new_part(folder, now_ms)
-        part.encoder.append(rows, start, stop)
-        part.touched_ms = now_ms
-        if part.encoder.size_bytes >= self._rolling.size_bytes:
-            self._close_part(folder)
-        elif part.file.kept_bytes >= _PART_BYTES:
-            part.file.flush()
+        """As in Flink a part that is larger than the rolling size takes no further row."""
+        limit = self._rolling.size_bytes
+        while start < stop:
+            part = self._open.get(folder)
+            if part is None:
+                part = self._open[folder] = self._new_part(folder, now_ms)
+            elif part.encoder.size_bytes > limit:
+                self._close_part(folder)
+                continue
+            until = part.encoder.rows_until(rows, start, stop, limit)
+            part.encoder.append(rows, start, until)
+            part.touched_ms = now_ms
+            if part.encoder.size_bytes > limit:
+                self._close_part(folder)
+            elif part.file.kept_bytes >= _PART_BYTES:
+                part.file.flush()
+            start = until
 
     def _new_part(self, folder: str, now_ms: int) -> _Open:
-        final = f"part-{self._run}-{self._context.subtask}-{self._parts}"
+        final = self._names.final(self._run, self._context.subtask, self._parts)
         self._parts += 1
         self._partitions.setdefault(folder, now_ms)
         file = PartFile(self._root, folder, final, hidden_name(final, self._lineage))
@@ -200,7 +207,9 @@ class FileWriter(SinkWriter):
         return [made.encode()]
 
     def _ends_with_checkpoint(self, folder: str, part: _Open, now_ms: int) -> bool:
-        if self._closes_with_checkpoint or self._ended or part.encoder.size_bytes > self._rolling.size_bytes:
+        # Behind the last watermark no row is expected, though the job may be stopped by a savepoint instead of an end.
+        ended = self._ended or self._watermark_ms >= MAX_WATERMARK
+        if self._closes_with_checkpoint or ended or part.encoder.size_bytes > self._rolling.size_bytes:
             return True
         # All that a complete partition holds must be visible before it is marked.
         return self._policy is not None and self._policy.is_complete(

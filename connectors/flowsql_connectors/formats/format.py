@@ -94,6 +94,13 @@ class PartEncoder(ABC):
     def append(self, rows: Any, start: int, stop: int) -> None:
         """Rows ``[start, stop)`` of what :meth:`FileEncoder.prepare` gave."""
 
+    def rows_until(self, rows: Any, start: int, stop: int, size_bytes: int) -> int:
+        """Behind the row of ``[start, stop)`` with which the file becomes larger than ``size_bytes``; else ``stop``.
+
+        Formats that do not know before they encode say ``stop``.
+        """
+        return stop
+
     @property
     @abstractmethod
     def size_bytes(self) -> int:
@@ -171,6 +178,14 @@ class TextPart(PartEncoder):
         first, last = int(ends[rows.offset + start]), int(ends[rows.offset + stop])
         if first < last:
             self._size += self._stream.write(bytes(memoryview(data)[first:last]))
+
+    def rows_until(self, rows: Any, start: int, stop: int, size_bytes: int) -> int:
+        """Lines know their lengths."""
+        ends = np.frombuffer(rows.buffers()[1], dtype=np.int32)[rows.offset + start : rows.offset + stop + 1]
+        last = int(ends[0]) + size_bytes - self._size
+        if int(ends[-1]) <= last:
+            return stop
+        return start + max(1, int(np.searchsorted(ends, last, side="right")))
 
     @property
     def size_bytes(self) -> int:

@@ -145,6 +145,10 @@ class TableSink(ABC):
         """``sink.parallelism``, if set."""
         return None
 
+    def shuffles_by_partition(self) -> bool:
+        """Whether all rows of a partition go to one writer."""
+        return False
+
 
 class SinkFactory(ABC):
     """Makes sinks of one connector."""

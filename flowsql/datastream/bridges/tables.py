@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from flowsql.common.row import Row
 from flowsql.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flowsql.datastream.bridges.columns import column_maker, column_values, epoch_ms, objects
+from flowsql.datastream.plan.operators import BatchMap
 from flowsql.datastream.plan.transformations import Wishes
 from flowsql_connectors.datastream import IDENTIFIER, SOURCE_WATERMARK, STREAM, UTC_TIME
 from flowsql_core.batch import ChangelogBatch, RowTimes
@@ -39,8 +40,6 @@ from flowsql_core.types.logical import Schema, is_rowtime
 
 if TYPE_CHECKING:
     from flowsql.datastream.plan.graph import PlanBuilder
-
-BatchMap = Callable[[ChangelogBatch], ChangelogBatch]
 
 
 @dataclass(frozen=True, slots=True)

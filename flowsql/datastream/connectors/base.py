@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from flowsql.common.typeinfo import TypeInformation
+from flowsql.datastream.plan.operators import BatchMap
 from flowsql.datastream.plan.transformations import SpecMaker
+from flowsql_core.graph.specs import SinkSpec
 
 
 class Source(ABC):
@@ -43,8 +45,23 @@ class SupportsPreprocessing(ABC):
         """What prepares it; None for nothing."""
 
 
-class Sink:
-    """Base of sinks. Streams are written through tables: ``sink_to`` refuses them."""
+class Sink(ABC):
+    """Where a stream ends: ``sink_to`` takes it."""
+
+    @abstractmethod
+    def columns_of_values(self, type_: TypeInformation) -> BatchMap:
+        """What makes the columns that the sink writes of values of a type."""
+
+    @abstractmethod
+    def spec(self) -> SinkSpec:
+        """The operator that writes them."""
+
+
+class SinkFunctionOf:
+    """What ``add_sink`` takes: a sink under the name of an older one."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
 
 
 class DeliveryGuarantee(enum.Enum):

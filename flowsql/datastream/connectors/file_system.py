@@ -1,18 +1,47 @@
-"""File sources under PyFlink's names: lines of text files can be read, everything else goes through tables."""
+"""File sources and sinks under PyFlink's names; sources read lines of text files, all other formats are tables."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn, Self
 
 from flowsql.common.refused import Refused
-from flowsql.common.serialization import Encoder
+from flowsql.common.serialization import BulkWriterFactory, Encoder
 from flowsql.common.typeinfo import TypeInformation, Types
-from flowsql.datastream.connectors.base import Sink, Source
+from flowsql.datastream.connectors.base import SinkFunctionOf, Source
+from flowsql.datastream.connectors.file_sink import (
+    BucketAssigner,
+    DefaultRollingPolicy,
+    FileCompactor,
+    FileCompactStrategy,
+    FileSink,
+    OnCheckpointRollingPolicy,
+    OutputFileConfig,
+    RollingPolicy,
+)
 from flowsql.datastream.plan.operators import line_source
 from flowsql.datastream.plan.transformations import SpecMaker
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.stream.time import Span, span_ms
+
+__all__ = [
+    "BucketAssigner",
+    "BulkFormat",
+    "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
+    "FileEnumeratorProvider",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "OnCheckpointRollingPolicy",
+    "OutputFileConfig",
+    "RollingPolicy",
+    "StreamFormat",
+    "StreamingFileSink",
+]
 
 
 class StreamFormat:
@@ -107,84 +136,6 @@ class FileSourceBuilder:
         return FileSource(self._format, self._paths, self._monitor_ms)
 
 
-class OutputFileConfig:
-    """Names of part files."""
-
-    def __init__(self, part_prefix: str, part_suffix: str) -> None:
-        self._part_prefix = part_prefix
-        self._part_suffix = part_suffix
-
-    def get_part_prefix(self) -> str:
-        """Before the number."""
-        return self._part_prefix
-
-    def get_part_suffix(self) -> str:
-        """Behind the number."""
-        return self._part_suffix
-
-    @staticmethod
-    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
-        """Begin a configuration."""
-        return OutputFileConfig.OutputFileConfigBuilder()
-
-    class OutputFileConfigBuilder:
-        """Makes an :class:`OutputFileConfig`."""
-
-        def __init__(self) -> None:
-            self._prefix = "part"
-            self._suffix = ""
-
-        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Before the number."""
-            self._prefix = prefix
-            return self
-
-        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Behind the number."""
-            self._suffix = suffix
-            return self
-
-        def build(self) -> OutputFileConfig:
-            """The configuration."""
-            return OutputFileConfig(self._prefix, self._suffix)
-
-
-class RollingPolicy:
-    """When a sink begins a new file."""
-
-    @staticmethod
-    def default_rolling_policy(
-        part_size: int = 1 << 27, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
-    ) -> NoReturn:
-        """Refused, like the sink that it is for."""
-        raise _no_file_sink()
-
-    @staticmethod
-    def on_checkpoint_rolling_policy() -> NoReturn:
-        """Refused, like the sink that it is for."""
-        raise _no_file_sink()
-
-
-_NO_SINK: Final = "file sinks of DataStreams"
-_TABLES_INSTEAD: Final = "make the stream a table with from_data_stream and insert that into a filesystem table"
-
-
-class BucketAssigner(metaclass=Refused, construct=_NO_SINK, hint=_TABLES_INSTEAD):
-    """Into which folder a sink writes an element."""
-
-
-class FileCompactStrategy(metaclass=Refused, construct=_NO_SINK, hint=_TABLES_INSTEAD):
-    """When a sink merges small files."""
-
-
-class FileCompactor(metaclass=Refused, construct=_NO_SINK, hint=_TABLES_INSTEAD):
-    """How a sink merges small files."""
-
-
-class StreamingFileSink(metaclass=Refused, construct=_NO_SINK, hint=_TABLES_INSTEAD):
-    """The older sink of files."""
-
-
 _NO_SPLITS: Final = "settings of how file sources find and deal out files"
 _AS_IT_IS: Final = "leave it out: folders are read with all folders below them, and files are dealt out in turn"
 
@@ -201,19 +152,57 @@ class FileSplitAssignerProvider(metaclass=Refused, construct=_NO_SPLITS, hint=_A
     """How files are dealt out."""
 
 
-class FileSink(Sink):
-    """A sink of files: refused, streams are written through tables."""
+class StreamingFileSink(SinkFunctionOf):
+    """The sink of files before :class:`FileSink`, for ``add_sink``: the same sink, files have its names."""
+
+    def __init__(self, sink: FileSink) -> None:
+        warnings.warn("Deprecated in 1.15. Use FileSink instead.", DeprecationWarning, stacklevel=3)
+        super().__init__(sink)
 
     @staticmethod
-    def for_row_format(base_path: str, encoder: Encoder) -> NoReturn:
-        """Refused."""
-        raise _no_file_sink()
+    def for_row_format(base_path: str, encoder: Encoder) -> StreamingFileSink.DefaultRowFormatBuilder:
+        """Text files."""
+        return StreamingFileSink.DefaultRowFormatBuilder(FileSink.for_row_format(base_path, encoder))
 
     @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:
-        """Refused."""
-        raise _no_file_sink()
+    def for_bulk_format(
+        base_path: str, writer_factory: BulkWriterFactory
+    ) -> StreamingFileSink.DefaultBulkFormatBuilder:
+        """Files of a format that writes rows by columns."""
+        return StreamingFileSink.DefaultBulkFormatBuilder(FileSink.for_bulk_format(base_path, writer_factory))
 
+    class BaseBuilder:
+        """What builders of both kinds of formats have in common."""
 
-def _no_file_sink() -> NotSupportedYetError:
-    return NotSupportedYetError(_NO_SINK, hint=_TABLES_INSTEAD)
+        def __init__(self, builder: FileSink.RowFormatBuilder | FileSink.BulkFormatBuilder) -> None:
+            self._builder = builder
+
+        def with_bucket_check_interval(self, interval: int) -> Self:
+            """How often ages of files are looked at, milliseconds."""
+            self._builder.with_bucket_check_interval(interval)
+            return self
+
+        def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
+            """Into which folder a row goes."""
+            self._builder.with_bucket_assigner(bucket_assigner)
+            return self
+
+        def with_rolling_policy(self, policy: Any) -> Self:
+            """When a file is closed."""
+            self._builder.with_rolling_policy(policy)
+            return self
+
+        def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
+            """Names of files."""
+            self._builder.with_output_file_config(output_file_config)
+            return self
+
+        def build(self) -> StreamingFileSink:
+            """The sink."""
+            return StreamingFileSink(self._builder.build())
+
+    class DefaultRowFormatBuilder(BaseBuilder):
+        """Makes a sink of text files."""
+
+    class DefaultBulkFormatBuilder(BaseBuilder):
+        """Makes a sink of a bulk format."""

@@ -10,11 +10,13 @@ from flowsql.common.typeinfo import TypeInformation
 from flowsql.datastream.plan.transformations import JobSettings, SpecMaker, SpecWithResources
 from flowsql.datastream.values.text import line_text
 from flowsql.datastream.values.typed_functions import typed
+from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import PlanError
-from flowsql_core.graph.specs import CollectSinkSpec, OperatorSpec
+from flowsql_core.graph.specs import CollectSinkSpec, OperatorSpec, SinkSpec
 from flowsql_core.graph.stream_specs import (
     AssignTimestampsSpec,
     AsyncFunctionSpec,
+    BatchMapSpec,
     BroadcastFunctionSpec,
     CoCall,
     CoFunctionSpec,
@@ -48,6 +50,9 @@ from flowsql_core.stream.functions import (
     ReduceFunction,
 )
 from flowsql_core.stream.watermark import WatermarkStrategy
+
+#: Whole batches to whole batches: keeps rows, their order and the watermark track.
+BatchMap = Callable[[ChangelogBatch], ChangelogBatch]
 
 _ROW_KINDS: dict[RowCall, type[Function]] = {
     RowCall.MAP: MapFunction,
@@ -220,6 +225,16 @@ def print_sink(type_: TypeInformation, identifier: str, to_error: bool) -> SpecM
         return _one(settings, text, lambda key: PrintObjectsSpec(identifier, to_error, key))
 
     return make
+
+
+def batch_map(function: BatchMap) -> SpecMaker:
+    """A conversion of whole batches."""
+    return lambda settings: _one(settings, function, BatchMapSpec)
+
+
+def table_sink(spec: SinkSpec) -> SpecMaker:
+    """A connector's sink; it takes columns."""
+    return lambda settings: SpecWithResources(spec)
 
 
 def collect_sink(receiver: Any) -> SpecMaker:

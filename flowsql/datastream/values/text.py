@@ -19,6 +19,7 @@ from flowsql.common.typeinfo import (
     DateTypeInfo,
     ExternalTypeInfo,
     ListTypeInfo,
+    LocalTimeTypeInfo,
     MapTypeInfo,
     ObjectArrayTypeInfo,
     PickledBytesTypeInfo,
@@ -80,6 +81,10 @@ def _not_null(type_: TypeInformation) -> ToText:
         case PrimitiveArrayTypeInfo() | BasicArrayTypeInfo() | ObjectArrayTypeInfo() | ListTypeInfo():
             item = java_text(type_.element_type)
             return lambda value: "[" + ", ".join(map(item, value)) + "]"
+        case LocalTimeTypeInfo(time_type=LocalTimeTypeInfo.TimeType.LOCAL_TIME):
+            return _local_time
+        case LocalTimeTypeInfo(time_type=LocalTimeTypeInfo.TimeType.LOCAL_DATE_TIME):
+            return lambda value: f"{value.date().isoformat()}T{_local_time(value.time())}"
         case DateTypeInfo():
             return datetime.date.isoformat
         case TimeTypeInfo():
@@ -113,6 +118,13 @@ def _map(type_: MapTypeInfo) -> ToText:
 def _instant(value: Instant) -> str:
     moment = _EPOCH + datetime.timedelta(seconds=value.seconds)
     return f"{moment.isoformat()}{_fraction(value.nanos, 3)}Z"
+
+
+def _local_time(value: datetime.time) -> str:
+    """``03:04``, ``03:04:05``, ``03:04:05.100``: no more than is needed."""
+    if not value.second and not value.microsecond:
+        return value.isoformat("minutes")
+    return value.replace(microsecond=0).isoformat("seconds") + _fraction(value.microsecond * 1000, 3)
 
 
 def _timestamp(value: datetime.datetime) -> str:

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Cast, Expr, Literal, conjuncts
+from flowsql_core.row import INSERT_ONLY
 from flowsql_core.types.logical import Column, is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import (
     Aggregate,
@@ -111,7 +112,7 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
         case Sort():
             return _sort(rel, plan_physical(rel.input, context))
         case Sink():
-            return _sink(rel, plan_physical(rel.input, context))
+            return _sink(rel, plan_physical(rel.input, context), context)
         case _:
             assert_never(rel)
 
@@ -157,7 +158,7 @@ def _sort(rel: Sort, source: Physical) -> Physical:
     return SortNode(inputs=(single,), schema=schema, keys=keys, span=rel.span)
 
 
-def _sink(rel: Sink, source: Physical) -> Physical:
+def _sink(rel: Sink, source: Physical, context: PlanContext) -> Physical:
     processing = frozenset(index for index, column in enumerate(source.schema) if is_proctime(column.type))
     written = materialize_time(source, processing)
     schema = (
@@ -165,7 +166,7 @@ def _sink(rel: Sink, source: Physical) -> Physical:
         if rel.table is None
         else written.schema
     )
-    return SinkNode(
+    sink = SinkNode(
         inputs=(written,),
         schema=schema,
         table=rel.table,
@@ -176,3 +177,7 @@ def _sink(rel: Sink, source: Physical) -> Physical:
         target_columns=rel.target_columns,
         span=rel.span,
     )
+    keys = sink.written_partition_keys()
+    if keys and context.sink(sink.writing(INSERT_ONLY), sink.span).shuffles_by_partition():
+        return replace(sink, inputs=(exchange(written, keys),))
+    return sink

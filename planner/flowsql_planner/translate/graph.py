@@ -159,7 +159,7 @@ class _Builder:
     def _add_sink(self, node: SinkNode, parallelism: int) -> None:
         """A sink, behind what keeps its table's constraints in the producer's task, and what makes one row a key."""
         uid = self._uids.assign(node)
-        producer, _ = self._producer(node.inputs[0])
+        producer, planned = self._producer(node.inputs[0])
         before = self._graph.nodes[self._ids[id(producer)]]
         enforcer = node.enforcer(self._job)
         if enforcer is not None:
@@ -176,7 +176,11 @@ class _Builder:
             before = self._graph.nodes[number]
         number = self._operator(node, uid, node.describe(infix=True), node.spec(self._job), node.schema, parallelism)
         self._ids[id(node)] = number
-        self._connect(before, number, 0, exchange.between(producer, node, before.parallelism, parallelism))
+        if planned is not None and materializer is None:
+            partitioning = exchange.of_exchange(planned)
+        else:
+            partitioning = exchange.between(producer, node, before.parallelism, parallelism)
+        self._connect(before, number, 0, partitioning)
 
     def _add_two_phase(self, node: GroupAggregate, parallelism: int) -> None:
         """Rows are folded before they travel: the local half runs in the producer's task."""
@@ -248,6 +252,8 @@ class _Builder:
         if not isinstance(spec, SinkSpec):
             raise InternalError("a table sink without a sink spec")
         own = self._context.sink(spec, node.span).parallelism()
+        if own is None and isinstance(node.inputs[0], Exchange):
+            return self._parallelism
         return producer.parallelism if own is None else own
 
 

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Callable
 from typing import Any, Final
 
-from flowsql_connectors.filesystem import commit
+from flowsql_connectors.filesystem import commit, compact
 from flowsql_runtime.checkpoint import recovery, storage
 from flowsql_runtime.task.services import JobServices
 
@@ -45,6 +45,10 @@ POINTS: Final[dict[str, tuple[Any, str, str]]] = {
     "in-a-restore": (recovery.SnapshotReader, "__init__", "after"),
     "in-the-commit-of-a-restore": (JobServices, "commit_again", "after"),
 }
+#: The same place in another class: files that are merged before they are shown.
+ELSEWHERE: Final[dict[str, tuple[Any, str, str]]] = {
+    "between-files-of-a-commit": (compact.Compactor, "_merge", "after"),
+}
 #: Those that a job passes before it runs; they need a checkpoint to start from.
 OF_A_RESTORE: Final = ("in-a-restore", "in-the-commit-of-a-restore")
 #: Those that it passes once, at its end.
@@ -54,26 +58,30 @@ OF_THE_END: Final = ("in-the-last-commit",)
 def install(text: str) -> None:
     """Arm the point that ``CHAOS_POINT`` names."""
     name, _, number = text.partition(":")
-    owner, attribute, when = POINTS[name]
-    original: Callable[..., Any] = getattr(owner, attribute)
     left = int(number)
     armed = name in (*OF_A_RESTORE, *OF_THE_END)
 
-    @functools.wraps(original)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        nonlocal left
-        left -= armed
-        strikes = armed and left == 0
-        if strikes and when == "before":
-            _die()
-        if strikes and when == "half":
-            _half_written(*args, **kwargs)
-        found = original(*args, **kwargs)
-        if strikes:
-            _die()
-        return found
+    def wrap(owner: Any, attribute: str, when: str) -> None:
+        original: Callable[..., Any] = getattr(owner, attribute)
 
-    setattr(owner, attribute, wrapped)
+        @functools.wraps(original)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            left -= armed
+            strikes = armed and left == 0
+            if strikes and when == "before":
+                _die()
+            if strikes and when == "half":
+                _half_written(*args, **kwargs)
+            found = original(*args, **kwargs)
+            if strikes:
+                _die()
+            return found
+
+        setattr(owner, attribute, wrapped)
+
+    for place in (POINTS[name], *([ELSEWHERE[name]] if name in ELSEWHERE else [])):
+        wrap(*place)
     publish = storage.LocalFolder.publish
 
     def arming(self: storage.LocalFolder, metadata: bytes) -> None:

@@ -6,8 +6,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from flowsql.common import Types
+from flowsql.common import Encoder, Types
 from flowsql.datastream import KeyedBroadcastProcessFunction, KeyedProcessFunction, RuntimeContext
+from flowsql.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileCompactor,
+    FileCompactStrategy,
+    FileSink,
+    RollingPolicy,
+)
 from flowsql.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from flowsql.table import StreamTableEnvironment
 
@@ -115,7 +122,23 @@ def broadcast(environment: StreamTableEnvironment, folder: Path) -> None:
     environment.from_data_stream(judged).execute_insert("o").wait()
 
 
+def file_sink(environment: StreamTableEnvironment, folder: Path) -> None:
+    """Texts through a FileSink: small files, merged at every third checkpoint or when they are enough."""
+    rows = environment.to_data_stream(environment.sql_query("SELECT id, k, n FROM left_rows"))
+    texts = rows.map(lambda row: f"{row.id},{row.k},{row.n * 2}", Types.STRING())
+    merged = FileCompactStrategy.builder().enable_compaction_on_checkpoint(3).set_size_threshold(30_000).build()
+    sink = (
+        FileSink.for_row_format(f"{folder}/out/o", Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=4_000))
+        .enable_compact(merged, FileCompactor.concat_file_compactor())
+    )
+    texts.sink_to(sink.build()).uid("files")
+    texts.get_execution_environment().execute()
+
+
 STREAM_JOBS: Final[dict[str, Callable[[StreamTableEnvironment, Path], None]]] = {
     "keyed-process": keyed_process,
     "broadcast": broadcast,
+    "file-sink": file_sink,
 }

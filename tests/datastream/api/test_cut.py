@@ -1,13 +1,16 @@
 """Programs of the whole API, cut in the middle and restored at another parallelism, give what they give uncut.
 
-Watermarks rise with the records here, not by the clock, so that timers and windows fire on both sides of the cut.
+The snapshot is bytes on the disk. State of ``rocksdb`` leaves memory whenever it may (a budget of one byte). Watermarks
+rise with the records here, not by the clock, so that timers and windows fire on both sides of the cut.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import random
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +51,9 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import ManualClock
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.stream_specs import AssignTimestampsSpec, WatermarkTick
+from flowsql_runtime.checkpoint.of_snapshots import reader_of
+from flowsql_runtime.checkpoint.settings import RECOVERY_PATH
+from flowsql_runtime.checkpoint.storage import LocalFolder
 from flowsql_runtime.cluster.local import LocalCluster
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
@@ -262,9 +268,26 @@ class Received:
         pass
 
 
-def build(program: Callable[[StreamExecutionEnvironment], ds.DataStream], parallelism: int, into: Received) -> JobGraph:
+#: Options of each backend.
+BACKENDS: dict[str, dict[str, str]] = {
+    "hashmap": {},
+    "rocksdb": {"state.backend.type": "rocksdb", "state.backend.rocksdb.memory.fixed-per-slot": "1"},
+}
+#: Before and behind the cut.
+PAIRS = list(itertools.product((1, 2, 3, 4), repeat=2))
+#: Elements before the cut.
+POSITIONS = (7, 45, 80)
+
+
+def build(
+    program: Callable[[StreamExecutionEnvironment], ds.DataStream],
+    parallelism: int,
+    into: Received,
+    options: dict[str, str] | None = None,
+) -> JobGraph:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.configuration.set("flowsql.source.batch-rows", "16")
+    for key, value in {"flowsql.source.batch-rows": "16", **(options or {})}.items():
+        env.configuration.set(key, value)
     program(env)._sink("collect", operators.collect_sink(into), parallelism=1)
     graph = env.job_graph()
     return dataclasses.replace(graph, vertices=tuple(map(by_record, graph.vertices)))
@@ -284,23 +307,55 @@ def sources(graph: JobGraph) -> list[str]:
     return [node.uid for vertex in graph.vertices for node in vertex.operators if node.name == "Collection Source"]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_that_is_cut_and_goes_on_elsewhere_gives_the_same(name: str) -> None:
-    program = PROGRAMS[name]
+def uncut(name: str) -> list[str]:
     whole = Received()
-    LocalCluster().run(build(program, 1, whole))
-    wanted = sorted(whole.values)
-    assert len(wanted) > 20
-    positions = itertools.cycle((7, 45, 80))
-    for before, behind in itertools.product((1, 2, 3), repeat=2):
-        received, position = Received(), next(positions)
-        first = build(program, before, received)
-        job = LocalCluster().submit(first, cut={(uid, 0): position for uid in sources(first)})
-        job.wait(60)
-        told = len(received.values)
-        LocalCluster().run(build(program, behind, received), restored=job.snapshot)
-        assert sorted(received.values) == wanted, (before, behind, position)
-        assert told < len(wanted)
+    LocalCluster().run(build(PROGRAMS[name], 1, whole))
+    assert len(whole.values) > 20
+    return sorted(whole.values)
+
+
+def cut_in_two(
+    name: str, parallelism: tuple[int, int], backends: tuple[str, str], position: int, folder: Path, wanted: list[str]
+) -> None:
+    """One cut: parallelism and backend before and behind it, elements before it."""
+    received = Received()
+    before, behind = ({**BACKENDS[backend], "io.tmp.dirs": str(folder.parent)} for backend in backends)
+    first = build(PROGRAMS[name], parallelism[0], received, before)
+    job = LocalCluster().submit(first, cut={(uid, 0): position for uid in sources(first)})
+    job.wait(60)
+    told = len(received.values)
+    reader_of(job.snapshot, max(vertex.max_parallelism for vertex in first.vertices), LocalFolder(str(folder)))
+    behind |= {RECOVERY_PATH.key: str(folder)}
+    LocalCluster().run(build(PROGRAMS[name], parallelism[1], received, behind))
+    assert sorted(received.values) == wanted, (parallelism, backends, position)
+    assert told < len(wanted)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_that_is_cut_and_goes_on_elsewhere_gives_the_same(name: str, tmp_path: Path) -> None:
+    wanted = uncut(name)
+    positions = itertools.cycle(POSITIONS)
+    for number, pair in enumerate(PAIRS):
+        cut_in_two(name, pair, ("hashmap", "hashmap"), next(positions), tmp_path / str(number), wanted)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("backends", [("rocksdb", "rocksdb"), ("hashmap", "rocksdb"), ("rocksdb", "hashmap")])
+def test_cut_programs_give_the_same_on_rocksdb(name: str, backends: tuple[str, str], tmp_path: Path) -> None:
+    """A sample of pairs, another one for each program and backend; all of them play at night."""
+    wanted = uncut(name)
+    chosen = random.Random(f"{name} {backends}")
+    for number, pair in enumerate(chosen.sample(PAIRS, 2)):
+        cut_in_two(name, pair, backends, chosen.choice(POSITIONS), tmp_path / str(number), wanted)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("backends", list(itertools.product(BACKENDS, repeat=2)))
+def test_every_cut_of_a_program_gives_the_same(name: str, backends: tuple[str, str], tmp_path: Path) -> None:
+    wanted = uncut(name)
+    for number, (pair, position) in enumerate(itertools.product(PAIRS, POSITIONS)):
+        cut_in_two(name, pair, backends, position, tmp_path / str(number), wanted)
 
 
 class Alarm(KeyedProcessFunction):
@@ -314,19 +369,21 @@ class Alarm(KeyedProcessFunction):
         yield timestamp, ctx.get_current_key(), str(ctx.time_domain())
 
 
-@pytest.mark.parametrize(("before", "behind"), list(itertools.product((1, 2, 3), repeat=2)))
-def test_timers_of_the_clock_go_on_behind_the_cut(before: int, behind: int) -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("before", "behind"), PAIRS)
+def test_timers_of_the_clock_go_on_behind_the_cut(before: int, behind: int, backend: str, tmp_path: Path) -> None:
     """All keys came before the cut; their timers are due when the job goes on."""
 
     def program(env: StreamExecutionEnvironment) -> ds.DataStream:
         return keyed(env).process(Alarm())
 
+    options = {**BACKENDS[backend], "io.tmp.dirs": str(tmp_path)}
     clock, received = ManualClock(100), Received()
-    first = build(program, before, received)
+    first = build(program, before, received, options)
     job = LocalCluster(clock).submit(first, cut={(uid, 0): 40 for uid in sources(first)})
     job.wait(60)
     assert received.values == []
     clock.advance(100)
-    LocalCluster(clock).run(build(program, behind, received), restored=job.snapshot)
+    LocalCluster(clock).run(build(program, behind, received, options), restored=job.snapshot)
     keys = sorted({key for key, _ in DATA[:40]})
     assert sorted(received.values) == [repr((150, key, "TimeDomain.PROCESSING_TIME")) for key in keys]

@@ -94,6 +94,14 @@ class SinkNode(Physical):
         names = [column.name for column in self.table.columns]
         return tuple(names.index(name) for name in self.table.primary_key)
 
+    def written_partition_keys(self) -> tuple[int, ...]:
+        """Columns of the partition keys that the statement leaves to the rows."""
+        if self.table is None:
+            return ()
+        names = [column.name for column in self.table.columns]
+        static = dict(self.static_partition)
+        return tuple(names.index(key) for key in self.table.partition_keys if key not in static)
+
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
         """A sink that takes upserts keeps a table; one that asks for -U and a collected answer show each change."""
         mode = self.inputs[0].mode
