@@ -26,6 +26,7 @@ from harness import (  # noqa: E402
     BrokenPromiseError,
     Round,
     Strike,
+    Tally,
     committed,
     compare,
     prepare,
@@ -215,7 +216,10 @@ def play(fault: Fault, job: str, root: Path) -> None:
         fault.work(victim)
         if victim.process.wait(LONGEST_S):
             raise BrokenPromiseError(f"the job failed:\n{victim.said()}")
-        compare(found, wanted, committed(folder))
+        tally = Tally()
+        compare(found, wanted, committed(folder), tally)
+        if tally.broken:
+            raise BrokenPromiseError("\n".join(tally.broken))
 
 
 def may_mount() -> bool:
