@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,3 +16,24 @@ def test_killed_jobs_lose_and_double_nothing() -> None:
     )
     assert played.returncode == 0, played.stdout + played.stderr
     assert "no row lost, none doubled by an exactly-once job" in played.stdout
+
+
+LOSING = """
+import sys
+from collections import Counter
+import harness
+one, tally = harness.Round("stateless", "rocksdb", True), harness.Tally()
+harness.compare(one, {"o": Counter(a=2, c=1)}, {"o": Counter(a=1, b=1, c=1)}, tally)
+harness.run = lambda *arguments: {one: tally}
+sys.argv = ["harness.py", "1", "1"]
+sys.exit(harness.main())
+"""
+
+
+def test_a_lost_or_doubled_row_is_told_and_fails() -> None:
+    folder = Path(__file__).parent
+    played = subprocess.run([sys.executable, "-c", LOSING], capture_output=True, text=True, cwd=folder, check=False)
+    assert played.returncode == 1, played.stderr
+    assert re.search(r"stateless +rocksdb +unaligned .* 1 lost +1 doubled +BROKEN", played.stdout)
+    assert "1 rows of 'o' are lost, e.g. a" in played.stdout
+    assert "no row lost" not in played.stdout
