@@ -19,7 +19,7 @@ help:
 	@echo "make check  formatting, lint, types, layers, tests"
 	@echo "make bench  cold start, micro benchmarks, Python functions, streams, Nexmark"
 	@echo "make fuzz   10,000 mutated statements, 10,000 random expressions, property tests with many more examples"
-	@echo "make chaos  end running jobs at random points, look at what is left"
+	@echo "make chaos  end running jobs at random points, look at what is left; the long tests"
 	@echo "make parity bounded scripts through FlowSQL's runtime, Spark and DuckDB, tables compared"
 	@echo "make clean  remove what make made"
 
@@ -70,7 +70,7 @@ fuzz: $(VENV)/test.installed
 	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -m hypothesis
 
 chaos: $(VENV)/test.installed
-	$(BIN)/python -m pytest -q -m nightly
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m nightly
 	$(BIN)/python tests/chaos/chaos.py 40
 	$(BIN)/python tests/chaos/recovery/harness.py 400
 	$(BIN)/python tests/chaos/recovery/faults.py

@@ -72,6 +72,8 @@ OPTION_HOMES: Final = {
     "state.backend.rocksdb.block.metadata-blocksize": "flowsql_runtime.state.rocksdb.settings",
     "state.backend.rocksdb.bloom-filter.bits-per-key": "flowsql_runtime.state.rocksdb.settings",
     "state.backend.rocksdb.bloom-filter.block-based-mode": "flowsql_runtime.state.rocksdb.settings",
+    "state.backend.rocksdb.compaction.filter.periodic-compaction-time": "flowsql_runtime.state.rocksdb.settings",
+    "state.backend.rocksdb.compaction.filter.query-time-after-num-entries": "flowsql_runtime.state.rocksdb.settings",
     "state.backend.rocksdb.compaction.level.max-size-level-base": "flowsql_runtime.state.rocksdb.settings",
     "state.backend.rocksdb.compaction.level.target-file-size-base": "flowsql_runtime.state.rocksdb.settings",
     "state.backend.rocksdb.compaction.level.use-dynamic-size": "flowsql_runtime.state.rocksdb.settings",

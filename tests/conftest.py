@@ -8,6 +8,10 @@ import signal
 import pytest
 from hypothesis import settings
 
+from .cold_state import cold_operators as cold_operators
+from .cold_state import each_backend as each_backend
+from .cold_state import leave_to_chaos
+
 settings.register_profile("fuzz", max_examples=1000, deadline=None, print_blob=True)
 # The same examples in every run: a change is judged by itself, and what is new is looked for by ``make fuzz``.
 settings.register_profile("ci", max_examples=6, deadline=None, derandomize=True)
@@ -23,6 +27,12 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("dist", None) == "load":
         config.option.dist = "loadgroup"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before those marked as nightly are left out."""
+    leave_to_chaos(items)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

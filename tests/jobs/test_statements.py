@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from flowsql.common import JobStatus, RowKind
+from flowsql.common import JobStatus, Row, RowKind
 from flowsql.common.job_client import JobClient
 from flowsql.table import TableEnvironment
 from flowsql_core.errors import BindError, ExecutionError
 
+from ..cold_state import BACKENDS, COLD, ColdOperators
+
 UNKNOWN = "0" * 32
+#: What ``COLD`` changes, as it is without.
+HASHMAP = {"state.backend.type": "hashmap", "state.backend.rocksdb.memory.fixed-per-slot": "0 b"}
 
 
 @pytest.fixture
@@ -107,6 +112,61 @@ def test_a_query_goes_on_from_the_savepoint_that_stopped_it(session: TableEnviro
     with session.execute_sql(query).collect() as going_on:
         following = next(going_on)
     assert (following.get_row_kind(), following[0]) == (RowKind.UPDATE_BEFORE, seen[-1])
+
+
+@pytest.mark.parametrize(
+    ("backends", "parallelism"),
+    [(("hashmap", "rocksdb"), (1, 3)), (("rocksdb", "hashmap"), (3, 2)), (("rocksdb", "rocksdb"), (2, 4))],
+    ids=lambda value: "-".join(map(str, value)),
+)
+def test_a_savepoint_goes_on_on_the_other_backend_at_another_parallelism(
+    session: TableEnvironment,
+    tmp_path: Path,
+    backends: tuple[str, str],
+    parallelism: tuple[int, int],
+    cold_operators: ColdOperators,
+) -> None:
+    """Aggregates with retraction over 3,000 numbers that come slowly; the job is stopped, and goes on fast."""
+    session.execute_sql(f"SET 'execution.checkpointing.savepoint-dir' = '{tmp_path}'")
+    session.execute_sql(
+        "CREATE TABLE three_thousand (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '300', "
+        "'fields.n.kind' = 'sequence', 'fields.n.start' = '1', 'fields.n.end' = '3000')"
+    )
+    query = (
+        "SELECT c, COUNT(*) AS many, MIN(k) AS k, COUNT(DISTINCT s) AS d FROM "
+        "(SELECT MOD(n, 300) AS k, COUNT(*) AS c, SUM(n) AS s FROM three_thousand GROUP BY MOD(n, 300)) GROUP BY c"
+    )
+    table: Counter[tuple[object, ...]] = Counter()
+
+    def count(row: Row) -> None:
+        table[tuple(row)] += 1 if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER) else -1
+
+    def configure(place: int) -> None:
+        for key in COLD:
+            session.get_config().set(key, BACKENDS[backends[place]].get(key, HASHMAP[key]))
+        session.get_config().set("parallelism.default", str(parallelism[place]))
+
+    configure(0)
+    first = session.execute_sql(query)
+    client = first.get_job_client()
+    assert client is not None
+    answers = first.collect()
+    for _ in range(100):
+        count(next(answers))
+    [[path]] = rows(session, f"STOP JOB '{client.get_job_id()}' WITH SAVEPOINT")
+    for row in answers:
+        count(row)
+    assert +table != Counter({(10, 300, 0, 300): 1}), "there is something left to do"
+    assert bool(cold_operators.written()) == (backends[0] == "rocksdb")
+    cold_operators.clear()
+    configure(1)
+    session.execute_sql("ALTER TABLE three_thousand SET ('rows-per-second' = '100000')")
+    session.execute_sql(f"SET 'execution.state-recovery.path' = '{path}'")
+    with session.execute_sql(query).collect() as going_on:
+        for row in going_on:
+            count(row)
+    assert +table == Counter({(10, 300, 0, 300): 1})
+    assert bool(cold_operators.written()) == (backends[1] == "rocksdb")
 
 
 def test_wrong_ids_are_told_with_flinks_texts(session: TableEnvironment) -> None:

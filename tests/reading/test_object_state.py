@@ -25,6 +25,8 @@ from flowsql_runtime.testing.cut import Recorder
 
 from .snapshots import write_snapshot
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 DATA = [(f"k{number % 4}", number) for number in range(20)]
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.INT())
 

@@ -20,6 +20,8 @@ from ..sql.test_cut import CASES, ROWS, Case, Session
 from ..sql.test_cut import folder as folder
 from .snapshots import write_snapshot
 
+pytestmark = [pytest.mark.usefixtures("each_backend"), pytest.mark.sampled(3)]
+
 
 # Every third one: what queries keep repeats, and a job takes its time.
 @pytest.mark.parametrize("case", CASES[::3], ids=lambda case: f"{case.number}")

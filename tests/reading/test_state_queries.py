@@ -27,6 +27,8 @@ from flowsql_runtime.testing.cut import Recorder, run_cut
 
 from .snapshots import write_snapshot
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 #: (id, who, amount, second of the day's eleventh hour): windows of 20 s, the last one open at the end.
 ORDERS = [(row, f"u{row * 7 % 5}", None if row % 11 == 3 else row * 13 % 17, row) for row in range(58)]
 NAMES = [(f"u{number}", f"name {number}") for number in range(4)]

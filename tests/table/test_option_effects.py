@@ -36,7 +36,7 @@ from flowsql_runtime.cluster.restart import strategy_of
 from flowsql_runtime.spark.session import _options as spark_options
 from flowsql_runtime.state.rocksdb.database import Database
 from flowsql_runtime.state.rocksdb.local_files import LocalFiles
-from flowsql_runtime.state.rocksdb.settings import LOG_FOLDER, RocksDBSettings
+from flowsql_runtime.state.rocksdb.settings import LOG_FOLDER, SWEEP_PIECE, RocksDBSettings
 
 #: Values under which an option is set beside those that it is looked at with.
 Options = dict[str, str]
@@ -138,7 +138,7 @@ def backends(run: JobMaster) -> list[str]:
 def rocksdb_settings(options: Options) -> Any:
     """What the options say to the backend, but not to RocksDB."""
     found = RocksDBSettings.of(Configuration(values=options), 1 << 30, 1)
-    return found.folders, found.get(LOG_FOLDER)
+    return found.folders, found.get(LOG_FOLDER), found.get(SWEEP_PIECE)
 
 
 def rocksdb_files(options: Options) -> Any:
@@ -399,6 +399,8 @@ EFFECTS: dict[str, Effect] = {
     "state.backend.rocksdb.compaction.level.use-dynamic-size": Effect("true", rocksdb_files),
     "state.backend.rocksdb.compaction.level.target-file-size-base": Effect("1 mb", rocksdb_files),
     "state.backend.rocksdb.compaction.level.max-size-level-base": Effect("1 mb", rocksdb_files),
+    "state.backend.rocksdb.compaction.filter.periodic-compaction-time": Effect("77 s", rocksdb_files),
+    "state.backend.rocksdb.compaction.filter.query-time-after-num-entries": Effect("7", rocksdb_settings),
     "state.backend.rocksdb.thread.num": Effect("3", rocksdb_files),
     "state.backend.rocksdb.files.open": Effect("100", rocksdb_files),
     "state.backend.rocksdb.use-bloom-filter": Effect("true", rocksdb_files),

@@ -65,6 +65,13 @@ def token_bytes(token: Any) -> bytes:
     return token if type(token) is bytes else encode_key(token)
 
 
+def token_type(token: Any) -> str:
+    """The type of the key that a token stands for, for messages."""
+    if type(token) is not bytes:
+        return type(token).__name__
+    return _TYPE_OF_TAG.get(token[:1]) or type(pickle.loads(token[token.index(b":") + 1 :])).__qualname__
+
+
 def register_key_type(type_: type, fields: Callable[[Any], Iterable[Any]]) -> None:
     """Let instances of a class (rows) be keys by their fields."""
     _ENCODERS[type_] = lambda key: _encode_items(b"r", tuple(fields(key)))
@@ -152,6 +159,29 @@ _ENCODERS: Final[dict[type, Callable[[Any], bytes]]] = {
     dict: _encode_dict,
     set: _encode_set,
     frozenset: _encode_set,
+}
+
+
+#: What the first byte of an encoded key says; ``p`` is a pickled object.
+_TYPE_OF_TAG: Final = {
+    b"N": "None",
+    b"T": "bool",
+    b"F": "bool",
+    b"i": "int",
+    b"s": "str",
+    b"b": "bytes",
+    b"f": "float",
+    b"d": "Decimal",
+    b"m": "datetime",
+    b"z": "datetime",
+    b"y": "date",
+    b"h": "time",
+    b"w": "timedelta",
+    b"t": "tuple",
+    b"l": "list",
+    b"e": "dict",
+    b"u": "set",
+    b"r": "Row",
 }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
-from flowsql_core.stream.time import Span, Time, span_ms
+from flowsql_core.stream.time import Duration, Span, Time, span_ms
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -218,6 +218,88 @@ class StateTtlConfig:
 
         ProcessingTime = 0
 
+    class CleanupStrategies:
+        """When state that expired is removed though nobody touches it."""
+
+        class Strategies(enum.Enum):
+            """What they are known by."""
+
+            FULL_STATE_SCAN_SNAPSHOT = 0
+            INCREMENTAL_CLEANUP = 1
+            ROCKSDB_COMPACTION_FILTER = 2
+
+        class CleanupStrategy:
+            """Base of the strategies."""
+
+        class EmptyCleanupStrategy(CleanupStrategy):
+            """A strategy without settings."""
+
+        class IncrementalCleanupStrategy(CleanupStrategy):
+            """State in memory: with each access some keys are looked at, each in its turn."""
+
+            def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
+                if cleanup_size <= 0:
+                    raise ValueError("Number of incrementally cleaned up state entries should be positive.")
+                self._cleanup_size = cleanup_size
+                self._run_cleanup_for_every_record = run_cleanup_for_every_record
+
+            def get_cleanup_size(self) -> int:
+                """How many keys."""
+                return self._cleanup_size
+
+            def run_cleanup_for_every_record(self) -> bool:
+                """Whether each record of the operator counts as an access, too."""
+                return self._run_cleanup_for_every_record
+
+        class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
+            """State in RocksDB: what expired is removed in the order in which it does."""
+
+            def __init__(self, query_time_after_num_entries: int, periodic_compaction_time: Span | None = None) -> None:
+                self._query_time_after_num_entries = query_time_after_num_entries
+                self._periodic_compaction_time: Span = (
+                    Duration.of_days(30) if periodic_compaction_time is None else periodic_compaction_time
+                )
+
+            def get_query_time_after_num_entries(self) -> int:
+                """How many keys are removed in one go, by one reading of the clock."""
+                return self._query_time_after_num_entries
+
+            def get_periodic_compaction_time(self) -> Span:
+                """Files of RocksDB older than this are written anew, without what was removed; 0: they are not."""
+                return self._periodic_compaction_time
+
+        EMPTY_STRATEGY: Final = EmptyCleanupStrategy()
+
+        def __init__(self, strategies: Mapping[Strategies, CleanupStrategy], is_cleanup_in_background: bool) -> None:
+            self._strategies = dict(strategies)
+            self._is_cleanup_in_background = is_cleanup_in_background
+
+        def is_cleanup_in_background(self) -> bool:
+            """Whether a strategy that was not asked for is used with its defaults."""
+            return self._is_cleanup_in_background
+
+        def in_full_snapshot(self) -> bool:
+            """Whether snapshots were asked to leave out what expired."""
+            return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
+
+        def in_rocksdb_compact_filter(self) -> bool:
+            """Whether a strategy for state in RocksDB was asked for."""
+            return self.Strategies.ROCKSDB_COMPACTION_FILTER in self._strategies
+
+        def get_incremental_cleanup_strategy(self) -> IncrementalCleanupStrategy | None:
+            """That of state in memory; None: what nobody touches stays."""
+            found = self._strategies.get(self.Strategies.INCREMENTAL_CLEANUP)
+            if found is None and self._is_cleanup_in_background:
+                return self.IncrementalCleanupStrategy(5, False)
+            return cast("StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy | None", found)
+
+        def get_rocksdb_compact_filter_cleanup_strategy(self) -> RocksdbCompactFilterCleanupStrategy | None:
+            """That of state in RocksDB; None: what nobody touches stays."""
+            found = self._strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER)
+            if found is None and self._is_cleanup_in_background:
+                return self.RocksdbCompactFilterCleanupStrategy(1000)
+            return cast("StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy | None", found)
+
     class Builder:
         """Makes a :class:`StateTtlConfig`."""
 
@@ -225,7 +307,10 @@ class StateTtlConfig:
             self._ttl = ttl
             self._update_type = StateTtlConfig.UpdateType.OnCreateAndWrite
             self._visibility = StateTtlConfig.StateVisibility.NeverReturnExpired
-            self._cleanup: dict[str, Any] = {}
+            self._strategies: dict[
+                StateTtlConfig.CleanupStrategies.Strategies, StateTtlConfig.CleanupStrategies.CleanupStrategy
+            ] = {}
+            self._is_cleanup_in_background = True
 
         def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
             """What makes state live on."""
@@ -270,37 +355,51 @@ class StateTtlConfig:
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
             """Snapshots hold no expired state: here they never do."""
+            kinds = StateTtlConfig.CleanupStrategies
+            self._strategies[kinds.Strategies.FULL_STATE_SCAN_SNAPSHOT] = kinds.EMPTY_STRATEGY
             return self
 
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
-            """How expired state is looked for: two keys with each write, always."""
+            """State in memory: so many keys are looked at with each access, and with each record if wished."""
+            kinds = StateTtlConfig.CleanupStrategies
+            self._strategies[kinds.Strategies.INCREMENTAL_CLEANUP] = kinds.IncrementalCleanupStrategy(
+                cleanup_size, run_cleanup_for_every_record
+            )
             return self
 
         def cleanup_in_rocksdb_compact_filter(
-            self, query_time_after_num_entries: int, periodic_compaction_time: Any = None
+            self, query_time_after_num_entries: int, periodic_compaction_time: Span | None = None
         ) -> StateTtlConfig.Builder:
-            """Concerns another backend."""
+            """State in RocksDB: so many keys are removed at a time; how often files are rewritten without them."""
+            kinds = StateTtlConfig.CleanupStrategies
+            self._strategies[kinds.Strategies.ROCKSDB_COMPACTION_FILTER] = kinds.RocksdbCompactFilterCleanupStrategy(
+                query_time_after_num_entries, periodic_compaction_time
+            )
             return self
 
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
-            """Expired state that nobody touches is never seen: when it goes does not matter."""
+            """State goes when it is touched, or by a strategy that was asked for."""
+            self._is_cleanup_in_background = False
             return self
 
         def build(self) -> StateTtlConfig:
             """The configuration."""
-            return StateTtlConfig(self._update_type, self._visibility, span_ms(self._ttl))
+            strategies = StateTtlConfig.CleanupStrategies(self._strategies, self._is_cleanup_in_background)
+            return StateTtlConfig(self._update_type, self._visibility, span_ms(self._ttl), strategies)
 
     def __init__(
         self,
         update_type: StateTtlConfig.UpdateType,
         state_visibility: StateTtlConfig.StateVisibility,
         ttl_ms: int,
+        cleanup_strategies: StateTtlConfig.CleanupStrategies,
     ) -> None:
         self._update_type = update_type
         self._visibility = state_visibility
         self.ttl_ms = ttl_ms
+        self._cleanup_strategies = cleanup_strategies
 
     @staticmethod
     def new_builder(ttl: Span) -> StateTtlConfig.Builder:
@@ -322,6 +421,10 @@ class StateTtlConfig:
     def get_ttl_time_characteristic(self) -> StateTtlConfig.TtlTimeCharacteristic:
         """The clock."""
         return StateTtlConfig.TtlTimeCharacteristic.ProcessingTime
+
+    def get_cleanup_strategies(self) -> StateTtlConfig.CleanupStrategies:
+        """When state that expired goes though nobody touches it."""
+        return self._cleanup_strategies
 
     def is_enabled(self) -> bool:
         """Whether state expires at all."""

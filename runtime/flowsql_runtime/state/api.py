@@ -6,7 +6,7 @@ each call: no object is made per row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from flowsql_core.clock import Clock
@@ -14,7 +14,7 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.stream import state as api
 from flowsql_runtime.state.backend import KeyedStateBackend
 from flowsql_runtime.state.declared_type import Check, check_of, map_checks_of
-from flowsql_runtime.state.object_store import ObjectStore
+from flowsql_runtime.state.object_store import Expiry, ObjectStore
 
 #: What ``put_all`` takes: PyFlink says a dict and walks through pairs.
 Pairs = dict[Any, Any] | Iterable[tuple[Any, Any]]
@@ -289,6 +289,7 @@ class ObjectStates:
         self._namespaced = namespaced
         self._known: dict[str, tuple[type, Any]] = {}
         self._stores: list[ObjectStore] = []
+        self._recorded: list[Callable[[int], None]] = []
 
     def handle(self, descriptor: api.StateDescriptor) -> Any:
         """The state that a descriptor names.
@@ -322,9 +323,14 @@ class ObjectStates:
                     hint="write state in process_element or on_timer",
                 )
 
-    def store(self, name: str, cleaned: Any = None) -> Entries:
-        """The entries under a name, of which a snapshot keeps what ``cleaned`` leaves."""
-        store = ObjectStore(name, self._backend.max_parallelism, self._namespaced, cleaned)
+    def recorded(self, records: int) -> None:
+        """The operator has dealt with records."""
+        for recorded in self._recorded:
+            recorded(records)
+
+    def store(self, name: str, expiry: Expiry | None = None) -> Entries:
+        """The entries under a name; ``expiry``: of objects that expire."""
+        store = ObjectStore(name, self._backend.max_parallelism, self._namespaced, expiry)
         self._backend.register_objects(f"{self._scope}.{name}", store)
         self._stores.append(store)
         return store.entries
@@ -335,7 +341,9 @@ class ObjectStates:
             # Few programs let state expire.
             from flowsql_runtime.state.api_ttl import expiring_state
 
-            return expiring_state(descriptor, ttl, self._cell, self._clock, self.store)
+            made, life = expiring_state(descriptor, ttl, self._cell, self._clock, self.store)
+            self._recorded.append(life.recorded)
+            return made
         entries = self.store(descriptor.name)
         match descriptor:
             case api.ValueStateDescriptor():

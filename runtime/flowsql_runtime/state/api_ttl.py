@@ -1,72 +1,135 @@
 """Row-wise state that expires (``StateTtlConfig``), by the clock.
 
 Each value, list element and map entry stands with the moment when it was last touched. What expired is removed when it
-is touched, by a sweep that looks at two slots with each write, and it is left out of snapshots.
+is touched, and by its cleanup strategies: with each access some slots in memory are looked at, each in its turn; slots
+outside memory are known by the moment when they expire. Snapshots leave it out.
 
-Source: Flink, ``TtlValueState``, ``TtlListState``, ``TtlMapState``, ``TtlReducingState``, ``TtlAggregatingState``.
+Source: Flink, ``TtlValueState``, ``TtlListState``, ``TtlMapState``, ``TtlReducingState``, ``TtlAggregatingState``,
+``TtlIncrementalCleanup``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from flowsql_core.clock import Clock
 from flowsql_core.errors import ExecutionError
 from flowsql_core.stream import state as api
+from flowsql_core.stream.time import span_ms
 from flowsql_runtime.state.declared_type import Check, check_of, map_checks_of
+from flowsql_runtime.state.object_store import Expiry
 
 Cell = list[Any]
 Entries = dict[Any, Any]
 #: (value, when it was touched last)
 Stamped = tuple[Any, int]
 
+_NEVER: Final = 2**63 - 1
 
-class _Lifetime:
-    """When stamped values expire, and the sweep of what did: slots that nobody touches again must not stay."""
 
-    __slots__ = ("_cleaned", "_clock", "_entries", "_to_sweep", "_ttl_ms", "shows_expired", "touched_by_reading")
+class Lifetime:
+    """When stamped values expire, and the sweep of what did. Implements ``Expiry``.
 
-    def __init__(self, config: api.StateTtlConfig, clock: Clock) -> None:
-        self._clock = clock
+    Args:
+        config: of the state.
+        clock: by which values expire.
+        alive: what lives of an object, None for nothing.
+        stamps: the stamps of an object.
+    """
+
+    def __init__(
+        self,
+        config: api.StateTtlConfig,
+        clock: Clock,
+        alive: Callable[[Lifetime, Any], Any],
+        stamps: Callable[[Any], Iterable[int]],
+    ) -> None:
+        self.now_ms = clock.now_ms
         self._ttl_ms = config.ttl_ms
+        self._alive = alive
+        self._stamps = stamps
         self.touched_by_reading = config.get_update_type() is api.StateTtlConfig.UpdateType.OnReadAndWrite
         visibility = config.get_state_visibility()
         self.shows_expired = visibility is api.StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
-        self._entries: Entries = {}
+        strategies = config.get_cleanup_strategies()
+        in_memory = strategies.get_incremental_cleanup_strategy()
+        self._an_access = 0 if in_memory is None else in_memory.get_cleanup_size()
+        self._a_record = self._an_access if in_memory and in_memory.run_cleanup_for_every_record() else 0
+        on_disk = strategies.get_rocksdb_compact_filter_cleanup_strategy()
+        self.piece: int | None = None
+        self.compaction_ms: int | None = None
+        if on_disk is not None:
+            self.piece = 0
+            if strategies.in_rocksdb_compact_filter():
+                self.piece = max(1, on_disk.get_query_time_after_num_entries())
+                self.compaction_ms = span_ms(on_disk.get_periodic_compaction_time())
+        self.entries: Entries = {}
         self._to_sweep: list[Any] = []
+        #: Nothing in memory expires before; and what is known of that so far, in this round over all slots.
+        self._next_ms = -_NEVER
+        self._next_of_round_ms = _NEVER
 
-    def over(self, entries: Entries, cleaned: Callable[[Any], Any]) -> Entries:
-        """The entries to sweep; ``cleaned`` says what lives of one, None for nothing."""
-        self._entries = entries
-        self._cleaned = cleaned
-        return entries
+    def cleaned(self, value: Any) -> Any:
+        """What lives of an object; None for nothing."""
+        return self._alive(self, value)
 
-    def sweep(self) -> None:
-        """Look at two slots, each in its turn."""
-        if not self._to_sweep:
-            self._to_sweep = list(self._entries)
-        for slot in self._to_sweep[-2:]:
-            found = self._entries.get(slot)
-            if found is not None:
-                kept = self._cleaned(found)
+    def expires_ms(self, value: Any) -> int:
+        """When the first part of an object expires."""
+        return min(self._stamps(value)) + self._ttl_ms
+
+    def accessed(self) -> None:
+        """Somebody asks for the state: look at some slots."""
+        if self._an_access:
+            self._sweep(self._an_access)
+
+    def recorded(self, records: int) -> None:
+        """The operator has dealt with records: look at some slots for each, if wished."""
+        if self._a_record:
+            self._sweep(self._a_record * records)
+
+    def _sweep(self, count: int) -> None:
+        now = self.now_ms()
+        # Before that round began the clock can only be because it was set back.
+        if self._next_ms - self._ttl_ms <= now < self._next_ms:
+            return
+        entries, stored = self.entries, dict.get
+        while count > 0:
+            if not self._to_sweep:
+                # What is written from now on lives longer than this round.
+                self._to_sweep = list(entries)
+                self._next_of_round_ms = now + self._ttl_ms
+            looked_at = self._to_sweep[-count:]
+            del self._to_sweep[-count:]
+            count -= len(looked_at)
+            for slot in looked_at:
+                # What left memory stays there.
+                found = stored(entries, slot)
+                if found is None:
+                    continue
+                kept = self._alive(self, found)
                 if kept is None:
-                    del self._entries[slot]
-                else:
-                    self._entries[slot] = kept
-        del self._to_sweep[-2:]
+                    del entries[slot]
+                    continue
+                entries[slot] = kept
+                self._next_of_round_ms = min(self._next_of_round_ms, self.expires_ms(kept))
+            if not self._to_sweep:
+                self._next_ms = self._next_of_round_ms
+                return
 
     def stamped(self, value: Any) -> Stamped:
-        return value, self._clock.now_ms()
+        """A value that is touched now."""
+        return value, self.now_ms()
 
     def alive(self, found: Stamped) -> bool:
-        return found[1] + self._ttl_ms > self._clock.now_ms()
+        """Whether a value has not expired."""
+        return found[1] + self._ttl_ms > self.now_ms()
 
 
 class _Expiring:
     """One stamped value a slot."""
 
-    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, check: Check) -> None:
+    def __init__(self, cell: Cell, entries: Entries, life: Lifetime, check: Check) -> None:
         self._cell = cell
         self._entries = entries
         self._life = life
@@ -74,6 +137,7 @@ class _Expiring:
 
     def _read(self) -> Any:
         """The value of the current slot, or None. One that expired is removed, and shown once more if wished."""
+        self._life.accessed()
         slot = self._cell[0]
         found = self._entries.get(slot)
         if found is None:
@@ -88,7 +152,6 @@ class _Expiring:
     def _write(self, value: Any) -> None:
         if self._check is not None:
             self._check(value)
-        self._life.sweep()
         self._entries[self._cell[0]] = self._life.stamped(value)
 
     def clear(self) -> None:
@@ -105,6 +168,7 @@ class ExpiringValueState(_Expiring, api.ValueState[Any]):
 
     def update(self, value: Any) -> None:
         """Put a value; None removes it."""
+        self._life.accessed()
         if value is None:
             self.clear()
         else:
@@ -114,7 +178,7 @@ class ExpiringValueState(_Expiring, api.ValueState[Any]):
 class ExpiringReducingState(_Expiring, api.ReducingState[Any]):
     """The reduction of what was added."""
 
-    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, check: Check, function: Any) -> None:
+    def __init__(self, cell: Cell, entries: Entries, life: Lifetime, check: Check, function: Any) -> None:
         super().__init__(cell, entries, life, check)
         self._reduce = getattr(function, "reduce", function)
 
@@ -134,7 +198,7 @@ class ExpiringReducingState(_Expiring, api.ReducingState[Any]):
 class ExpiringAggregatingState(_Expiring, api.AggregatingState[Any, Any]):
     """An accumulator, read through its function."""
 
-    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, check: Check, function: Any) -> None:
+    def __init__(self, cell: Cell, entries: Entries, life: Lifetime, check: Check, function: Any) -> None:
         super().__init__(cell, entries, life, check)
         self._function = function
 
@@ -155,7 +219,7 @@ class ExpiringAggregatingState(_Expiring, api.AggregatingState[Any, Any]):
 class ExpiringListState(api.ListState[Any]):
     """A list a slot; each element expires by itself."""
 
-    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, check: Check) -> None:
+    def __init__(self, cell: Cell, entries: Entries, life: Lifetime, check: Check) -> None:
         self._cell = cell
         self._entries = entries
         self._life = life
@@ -163,6 +227,7 @@ class ExpiringListState(api.ListState[Any]):
 
     def get(self) -> list[Any]:
         """The elements that live, in a list that later changes do not touch."""
+        self._life.accessed()
         slot = self._cell[0]
         found: list[Stamped] = self._entries.get(slot, [])
         kept = [item for item in found if self._life.alive(item)]
@@ -178,9 +243,9 @@ class ExpiringListState(api.ListState[Any]):
 
     def add(self, value: Any) -> None:
         """Append."""
+        self._life.accessed()
         if self._check is not None:
             self._check(value)
-        self._life.sweep()
         self._entries.setdefault(self._cell[0], []).append(self._life.stamped(value))
 
     def add_all(self, values: Iterable[Any]) -> None:
@@ -202,7 +267,7 @@ class ExpiringListState(api.ListState[Any]):
 class ExpiringMapState(api.MapState[Any, Any]):
     """A map a slot; each entry expires by itself."""
 
-    def __init__(self, cell: Cell, entries: Entries, life: _Lifetime, check_key: Check, check_value: Check) -> None:
+    def __init__(self, cell: Cell, entries: Entries, life: Lifetime, check_key: Check, check_value: Check) -> None:
         self._cell = cell
         self._entries = entries
         self._life = life
@@ -211,6 +276,11 @@ class ExpiringMapState(api.MapState[Any, Any]):
 
     def get(self, key: Any) -> Any:
         """The value under ``key``, or None."""
+        self._life.accessed()
+        return self._touched(key)
+
+    def _touched(self, key: Any) -> Any:
+        """The value under ``key``, or None; what lives is touched, what does not is removed."""
         found: dict[Any, Stamped] | None = self._entries.get(self._cell[0])
         if found is None or key not in found:
             return None
@@ -224,11 +294,11 @@ class ExpiringMapState(api.MapState[Any, Any]):
 
     def put(self, key: Any, value: Any) -> None:
         """Put a value."""
+        self._life.accessed()
         if self._check_key is not None:
             self._check_key(key)
         if self._check_value is not None:
             self._check_value(value)
-        self._life.sweep()
         self._entries.setdefault(self._cell[0], {})[key] = self._life.stamped(value)
 
     def put_all(self, dict_value: dict[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
@@ -246,22 +316,24 @@ class ExpiringMapState(api.MapState[Any, Any]):
 
     def contains(self, key: Any) -> bool:
         """Whether there is a value."""
+        self._life.accessed()
         found = self._entries.get(self._cell[0], {})
         if key not in found:
             return False
         lives = self._life.alive(found[key])
-        self.get(key)  # touches or removes it
+        self._touched(key)
         return lives or self._life.shows_expired
 
     def items(self) -> list[tuple[Any, Any]]:
         """Keys with values, in a list that later changes do not touch."""
+        self._life.accessed()
         keys = list(self._entries.get(self._cell[0], ()))
         shown = self._life.shows_expired
         found = self._entries.get(self._cell[0], {})
         alive = [key for key in keys if shown or self._life.alive(found[key])]
         values = [found[key][0] for key in alive]
         for key in keys:
-            self.get(key)  # touches what lives, removes what does not
+            self._touched(key)
         return list(zip(alive, values, strict=True))
 
     def keys(self) -> list[Any]:
@@ -281,39 +353,60 @@ class ExpiringMapState(api.MapState[Any, Any]):
         self._entries.pop(self._cell[0], None)
 
 
+def _living(life: Lifetime, found: Stamped) -> Any:
+    return found if life.alive(found) else None
+
+
+def _stamp(found: Stamped) -> Iterable[int]:
+    return found[1:]
+
+
+def _living_elements(life: Lifetime, found: list[Stamped]) -> Any:
+    return [item for item in found if life.alive(item)] or None
+
+
+def _stamps(found: list[Stamped]) -> Iterable[int]:
+    return (stamp for _, stamp in found)
+
+
+def _living_items(life: Lifetime, found: dict[Any, Stamped]) -> Any:
+    return {key: item for key, item in found.items() if life.alive(item)} or None
+
+
+def _stamps_of_items(found: dict[Any, Stamped]) -> Iterable[int]:
+    return (stamp for _, stamp in found.values())
+
+
 def expiring_state(
     descriptor: api.StateDescriptor,
     config: api.StateTtlConfig,
     cell: Cell,
     clock: Clock,
-    store: Callable[[str, Callable[[Any], Any]], Entries],
-) -> Any:
-    """The state of a descriptor with a lifetime; ``store`` makes its entries, of which snapshots keep what lives."""
-    life = _Lifetime(config, clock)
+    store: Callable[[str, Expiry], Entries],
+) -> tuple[Any, Lifetime]:
+    """The state of a descriptor with its lifetime; ``store`` makes its entries, of which snapshots keep what lives."""
 
-    def one(found: Stamped) -> Any:
-        return found if life.alive(found) else None
+    def made(alive: Callable[[Lifetime, Any], Any], stamps: Callable[[Any], Iterable[int]]) -> Lifetime:
+        life = Lifetime(config, clock, alive, stamps)
+        life.entries = store(descriptor.name, life)
+        return life
 
-    def several(found: list[Stamped]) -> Any:
-        return [item for item in found if life.alive(item)] or None
-
-    def named(found: dict[Any, Stamped]) -> Any:
-        return {key: item for key, item in found.items() if life.alive(item)} or None
-
-    name = descriptor.name
     match descriptor:
-        case api.ValueStateDescriptor():
-            return ExpiringValueState(cell, life.over(store(name, one), one), life, check_of(descriptor))
         case api.ListStateDescriptor():
-            return ExpiringListState(cell, life.over(store(name, several), several), life, check_of(descriptor))
+            life = made(_living_elements, _stamps)
+            return ExpiringListState(cell, life.entries, life, check_of(descriptor)), life
         case api.MapStateDescriptor():
-            return ExpiringMapState(cell, life.over(store(name, named), named), life, *map_checks_of(descriptor))
+            life = made(_living_items, _stamps_of_items)
+            return ExpiringMapState(cell, life.entries, life, *map_checks_of(descriptor)), life
+        case api.ValueStateDescriptor():
+            life = made(_living, _stamp)
+            return ExpiringValueState(cell, life.entries, life, check_of(descriptor)), life
         case api.ReducingStateDescriptor():
+            life = made(_living, _stamp)
             function = descriptor.get_reduce_function()
-            return ExpiringReducingState(cell, life.over(store(name, one), one), life, check_of(descriptor), function)
+            return ExpiringReducingState(cell, life.entries, life, check_of(descriptor), function), life
         case api.AggregatingStateDescriptor():
+            life = made(_living, _stamp)
             function = descriptor.get_agg_function()
-            return ExpiringAggregatingState(
-                cell, life.over(store(name, one), one), life, check_of(descriptor), function
-            )
+            return ExpiringAggregatingState(cell, life.entries, life, check_of(descriptor), function), life
     raise ExecutionError("state-kind", f"a state of {type(descriptor).__name__} does not exist")

@@ -7,19 +7,42 @@ one row a key group: the canonical bytes of one of its keys, which name the grou
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
 from flowsql_compute.keys import key_groups
 from flowsql_core.errors import ExecutionError
-from flowsql_core.stream.keys import token_bytes
+from flowsql_core.stream.keys import token_bytes, token_type
 
 _KEY: Final = "k0"
 _ENTRIES: Final = "entries"
 #: What an entry is taken for where somebody counts bytes: nobody measures Python objects row by row.
 ENTRY_BYTES: Final = 200
+
+
+class Expiry(Protocol):
+    """What a store knows of objects that expire."""
+
+    #: Objects outside memory that are removed with one reading of the clock; 0: as many as the backend's options say;
+    #: None: they stay until they are touched.
+    piece: int | None
+    #: Files on disk older than this are written anew, without what was removed; 0: they are not; None: as the backend's
+    #: options say.
+    compaction_ms: int | None
+
+    def now_ms(self) -> int:
+        """The clock."""
+        ...
+
+    def expires_ms(self, value: Any) -> int:
+        """When the first part of an object expires: from that moment on it is gone."""
+        ...
+
+    def cleaned(self, value: Any) -> Any:
+        """What lives of an object; None for nothing."""
+        ...
 
 
 class ObjectStore:
@@ -29,7 +52,7 @@ class ObjectStore:
         name: for messages.
         max_parallelism: number of key groups.
         namespaced: slots are pairs.
-        cleaned: what a snapshot keeps of an object, None for nothing; default: all.
+        expiry: of objects that expire; snapshots hold what lives of them.
     """
 
     def __init__(
@@ -37,13 +60,13 @@ class ObjectStore:
         name: str,
         max_parallelism: int,
         namespaced: bool = False,
-        cleaned: Callable[[Any], Any] | None = None,
+        expiry: Expiry | None = None,
     ) -> None:
         self.name = name
         self.entries: dict[Any, Any] = {}
         self._max_parallelism = max_parallelism
         self.namespaced = namespaced
-        self.cleaned = cleaned
+        self.expiry = expiry
 
     @property
     def nbytes(self) -> int:
@@ -53,8 +76,9 @@ class ObjectStore:
     def save(self) -> Any:
         """A table of one row a key group."""
         items: Iterable[tuple[Any, Any]] = self.entries.items()
-        if self.cleaned is not None:
-            kept = ((slot, self.cleaned(value)) for slot, value in items)
+        if self.expiry is not None:
+            cleaned = self.expiry.cleaned
+            kept = ((slot, cleaned(value)) for slot, value in items)
             items = [(slot, value) for slot, value in kept if value is not None]
         if self.namespaced:
             return packed(self.name, ((item[0][0], item) for item in items), self._max_parallelism)
@@ -91,22 +115,43 @@ def unpacked(table: Any) -> Iterator[Any]:
 
 
 def pickled(name: str, items: list[Any]) -> bytes:
-    """Items as bytes.
+    """Items as bytes: entries (slot, object), or other things whose first part is a key token.
 
     Raises:
-        ExecutionError: one cannot be pickled.
+        ExecutionError: one cannot be pickled; it is named.
     """
     try:
-        return pickle.dumps(items, protocol=5)
-    except Exception:  # pickle raises many kinds; functions and local classes need more
-        try:
-            import cloudpickle
+        return _bytes_of(items)
+    except Exception as error:  # pickle raises many kinds
+        culprit = next((item for item in items if not _can_be_pickled(item)), None)
+        raise ExecutionError(
+            "state-not-serializable",
+            f"the state '{name}' cannot be saved: {_about(culprit)}{type(error).__name__}: {error}",
+            hint="keep plain values in state",
+        ) from error
 
-            found: bytes = cloudpickle.dumps(items)
-        except Exception as error:
-            raise ExecutionError(
-                "state-not-serializable",
-                f"the state '{name}' cannot be saved: {type(error).__name__}: {error}",
-                hint="keep plain values in state",
-            ) from error
+
+def _bytes_of(items: Any) -> bytes:
+    try:
+        return pickle.dumps(items, protocol=5)
+    except Exception:  # functions and local classes need more
+        import cloudpickle
+
+        found: bytes = cloudpickle.dumps(items)
         return found
+
+
+def _can_be_pickled(item: Any) -> bool:
+    try:
+        _bytes_of(item)
+    except Exception:
+        return False
+    return True
+
+
+def _about(item: Any) -> str:
+    """Which value under which key, as far as an item says so."""
+    match item:
+        case ((token, _), value) | (token, value) if isinstance(token, str | int | bytes):
+            return f"a value of type {type(value).__qualname__} under a key of type {token_type(token)}: "
+    return ""

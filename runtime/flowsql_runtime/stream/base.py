@@ -170,6 +170,10 @@ class KeyedObjectOperator(ObjectOperator[S], Generic[S]):
         self.runtime_context = StreamRuntimeContext(ctx, self.states)
         self.context = KeyedContext(self.time, self.cell)
 
+    def _end_piece(self) -> None:
+        super()._end_piece()
+        self.states.recorded(self._piece - self._left)
+
     def initialize_state(self, snapshot: Any) -> None:
         """Restored processing-time timers need their alarm."""
         self.time.arm()

@@ -73,6 +73,10 @@ class WindowOperator(KeyedObjectOperator[StreamWindowSpec]):
             self._function.open(self.runtime_context)
         self.states.refuse_without_key()
 
+    def _end_piece(self) -> None:
+        super()._end_piece()
+        self._window_states.recorded(self._piece - self._left)
+
     def _window_function(self, ctx: OperatorContext, resource: str) -> UserFunction:
         """The function, which must be of the kind that the stream needs."""
         function = UserFunction(ctx, resource)

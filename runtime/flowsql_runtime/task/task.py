@@ -338,7 +338,10 @@ class StreamTask:
         """Mails and timers; returns when there is room at the receivers."""
         if self._stateful:
             for ctx in self._stateful:
-                ctx.state.settle()
+                try:
+                    ctx.state.settle()
+                except Exception as error:
+                    raise named_failure(error, ctx.name)  # noqa: B904
             self._inputs_to_account -= 1
             if not self._inputs_to_account:
                 self._inputs_to_account = ACCOUNT_EVERY

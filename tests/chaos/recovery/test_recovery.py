@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,28 @@ def test_killed_jobs_lose_and_double_nothing() -> None:
     """In a process of its own: the harness puts its folder on the path, which no other test shall see."""
     harness = Path(__file__).with_name("harness.py")
     played = subprocess.run(
-        [sys.executable, str(harness), "8", "5", "--short"], capture_output=True, text=True, timeout=600, check=False
+        [sys.executable, str(harness), "16", "5", "--short"], capture_output=True, text=True, timeout=600, check=False
     )
     assert played.returncode == 0, played.stdout + played.stderr
-    assert "no row lost, none doubled" in played.stdout
+    assert "no row lost, none doubled by an exactly-once job" in played.stdout
+
+
+LOSING = """
+import sys
+from collections import Counter
+import harness
+one, tally = harness.Round("stateless", "rocksdb", True), harness.Tally()
+harness.compare(one, {"o": Counter(a=2, c=1)}, {"o": Counter(a=1, b=1, c=1)}, tally)
+harness.run = lambda *arguments: {one: tally}
+sys.argv = ["harness.py", "1", "1"]
+sys.exit(harness.main())
+"""
+
+
+def test_a_lost_or_doubled_row_is_told_and_fails() -> None:
+    folder = Path(__file__).parent
+    played = subprocess.run([sys.executable, "-c", LOSING], capture_output=True, text=True, cwd=folder, check=False)
+    assert played.returncode == 1, played.stderr
+    assert re.search(r"stateless +rocksdb +unaligned .* 1 lost +1 doubled +BROKEN", played.stdout)
+    assert "1 rows of 'o' are lost, e.g. a" in played.stdout
+    assert "no row lost" not in played.stdout

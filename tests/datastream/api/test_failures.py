@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flowsql.common import Types, WatermarkStrategy
+from flowsql.common import Configuration, Types, WatermarkStrategy
 from flowsql.common.watermark_strategy import TimestampAssigner
 from flowsql.datastream import (
     AggregateFunction,
@@ -25,9 +25,11 @@ from flowsql.datastream import (
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
-from flowsql.datastream.state import MapStateDescriptor
+from flowsql.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flowsql.datastream.window import GlobalWindows, Trigger, TriggerResult
 from flowsql_core.errors import ExecutionError
+
+from ...cold_state import COLD
 
 Env = StreamExecutionEnvironment
 RULES = MapStateDescriptor("rules", Types.INT(), Types.INT())
@@ -246,3 +248,26 @@ def test_a_breakpoint_stops_in_the_function(tmp_path: Path) -> None:
     assert "process_element" in done.stdout
     assert "value is 21 key 21" in done.stdout
     assert done.stdout.rstrip().endswith("43")
+
+
+class Hoards(KeyedProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.kept = runtime_context.get_state(ValueStateDescriptor("kept"))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        self.kept.update(number for number in range(3))
+
+
+def test_a_value_that_cannot_leave_memory_is_named_with_state_key_type_and_operator() -> None:
+    options = Configuration()
+    for key, value in COLD.items():
+        options.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(options)
+    env.from_collection(["a"]).key_by(lambda value: (value, 1)).process(Hoards()).print()
+    with pytest.raises(ExecutionError) as caught:
+        env.execute()
+    assert caught.value.render().splitlines()[0] == (
+        "the state 'kept' cannot be saved: a value of type generator under a key of type tuple: "
+        "TypeError: cannot pickle 'generator' object"
+    )
+    assert caught.value.render().splitlines()[-1] == "in operator KEYED PROCESS"

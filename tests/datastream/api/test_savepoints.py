@@ -33,6 +33,8 @@ from flowsql_runtime.checkpoint.settings import CheckpointSettings
 from flowsql_runtime.checkpoint.storage import LocalFolder
 from flowsql_runtime.cluster.local import LocalCluster
 
+from ...cold_state import BACKENDS, ColdOperators
+
 WAIT_S = 20.0
 KEYS = 5
 ELEMENTS = 400
@@ -97,8 +99,17 @@ def element(number: int) -> tuple[int, int]:
 class Program:
     """Numbers -> gate -> counts per key -> a list."""
 
-    def __init__(self, parallelism: int, restored: str | None = None, uid: str | None = None, extra: bool = False):
+    def __init__(
+        self,
+        parallelism: int,
+        restored: str | None = None,
+        uid: str | None = None,
+        extra: bool = False,
+        backend: str = "hashmap",
+    ):
         options = Configuration()
+        for key, value in BACKENDS[backend].items():
+            options.set_string(key, value)
         options.set_string("flowsql.source.batch-rows", "1")
         if restored is not None:
             options.set_string("execution.state-recovery.path", restored)
@@ -154,15 +165,29 @@ def finish(program: Program) -> None:
     client.wait(WAIT_S)
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 3), (3, 1)])
-def test_state_and_timers_of_both_domains_go_on_from_a_savepoint(tmp_path: Path, before: int, after: int) -> None:
-    first = Program(before)
+@pytest.mark.parametrize(
+    ("before", "after", "backends"),
+    [
+        (1, 1, ("hashmap", "hashmap")),
+        (2, 3, ("hashmap", "hashmap")),
+        (3, 1, ("hashmap", "rocksdb")),
+        (1, 2, ("rocksdb", "hashmap")),
+        (2, 4, ("rocksdb", "rocksdb")),
+    ],
+)
+def test_state_and_timers_of_both_domains_go_on_from_a_savepoint(
+    tmp_path: Path, before: int, after: int, backends: tuple[str, str], cold_operators: ColdOperators
+) -> None:
+    first = Program(before, backend=backends[0])
     path = stop(first, tmp_path)
     assert Path(path, "_metadata").is_file()
     assert len(first.found) < ELEMENTS
-    second = Program(after, restored=path)
+    assert bool(cold_operators.written()) == (backends[0] == "rocksdb")
+    cold_operators.clear()
+    second = Program(after, restored=path, backend=backends[1])
     finish(second)
     assert sorted(first.found + second.found) == undisturbed()
+    assert bool(cold_operators.written()) == (backends[1] == "rocksdb")
 
 
 def test_draining_fires_event_timers_before_the_savepoint(tmp_path: Path) -> None:

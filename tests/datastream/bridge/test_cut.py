@@ -17,6 +17,8 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.job import JobGraph
 from flowsql_runtime.cluster.local import LocalCluster
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 PAIR = Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()])
 DATA = [(f"k{n % 7}", n) for n in range(120)]
 

@@ -22,6 +22,8 @@ from flowsql_runtime.testing.cut import run_cut, run_whole
 
 from .streams import collect, edge, graph, vertex
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 ROWS: Final = 120
 ODD: Final = OutputTag("odd")
 
@@ -228,13 +230,14 @@ def rows(found: dict[str, list[Any]]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_job_that_is_cut_and_goes_on_elsewhere_gives_the_same(name: str) -> None:
+def test_a_job_that_is_cut_and_goes_on_elsewhere_gives_the_same(name: str, each_backend: str) -> None:
     make = JOBS[name]
     whole = rows(run_whole(make(1)))
     assert all(whole.values())
     assert rows(run_whole(make(3))) == whole
     positions = itertools.cycle((7, 60, 113))
-    for before, after in itertools.product((1, 2, 3, 4), repeat=2):
+    pairs = list(itertools.product((1, 2, 3, 4), repeat=2))
+    for before, after in pairs[::3] if each_backend == "rocksdb" else pairs:
         cut = run_cut(make, (before, after), next(positions))
         found = {resource: cut.rows(resource) for resource in cut.before}
         assert rows(found) == whole, (before, after)

@@ -21,6 +21,8 @@ from flowsql_core.stream.watermark import TimestampAssigner, WatermarkStrategy
 
 from .streams import NO_TIME, in_order, objects, operator, side_values, stamped, values_of
 
+pytestmark = [pytest.mark.usefixtures("each_backend"), pytest.mark.sampled(3)]
+
 MAP = ss.RowFunctionSpec("f", ss.RowCall.MAP)
 FLAT_MAP = ss.RowFunctionSpec("f", ss.RowCall.FLAT_MAP)
 FILTER = ss.RowFunctionSpec("f", ss.RowCall.FILTER)

@@ -22,6 +22,8 @@ from flowsql_runtime.testing.harness import OperatorHarness
 
 from .streams import objects, operator, side_values, stamped, values_of
 
+pytestmark = [pytest.mark.usefixtures("each_backend"), pytest.mark.sampled(4)]
+
 
 class Lists(f.ProcessWindowFunction[Any, Any, Any, Any]):
     """(key, window, elements)."""

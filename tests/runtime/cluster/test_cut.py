@@ -29,6 +29,8 @@ from flowsql_runtime.testing.cut import run_cut, run_whole
 from ..fake_connector import FakeStore, install
 from ..graphs import Collected, collect, edge, graph, schema, vertex
 
+each_backend = pytest.mark.usefixtures("each_backend")
+
 MS = TimestampType(precision=3)
 TIMED = schema(ts=MS, name=STRING)
 SCAN = ScanSpec(TableSpec(("c", "d", "t"), TIMED, ()), (0, 1), TIMED)
@@ -78,6 +80,7 @@ def folded(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
     return +found
 
 
+@each_backend
 @pytest.mark.parametrize("parallelism", [(1, 1), (1, 3), (2, 3), (3, 2)])
 @pytest.mark.parametrize("stop_at", [0, 17, 100])
 def test_a_group_aggregate_survives_the_cut(
@@ -90,6 +93,7 @@ def test_a_group_aggregate_survives_the_cut(
     assert len(cut.rows()) == len(whole)
 
 
+@each_backend
 @pytest.mark.parametrize("parallelism", [(1, 1), (1, 3), (2, 3), (3, 2)])
 @pytest.mark.parametrize("stop_at", [17, 50, 100])
 def test_a_window_aggregate_survives_the_cut(
@@ -104,6 +108,7 @@ def test_a_window_aggregate_survives_the_cut(
         assert cut.before["out"], "windows close before the cut too"
 
 
+@each_backend
 @pytest.mark.parametrize("stop_at", [0, 60])
 def test_a_source_subtask_without_splits_holds_no_watermark_back_before_the_cut(
     monkeypatch: pytest.MonkeyPatch, stop_at: int

@@ -38,6 +38,8 @@ from flowsql_core.types.logical import (
 )
 from flowsql_runtime.testing.harness import OperatorHarness
 
+pytestmark = [pytest.mark.usefixtures("each_backend"), pytest.mark.sampled(4)]
+
 KINDS = ("+I", "-U", "+U", "-D")
 INPUT = (
     Column("k", STRING),

@@ -19,6 +19,8 @@ from flowsql_core.types.logical import BIGINT, INT, STRING, BooleanType, Column,
 from flowsql_runtime.operators.join import side as join_side
 from flowsql_runtime.testing.harness import OperatorHarness
 
+pytestmark = [pytest.mark.usefixtures("each_backend"), pytest.mark.sampled(3)]
+
 LEFT = (Column("k", INT), Column("a", STRING))
 RIGHT = (Column("k", INT), Column("b", BIGINT))
 KINDS = ("+I", "-U", "+U", "-D")

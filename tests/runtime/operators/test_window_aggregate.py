@@ -28,6 +28,8 @@ from flowsql_runtime.testing.harness import OperatorHarness
 from flowsql_runtime.window.slices import Slicing
 from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
 
+pytestmark = [pytest.mark.usefixtures("each_backend"), pytest.mark.sampled(4)]
+
 BOUND = TimestampType(precision=3, nullable=False)
 LTZ = TimestampLtzType(precision=3, nullable=False)
 INPUT = (Column("k", STRING), Column("v", INT), Column("ts", TimestampType(precision=3)))

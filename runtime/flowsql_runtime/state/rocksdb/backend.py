@@ -20,7 +20,7 @@ from flowsql_runtime.state.rocksdb.cold_times import ColdTimes
 from flowsql_runtime.state.rocksdb.database import Database, Present, Reader
 from flowsql_runtime.state.rocksdb.local_files import LocalFiles
 from flowsql_runtime.state.rocksdb.packing import Part
-from flowsql_runtime.state.rocksdb.settings import RocksDBSettings
+from flowsql_runtime.state.rocksdb.settings import SWEEP_PIECE, RocksDBSettings
 from flowsql_runtime.state.stores import KeyIndex, SortColumn, StoredColumn
 
 #: Rows of a saved table that are put in before what is cold may leave again.
@@ -155,8 +155,10 @@ class RocksDBBackend(HashMapBackend):
     def register_objects(self, name: str, store: Saved) -> None:
         """Save and restore a store of Python objects; entries of an ``ObjectStore`` leave memory, timers do not."""
         if isinstance(store, ObjectStore):
-            store.entries = ColdEntries(store, self._number(), self._database)
+            store.entries = ColdEntries(store, self._number(), self._database, self._settings.get(SWEEP_PIECE))
             self._entries.append(store.entries)
+            if store.expiry is not None and store.expiry.piece is not None:
+                self._database.compact_files_older_than(store.expiry.compaction_ms)
         super().register_objects(name, store)
 
     # -- what leaves
@@ -173,6 +175,7 @@ class RocksDBBackend(HashMapBackend):
         for index in self._cold_indexes:
             index.region.tick()
         for entries in self._entries:
+            entries.sweep()
             most = self._settings.resident_bytes // (entries.entry_bytes * len(self._entries))
             if len(entries) > most:
                 entries.evict(most // 2)
@@ -187,9 +190,9 @@ class RocksDBBackend(HashMapBackend):
         if used > self._ceiling:
             # Arrays do not shrink, but what leaves makes room in them: from now on they must not grow.
             self._ceiling = max(self._ceiling, used)
-            self._most = live * 3 // 4
+            self._most = live * 3 // 4 if self._settings.resident_bytes else 0
         if self._most is not None and live > self._most:
-            keep = self._most // 2 if self._settings.resident_bytes else 0
+            keep = self._most // 2
             for index in self._cold_indexes:
                 index.region.evict(index.in_memory() * keep // live)
 

@@ -12,30 +12,49 @@ from flowsql_runtime.state.object_store import ENTRY_BYTES, ObjectStore, pickled
 from flowsql_runtime.state.rocksdb.database import Database, after
 
 _PIECE: Final = 1024
+_VALUES: Final = b"\x00"
+_TIMES: Final = b"\x01"
+_SIGN: Final = 1 << 63
+_NEVER: Final = _SIGN - 1
 
 
 class ColdEntries(dict[Any, Any]):
     """The entries of an ``ObjectStore``: a dictionary that looks into the database for what it lacks.
 
-    What is in memory counts; the database may hold an older state of it. An entry that leaves and has expired is
-    dropped.
+    What is in memory counts; the database may hold an older state of it. Objects that expire stand there a second time
+    by the moment when they do, so that they are removed without a look at those that live: :meth:`sweep`.
+
+    Args:
+        store: whose entries they are.
+        number: of the store in the database.
+        database: where objects go.
+        piece: objects that a sweep removes at most, where the store does not say it.
     """
 
-    def __init__(self, store: ObjectStore, number: int, database: Database) -> None:
+    def __init__(self, store: ObjectStore, number: int, database: Database, piece: int) -> None:
         super().__init__()
         self._name = store.name
         self._namespaced = store.namespaced
-        self._cleaned = store.cleaned
-        self._prefix = number.to_bytes(2, "big")
+        expiry = store.expiry
+        self._expiry = None if expiry is None or expiry.piece is None else expiry
+        self._piece = expiry.piece or piece if expiry is not None else 0
+        base = number.to_bytes(2, "big")
+        self._values = base + _VALUES
+        self._times = base + _TIMES
         self._database = database
         #: Whether anything ever left memory.
         self._left = False
+        #: By slot in memory: the moment under which an older state of it stands in the database.
+        self._dated: dict[Any, int] = {}
+        #: Nothing outside memory expires before.
+        self._next_ms = _NEVER
         #: Bytes that an entry takes on average, as far as known.
         self.entry_bytes = ENTRY_BYTES
 
     def _key(self, slot: Any) -> bytes:
+        """What tells a slot from others."""
         if not self._namespaced:
-            return self._prefix + token_bytes(slot)
+            return token_bytes(slot)
         token, namespace = slot
         plain = token_bytes(token)
         out = io.BytesIO()
@@ -43,16 +62,25 @@ class ColdEntries(dict[Any, Any]):
         pickler = pickle.Pickler(out, 5)
         pickler.fast = True
         pickler.dump(namespace)
-        return self._prefix + len(plain).to_bytes(4, "big") + plain + out.getvalue()
+        return len(plain).to_bytes(4, "big") + plain + out.getvalue()
+
+    def _time(self, time_ms: int) -> bytes:
+        """What stands before the keys that expire at a moment."""
+        return self._times + (time_ms + _SIGN).to_bytes(8, "big")
+
+    # -- what is in memory, or comes back
 
     def _bring(self, slot: Any) -> bool:
         """Look for a slot that is not in memory; whether it is there now."""
         if not self._left or not _is_slot(slot):
             return False
-        found = self._database.get_many([self._key(slot)])[0]
+        found = self._database.get_many([self._values + self._key(slot)])[0]
         if found is None:
             return False
-        super().__setitem__(slot, pickle.loads(found)[0][1])
+        value = pickle.loads(found)[0][1]
+        super().__setitem__(slot, value)
+        if self._expiry is not None:
+            self._dated[slot] = self._expiry.expires_ms(value)
         return True
 
     def __contains__(self, slot: object) -> bool:
@@ -86,37 +114,97 @@ class ColdEntries(dict[Any, Any]):
             raise KeyError(slot)
         super().__delitem__(slot)
         if self._left:
-            self._database.write((), (), [self._key(slot)])
+            key = self._key(slot)
+            dated = self._dated.pop(slot, None)
+            gone = [] if dated is None else [self._time(dated) + key]
+            self._database.write((), (), [self._values + key, *gone])
+
+    # -- what leaves
 
     def evict(self, keep: int) -> None:
-        """Those that came first leave, until ``keep`` are left."""
+        """Those that came first leave, until ``keep`` are left; what has expired goes.
+
+        Raises:
+            ExecutionError: an object cannot be pickled.
+        """
         slots = [slot for slot in list(super().__iter__())[: max(0, len(self) - keep)] if _is_slot(slot)]
-        keys: list[bytes] = []
-        values: list[bytes] = []
-        expired: list[bytes] = []
-        for slot in slots:
-            value = super().__getitem__(slot)
-            if self._cleaned is not None:
-                value = self._cleaned(value)
-            if value is None:
-                expired.append(self._key(slot))
-            else:
-                keys.append(self._key(slot))
-                values.append(pickled(self._name, [(slot, value)]))
         if not slots:
             return
-        self._database.write(keys, values, expired)
+        changes = _Changes()
+        for slot in slots:
+            value = super().__getitem__(slot)
+            if self._expiry is not None:
+                value = self._expiry.cleaned(value)
+            self._put(changes, slot, value, self._dated.pop(slot, None))
+        self._database.write(changes.keys, changes.values, changes.gone)
         for slot in slots:
             super().__delitem__(slot)
         self._left = True
-        if values:
-            self.entry_bytes = max(ENTRY_BYTES, 2 * sum(map(len, values)) // len(values))
+        size = sum(map(len, changes.values))
+        if size:
+            self.entry_bytes = max(ENTRY_BYTES, 2 * size // len(slots))
+
+    def _put(self, changes: _Changes, slot: Any, value: Any, dated: int | None) -> None:
+        """An object of the database; None: it has none. ``dated``: the moment under which the slot stands there."""
+        key = self._key(slot)
+        if value is None:
+            changes.gone.append(self._values + key)
+        else:
+            changes.put(self._values + key, pickled(self._name, [(slot, value)]))
+            if self._expiry is not None:
+                expires_ms = self._expiry.expires_ms(value)
+                self._next_ms = min(self._next_ms, expires_ms)
+                if expires_ms == dated:
+                    return
+                changes.put(self._time(expires_ms) + key, b"")
+        if dated is not None:
+            changes.gone.append(self._time(dated) + key)
+
+    def sweep(self) -> None:
+        """Remove some of what has expired outside memory, the oldest first."""
+        if self._expiry is None:
+            return
+        now = self._expiry.now_ms()
+        if now < self._next_ms:
+            return
+        # From the first that is there: the database goes slowly over what was deleted before it.
+        start, end = self._time(self._next_ms), self._time(now + 1)
+        dated = next(iter(self._database.scan(start, end, self._piece)), ([], []))[0]
+        more = len(dated) == self._piece
+        self._next_ms = self._time_of(dated[-1]) if more else self._first_from(end)
+        skip = len(end)
+        keys = [entry[skip:] for entry in dated]
+        changes = _Changes()
+        for value in self._database.get_many([self._values + key for key in keys]):
+            if value is None:
+                continue
+            slot, found = pickle.loads(value)[0]
+            if super().__contains__(slot):
+                # An older state of what is in memory stays until that leaves.
+                self._dated.pop(slot, None)
+            elif self._expiry.expires_ms(found) <= now:
+                self._put(changes, slot, self._expiry.cleaned(found), None)
+        # A clock that was set back in between lets a slot stand where it stood.
+        put = set(changes.keys)
+        changes.gone += [entry for entry in dated if entry not in put]
+        self._database.write(changes.keys, changes.values, changes.gone)
+
+    def _first_from(self, start: bytes) -> int:
+        for found, _ in self._database.scan(start, after(self._times), 1):
+            return self._time_of(found[0])
+        return _NEVER
+
+    def _time_of(self, entry: bytes) -> int:
+        at = len(self._times)
+        return int.from_bytes(entry[at : at + 8], "big") - _SIGN
+
+    # -- all of them
 
     def every(self) -> Iterator[tuple[Any, Any]]:
         """All slots with their objects; those outside memory stay there."""
         yield from list(super().items())
         if self._left:
-            for _, values in self._database.scan(self._prefix, after(self._prefix), _PIECE):
+            for _, values in self._database.scan(self._values, after(self._values), _PIECE):
                 for value in values:
                     slot, found = pickle.loads(value)[0]
                     if not super().__contains__(slot):
@@ -125,6 +213,20 @@ class ColdEntries(dict[Any, Any]):
     def items(self) -> Any:
         """All slots with their objects."""
         return self.every()
+
+
+class _Changes:
+    """What is written in one go."""
+
+    def __init__(self) -> None:
+        self.keys: list[bytes] = []
+        self.values: list[bytes] = []
+        self.gone: list[bytes] = []
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """One more entry."""
+        self.keys.append(key)
+        self.values.append(value)
 
 
 def _is_slot(slot: object) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from flowsql_core.errors import ExecutionError
 from flowsql_runtime.state.rocksdb.allocator import give_freed_memory_back
-from flowsql_runtime.state.rocksdb.settings import RocksDBSettings
+from flowsql_runtime.state.rocksdb.settings import COMPACTION_MS, RocksDBSettings
+
+_NEVER: Final = 2**63
 
 
 def load_rocksdict() -> Any:
@@ -66,6 +68,10 @@ class Database:
         self._rocksdict = load_rocksdict()
         self._db: Any = None
         self._write_options: Any = None
+        #: Files older than this are written anew; None: as RocksDB decides.
+        self._compaction_ms: int | None = None
+        if settings.values.text(COMPACTION_MS.key) is not None:
+            self._compaction_ms = settings.get(COMPACTION_MS)
         #: Write batches begun so far.
         self.batches = 0
 
@@ -87,7 +93,23 @@ class Database:
                 raise _failed("opened", path, error) from error
             self._write_options = self._rocksdict.WriteOptions()
             self._write_options.disable_wal = True
+            self._compact_periodically()
         return self._db
+
+    def compact_files_older_than(self, age_ms: int | None) -> None:
+        """Files that are older are written anew, so that what was deleted leaves the disk.
+
+        The shortest age counts; 0: no age does. None: as the options say.
+        """
+        found = self._settings.get(COMPACTION_MS) if age_ms is None else age_ms
+        self._compaction_ms = min(found or _NEVER, self._compaction_ms or _NEVER) % _NEVER
+        if self._db is not None:
+            self._compact_periodically()
+
+    def _compact_periodically(self) -> None:
+        if self._compaction_ms is not None:
+            seconds = -(-self._compaction_ms // 1000)
+            self._db.set_options({"periodic_compaction_seconds": str(seconds)})
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The value of each key, None where there is none. Rising keys are read faster: blocks are found once."""

@@ -15,6 +15,7 @@ from flowsql_core.config import (
     Configuration,
     option,
     parse_bool,
+    parse_duration_ms,
     parse_enum,
     parse_memory_bytes,
     parse_text,
@@ -165,6 +166,19 @@ COMPRESSION: ConfigOption[tuple[str, ...]] = option(
 WRITE_BATCH_BYTES = option(
     "state.backend.rocksdb.write-batch-size", parse_memory_bytes, 2 << 20, "Bytes of a write batch; 0: no limit."
 )
+SWEEP_PIECE = option(
+    "state.backend.rocksdb.compaction.filter.query-time-after-num-entries",
+    _parse_count,
+    1000,
+    "Expired objects of functions that are removed at a time, where their 'StateTtlConfig' does not say it.",
+)
+COMPACTION_MS = option(
+    "state.backend.rocksdb.compaction.filter.periodic-compaction-time",
+    parse_duration_ms,
+    30 * 86_400_000,
+    "Files older than this are rewritten without what was removed, once it is set or state of functions expires; "
+    "0: they are not.",
+)
 LOG_FOLDER = option("state.backend.rocksdb.log.dir", parse_text, "", "Folder of RocksDB's log; empty: beside the data.")
 LOG_FILE_BYTES = option("state.backend.rocksdb.log.max-file-size", parse_memory_bytes, 25 << 20, "Bytes of a log file.")
 LOG_FILES = option("state.backend.rocksdb.log.file-num", _parse_count, 4, "Log files that stay.")
@@ -224,10 +238,6 @@ REFUSED: Final = {
     "state.backend.rocksdb.memory.high-prio-pool-ratio": "the block cache of rocksdict has no pools by priority",
     "state.backend.rocksdb.log.level": "rocksdict has no call for it",
     "state.backend.rocksdb.options-factory": "it names a Java class",
-    "state.backend.rocksdb.compaction.filter.query-time-after-num-entries": "rocksdict has no compaction filters; "
-    "state that expired goes with 'table.exec.state.ttl'",
-    "state.backend.rocksdb.compaction.filter.periodic-compaction-time": "rocksdict has no compaction filters; "
-    "state that expired goes with 'table.exec.state.ttl'",
     "state.backend.rocksdb.checkpoint.transfer.thread.num": _TABLES,
     "state.backend.rocksdb.use-ingest-db-restore-mode": _TABLES,
     "state.backend.rocksdb.rescaling.use-delete-files-in-range": "subtasks read only rows of their key groups",

@@ -267,7 +267,7 @@ def test_a_snapshot_of_one_backend_goes_on_in_the_other(make: Steps, to_rocksdb:
 
 
 def test_objects_leave_and_come_back(backend: RocksDBBackend) -> None:
-    store = ObjectStore("objects", 128, namespaced=True, cleaned=lambda value: value or None)
+    store = ObjectStore("objects", 128, namespaced=True)
     backend.register_objects("objects", store)
     model: dict[Any, Any] = {}
     rng = random.Random(3)

@@ -55,6 +55,8 @@ GIVEN: list[tuple[dict[str, str], dict[str, str]]] = [
     ({"compaction.level.use-dynamic-size": "true"}, {"level_compaction_dynamic_level_bytes": "true"}),
     ({"compaction.level.target-file-size-base": "8mb"}, {"target_file_size_base": "8388608"}),
     ({"compaction.level.max-size-level-base": "16mb"}, {"max_bytes_for_level_base": "16777216"}),
+    ({"compaction.filter.periodic-compaction-time": "1500 ms"}, {"periodic_compaction_seconds": "2"}),
+    ({"compaction.filter.periodic-compaction-time": "0 s"}, {"periodic_compaction_seconds": "0"}),
     ({"thread.num": "3"}, {"max_background_jobs": "3"}),
     ({"files.open": "100"}, {"max_open_files": "100"}),
     ({"use-bloom-filter": "true"}, {"filter_policy": "bloomfilter"}),
