@@ -9,6 +9,8 @@ import numpy as np
 
 from flowsql_compute.eval.java.date_pattern import format_moments, pattern_tokens
 from flowsql_compute.eval.time.calendar import utc_to_local
+from flowsql_compute.eval.time.machine_zone import machine_zone
+from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.record import record
 
@@ -77,5 +79,6 @@ def clock_text(now_ms: int, pattern: str, zone: str) -> str:
     letters = {token.letter for token in pattern_tokens(pattern)}
     if letters & _ZONE_LETTERS:
         raise NotSupportedYetError(f"letters of zones in names of folders: '{pattern}'")
+    zone = machine_zone() if zone == LOCAL_TIME_ZONE.default else zone
     wall = utc_to_local(np.array([now_ms], dtype=np.int64), 1000, zone)
     return str(format_moments(wall, None, 1000, pattern)[0]).strip("/")
