@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from flowsql_core.errors import InternalError
@@ -64,6 +65,8 @@ def _plain(value: Any, indexes: Sequence[Any]) -> Any:
     match value:
         case None | bool() | int() | str():
             return value
+        case np.integer():
+            return int(value)
         case pa.DataType():
             return {"type": base64.b85encode(pa.schema([("", value)]).serialize().to_pybytes()).decode()}
         case StoredColumn(name=name, type=type_, nullable=nullable):

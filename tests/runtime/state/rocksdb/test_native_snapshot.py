@@ -233,9 +233,10 @@ def test_an_upload_that_fails_takes_back_what_it_wrote(tmp_path: Path, monkeypat
     snapshot = backend.snapshot_async(native=True)
     native = snapshot.native()
     assert native is not None
-    with monkeypatch.context() as full, pytest.raises(ConnectorError, match="no space left"):
+    with monkeypatch.context() as full:
         full.setattr(LocalFolder, "write", failing)
-        upload.put("op", 0, native)
+        with pytest.raises(ConnectorError, match="no space left"):
+            upload.put("op", 0, native)
     assert written[0] in checkpoints.shared()
     checkpoints.completed.shared.release(2)
     assert checkpoints.shared() == files_of(first)
