@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from flowsql_runtime.checkpoint.manifest import Manifest
 from flowsql_runtime.checkpoint.settings import Retention
@@ -41,8 +43,12 @@ class CompletedCheckpoints:
         self._found: list[CompletedCheckpoint] = []
         self._lock = threading.Lock()
 
-    def add(self, made: CompletedCheckpoint) -> None:
-        """A new one is complete. Savepoints are somebody else's: they are only remembered as the newest state."""
+    def add(self, made: CompletedCheckpoint, later: Callable[[Callable[[], None]], None] | None = None) -> None:
+        """A new one is complete. Savepoints are somebody else's: they are only remembered as the newest state.
+
+        Args:
+            later: runs what nobody has to wait for, in another thread: shared files may be many.
+        """
         with self._lock:
             if made.manifest.kind == "savepoint":
                 made = CompletedCheckpoint(made.folder, made.manifest, owned=False)
@@ -55,14 +61,20 @@ class CompletedCheckpoints:
             oldest = min((one.id for one in checkpoints[-self._retained :]), default=made.id)
             gone += [one for one in self._found if not one.owned and one.id < oldest]
             self._found = [one for one in self._found if one not in gone]
-        self._remove(gone)
+        self._remove(gone, later)
 
-    def _remove(self, gone: list[CompletedCheckpoint]) -> None:
+    def _remove(
+        self, gone: list[CompletedCheckpoint], later: Callable[[Callable[[], None]], None] | None = None
+    ) -> None:
         for one in gone:
             if one.owned:
                 # The folder first: a snapshot never refers to files that are not there.
                 one.folder.remove()
-                self.shared.release(one.id)
+                release = partial(self.shared.release, one.id)
+                if later is None:
+                    release()
+                else:
+                    later(release)
 
     def known(self, uid: str, subtask: int, database: str) -> dict[str, KnownFile]:
         """Files of a subtask's database by name, as far as the job's newest checkpoint has them."""

@@ -468,7 +468,7 @@ class CheckpointCoordinator:
         # A savepoint beside a running job commits nothing: a restart would go back to the checkpoint before it.
         try:
             if kind is not SnapshotKind.SAVEPOINT:
-                self._completed.add(made)
+                self._completed.add(made, self._writers.submit)
                 self._services.commit(number)
         except Exception as error:
             if pending.future is not None:

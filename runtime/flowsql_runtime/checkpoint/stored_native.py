@@ -126,6 +126,6 @@ class StoredNative:
         if copied:
             _check_bytes((target / one.name).read_bytes(), known)
 
-    def tables(self, key_groups: range) -> Iterator[tuple[str, Any]]:
+    def tables(self, key_groups: range, folders: str = "") -> Iterator[tuple[str, Any]]:
         """Pieces of tables."""
-        return tables_in(self, key_groups)
+        return tables_in(self, key_groups, folders)

@@ -25,10 +25,14 @@ S = TypeVar("S", bound=Saved)
 
 
 class HashMapBackend(ResidentStores):
-    """Implements ``KeyedStateBackend``; see there."""
+    """Implements ``KeyedStateBackend``; see there.
 
-    def __init__(self, max_parallelism: int = 128, key_groups: range | None = None) -> None:
+    ``folders``: for files of another backend that are read at a restore, as ``io.tmp.dirs``.
+    """
+
+    def __init__(self, max_parallelism: int = 128, key_groups: range | None = None, folders: str = "") -> None:
         self.max_parallelism = max_parallelism
+        self._folders = folders
         self.key_groups = range(max_parallelism) if key_groups is None else key_groups
         self._stores: dict[str, tuple[Saved, int]] = {}
         self._indexes: list[ResidentKeyIndex] = []
@@ -123,7 +127,7 @@ class HashMapBackend(ResidentStores):
         native, self._native = self._native, ()
         waiting: dict[str, list[Any]] = {}
         for source in native:
-            for name, table in source.tables(self.key_groups):
+            for name, table in source.tables(self.key_groups, self._folders):
                 if name in self._stores:
                     self._load(self._stores[name][0], table)
                 else:

@@ -75,6 +75,10 @@ class NativeSource(Protocol):
         """
         ...
 
-    def tables(self, key_groups: range) -> Iterator[tuple[str, Any]]:
-        """The rows of some key groups as pieces of the tables of ``KeyedStateBackend.snapshot``, by name."""
+    def tables(self, key_groups: range, folders: str = "") -> Iterator[tuple[str, Any]]:
+        """The rows of some key groups as pieces of the tables of ``KeyedStateBackend.snapshot``, by name.
+
+        Args:
+            folders: where files are put meanwhile, as ``io.tmp.dirs``.
+        """
         ...

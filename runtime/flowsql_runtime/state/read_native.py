@@ -8,7 +8,7 @@ from typing import Any
 from flowsql_runtime.state.native import NativeSource
 
 
-def tables_in(source: NativeSource, key_groups: range) -> Iterator[tuple[str, Any]]:
+def tables_in(source: NativeSource, key_groups: range, folders: str) -> Iterator[tuple[str, Any]]:
     """How a source makes its tables: through stores of the backend that wrote the files.
 
     Raises:
@@ -18,7 +18,7 @@ def tables_in(source: NativeSource, key_groups: range) -> Iterator[tuple[str, An
     # Jobs without such files load no RocksDB.
     from flowsql_runtime.state.rocksdb.read_files import read_tables
 
-    return read_tables(source, key_groups)
+    return read_tables(source, key_groups, folders)
 
 
 def names_in(source: NativeSource) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ class RocksDBBackend(HashMapBackend):
     """
 
     def __init__(self, settings: RocksDBSettings, max_parallelism: int = 128, key_groups: range | None = None) -> None:
-        super().__init__(max_parallelism, key_groups)
+        super().__init__(max_parallelism, key_groups, settings.folders)
         self._settings = settings
         self._database = Database(settings, lambda: LocalFiles(settings.folders))
         self._cold_indexes: list[ColdKeyIndex | ColdWindowIndex] = []

@@ -1,7 +1,7 @@
 """The part of a backend's state that stands in RocksDB, as its files: what a checkpoint takes, and how it is opened.
 
-A snapshot is the table files, hard-linked at the moment, and three private things: what RocksDB needs to open them, how
-the stores were made and counted, and under which keys the files hold an old state of what is in memory.
+A snapshot is the table files, hard-linked at the moment, and what it has for itself: the files that RocksDB needs to
+open them, how the stores were made and counted, where their pages are, and of which keys the pages hold an old state.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Layout:
 
 @record
 class StaleKeys:
-    """Slots of an index, and how their keys stand in the database."""
+    """Slots of an index, and how their keys become the bytes that ``Region.outdate`` takes."""
 
     index: Freezable
     slots: npt.NDArray[np.int32]
@@ -223,13 +223,14 @@ def bucket_columns(regions: Sequence[Region]) -> dict[str, npt.NDArray[Any]]:
 def _buckets_by_index(table: Any, count: int) -> list[dict[int, Buckets]]:
     """The inverse of :func:`bucket_columns`."""
     made: list[dict[int, Buckets]] = [{} for _ in range(count)]
-    # A column has no chunk to be shared with: the buckets write to theirs.
-    columns = {name: table.column(name).to_numpy().copy() for name in table.column_names}
+    columns = {name: table.column(name).to_numpy() for name in table.column_names}
     if not columns:
         return made
     indexes, namespaces = columns.pop("index"), columns.pop("namespace")
+    # They stand by index and namespace.
     edges = np.flatnonzero((np.diff(indexes) != 0) | (np.diff(namespaces) != 0)) + 1
     for start, stop in pairwise([0, *edges.tolist(), len(indexes)]):
+        # Copies: buckets are written to.
         mine = {name: column[start:stop].copy() for name, column in columns.items()}
         made[int(indexes[start])][int(namespaces[start])] = Buckets.of_columns(mine)
     return made

@@ -15,7 +15,7 @@ from flowsql_runtime.state.rocksdb.settings import COMPACTION_STYLE, MANAGED, Co
 from flowsql_runtime.state.rocksdb.store_calls import replay
 
 
-def read_tables(source: NativeSource, key_groups: range, folders: str = "") -> Iterator[tuple[str, Any]]:
+def read_tables(source: NativeSource, key_groups: range, folders: str) -> Iterator[tuple[str, Any]]:
     """The rows of some key groups that stand in a snapshot's files: names and pieces of tables.
 
     The files are opened as a database of its own, in a temporary folder, without touching the snapshot.
