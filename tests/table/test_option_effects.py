@@ -14,6 +14,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from flowsql.cli.main import main
@@ -34,9 +35,11 @@ from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.cluster.master import JobMaster
 from flowsql_runtime.cluster.restart import strategy_of
 from flowsql_runtime.spark.session import _options as spark_options
+from flowsql_runtime.state.rocksdb.backend import RocksDBBackend
 from flowsql_runtime.state.rocksdb.database import Database
 from flowsql_runtime.state.rocksdb.local_files import LocalFiles
 from flowsql_runtime.state.rocksdb.settings import LOG_FOLDER, SWEEP_PIECE, RocksDBSettings
+from flowsql_runtime.state.stores import StoredColumn
 
 #: Values under which an option is set beside those that it is looked at with.
 Options = dict[str, str]
@@ -160,6 +163,22 @@ def rocksdb_files(options: Options) -> Any:
     return outcome(look)
 
 
+def rocksdb_checkpoint(options: Options) -> Any:
+    """What a checkpoint leaves in files of RocksDB, and how many of them are written at a time."""
+    with tempfile.TemporaryDirectory() as folder:
+        values = {"state.backend.rocksdb.memory.fixed-per-slot": "1", "io.tmp.dirs": folder, **options}
+        backend = RocksDBBackend(RocksDBSettings.of(Configuration(values=values), 1 << 30, 1))
+        backend.column_store("c", index := backend.key_index([pa.int64()]), [StoredColumn("v", pa.int64())])
+        index.find_or_insert(index.encode([pa.array([1, 2, 3])]))
+        backend.settle()
+        snapshot = backend.snapshot_async(native=True)
+        rows, native = snapshot.tables()["c"].num_rows, snapshot.native()
+        snapshot.release()
+        backend.close()
+    return rows, native if native is None else (len(native.shared), native.threads)
+
+
+ROCKSDB_INCREMENTAL = {"execution.checkpointing.incremental": "true"}
 ROCKSDB_BUFFERS = {"state.backend.rocksdb.writebuffer.count": "4"}
 ROCKSDB_BLOOM = {"state.backend.rocksdb.use-bloom-filter": "true"}
 ROCKSDB_UNBOUNDED = {"state.backend.rocksdb.memory.managed": "false"}
@@ -415,6 +434,8 @@ EFFECTS: dict[str, Effect] = {
     "state.backend.rocksdb.log.dir": Effect("/tmp", rocksdb_settings),
     "state.backend.rocksdb.log.max-file-size": Effect("1 mb", rocksdb_files),
     "state.backend.rocksdb.log.file-num": Effect("9", rocksdb_files),
+    "execution.checkpointing.incremental": Effect("true", rocksdb_checkpoint),
+    "state.backend.rocksdb.checkpoint.transfer.thread.num": Effect("2", rocksdb_checkpoint, ROCKSDB_INCREMENTAL),
     "state.backend.rocksdb.localdir": Effect("/state", rocksdb_settings),
     "state.backend.rocksdb.memory.managed": Effect("false", rocksdb_files),
     "state.backend.rocksdb.memory.fixed-per-slot": Effect("7 mb", rocksdb_files),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
@@ -11,6 +11,7 @@ from flowsql_core.graph.job import JobGraph
 from flowsql_runtime.checkpoint.layout import OperatorLayout, rows_digests
 from flowsql_runtime.checkpoint.manifest import (
     Manifest,
+    NativeState,
     OperatorState,
     Part,
     ReadableColumn,
@@ -81,6 +82,7 @@ def assemble(
         committers={uid: state.hex() for uid, state in committers.items()},
         flowsql=_version(),
         lineage=lineage,
+        checkpointed_bytes=sum(task.written_bytes for task in written.values()),
     )
     return manifest, encode_manifest(manifest, b"".join(inline))
 
@@ -96,7 +98,12 @@ def _relocated(state: SubtaskState, base: int) -> SubtaskState:
         keyed={name: tuple(map(moved, parts)) for name, parts in state.keyed.items()},
         operator=None if state.operator is None else moved(state.operator),
         in_flight=None if state.in_flight is None else moved(state.in_flight),
+        native=None if state.native is None else _native_relocated(state.native, moved),
     )
+
+
+def _native_relocated(native: NativeState, moved: Callable[[Part], Part]) -> NativeState:
+    return replace(native, private={name: moved(part) for name, part in native.private.items()})
 
 
 def _version() -> str:

@@ -26,6 +26,7 @@ from flowsql_runtime.checkpoint.assemble import assemble
 from flowsql_runtime.checkpoint.completed import CompletedCheckpoint, CompletedCheckpoints
 from flowsql_runtime.checkpoint.layout import OperatorLayout, new_states
 from flowsql_runtime.checkpoint.settings import CheckpointSettings
+from flowsql_runtime.checkpoint.shared_files import SharedFiles, SharedUpload
 from flowsql_runtime.checkpoint.storage import CHECKPOINT_PREFIX, SnapshotFolder
 from flowsql_runtime.checkpoint.write import SnapshotWriters, WrittenTask, write_task
 from flowsql_runtime.network.in_flight import InFlight
@@ -50,6 +51,7 @@ class _Pending:
 
     barrier: CheckpointBarrier
     folder: SnapshotFolder
+    shared: SharedFiles
     began_s: float
     expected: frozenset[TaskKey]
     enumerators: Mapping[str, bytes]
@@ -64,10 +66,15 @@ class _Pending:
     def id(self) -> int:
         return self.barrier.checkpoint_id
 
+    def remove(self) -> None:
+        """Remove what was written."""
+        self.folder.remove()
+        self.shared.release(self.id)
+
     def clean_up(self) -> None:
         """After a write (its thread): what was written once the snapshot was given up goes, too."""
         if self.given_up:
-            self.folder.remove()
+            self.remove()
 
     @property
     def whole(self) -> bool:
@@ -304,7 +311,7 @@ class CheckpointCoordinator:
             folder = self._completed.storage.folder(f"{CHECKPOINT_PREFIX}{number}")
         alive = frozenset(self._tasks) - self._finished
         enumerators = self._services.snapshot_enumerators(number)
-        pending = _Pending(barrier, folder, self._now_s(), alive, enumerators, future)
+        pending = _Pending(barrier, folder, self._completed.shared, self._now_s(), alive, enumerators, future)
         self._pending[number] = pending
         sources = list(self._sources())
         if not sources:
@@ -363,11 +370,14 @@ class CheckpointCoordinator:
         settings, folder = self._settings, pending.folder
         # Savepoints are one file set that can be moved as a whole and read at any time: nothing is compressed there.
         compress = settings.compression and not pending.barrier.kind.is_savepoint
+        shared = SharedUpload(pending.shared, checkpoint_id, self._completed.known, lambda: pending.given_up)
 
         def write() -> Callable[[], None]:
             try:
                 name = f"{task[0]}-{task[1]}.state"
-                written = write_task(folder, name, task[1], snapshots, compress, settings.inline_bytes, in_flight)
+                written = write_task(
+                    folder, name, task[1], snapshots, compress, settings.inline_bytes, in_flight, shared
+                )
             finally:
                 for snapshot in snapshots.values():
                     snapshot.release()
@@ -444,14 +454,21 @@ class CheckpointCoordinator:
             older = [one for one in self._pending.values() if one.id < number]
             for one in (one for one in older if not one.barrier.kind.is_savepoint):
                 self._give_up(one, "a newer checkpoint completed before it")
-        logger.info("job=%s checkpoint=%d complete: %s", self._job_id, number, made.folder.path)
+        logger.info(
+            "job=%s checkpoint=%d complete: %s, %s of %d bytes of state written",
+            self._job_id,
+            number,
+            made.folder.path,
+            made.manifest.checkpointed_bytes,
+            made.manifest.size_bytes,
+        )
         kind = pending.barrier.kind
         if kind.stops:
             self.stopped_with = made.folder.path
         # A savepoint beside a running job commits nothing: a restart would go back to the checkpoint before it.
         try:
             if kind is not SnapshotKind.SAVEPOINT:
-                self._completed.add(made)
+                self._completed.add(made, self._writers.submit)
                 self._services.commit(number)
         except Exception as error:
             if pending.future is not None:
@@ -486,7 +503,7 @@ class CheckpointCoordinator:
         self._pending.pop(pending.id, None)
         pending.given_up = True
         self._last_end_s = self._now_s()
-        self._writers.submit(pending.folder.remove)
+        self._writers.submit(pending.remove)
         for task in self._tasks.values():
             task.notify_checkpoint_aborted(pending.id)
         if pending.future is not None:

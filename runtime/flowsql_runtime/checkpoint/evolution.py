@@ -77,6 +77,11 @@ class TableMove:
         """Whether rows come to other key groups: keys stand in another order."""
         return self.keys != tuple(range(len(self.keys)))
 
+    def keeps_all(self, name: str, stored: StateTable) -> bool:
+        """Whether the stored table of that name is the new store's, as it is."""
+        same = all(new == old for new, old in self.columns.items())
+        return name == self.target and same and not self.regroups and len(self.columns) == len(stored.columns)
+
     def apply(self, table: Any, max_parallelism: int) -> Any:
         """The new store's table."""
         columns = []
@@ -102,6 +107,14 @@ class OperatorMove:
 
     starts_empty: bool = False
     tables: Mapping[str, TableMove] | None = None
+
+    def keeps_all(self, layout: OperatorLayout | None) -> bool:
+        """Whether every table of the stored state is taken over as it is."""
+        if self.tables is None:
+            return True
+        return layout is not None and all(
+            name in self.tables and self.tables[name].keeps_all(name, table) for name, table in layout.tables.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)

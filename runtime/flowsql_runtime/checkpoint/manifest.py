@@ -17,7 +17,9 @@ from flowsql_core.errors import ConnectorError
 from flowsql_runtime.checkpoint.layout import OperatorLayout, layout_of_json
 
 MAGIC: Final = b"FLOWSQLS"
-VERSION: Final = 1
+VERSION: Final = 2
+#: Formats that are read; 1 knows no files of a backend.
+READ_VERSIONS: Final = (1, 2)
 _HEAD: Final = struct.Struct("<8sHHQ")
 _DIGEST_BYTES: Final = 16
 
@@ -47,6 +49,35 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedFile:
+    """An immutable file of a backend, which several checkpoints may have.
+
+    ``name``: what the backend calls it. ``file``: below the folder that has the checkpoint's (``shared/...``), or a
+    whole path or URI where another job wrote it.
+    """
+
+    name: str
+    file: str
+    length: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class NativeState:
+    """Keyed state as files of its backend, beside the tables of ``keyed``: no key is in both.
+
+    ``database``: identity of what wrote the files; a name means one file there. ``groups``: first and last key group.
+    ``private``: files of this checkpoint alone, by what the backend calls them.
+    """
+
+    backend: str
+    database: str
+    groups: tuple[int, int]
+    shared: tuple[SharedFile, ...]
+    private: dict[str, Part]
+
+
+@dataclass(frozen=True, slots=True)
 class SubtaskState:
     """What one operator in one subtask remembered; at the head of a task also what was on its way to the task.
 
@@ -59,11 +90,13 @@ class SubtaskState:
     operator: Part | None = None
     watermarks_ms: tuple[int, ...] = ()
     in_flight: Part | None = None
+    native: NativeState | None = None
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all parts."""
-        return sum(part.length for part in parts_of(self))
+        """Bytes of all parts and files."""
+        shared = () if self.native is None else self.native.shared
+        return sum(part.length for part in parts_of(self)) + sum(one.length for one in shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +139,8 @@ class Manifest:
 
     ``committables``: per sink what its writers had prepared and nobody had committed, as hexadecimal digits.
     ``enumerators`` and ``committers``: their own state, likewise. ``lineage``: the first job of those that went on from
-    each other's snapshots; what a dead one left behind belongs to all of them.
+    each other's snapshots; what a dead one left behind belongs to all of them. ``checkpointed_bytes``: of state that
+    were written for this snapshot; None where nobody said.
     """
 
     checkpoint_id: int
@@ -120,10 +154,11 @@ class Manifest:
     committers: dict[str, str] = field(default_factory=dict)
     flowsql: str = ""
     lineage: str = ""
+    checkpointed_bytes: int | None = None
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of state."""
+        """Bytes of state, also of what older checkpoints wrote."""
         return sum(state.size_bytes for found in self.operators.values() for state in found.subtasks)
 
     def files(self) -> tuple[str, ...]:
@@ -131,10 +166,17 @@ class Manifest:
         parts = [part for found in self.operators.values() for state in found.subtasks for part in parts_of(state)]
         return tuple(sorted({part.file for part in parts if part.file}))
 
+    def natives(self) -> list[NativeState]:
+        """All state that stands in files of backends."""
+        states = (state for found in self.operators.values() for state in found.subtasks)
+        return [state.native for state in states if state.native is not None]
+
 
 def parts_of(state: SubtaskState) -> list[Part]:
     """All parts of one subtask's state."""
     found = [part for parts in state.keyed.values() for part in parts]
+    if state.native is not None:
+        found += state.native.private.values()
     return found + [part for part in (state.operator, state.in_flight) if part is not None]
 
 
@@ -162,9 +204,10 @@ def decode_manifest(data: memoryview, path: str) -> tuple[Manifest, memoryview]:
     if xxhash.xxh3_128_digest(body) != bytes(data[-_DIGEST_BYTES:]):
         raise CorruptSnapshotError(path, "is cut or damaged: its checksum does not match")
     _, version, _, length = _HEAD.unpack_from(data)
-    if version != VERSION:
+    if version not in READ_VERSIONS:
+        known = " and ".join(map(str, READ_VERSIONS))
         raise ConnectorError(
-            "snapshot-version", f"'{path}' has format {version}; this version of FlowSQL reads format {VERSION}."
+            "snapshot-version", f"'{path}' has format {version}; this version of FlowSQL reads the formats {known}."
         )
     end = _HEAD.size + length
     return _manifest(orjson.loads(body[_HEAD.size : end])), body[end:]
@@ -184,6 +227,7 @@ def _operator(found: dict[str, Any]) -> OperatorState:
             None if state["operator"] is None else _part(state["operator"]),
             tuple(state["watermarks_ms"]),
             None if state["in_flight"] is None else _part(state["in_flight"]),
+            _native(state.get("native")),
         )
         for state in found.pop("subtasks")
     )
@@ -200,3 +244,12 @@ def _operator(found: dict[str, Any]) -> OperatorState:
 def _part(found: dict[str, Any]) -> Part:
     groups = found.pop("groups")
     return Part(groups=None if groups is None else (groups[0], groups[1]), **found)
+
+
+def _native(found: dict[str, Any] | None) -> NativeState | None:
+    if found is None:
+        return None
+    first, last = found.pop("groups")
+    shared = tuple(SharedFile(**one) for one in found.pop("shared"))
+    private = {name: _part(part) for name, part in found.pop("private").items()}
+    return NativeState(groups=(first, last), shared=shared, private=private, **found)

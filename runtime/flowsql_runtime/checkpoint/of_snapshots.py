@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from flowsql_runtime.checkpoint.manifest import Manifest, OperatorState, encode_manifest
 from flowsql_runtime.checkpoint.recovery import SnapshotReader
-from flowsql_runtime.checkpoint.storage import MemoryStorage, SnapshotFolder
+from flowsql_runtime.checkpoint.shared_files import SharedFiles, SharedUpload
+from flowsql_runtime.checkpoint.storage import SHARED, MemoryStorage, SnapshotFolder
 from flowsql_runtime.checkpoint.write import write_task
 from flowsql_runtime.task.restore import JobSnapshot
 
@@ -18,12 +19,17 @@ def reader_of(snapshots: JobSnapshot, max_parallelism: int, folder: SnapshotFold
         folder: where to; None: memory.
     """
     folder = MemoryStorage().folder("cut") if folder is None else folder
+    shared = SharedUpload(SharedFiles(folder.beside(SHARED)), 1, lambda *_: {})
     operators = {}
     for number, (uid, found) in enumerate(snapshots.items()):
         states = tuple(
-            write_task(folder, f"{number}-{subtask}.state", subtask, {uid: snapshot}, False, -1).states[uid]
+            write_task(folder, f"{number}-{subtask}.state", subtask, {uid: snapshot}, False, -1, None, shared).states[
+                uid
+            ]
             for subtask, snapshot in enumerate(found)
         )
+        for snapshot in found:
+            snapshot.release()
         operators[uid] = OperatorState(uid, uid, "", len(found), max_parallelism, states)
     folder.publish(encode_manifest(Manifest(1, "savepoint", 0, "", "", operators), b""))
     return SnapshotReader(folder)

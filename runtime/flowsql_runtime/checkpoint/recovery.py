@@ -6,13 +6,16 @@ import logging
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from flowsql_core.errors import ConnectorError
 from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
 from flowsql_runtime.checkpoint.encode import OperatorParts, decode_in_flight, decode_keyed, decode_operator
-from flowsql_runtime.checkpoint.evolution import Change, OperatorMove
+from flowsql_runtime.checkpoint.evolution import Change, OperatorMove, TableMove
 from flowsql_runtime.checkpoint.in_flight import dealt_out
 from flowsql_runtime.checkpoint.manifest import (
     CorruptSnapshotError,
+    NativeState,
     OperatorState,
     Part,
     decode_manifest,
@@ -20,6 +23,7 @@ from flowsql_runtime.checkpoint.manifest import (
     parts_of,
 )
 from flowsql_runtime.checkpoint.storage import METADATA, SnapshotFolder, open_folder, open_storage
+from flowsql_runtime.checkpoint.stored_native import StoredNative, check_shared
 from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.restore import RestoredTask, TaskPlace
@@ -44,15 +48,19 @@ class SnapshotReader:
         data = folder.read(METADATA)
         self.manifest, self._inline = decode_manifest(data, f"{folder.path}/{METADATA}")
         self._files: dict[str, memoryview] = {}
+        natives: list[NativeState] = []
         for operator in self.manifest.operators.values():
             subtasks = None if wanted is None else wanted.get(operator.uid, ())
             for state in operator.subtasks:
                 if subtasks is None or state.subtask in subtasks:
                     for part in parts_of(state):
                         self._check(part)
+                    if state.native is not None:
+                        natives.append(state.native)
                 elif subtasks and state.operator is not None:
                     # Union and broadcast state is everyone's.
                     self._check(state.operator)
+        check_shared(folder, natives)
         self._parts: dict[tuple[str, int], OperatorParts] = {}
         self._moves: dict[str, OperatorMove] = {}
 
@@ -168,6 +176,21 @@ class SnapshotReader:
             for name, elements in old.union.items():
                 union.setdefault(name, []).extend(elements)
             broadcast |= old.broadcast
+        native: list[StoredNative] = []
+        for one in state.subtasks:
+            if one.native is None or (place.own and one.subtask != place.subtask):
+                continue
+            source = StoredNative(self.folder, one.native, self._bytes)
+            moved = move is not None and not move.keeps_all(state.layout)
+            regroups = moved and any(table.regroups for table in (tables or {}).values())
+            first, last = one.native.groups
+            if not regroups and (first >= key_groups.stop or last < key_groups.start):
+                continue
+            if moved:
+                assert tables is not None
+                _add_moved(keyed, source, tables, range(state.max_parallelism) if regroups else key_groups, state)
+            else:
+                native.append(source)
         levels = [
             one.watermarks_ms
             for one in state.subtasks
@@ -180,6 +203,7 @@ class SnapshotReader:
             union={name: tuple(elements) for name, elements in union.items()},
             broadcast=broadcast,
             watermarks_ms=tuple(min(column) for column in zip(*levels, strict=True)),
+            native=tuple(native),
         )
 
     def _operator_parts(self, state: OperatorState) -> list[tuple[int, OperatorParts]]:
@@ -193,6 +217,23 @@ class SnapshotReader:
                 self._parts[key] = decode_operator(self._bytes(one.operator))
             found.append((one.subtask, self._parts[key]))
         return found
+
+
+def _add_moved(
+    keyed: dict[str, Any],
+    source: StoredNative,
+    tables: Mapping[str, TableMove],
+    key_groups: range,
+    state: OperatorState,
+) -> None:
+    """Add what files hold of some key groups to the tables of a changed query."""
+    pieces: dict[str, list[Any]] = {}
+    for name, table in source.tables(key_groups):
+        if name in tables:
+            pieces.setdefault(tables[name].target, []).append(tables[name].apply(table, state.max_parallelism))
+    for target, found in pieces.items():
+        before = [] if keyed.get(target) is None else [keyed[target]]
+        keyed[target] = pa.concat_tables([*before, *found])
 
 
 def _overlaps(part: Part, key_groups: range) -> bool:

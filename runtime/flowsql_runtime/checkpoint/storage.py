@@ -19,6 +19,8 @@ from flowsql_core.errors import ConnectorError
 METADATA: Final = "_metadata"
 #: Prefix of a checkpoint's folder below the job's.
 CHECKPOINT_PREFIX: Final = "chk-"
+#: The folder beside those of checkpoints whose files several of them may have.
+SHARED: Final = "shared"
 
 Chunk = Any  # bytes, memoryview, pyarrow.Buffer: what supports the buffer protocol
 
@@ -45,6 +47,32 @@ class SnapshotFolder(Protocol):
 
     def remove(self) -> None:
         """Remove the folder with everything in it; never raises."""
+        ...
+
+    # -- shared files
+
+    def beside(self, name: str) -> SnapshotFolder:
+        """Another folder of the same storage."""
+        ...
+
+    def location(self, name: str) -> str:
+        """A file as :func:`open_file` takes it."""
+        ...
+
+    def fetch(self, name: str, target: Path) -> bool:
+        """Put a file at a local path that is free; whether its bytes were copied: a link is the file itself.
+
+        Raises:
+            ConnectorError: ``snapshot-file-missing`` where there is none.
+        """
+        ...
+
+    def settle(self) -> None:
+        """What was written survives the machine under its name."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete one file, if it is there; never raises."""
         ...
 
 
@@ -110,6 +138,26 @@ class MemoryFolder:
         """Forget everything."""
         self._files.clear()
         self._owner.forget(self._name)
+
+    def beside(self, name: str) -> SnapshotFolder:
+        """Another folder."""
+        return self._owner.folder(name)
+
+    def location(self, name: str) -> str:
+        """A name for messages: other processes cannot reach it."""
+        return f"{self.path}/{name}"
+
+    def fetch(self, name: str, target: Path) -> bool:
+        """Write the file to the disk."""
+        _put(target, self.read(name))
+        return True
+
+    def settle(self) -> None:
+        """Memory goes with the process."""
+
+    def delete(self, name: str) -> None:
+        """Forget a file."""
+        self._files.pop(name, None)
 
 
 class MemoryStorage:
@@ -211,6 +259,46 @@ class LocalFolder:
             (self._path / METADATA).unlink(missing_ok=True)
         shutil.rmtree(self._path, ignore_errors=True)
 
+    def beside(self, name: str) -> SnapshotFolder:
+        """A folder with the same parent."""
+        return LocalFolder(str(self._path.parent / name))
+
+    def location(self, name: str) -> str:
+        """The path."""
+        return str(self._path / name)
+
+    def fetch(self, name: str, target: Path) -> bool:
+        """A hard link, where the file system allows it: files of snapshots never change."""
+        source = self._path / name
+        try:
+            os.link(source, target)
+            return False
+        except FileNotFoundError as error:
+            raise _missing(str(source)) from error
+        except OSError:
+            # Another file system, or one without hard links.
+            _put(target, self.read(name))
+            return True
+
+    def settle(self) -> None:
+        """Force the names to the disk."""
+        try:
+            _sync_folder(self._path)
+        except OSError as error:
+            raise _failed("Cannot write to the snapshot's folder", str(self._path), error) from error
+
+    def delete(self, name: str) -> None:
+        """Unlink it."""
+        with contextlib.suppress(OSError):
+            (self._path / name).unlink(missing_ok=True)
+
+
+def _put(target: Path, data: memoryview) -> None:
+    try:
+        target.write_bytes(data)
+    except OSError as error:
+        raise _failed("Cannot write the file", str(target), error) from error
+
 
 def _sync_folder(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
@@ -249,12 +337,16 @@ class LocalStorage:
 
 
 class RemoteFolder:
-    """A folder behind ``pyarrow.fs``. Object stores show an object once it was written whole."""
+    """A folder behind ``pyarrow.fs``. Object stores show an object once it was written whole.
 
-    def __init__(self, files: Any, base: str, shown: str) -> None:
+    ``query``: what the URI has from its question mark on.
+    """
+
+    def __init__(self, files: Any, base: str, shown: str, query: str = "") -> None:
         self._files = files
         self._base = base
         self._shown = shown
+        self._query = query
 
     @property
     def path(self) -> str:
@@ -292,18 +384,41 @@ class RemoteFolder:
         with contextlib.suppress(Exception):
             self._files.delete_dir(self._base)
 
+    def beside(self, name: str) -> SnapshotFolder:
+        """A folder with the same parent."""
+        base, shown = self._base.rpartition("/")[0], self._shown.rpartition("/")[0]
+        return RemoteFolder(self._files, f"{base}/{name}", f"{shown}/{name}", self._query)
+
+    def location(self, name: str) -> str:
+        """The URI."""
+        return f"{self._shown}/{name}{self._query}"
+
+    def fetch(self, name: str, target: Path) -> bool:
+        """Download the object."""
+        _put(target, self.read(name))
+        return True
+
+    def settle(self) -> None:
+        """An object is there once it was written."""
+
+    def delete(self, name: str) -> None:
+        """Delete the object."""
+        with contextlib.suppress(Exception):
+            self._files.delete_file(f"{self._base}/{name}")
+
 
 class RemoteStorage:
-    """Folders below a URI."""
+    """Folders below a URI; ``query`` as of :class:`RemoteFolder`."""
 
-    def __init__(self, files: Any, base: str, shown: str) -> None:
+    def __init__(self, files: Any, base: str, shown: str, query: str = "") -> None:
         self._files = files
         self._base = base.rstrip("/")
         self._shown = shown.rstrip("/")
+        self._query = query
 
     def folder(self, name: str) -> SnapshotFolder:
         """``root/name``."""
-        return RemoteFolder(self._files, f"{self._base}/{name}", f"{self._shown}/{name}")
+        return RemoteFolder(self._files, f"{self._base}/{name}", f"{self._shown}/{name}", self._query)
 
     def snapshots(self) -> list[str]:
         """Folders with ``_metadata``."""
@@ -340,7 +455,8 @@ def open_storage(location: str, own: bool = False) -> SnapshotStorage:
 
     try:
         files, base = fs.FileSystem.from_uri(location)
-        return RemoteStorage(files, base, location.partition("?")[0])
+        shown, mark, query = location.partition("?")
+        return RemoteStorage(files, base, shown, mark + query)
     except Exception as by_arrow:  # an unknown scheme, or one that this build of Arrow lacks
         try:
             import fsspec
@@ -366,6 +482,13 @@ def open_folder(location: str) -> SnapshotFolder:
     path, mark, query = location.partition("?")
     root, _, name = path.rstrip("/").rpartition("/")
     return open_storage(root + mark + query).folder(name)
+
+
+def open_file(location: str) -> tuple[SnapshotFolder, str]:
+    """The folder and the name of a file, given its path or URI."""
+    path, mark, query = location.partition("?") if "://" in location else (location, "", "")
+    folder, _, name = path.rpartition("/")
+    return open_folder(folder + mark + query), name
 
 
 def below(location: str, name: str) -> str:

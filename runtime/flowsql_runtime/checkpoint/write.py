@@ -11,7 +11,8 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from flowsql_runtime.checkpoint.encode import EncodedPart, encode_in_flight, encode_keyed, encode_operator
-from flowsql_runtime.checkpoint.manifest import Part, SubtaskState, digest_of
+from flowsql_runtime.checkpoint.manifest import NativeState, Part, SubtaskState, digest_of
+from flowsql_runtime.checkpoint.shared_files import SharedUpload
 from flowsql_runtime.checkpoint.storage import SnapshotFolder
 from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.operators.base import OperatorSnapshot
@@ -27,11 +28,15 @@ ALIGNMENT: Final = 64
 
 
 class WrittenTask:
-    """The state of one task, written: per operator where it stands, and the bytes that go into ``_metadata``."""
+    """The state of one task, written: per operator where it stands, and the bytes that go into ``_metadata``.
 
-    def __init__(self, states: dict[str, SubtaskState], inline: bytes) -> None:
+    ``written_bytes``: of state, without files that older checkpoints wrote.
+    """
+
+    def __init__(self, states: dict[str, SubtaskState], inline: bytes, written_bytes: int) -> None:
         self.states = states
         self.inline = inline
+        self.written_bytes = written_bytes
 
 
 class _Layout:
@@ -41,10 +46,13 @@ class _Layout:
         self.name = name
         self.chunks: list[Any] = []
         self.size = 0
+        #: Without the gaps between parts.
+        self.state_bytes = 0
 
     def add(self, part: EncodedPart) -> Part:
         view = memoryview(part.data)
         made = Part(self.name, self.size, view.nbytes, digest_of(view), part.rows, part.groups)
+        self.state_bytes += view.nbytes
         self.chunks.append(view)
         self.size += view.nbytes
         if self.size % ALIGNMENT:
@@ -62,18 +70,21 @@ def write_task(
     compress: bool,
     inline_bytes: int,
     in_flight: InFlight | None = None,
+    shared: SharedUpload | None = None,
 ) -> WrittenTask:
     """Write one task's operators into one file of a snapshot, or keep them for ``_metadata`` where they are small.
 
     Args:
         snapshots: by operator uid, the head of the task first.
         in_flight: what was on its way to the task.
+        shared: where files of backends go; None: all state is in tables.
 
     Raises:
         ConnectorError: the storage refuses.
     """
     layout = _Layout(name)
     states = {}
+    shared_bytes = 0
     for uid, snapshot in snapshots.items():
         on_its_way = None
         if in_flight is not None and in_flight.elements:
@@ -83,6 +94,15 @@ def write_task(
             state: tuple(layout.add(part) for part in encode_keyed(table, compress))
             for state, table in snapshot.tables().items()
         }
+        native = None
+        found = None if snapshot.frozen is None else snapshot.frozen.native()
+        if found is not None:
+            assert shared is not None, "a snapshot without shared files was asked for tables alone"
+            files, written = shared.put(uid, subtask, found)
+            shared_bytes += written
+            private = {one: layout.add(EncodedPart(data, 0, None)) for one, data in found.private.items()}
+            groups = (found.groups.start, found.groups.stop - 1)
+            native = NativeState(found.backend, found.database, groups, files, private)
         operator = encode_operator(snapshot, compress)
         states[uid] = SubtaskState(
             subtask,
@@ -90,11 +110,13 @@ def write_task(
             None if operator is None else layout.add(operator),
             tuple(snapshot.watermarks_ms),
             on_its_way,
+            native,
         )
+    written_bytes = layout.state_bytes + shared_bytes
     if layout.size > inline_bytes:
         folder.write(name, layout.chunks)
-        return WrittenTask(states, b"")
-    return WrittenTask(states, b"".join(layout.chunks))
+        return WrittenTask(states, b"", written_bytes)
+    return WrittenTask(states, b"".join(layout.chunks), written_bytes)
 
 
 class SnapshotWriters:

@@ -525,7 +525,8 @@ def make_state(
         case StateBackendType.HASHMAP:
             from flowsql_runtime.state.hashmap import HashMapBackend
 
-            return HashMapBackend(max_parallelism, groups), OperatorStateBackend()
+            folders = configuration.text("io.tmp.dirs") or ""
+            return HashMapBackend(max_parallelism, groups, folders), OperatorStateBackend()
         case StateBackendType.ROCKSDB:
             from flowsql_runtime.state.rocksdb.backend import RocksDBBackend
             from flowsql_runtime.state.rocksdb.settings import RocksDBSettings

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from flowsql_runtime.metrics.registry import OperatorMetrics
     from flowsql_runtime.state.backend import KeyedSnapshot, KeyedStateBackend, OperatorStateBackend
     from flowsql_runtime.state.names import StateNames
+    from flowsql_runtime.state.native import NativeSource
     from flowsql_runtime.time.timers import TimerService
 
 S = TypeVar("S", bound=OperatorSpec)
@@ -67,6 +68,7 @@ class OperatorSnapshot:
 
     ``keyed``: per state name an Arrow table whose first column ``__key_group`` (int32) says where a row belongs.
     ``frozen``: more of them, made when somebody asks; whoever holds the snapshot calls ``tables`` or ``release``.
+    ``native``: of a restored one, keyed state that is in files of a backend.
     ``lists``: split-redistributed operator state; ``union``: handed whole to every subtask; ``broadcast``: same on all.
     ``watermarks_ms``: combined and per-input watermarks; a restore takes the minimum over old subtasks.
     """
@@ -77,6 +79,7 @@ class OperatorSnapshot:
     broadcast: Mapping[str, bytes] = field(default_factory=dict)
     watermarks_ms: tuple[int, ...] = ()
     frozen: KeyedSnapshot | None = None
+    native: tuple[NativeSource, ...] = ()
 
     def tables(self) -> dict[str, Any]:
         """All tables of keyed state. Any thread, once."""
@@ -125,6 +128,8 @@ class OperatorContext:
     pause: Callable[[float], None] = time.sleep
     #: Splits of the source at the head of this task.
     progress: SplitProgress = field(default_factory=SplitProgress)
+    #: Whether the snapshot that is being taken may leave keyed state in files of its backend; savepoints may not.
+    native_snapshots: bool = False
     #: For loops over rows: when to hand on what was made and to let timers fire.
     time_slice: TimeSlice = field(default_factory=TimeSlice)
 
@@ -267,7 +272,7 @@ class Operator(ABC, Generic[S]):
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
         """A consistent copy of everything remembered. Override to add operator state; call ``super()``."""
         return OperatorSnapshot(
-            frozen=self.ctx.state.snapshot_async(),
+            frozen=self.ctx.state.snapshot_async(self.ctx.native_snapshots),
             lists=self.ctx.operator_state.lists(),
             union=self.ctx.operator_state.unions(),
             broadcast=self.ctx.operator_state.broadcasts(),

@@ -21,6 +21,7 @@ from flowsql_core.types.arrow import from_arrow, to_arrow
 from flowsql_core.types.text import parse_type
 from flowsql_runtime.checkpoint.encode import KEY_GROUP
 from flowsql_runtime.checkpoint.manifest import OperatorState, Part, ReadableColumn
+from flowsql_runtime.checkpoint.stored_native import StoredNative
 from flowsql_runtime.reading.snapshot import SnapshotParts
 from flowsql_runtime.state.flat_rows import flat_types, whole_columns
 
@@ -42,13 +43,23 @@ ReadBatch = tuple[list[Any], int]
 Unpack = Callable[[Any], Iterator[tuple[Any, ...]]]
 
 
+#: Bytes of files of a backend that are read in one go, about: each go reads all files of a subtask.
+_GO_BYTES: Final = 1 << 30
+
+
 @record
 class ReadablePart:
-    """Bytes of one subtask that are read alone; ``keyless``: list, union and broadcast state."""
+    """What one subtask has and is read alone: bytes, or some key groups in files of a backend.
+
+    ``keyless``: list, union and broadcast state. ``length``: bytes, about.
+    """
 
     subtask: int
-    part: Part
+    part: Part | None
+    length: int
     keyless: bool = False
+    native: StoredNative | None = None
+    groups: range = range(0)
 
 
 @record
@@ -71,11 +82,15 @@ class ReadableState:
         Raises:
             ConnectorError: the part is damaged or gone, or an object in it cannot be unpickled.
         """
+        if readable.native is not None:
+            tables = snapshot.native_tables(readable.native, readable.groups)
+            return [found for name, table in tables if name == self.name for found in self._of_table(table, wanted)]
+        assert readable.part is not None
         data = snapshot.read(readable.part)
         if readable.keyless:
             return [self._keyless(data, readable.subtask, wanted)]
         if self.unpack is not None:
-            return [self._unpacked(data, wanted)]
+            return [self._unpacked(pa.ipc.open_stream(pa.py_buffer(data)).read_all(), wanted)]
         names = pa.ipc.open_stream(pa.py_buffer(data)).schema.names
         ranges = [self._range(names, place) for place in wanted]
         # Without a column the key groups say how many rows there are.
@@ -90,6 +105,18 @@ class ReadableState:
                 ]
                 found.append((columns, batch.num_rows))
         return found
+
+    def _of_table(self, table: Any, wanted: Sequence[int]) -> Iterator[ReadBatch]:
+        if self.unpack is not None:
+            yield self._unpacked(table, wanted)
+            return
+        ranges = [self._range(table.column_names, place) for place in wanted]
+        for batch in table.to_batches():
+            columns = [
+                _typed(self.columns[place].type, [batch.column(at) for at in one])
+                for place, one in zip(wanted, ranges, strict=True)
+            ]
+            yield columns, batch.num_rows
 
     def _range(self, names: Sequence[str], place: int) -> range:
         """Stored columns of a column: several for a nested value that an aggregate keeps."""
@@ -109,9 +136,8 @@ class ReadableState:
         found = (modes, pa.repeat(pa.scalar(subtask, pa.int32()), rows), np.arange(rows, dtype=np.int32), contents)
         return [_typed(self.columns[i].type, [_array(found[i])]) for i in wanted], rows
 
-    def _unpacked(self, data: Any, wanted: Sequence[int]) -> ReadBatch:
+    def _unpacked(self, table: Any, wanted: Sequence[int]) -> ReadBatch:
         assert self.unpack is not None
-        table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
         # Python objects have no columns.
         rows = [row for blob in table.column(_ENTRIES) for row in self.unpack(blob.as_buffer())]
         return self._of_rows(rows, wanted)
@@ -126,7 +152,10 @@ def find_state(snapshot: SnapshotParts, operator: OperatorState, name: str | Non
     Raises:
         BindError: there is no such state, or a name is needed.
     """
-    keyed = list(dict.fromkeys(state for one in operator.subtasks for state in one.keyed))
+    natives = snapshot.natives(operator)
+    in_tables = (state for one in operator.subtasks for state in one.keyed)
+    in_files = (state for _, native in natives for state in native.state_names)
+    keyed = list(dict.fromkeys([*in_tables, *in_files]))
     keyless = list(
         dict.fromkeys(
             state
@@ -139,19 +168,42 @@ def find_state(snapshot: SnapshotParts, operator: OperatorState, name: str | Non
     chosen = _chosen(operator, known, name)
     if chosen not in keyed:
         return _keyless_state(operator, chosen, unpickle)
-    parts = tuple(ReadablePart(one.subtask, part) for one in operator.subtasks for part in one.keyed.get(chosen, ()))
+    parts = tuple(
+        ReadablePart(one.subtask, part, part.length) for one in operator.subtasks for part in one.keyed.get(chosen, ())
+    ) + tuple(go for subtask, native in natives for go in _goes(subtask, native))
     named = operator.columns.get(chosen)
     if named is not None:
         shown = _without_repeated_keys(named)
         names = _unique([one.name for one in shown])
         columns = tuple(t.Column(name, parse_type(one.type)) for name, one in zip(names, shown, strict=True))
         return ReadableState(chosen, columns, parts, tuple(one.stored for one in shown))
-    stored = None if not parts else snapshot.schema(parts[0].part)
+    stored = _stored_schema(snapshot, chosen, parts)
     if stored is None or _ENTRIES in stored.names:
         return _object_state(chosen, parts, unpickle)
     fields = [field for field in stored if field.name != KEY_GROUP]
     columns = tuple(t.Column(field.name, from_arrow(field.type)) for field in fields)
     return ReadableState(chosen, columns, parts, tuple(field.name for field in fields))
+
+
+def _goes(subtask: int, native: StoredNative) -> Iterator[ReadablePart]:
+    """The key groups in files of a backend in runs that are read one by one."""
+    groups = native.groups
+    step = -(-len(groups) // max(1, min(native.length // _GO_BYTES, len(groups))))
+    for start in range(groups.start, groups.stop, step):
+        some = range(start, min(start + step, groups.stop))
+        yield ReadablePart(subtask, None, native.length, native=native, groups=some)
+
+
+def _stored_schema(snapshot: SnapshotParts, name: str, parts: Sequence[ReadablePart]) -> Any | None:
+    """The schema of a state's tables; None where it has no rows."""
+    for one in parts:
+        if one.part is not None:
+            return snapshot.schema(one.part)
+        assert one.native is not None
+        for found, table in snapshot.native_tables(one.native, one.groups):
+            if found == name:
+                return table.schema
+    return None
 
 
 def _chosen(operator: OperatorState, known: list[str], name: str | None) -> str:
@@ -222,7 +274,9 @@ def _object_state(name: str, parts: tuple[ReadablePart, ...], unpickle: bool) ->
 
 def _keyless_state(operator: OperatorState, name: str, unpickle: bool) -> ReadableState:
     parts = tuple(
-        ReadablePart(one.subtask, one.operator, keyless=True) for one in operator.subtasks if one.operator is not None
+        ReadablePart(one.subtask, one.operator, one.operator.length, keyless=True)
+        for one in operator.subtasks
+        if one.operator is not None
     )
     content = t.Column("content", _TEXT if unpickle else _BYTES)
     columns = (t.Column("mode", _TEXT), t.Column("subtask", _INT), t.Column("number", _INT), content)

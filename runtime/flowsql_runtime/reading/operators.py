@@ -26,7 +26,8 @@ Row = tuple[str | int | bool | None, ...]
 def operator_rows(location: str) -> list[Row]:
     """Rows of :data:`SCHEMA`; an operator that keeps nothing has one row without a state.
 
-    ``rows`` of a state of Python objects are the key groups that have any. ``bytes``: as they are stored.
+    ``rows`` of a state of Python objects are the key groups that have any. ``bytes``: as they are stored. Where files
+    of a backend hold a part of all states of an operator, nobody knows ``rows``, and the files have a row of their own.
 
     Raises:
         ConnectorError: there is no snapshot, or it cannot be read.
@@ -51,5 +52,15 @@ def _rows(snapshot: SnapshotParts, operator: OperatorState) -> list[Row]:
         for kept in (state.lists, state.union, {name: (value,) for name, value in state.broadcast.items()}):
             for name, elements in kept.items():
                 add(name, len(elements), sum(map(len, elements)))
-    states: list[Row] = [(*head, name, *numbers, *tail) for name, numbers in found.items()]
+    natives = [native for _, native in snapshot.natives(operator)]
+    for native in natives:
+        for name in native.state_names:
+            add(name, 0, 0)
+    in_files = {name for native in natives for name in native.state_names}
+    states: list[Row] = [
+        (*head, name, None if name in in_files else rows, size, *tail) for name, (rows, size) in found.items()
+    ]
+    for backend in dict.fromkeys(native.backend for native in natives):
+        size = sum(native.length for native in natives if native.backend == backend)
+        states.append((*head, f"files of {backend}", None, size, *tail))
     return states or [(*head, None, None, None, *tail)]

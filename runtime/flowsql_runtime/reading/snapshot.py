@@ -7,6 +7,7 @@ a running job may remove meanwhile.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from flowsql_runtime.checkpoint.encode import OperatorParts, decode_operator
 from flowsql_runtime.checkpoint.manifest import CorruptSnapshotError, OperatorState, Part, decode_manifest, digest_of
 from flowsql_runtime.checkpoint.recovery import find_snapshot
 from flowsql_runtime.checkpoint.storage import METADATA, SnapshotFolder, open_folder
+from flowsql_runtime.checkpoint.stored_native import StoredNative
 
 
 class SnapshotParts:
@@ -63,6 +65,29 @@ class SnapshotParts:
             for one in operator.subtasks
             if one.operator is not None
         ]
+
+    def natives(self, operator: OperatorState) -> list[tuple[int, StoredNative]]:
+        """State that is in files of a backend, by subtask."""
+        return [
+            (one.subtask, StoredNative(self._folder, one.native, self.read))
+            for one in operator.subtasks
+            if one.native is not None
+        ]
+
+    def native_tables(self, native: StoredNative, key_groups: range) -> Iterator[tuple[str, Any]]:
+        """The rows of some key groups in such files: names of states and pieces of their tables.
+
+        Raises:
+            CorruptSnapshotError: a file is damaged or missing.
+            ConnectorError: the snapshot is not there any more.
+        """
+        try:
+            native.check()
+            yield from native.tables(key_groups)
+        except CorruptSnapshotError:
+            if not self._is_there():
+                raise _gone(self.path) from None
+            raise
 
     def find(self, named: str) -> OperatorState:
         """The operator with an id, or with a name that only one has.

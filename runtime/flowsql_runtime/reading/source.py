@@ -51,11 +51,11 @@ class StateEnumerator(SplitEnumerator):
         """The largest first, each to the subtask that has the fewest bytes."""
         dealt: list[list[Split]] = [[] for _ in range(parallelism)]
         sizes = [0] * parallelism
-        order = sorted(range(len(self._parts)), key=lambda number: (-self._parts[number].part.length, number))
+        order = sorted(range(len(self._parts)), key=lambda number: (-self._parts[number].length, number))
         for number in order:
             subtask = sizes.index(min(sizes))
             dealt[subtask].append(_split(number, 0))
-            sizes[subtask] += self._parts[number].part.length
+            sizes[subtask] += self._parts[number].length
         return dealt
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from flowsql_runtime.state.native import NativeFiles, NativeSource
 from flowsql_runtime.state.stores import (
     AccumulatorStore,
     ColumnStore,
@@ -133,6 +134,10 @@ class KeyedSnapshot(Protocol):
         """
         ...
 
+    def native(self) -> NativeFiles | None:
+        """State that is in none of the tables: files of the backend. Only of snapshots that may have them."""
+        ...
+
     def release(self) -> None:
         """Nobody wants the snapshot (any more). Any thread, any number of times."""
         ...
@@ -168,12 +173,30 @@ class KeyedStateBackend(StoreFactory, Protocol):
         """A consistent copy: per name an Arrow table whose first column ``__key_group`` is int32."""
         ...
 
-    def snapshot_async(self) -> KeyedSnapshot:
-        """The same as of now, made while the operator goes on. What it costs here does not grow with the state."""
+    def snapshot_async(self, native: bool = False) -> KeyedSnapshot:
+        """The same as of now, made while the operator goes on. What it costs here does not grow with the state.
+
+        Args:
+            native: a part of the state may stay in files of the backend.
+        """
         ...
 
-    def restore(self, tables: Mapping[str, Any], key_groups: range | None = None) -> None:
-        """Take over the rows of ``key_groups`` from saved tables (of any parallelism, concatenated by name)."""
+    def restore(
+        self, tables: Mapping[str, Any], key_groups: range | None = None, native: Sequence[NativeSource] = ()
+    ) -> None:
+        """Take over the rows of ``key_groups`` from saved tables (of any parallelism, concatenated by name).
+
+        Args:
+            native: state of old subtasks that is in none of the tables; before the stores are made, see :meth:`opened`.
+        """
+        ...
+
+    def opened(self) -> None:
+        """The operator made its stores and has not used them: what files hold of their state is in them from now on.
+
+        Raises:
+            ConnectorError: such a file is missing or damaged.
+        """
         ...
 
     @property

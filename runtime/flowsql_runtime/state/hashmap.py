@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -12,6 +12,7 @@ from flowsql_compute.keys import key_groups
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import InternalError
 from flowsql_runtime.state.backend import KeyedSnapshot, Saved
+from flowsql_runtime.state.native import NativeSource
 from flowsql_runtime.state.resident.column_store import flat
 from flowsql_runtime.state.resident.factory import ResidentStores
 from flowsql_runtime.state.resident.frozen import Freezable, Frozen, Moment
@@ -24,15 +25,21 @@ S = TypeVar("S", bound=Saved)
 
 
 class HashMapBackend(ResidentStores):
-    """Implements ``KeyedStateBackend``; see there."""
+    """Implements ``KeyedStateBackend``; see there.
 
-    def __init__(self, max_parallelism: int = 128, key_groups: range | None = None) -> None:
+    ``folders``: for files of another backend that are read at a restore, as ``io.tmp.dirs``.
+    """
+
+    def __init__(self, max_parallelism: int = 128, key_groups: range | None = None, folders: str = "") -> None:
         self.max_parallelism = max_parallelism
+        self._folders = folders
         self.key_groups = range(max_parallelism) if key_groups is None else key_groups
         self._stores: dict[str, tuple[Saved, int]] = {}
         self._indexes: list[ResidentKeyIndex] = []
         self._objects: set[str] = set()
         self._restored: dict[str, Any] = {}
+        #: State in files that is not in the stores yet.
+        self._native: tuple[NativeSource, ...] = ()
 
     @property
     def rows_ahead(self) -> int:
@@ -79,7 +86,7 @@ class HashMapBackend(ResidentStores):
         # State that was restored and not asked for yet is still state.
         return saved | {name: table for name, table in self._restored.items() if name not in saved}
 
-    def snapshot_async(self) -> KeyedSnapshot:
+    def snapshot_async(self, native: bool = False) -> KeyedSnapshot:
         """Freeze the stores; those of Python objects, whose contents change unseen, are saved at once."""
         moment = Moment()
         frozen: dict[str, tuple[Frozen, int]] = {}
@@ -99,10 +106,13 @@ class HashMapBackend(ResidentStores):
             groups = key_groups(columns, self.max_parallelism)
         return table.add_column(0, KEY_GROUP, pa.array(groups))
 
-    def restore(self, tables: Mapping[str, Any], key_groups: range | None = None) -> None:
+    def restore(
+        self, tables: Mapping[str, Any], key_groups: range | None = None, native: Sequence[NativeSource] = ()
+    ) -> None:
         """Take over the rows of ``key_groups`` (by default those given at the start)."""
         key_groups = self.key_groups if key_groups is None else key_groups
         self.key_groups = key_groups
+        self._native = tuple(native)
         for name, table in tables.items():
             groups = table.column(KEY_GROUP)
             mine = pc.and_(pc.greater_equal(groups, key_groups.start), pc.less(groups, key_groups.stop))
@@ -111,6 +121,20 @@ class HashMapBackend(ResidentStores):
                 self._load(self._stores[name][0], part)
             else:
                 self._restored[name] = part
+
+    def opened(self) -> None:
+        """Read state in files, piece by piece."""
+        native, self._native = self._native, ()
+        waiting: dict[str, list[Any]] = {}
+        for source in native:
+            for name, table in source.tables(self.key_groups, self._folders):
+                if name in self._stores:
+                    self._load(self._stores[name][0], table)
+                else:
+                    waiting.setdefault(name, []).append(table)
+        for name, found in waiting.items():
+            before = [self._restored[name]] if name in self._restored else []
+            self._restored[name] = pa.concat_tables([*before, *found])
 
 
 class _HashMapSnapshot:
@@ -147,6 +171,9 @@ class _HashMapSnapshot:
         self._made = True
         self.release()
         return self._tables
+
+    def native(self) -> None:
+        """All state is in the tables."""
 
     def release(self) -> None:
         """The state is written to as if there were no snapshot."""

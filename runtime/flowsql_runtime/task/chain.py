@@ -335,6 +335,7 @@ class OperatorChain:
             self._opened += 1
             try:
                 node.operator.open(node.operator.ctx)
+                node.operator.ctx.state.opened()
             except Exception as error:
                 raise named_failure(error, node.name)  # noqa: B904
 

@@ -14,13 +14,16 @@ class NoKeyedState:
     nbytes = 0
     rows_ahead = 0
 
-    def snapshot_async(self) -> None:
+    def snapshot_async(self, native: bool = False) -> None:
         """Nothing."""
 
-    def restore(self, tables: Mapping[str, Any], key_groups: range) -> None:
+    def restore(self, tables: Mapping[str, Any], key_groups: range, native: Sequence[Any] = ()) -> None:
         """Nothing can be taken over."""
-        if tables:
+        if tables or native:
             raise InternalError(f"state {sorted(tables)} was saved by an operator that keeps none")
+
+    def opened(self) -> None:
+        """No stores were made."""
 
     def settle(self) -> None:
         """Nothing can leave memory."""

@@ -200,7 +200,7 @@ class StreamTask:
             snapshot = restored.operators.get(node.uid)
             if snapshot is not None:
                 ctx = node.operator.ctx
-                ctx.state.restore(snapshot.keyed, self._key_groups)
+                ctx.state.restore(snapshot.keyed, self._key_groups, snapshot.native)
                 ctx.operator_state.restore(snapshot.lists, snapshot.union, snapshot.broadcast)
                 node.operator.restore_watermarks(snapshot.watermarks_ms)
         self._chain.open()
@@ -488,6 +488,7 @@ class StreamTask:
                 raise named_failure(error, node.name)  # noqa: B904
         taken: dict[str, OperatorSnapshot] = {}
         for node in self._chain.operators:
+            node.operator.ctx.native_snapshots = not barrier.kind.is_savepoint
             try:
                 taken[node.uid] = node.operator.snapshot_state(barrier.checkpoint_id)
             except Exception as error:

@@ -151,10 +151,11 @@ class OperatorHarness(Generic[S]):
         operator.setup(ctx, self.output)
         if snapshot is not None:
             groups = key_group_range(self.max_parallelism, self.parallelism, subtask)
-            ctx.state.restore(snapshot.keyed, groups)
+            ctx.state.restore(snapshot.keyed, groups, snapshot.native)
             ctx.operator_state.restore(snapshot.lists, snapshot.union, snapshot.broadcast)
             operator.restore_watermarks(snapshot.watermarks_ms)
         operator.open(ctx)
+        ctx.state.opened()
         operator.initialize_state(snapshot)
         return operator
 

@@ -37,3 +37,15 @@ def test_a_lost_or_doubled_row_is_told_and_fails() -> None:
     assert re.search(r"stateless +rocksdb +unaligned .* 1 lost +1 doubled +BROKEN", played.stdout)
     assert "1 rows of 'o' are lost, e.g. a" in played.stdout
     assert "no row lost" not in played.stdout
+
+
+def test_a_job_killed_in_incremental_checkpoints_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    played = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("incremental.py")), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert played.returncode == 0, played.stdout + played.stderr
+    assert "no row lost, none doubled" in played.stdout

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+import struct
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pytest
+import xxhash
 from pyarrow import fs
 
 from flowsql_core.errors import ConnectorError
@@ -128,6 +131,28 @@ def _only_padding(before: bytes, after: bytes, folder: Path) -> bool:
         return False
     (place,) = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
     return before[place] == 0
+
+
+def test_snapshots_of_format_1_are_read(tmp_path: Path) -> None:
+    folder = saved(tmp_path, rows=100)
+    data = (folder / METADATA).read_bytes()
+    magic, _, reserved, length = struct.unpack_from("<8sHHQ", data)
+    header = orjson.loads(data[20 : 20 + length])
+    # What format 1 did not know.
+    del header["checkpointed_bytes"]
+    for state in header["operators"]["op"]["subtasks"]:
+        assert state.pop("native") is None
+    text = orjson.dumps(header)
+    body = struct.pack("<8sHHQ", magic, 1, reserved, len(text)) + text + data[20 + length : -16]
+    (folder / METADATA).write_bytes(body + xxhash.xxh3_128_digest(body))
+    reader = open_snapshot(str(folder))
+    assert reader.manifest.checkpointed_bytes is None
+    found = reader.task(["op"], TaskPlace(0, 1, range(128), 128)).operators["op"]
+    assert found.keyed["state"].num_rows == 200
+    body = struct.pack("<8sHHQ", magic, 3, reserved, len(text)) + text
+    (folder / METADATA).write_bytes(body + xxhash.xxh3_128_digest(body))
+    with pytest.raises(ConnectorError, match="has format 3; this version of FlowSQL reads the formats 1 and 2"):
+        open_snapshot(str(folder))
 
 
 def test_without_a_readable_snapshot_the_damage_is_told(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ ROOT = Path(flowsql_runtime.__file__).parent
 OPEN = {
     "stores",
     "backend",
+    "native",
+    "read_native",
     "scratch",
     "api",
     "api_ttl",
@@ -74,4 +76,4 @@ def test_the_protocols_show_methods_and_no_data() -> None:
 def test_the_protocols_name_no_class_of_a_backend() -> None:
     for module in ("stores", "backend"):
         named = _named(ROOT / "state" / f"{module}.py", "state")
-        assert named <= {"stores"}, module
+        assert named <= {"stores", "native"}, module

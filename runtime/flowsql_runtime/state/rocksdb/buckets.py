@@ -7,8 +7,9 @@ in several the newest counts. Linear hashing after Litwin, "Linear hashing: a ne
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ MOST_BYTES: Final = 32 << 10
 #: Pages of a bucket from which on it is written anew.
 _MOST_PAGES: Final = 8
 _HASHES: Final = 1 << 32
+_COLUMNS: Final = ("starts", "first", "next", "keys", "bytes", "clean")
 
 
 class Buckets:
@@ -43,10 +45,22 @@ class Buckets:
         self.keys = np.zeros(count, np.int64)
         self.bytes = np.zeros(count, np.int64)
         #: Its bytes after it was written anew.
-        self._clean = np.zeros(count, np.int64)
+        self.clean = np.zeros(count, np.int64)
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """All that is known of the buckets, a row a bucket; copies."""
+        return {name: getattr(self, name).copy() for name in _COLUMNS}
+
+    @staticmethod
+    def of_columns(columns: Mapping[str, npt.NDArray[Any]]) -> Buckets:
+        """The inverse of :meth:`columns`."""
+        made = Buckets(0, 0)
+        for name in _COLUMNS:
+            setattr(made, name, columns[name])
+        return made
 
     def of(self, hashes: UInt32s) -> Int64s:
         """The bucket of each hash."""
@@ -85,7 +99,7 @@ class Buckets:
 
     def overfull(self, buckets: Int64s) -> Int64s:
         """Those of some buckets that should be written anew."""
-        many = (self.bytes[buckets] > np.maximum(2 * MOST_BYTES, 2 * self._clean[buckets])) | (
+        many = (self.bytes[buckets] > np.maximum(2 * MOST_BYTES, 2 * self.clean[buckets])) | (
             self.keys[buckets] > 2 * MOST_KEYS
         )
         return buckets[(self.pages(buckets) > _MOST_PAGES) | (many & (self.pages(buckets) > 1))]
@@ -98,7 +112,7 @@ class Buckets:
 
     def cleaned(self, buckets: Int64s) -> None:
         """Some buckets hold nothing that is outdated."""
-        self._clean[buckets] = self.bytes[buckets]
+        self.clean[buckets] = self.bytes[buckets]
 
     def cut(self, buckets: Int64s, keys: Int64s, sizes: Int64s) -> None:
         """Cut those of some empty buckets that are about to hold too many keys or bytes."""
@@ -118,7 +132,7 @@ class Buckets:
             np.uint32
         )
         new = within > 0
-        for name in ("first", "next", "keys", "bytes", "_clean"):
+        for name in ("first", "next", "keys", "bytes", "clean"):
             values = np.repeat(getattr(self, name), pieces)
             values[new] = 0
             setattr(self, name, values)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import pickle
 from collections.abc import Iterator
 from typing import Any, Final
 
+import pyarrow as pa
+
+from flowsql_compute.keys import key_groups
 from flowsql_core.stream.keys import token_bytes
+from flowsql_runtime.state.hashmap import KEY_GROUP
 from flowsql_runtime.state.object_store import ENTRY_BYTES, ObjectStore, pickled
 from flowsql_runtime.state.rocksdb.database import Database, after
 
@@ -34,16 +39,19 @@ class ColdEntries(dict[Any, Any]):
     def __init__(self, store: ObjectStore, number: int, database: Database, piece: int) -> None:
         super().__init__()
         self._name = store.name
-        self._namespaced = store.namespaced
+        self.namespaced = store.namespaced
         expiry = store.expiry
         self._expiry = None if expiry is None or expiry.piece is None else expiry
         self._piece = expiry.piece or piece if expiry is not None else 0
+        self.number = number
         base = number.to_bytes(2, "big")
         self._values = base + _VALUES
         self._times = base + _TIMES
         self._database = database
         #: Whether anything ever left memory.
-        self._left = False
+        self.left = False
+        #: Whether ``items`` are those in memory.
+        self._alone = False
         #: By slot in memory: the moment under which an older state of it stands in the database.
         self._dated: dict[Any, int] = {}
         #: Nothing outside memory expires before.
@@ -53,7 +61,7 @@ class ColdEntries(dict[Any, Any]):
 
     def _key(self, slot: Any) -> bytes:
         """What tells a slot from others."""
-        if not self._namespaced:
+        if not self.namespaced:
             return token_bytes(slot)
         token, namespace = slot
         plain = token_bytes(token)
@@ -72,7 +80,7 @@ class ColdEntries(dict[Any, Any]):
 
     def _bring(self, slot: Any) -> bool:
         """Look for a slot that is not in memory; whether it is there now."""
-        if not self._left or not _is_slot(slot):
+        if not self.left or not _is_slot(slot):
             return False
         found = self._database.get_many([self._values + self._key(slot)])[0]
         if found is None:
@@ -113,7 +121,7 @@ class ColdEntries(dict[Any, Any]):
         if slot not in self:
             raise KeyError(slot)
         super().__delitem__(slot)
-        if self._left:
+        if self.left:
             key = self._key(slot)
             dated = self._dated.pop(slot, None)
             gone = [] if dated is None else [self._time(dated) + key]
@@ -139,7 +147,7 @@ class ColdEntries(dict[Any, Any]):
         self._database.write(changes.keys, changes.values, changes.gone)
         for slot in slots:
             super().__delitem__(slot)
-        self._left = True
+        self.left = True
         size = sum(map(len, changes.values))
         if size:
             self.entry_bytes = max(ENTRY_BYTES, 2 * size // len(slots))
@@ -203,7 +211,7 @@ class ColdEntries(dict[Any, Any]):
     def every(self) -> Iterator[tuple[Any, Any]]:
         """All slots with their objects; those outside memory stay there."""
         yield from list(super().items())
-        if self._left:
+        if self.left:
             for _, values in self._database.scan(self._values, after(self._values), _PIECE):
                 for value in values:
                     slot, found = pickle.loads(value)[0]
@@ -212,7 +220,59 @@ class ColdEntries(dict[Any, Any]):
 
     def items(self) -> Any:
         """All slots with their objects."""
-        return self.every()
+        return list(super().items()) if self._alone else self.every()
+
+    # -- snapshots whose cold part stays in the database
+
+    @contextlib.contextmanager
+    def in_memory_alone(self) -> Iterator[None]:
+        """Within it ``items`` are those in memory."""
+        self._alone = True
+        try:
+            yield
+        finally:
+            self._alone = False
+
+    @property
+    def expires(self) -> bool:
+        """Whether objects outside memory stand there by the moment when they expire, too."""
+        return self._expiry is not None
+
+    def taken_over(self) -> None:
+        """The database was opened on files that have entries of the store."""
+        self.left = True
+        if self._expiry is not None:
+            self._next_ms = self._first_from(self._times)
+
+    def stale_keys(self) -> list[bytes]:
+        """Under which keys the database may have an old state of what is in memory, as of now."""
+        if not self.left:
+            return []
+        found = [self._values + self._key(slot) for slot in super().__iter__() if _is_slot(slot)]
+        return found + [self._time(dated) + self._key(slot) for slot, dated in self._dated.items()]
+
+
+def cold_object_tables(database: Database, number: int, namespaced: bool, max_parallelism: int) -> Iterator[Any]:
+    """Tables as of ``ObjectStore.save``, with an entry a row, of what stands in the database; nothing is unpickled."""
+    prefix = number.to_bytes(2, "big") + _VALUES
+    for found, values in database.scan(prefix, after(prefix), _PIECE):
+        tokens = [_token_of(key[len(prefix) :], namespaced) for key in found]
+        columns = {"k0": pa.array(tokens, pa.binary()), "entries": pa.array(values, pa.large_binary())}
+        groups = key_groups([columns["k0"]], max_parallelism)
+        yield pa.table({KEY_GROUP: pa.array(groups), **columns})
+
+
+def forget_objects(database: Database, number: int) -> None:
+    """Remove what stands in the database of one store."""
+    database.delete_prefix(number.to_bytes(2, "big"))
+
+
+def _token_of(key: bytes, namespaced: bool) -> bytes:
+    """The canonical bytes of the key token in what ``ColdEntries`` tells a slot by."""
+    if not namespaced:
+        return key
+    length = int.from_bytes(key[:4], "big")
+    return key[4 : 4 + length]
 
 
 class _Changes:

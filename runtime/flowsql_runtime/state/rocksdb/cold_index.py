@@ -130,6 +130,7 @@ class _Arrivals:
     """Which key came before which, kept while they are outside memory."""
 
     part_name = ""
+    cold_rows = 0
     part_width = 1
     part_refs = np.zeros(1, np.uint8)
     time_word = None

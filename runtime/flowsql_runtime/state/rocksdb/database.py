@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -38,8 +39,16 @@ class Folders(Protocol):
         """A new, empty folder."""
         ...
 
+    def lend(self) -> Path:
+        """A free path of the same file system, until it is given back."""
+        ...
+
+    def give_back(self, path: Path) -> None:
+        """Remove what was lent. Any thread, any number of times."""
+        ...
+
     def close(self) -> None:
-        """Remove them."""
+        """Remove them; what is lent stays until it is given back."""
         ...
 
 
@@ -74,19 +83,24 @@ class Database:
             self._compaction_ms = settings.get(COMPACTION_MS)
         #: Write batches begun so far.
         self.batches = 0
+        #: Under it a name of a table file means one file.
+        self.identity = uuid.uuid4().hex
 
     @property
     def path(self) -> Path | None:
         """Its folder; None before the first state left memory."""
         return None if self._db is None else Path(self._db.path())
 
-    def _open(self) -> Any:
+    def _open(self, fill: Callable[[Path], None] | None = None) -> Any:
         if self._db is None:
             if self._settings.rocksdb_bytes is not None:
                 give_freed_memory_back()
             self._folders = self._make_folders()
             options, self._kept = self._settings.rocksdb_options(self._rocksdict)
             path = self._folders.make()
+            if fill is not None:
+                path.mkdir()
+                fill(path)
             try:
                 self._db = self._rocksdict.Rdict(str(path), options)
             except Exception as error:  # rocksdict raises its own kind
@@ -110,6 +124,28 @@ class Database:
         if self._compaction_ms is not None:
             seconds = -(-self._compaction_ms // 1000)
             self._db.set_options({"periodic_compaction_seconds": str(seconds)})
+
+    def restore(self, fill: Callable[[Path], None]) -> None:
+        """Open on the files of a checkpoint, which ``fill`` puts into a folder. Nothing was written before."""
+        assert self._db is None, "a database that is open takes over no files"
+        self._open(fill)
+
+    def checkpoint(self) -> tuple[Path, Callable[[], None]] | None:
+        """A folder with its files of now, and how to give it back (any thread); None while it has none.
+
+        Table files are hard links: they cost nothing and never change.
+        """
+        if self._db is None:
+            return None
+        folders = self._folders
+        assert folders is not None
+        path = folders.lend()
+        try:
+            self._rocksdict.Checkpoint(self._db).create_checkpoint(str(path))
+        except Exception as error:
+            folders.give_back(path)
+            raise _failed("linked", path, error) from error
+        return path, lambda: folders.give_back(path)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The value of each key, None where there is none. Rising keys are read faster: blocks are found once."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import threading
 import uuid
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,7 @@ from flowsql_core.errors import ExecutionError
 from flowsql_runtime.network.spill import make_locked, sweep, temporary_folders
 
 _PREFIX: Final = "flowsql-rocksdb-"
+_DATABASE: Final = "db"
 #: Databases of one process go to the named folders in turn.
 _TURNS: Final = itertools.count()
 
@@ -29,6 +31,11 @@ class LocalFiles:
         self._folder = folders[next(_TURNS) % len(folders)]
         self._own: Path | None = None
         self._lock: int | None = None
+        self._numbers = itertools.count(1)
+        #: Folders beside the database that somebody reads.
+        self._lent: set[Path] = set()
+        self._closed = False
+        self._changing = threading.Lock()
 
     def make(self) -> Path:
         """The folder in which the database makes its own.
@@ -48,12 +55,41 @@ class LocalFiles:
                 hint="name another folder with 'state.backend.rocksdb.localdir' or 'io.tmp.dirs'",
             ) from error
         self._own = own
-        return own / "db"
+        return own / _DATABASE
+
+    def lend(self) -> Path:
+        """A free path beside the database, of the same file system. Whoever has it calls :meth:`give_back`."""
+        assert self._own is not None
+        path = self._own / f"snapshot-{next(self._numbers)}"
+        with self._changing:
+            self._lent.add(path)
+        return path
+
+    def give_back(self, path: Path) -> None:
+        """Remove what was lent. Any thread, any number of times."""
+        shutil.rmtree(path, ignore_errors=True)
+        with self._changing:
+            self._lent.discard(path)
+            last = self._closed and not self._lent
+        if last:
+            self._remove()
 
     def close(self) -> None:
-        """Remove it."""
-        if self._own is not None:
-            shutil.rmtree(self._own, ignore_errors=True)
-        if self._lock is not None:
-            os.close(self._lock)
-        self._own = self._lock = None
+        """Remove everything; what is lent stays until it is given back."""
+        if self._own is None:
+            return
+        shutil.rmtree(self._own / _DATABASE, ignore_errors=True)
+        with self._changing:
+            self._closed = True
+            last = not self._lent
+        if last:
+            self._remove()
+
+    def _remove(self) -> None:
+        with self._changing:
+            own, self._own = self._own, None
+            lock, self._lock = self._lock, None
+        if own is not None:
+            shutil.rmtree(own, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)

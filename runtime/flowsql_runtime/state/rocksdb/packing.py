@@ -41,6 +41,8 @@ class Part(Protocol):
 
     #: Its name in snapshots; empty: it is in none.
     part_name: str
+    #: How many rows it has of slots outside memory, where it counts them.
+    cold_rows: int
 
     @property
     def part_width(self) -> int:

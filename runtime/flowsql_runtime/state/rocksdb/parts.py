@@ -36,6 +36,7 @@ class _Formatted:
     """Rows by a ``RowFormat``."""
 
     part_name = ""
+    cold_rows = 0
     time_word: int | None = None
     _format: RowFormat
     _labels: Sequence[str]
@@ -62,6 +63,7 @@ class _Columns(ResidentColumnStore):
     """One row a slot, as it stands."""
 
     part_name = ""
+    cold_rows = 0
     time_word: int | None = None
 
     @property
@@ -323,10 +325,9 @@ class TimersPart(_Formatted, ResidentTimers):
         ResidentTimers.__init__(self, parent)
         self._times = times
         self._format = RowFormat([pa.int64()])
-        self._cold = 0
 
     def __len__(self) -> int:
-        return super().__len__() + self._cold
+        return super().__len__() + self.cold_rows
 
     def earliest(self) -> int | None:
         """The time of the next timer."""
@@ -355,13 +356,13 @@ class TimersPart(_Formatted, ResidentTimers):
 
     def put(self, slots: Int32s, packed: PackedRows) -> None:
         """Timers of slots."""
-        self._cold -= len(slots)
+        self.cold_rows -= len(slots)
         self.register(value_words(self._format.unpack(packed)[0]).words[0], slots)
 
     def forget(self, slots: Int32s) -> None:
         """Drop the timers."""
         positions, times = self._of(slots)
-        self._cold += len(times)
+        self.cold_rows += len(times)
         self.delete(times, slots[positions])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, Protocol
 
@@ -89,6 +89,7 @@ class Region:
         self._database = database
         self._width = width
         self._var = var
+        self.number = number
         self._base = number.to_bytes(2, "big")
         #: What the keys of all pages begin with.
         self.prefix = self._base + _VALUES
@@ -449,6 +450,47 @@ class Region:
                 buckets.cleaned(buckets.distinct(hashes))
 
     # -- snapshots
+
+    def stale_slots(self) -> Int32s:
+        """Slots in memory of whose keys a page may have an old state, as of now."""
+        return np.flatnonzero(self._stored[: self._index.high_water]).astype(np.int32)
+
+    def packed(self, keys: KeyWords) -> list[bytes]:
+        """Keys as bytes, for :meth:`outdate`."""
+        return self._key_format.pack(keys)
+
+    def outdate(self, packed: Sequence[bytes]) -> None:
+        """Say that pages hold nothing of some keys that counts."""
+        for start in range(0, len(packed), _MOST_GONE):
+            keys = self._key_format.unpack(packed[start : start + _MOST_GONE])
+            self._gone.find_or_insert(keys)
+            self.write_gone()
+
+    def counters(self) -> dict[str, Any]:
+        """What is known of the keys outside memory but their pages, as JSON."""
+        return {
+            "cold": self.cold,
+            "namespaces": list(self.namespaces.items()),
+            "times": [None if times is None else times.count for times in self._times],
+            "rows": [part.cold_rows for part in self.parts],
+            "key_bytes": self._key_bytes,
+        }
+
+    @property
+    def buckets(self) -> Mapping[int, Buckets]:
+        """The pages of each namespace."""
+        return self._buckets
+
+    def restore_counters(self, found: Mapping[str, Any], buckets: dict[int, Buckets]) -> None:
+        """The inverse of :meth:`counters` and :attr:`buckets`, for a region of which nothing is outside memory."""
+        self.cold = found["cold"]
+        self.namespaces = dict(found["namespaces"])
+        self._buckets = buckets
+        self._key_bytes = found["key_bytes"]
+        for part, times, count, rows in zip(self.parts, self._times, found["times"], found["rows"], strict=True):
+            part.cold_rows = rows
+            if times is not None:
+                times.count = count
 
     def cold_tables(
         self, reader: Reader, resident: ResidentKeyIndex, types: Sequence[Any]

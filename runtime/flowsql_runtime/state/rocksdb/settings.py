@@ -222,6 +222,19 @@ MANAGED_BYTES = option(
     "Memory for state of the 'rocksdb' backend, shared by the operators; 0: 40% of 'flowsql.memory'.",
 )
 
+INCREMENTAL = option(
+    "execution.checkpointing.incremental",
+    parse_bool,
+    False,
+    "Whether checkpoints of 'rocksdb' refer to files of RocksDB that older ones wrote; those of 'hashmap' are whole.",
+)
+TRANSFER_THREADS = option(
+    "state.backend.rocksdb.checkpoint.transfer.thread.num",
+    _parse_count,
+    4,
+    "Files of RocksDB that a subtask's incremental checkpoint writes, or its restore reads, at a time.",
+)
+
 #: Part of ``flowsql.memory`` for managed memory, as in Flink (``taskmanager.memory.managed.fraction``).
 _MANAGED_PART: Final = 0.4
 #: What a database takes beside memtables and cache (code, threads, buffers of flushes and compactions), at most half.
@@ -231,15 +244,12 @@ _RESIDENT_PART: Final = 0.4
 #: Memory of an operator that is told not to bound it.
 _UNBOUNDED_RESIDENT: Final = 256 << 20
 
-_TABLES: Final = "checkpoints are written as tables, not as files of RocksDB"
-
 #: What RocksDB could do but rocksdict has no call for, and why it is not needed or what is done instead.
 REFUSED: Final = {
     "state.backend.rocksdb.memory.high-prio-pool-ratio": "the block cache of rocksdict has no pools by priority",
     "state.backend.rocksdb.log.level": "rocksdict has no call for it",
     "state.backend.rocksdb.options-factory": "it names a Java class",
-    "state.backend.rocksdb.checkpoint.transfer.thread.num": _TABLES,
-    "state.backend.rocksdb.use-ingest-db-restore-mode": _TABLES,
+    "state.backend.rocksdb.use-ingest-db-restore-mode": "at another parallelism rows of own key groups are read",
     "state.backend.rocksdb.rescaling.use-delete-files-in-range": "subtasks read only rows of their key groups",
     "state.backend.rocksdb.restore-overlap-fraction-threshold": "subtasks read only rows of their key groups",
 }
@@ -275,7 +285,8 @@ class RocksDBSettings:
     """How one subtask of one operator keeps its state.
 
     ``resident_bytes``: of slots in memory; 0: nothing stays between two elements. ``rocksdb_bytes``: of memtables and
-    block cache; None: not bounded. ``folders``: where files go, as ``io.tmp.dirs``.
+    block cache; None: not bounded. ``folders``: where files go, as ``io.tmp.dirs``. ``incremental``: whether
+    checkpoints refer to files of RocksDB.
     """
 
     values: Configuration
@@ -283,6 +294,8 @@ class RocksDBSettings:
     rocksdb_bytes: int | None
     folders: str
     write_batch_bytes: int
+    incremental: bool = False
+    transfer_threads: int = 4
 
     @staticmethod
     def of(values: Configuration, process_bytes: int, sharers: int) -> RocksDBSettings:
@@ -326,6 +339,8 @@ class RocksDBSettings:
             None if share is None else share - resident,
             values.get(LOCAL_FOLDERS) or values.text("io.tmp.dirs") or "",
             values.get(WRITE_BATCH_BYTES),
+            values.get(INCREMENTAL),
+            values.get(TRANSFER_THREADS),
         )
 
     def get(self, wanted: ConfigOption[Any]) -> Any:
