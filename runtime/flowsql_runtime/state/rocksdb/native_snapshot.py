@@ -44,7 +44,7 @@ _PIECE: Final = 65_536
 
 @record
 class ObjectsLayout:
-    """Entries of one ``ObjectStore`` in a database. ``left``: whether there are any. ``expires``: as ``ColdEntries``."""
+    """Entries of one ``ObjectStore`` in a database. ``left``: whether any are. ``expires``: as in ``ColdEntries``."""
 
     name: str
     number: int
