@@ -71,6 +71,8 @@ class FileCommitter(Committer):
         #: The next commit is the restored checkpoint's, which may have been committed before.
         self._repeats = False
         self._leftovers = False
+        #: The writers that were there when some went back: what those left goes once the new ones have said something.
+        self._before_going_back: dict[int, str] = {}
         #: Hidden parts that the last committed checkpoint counts on: a restore goes on writing them.
         self._counted: set[str] = set()
         #: Of the restored checkpoint, for the case that all writers had ended before it.
@@ -96,8 +98,9 @@ class FileCommitter(Committer):
                 self._waiting = ()
         if self._policy is not None:
             self._mark_complete(self._policy, ended)
-        if self._leftovers and (end_of_input or (not self._repeats and self._all_said())):
+        if self._leftovers and (end_of_input or (not self._repeats and self._all_said() and self._others_said())):
             self._leftovers = False
+            self._before_going_back = {}
             self._remove_leftovers()
         if self._repeats:
             # The writers of the restored job count from here on.
@@ -118,6 +121,11 @@ class FileCommitter(Committer):
 
     def _all_said(self) -> bool:
         return bool(self._said) and len(self._said) >= max(one.writers for one in self._said.values())
+
+    def _others_said(self) -> bool:
+        """Whether the writers that went back have said something. A commit that was under way comes before that."""
+        before = self._before_going_back
+        return not before or any(before.get(subtask) != one.run for subtask, one in self._said.items())
 
     def _drained(self) -> bool:
         """Whether the last watermark has reached every writer: a savepoint that drains the job is its end."""
@@ -146,8 +154,10 @@ class FileCommitter(Committer):
             self._waiting = waiting
 
     def take_back(self) -> None:
-        """Hidden files of the writers that were go with the next commit."""
+        """Hidden files of the writers that were go with the next commit of those that follow them."""
         self._leftovers = True
+        with self._lock:
+            self._before_going_back = {subtask: one.run for subtask, one in self._said.items()}
 
     def abort(self, committables: list[Committable]) -> None:
         """Remove hidden files that will not be shown."""

@@ -232,9 +232,9 @@ class JobServices:
                 sources[uid].go_back(subtask, checkpoint_id, splits(uid, subtask))
         for sink in sinks:
             with self._lock:
-                taken_back = sink.take_back(tasks, checkpoint_id or 0)
-            if taken_back:
-                sink.committer.take_back()
+                sink.take_back(tasks, checkpoint_id or 0)
+            # Also where nothing was prepared: a writer may have begun files.
+            sink.committer.take_back()
 
     def abort_all(self) -> None:
         """The job failed or was cancelled: remove what was prepared and is in no complete checkpoint."""
@@ -272,8 +272,8 @@ class _Sink:
         found = self.up_to(max(self.prepared, default=0))
         return found + [one for _, new in self.ended for one in new]
 
-    def take_back(self, tasks: Collection[tuple[int, int]], checkpoint_id: int) -> bool:
-        """Nobody commits what some tasks prepared behind a checkpoint; whether there was anything."""
+    def take_back(self, tasks: Collection[tuple[int, int]], checkpoint_id: int) -> None:
+        """Nobody commits what some tasks prepared behind a checkpoint."""
         gone: list[Committable] = []
 
         def left(prepared: list[_Prepared]) -> list[_Prepared]:
@@ -284,7 +284,6 @@ class _Sink:
             self.prepared[number] = left(self.prepared[number])
         self.ended = left(self.ended)
         self.taken_back += gone
-        return bool(gone)
 
 
 class SplitProgress:
