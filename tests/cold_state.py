@@ -47,7 +47,7 @@ class ColdOperators:
 def in_memory(backend: RocksDBBackend) -> int:
     """Keys and objects in memory that could leave it."""
     keys = sum(index.in_memory() for index in backend._cold_indexes if not index.region.queues)
-    return keys + sum(map(len, backend._entries))
+    return keys + sum(map(len, backend._entries.values()))
 
 
 @pytest.fixture
