@@ -197,17 +197,24 @@ class Strike:
     def struck(self, process: subprocess.Popen[bytes], folder: Path, before: set[Path]) -> str:
         """Wait until the attempt has ended, at latest by the kill; where it was struck, '' if it was not.
 
+        A job that ended by itself removes its checkpoints. A kill after that, before its process ended, struck nothing.
+
         Raises:
             subprocess.TimeoutExpired: it hangs.
         """
         deadline = time.monotonic() + LONGEST_S
         if self.delay_s is not None:
-            while process.poll() is None and time.monotonic() < deadline and not published(folder) - before:
+            new: set[Path] = set()
+            while process.poll() is None and time.monotonic() < deadline and not new:
                 time.sleep(0.01)
+                new = published(folder) - before
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(self.delay_s)
             if process.poll() is None and time.monotonic() < deadline:
                 process.send_signal(signal.SIGKILL)
+                process.wait()
+                if new and not published(folder) - before:
+                    return ""
         process.wait(max(0.0, deadline - time.monotonic()))
         return (self.point or "any moment") if process.returncode == -signal.SIGKILL else ""
 
@@ -261,7 +268,7 @@ def strike_often(found: Round, folder: Path, kills: int, draw: random.Random, ta
             tally.kills[place] += 1
             # Restores have a checkpoint already: what counts is that there is something to lose.
             tally.early += newest(folder) is None
-        elif process.returncode:
+        elif process.returncode not in (0, -signal.SIGKILL):
             text = (folder / "stderr").read_text(encoding="utf-8")
             raise BrokenPromiseError(f"{found} from {last} at {strike}: exit code {process.returncode}\n{text}")
         else:
