@@ -1,4 +1,9 @@
-"""Rows that were on their way when an unaligned checkpoint was taken, dealt out to another parallelism."""
+"""Rows that were on their way when an unaligned checkpoint was taken, for a job that starts from it.
+
+Their watermarks stay behind: each told of what one producer still had to send. The enumerators deal the splits out
+anew, also at the same parallelism, so that the producer at the same place may come from further back. All operators
+begin with the lowest watermark of their old subtasks and tell it to their receivers.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +21,17 @@ from flowsql_runtime.task.restore import TaskPlace
 _ANYWHERE = (ShipStrategy.REBALANCE, ShipStrategy.RESCALE, ShipStrategy.SHUFFLE)
 
 
+def rows_of(in_flight: InFlight) -> InFlight:
+    """The rows alone, for the same subtask at the same parallelism."""
+    found = []
+    for one in in_flight.elements:
+        if isinstance(one.element, ChangelogBatch) and one.element.num_rows:
+            found.append(ChannelElement(one.input_index, one.channel, one.element.with_track(None)))
+    return InFlight((), tuple(found))
+
+
 def dealt_out(elements: Sequence[ChannelElement], place: TaskPlace, name: str) -> InFlight:
     """The rows that this subtask takes, of those on their way to all old subtasks.
-
-    Watermarks among them are left out: they told of channels that are no more, and the sources tell of the time anew.
 
     Args:
         name: of the operator, for messages.

@@ -12,7 +12,7 @@ from flowsql_core.errors import ConnectorError
 from flowsql_runtime.checkpoint.completed import CompletedCheckpoint
 from flowsql_runtime.checkpoint.encode import OperatorParts, decode_in_flight, decode_keyed, decode_operator
 from flowsql_runtime.checkpoint.evolution import Change, OperatorMove, TableMove
-from flowsql_runtime.checkpoint.in_flight import dealt_out
+from flowsql_runtime.checkpoint.in_flight import dealt_out, rows_of
 from flowsql_runtime.checkpoint.manifest import (
     CorruptSnapshotError,
     NativeState,
@@ -140,7 +140,11 @@ class SnapshotReader:
             return None
         if place.parallelism == head.parallelism:
             mine = parts.get(place.subtask)
-            return None if mine is None else decode_in_flight(self._bytes(mine))
+            if mine is None:
+                return None
+            found = decode_in_flight(self._bytes(mine))
+            # Only with its own splits is each producer where it was.
+            return found if place.own else rows_of(found)
         whole = [decode_in_flight(self._bytes(part)) for _, part in sorted(parts.items())]
         return dealt_out([one for found in whole for one in found.elements], place, head.name)
 
