@@ -136,7 +136,7 @@ def gaps(megabytes: int, folder: Path) -> None:
     job = LocalCluster(seed=1).submit(graph(lambda: Random(1 << 40, keys), options, at))
     while not at or job.metrics.total("numRecordsIn", "aggregate") < 3 * keys:
         time.sleep(0.2)
-    state = sum(ctx.state.nbytes for task in job.master._tasks for ctx in task._stateful)  # type: ignore[union-attr]
+    state = sum(ctx.state.nbytes for task in job._tasks for ctx in task._stateful)  # type: ignore[union-attr]
     mark = len(at)
     time.sleep(5)
     alone = _longest(at[mark:])
