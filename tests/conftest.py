@@ -12,7 +12,8 @@ from .cold_state import cold_operators as cold_operators
 from .cold_state import each_backend as each_backend
 from .cold_state import leave_to_chaos
 
-settings.register_profile("fuzz", max_examples=1000, deadline=None, print_blob=True)
+# Hypothesis repeats its examples by itself where it finds that it runs in continuous integration.
+settings.register_profile("fuzz", max_examples=1000, deadline=None, print_blob=True, derandomize=False)
 # The same examples in every run: a change is judged by itself, and what is new is looked for by ``make fuzz``.
 settings.register_profile("ci", max_examples=6, deadline=None, derandomize=True)
 settings.load_profile("ci")
