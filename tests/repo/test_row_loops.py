@@ -35,7 +35,7 @@ ARGUMENTS: Final = "over the distinct values of an argument, one pass of all row
 ALLOWED: Final = {
     "flowsql_runtime/state/rocksdb/cold_entries:cold_object_tables": "state that holds Python objects",
     "flowsql_runtime/state/rocksdb/native_snapshot:_buckets_by_index": "over numbers of buckets, at a restore",
-    "flowsql_runtime/state/rocksdb/native_snapshot:open_restored": "keys as bytes, at a restore",
+    "flowsql_runtime/state/rocksdb/native_snapshot:_keys_in_pieces": "keys as bytes, at a restore",
     "flowsql_runtime/state/rocksdb/region:Region._bring": "over distinct namespaces",
     "flowsql_connectors/formats/line_encode:LineEncoder.prepare": "texts of streams in character sets but UTF-8",
     "flowsql_runtime/state/rocksdb/region:Region._count": "over distinct namespaces",

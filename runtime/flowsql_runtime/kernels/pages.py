@@ -69,20 +69,13 @@ def mark_hashes(hashes, marks):
         marks[bit >> _U(6)] |= _U(1) << (bit & _U(63))
 
 
-@kernel("int64(uint64[:,::1], uint64[::1], uint8[::1], uint64[::1], int64[::1])")
-def rows_of_marks(words, masks, var, marks, out):
-    """Rows of keys (rising) whose hash is marked; returns how many."""
+@kernel("int64(uint32[::1], uint64[::1], int64[::1])")
+def rows_of_marks(hashes, marks, out):
+    """Rows (rising) whose hash is marked; returns how many."""
     mask = _U(64 * marks.size - 1)
     count = np.int64(0)
-    for i in range(len(words)):
-        h = _SEED ^ ((masks[i] if masks.size else _U(0)) * _MIX2)
-        for j in range(words.shape[1]):
-            word = words[i, j]
-            if var.size and var[j] == 2 and (word >> _U(56)) == _LONG_KEY:
-                continue
-            h = (h ^ word) * _MIX
-            h ^= h >> _U(32)
-        bit = ((h * _MIX2) >> _U(32)) & mask
+    for i in range(len(hashes)):
+        bit = _U(hashes[i]) & mask
         out[count] = i
         count += np.int64((marks[bit >> _U(6)] >> (bit & _U(63))) & _U(1))
     return count

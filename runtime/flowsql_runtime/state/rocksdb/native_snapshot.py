@@ -6,7 +6,7 @@ open them, how the stores were made and counted, where their pages are, and of w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -256,7 +256,13 @@ def open_restored(
     stale = _table(source.private(_STALE))
     for number, region in enumerate(regions):
         region.restore_counters(layout.counters[number], buckets[number])
-        region.outdate(stale.filter(pc.equal(stale.column("index"), number)).column("key").to_pylist())
-    of_objects = stale.filter(pc.equal(stale.column("index"), _OBJECTS)).column("key")
-    for start in range(0, len(of_objects), _PIECE):
-        database.write((), (), of_objects.slice(start, _PIECE).to_pylist())
+        for keys in _keys_in_pieces(stale, number):
+            region.outdate(keys)
+    for keys in _keys_in_pieces(stale, _OBJECTS):
+        database.write((), (), keys)
+
+
+def _keys_in_pieces(stale: pa.Table, index: int) -> Iterator[list[bytes]]:
+    keys = stale.filter(pc.equal(stale.column("index"), index)).column("key")
+    for start in range(0, len(keys), _PIECE):
+        yield keys.slice(start, _PIECE).to_pylist()

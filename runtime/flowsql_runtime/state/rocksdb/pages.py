@@ -196,11 +196,23 @@ class Pages:
 
     def marked(self, marks: npt.NDArray[np.uint64]) -> Int64s:
         """Rows whose keys have a marked hash, rising."""
-        out = np.empty(len(self) + 1, np.int64)
-        count = kernels.rows_of_marks(self.keys.words, self.keys.masks, self._format.var, marks, out)
+        hashes, out = np.empty(len(self), np.uint32), np.empty(len(self) + 1, np.int64)
+        kernels.bucket_hashes(self.keys.words, self.keys.masks, self._format.var, hashes)
+        count = kernels.rows_of_marks(hashes, marks, out)
         return out[:count]
 
-    def gone(self, picked: Int64s) -> npt.NDArray[np.bool_]:
+    def newest(self, rows: Int64s, ids: Int32s, count: int) -> Int64s:
+        """The last of ``rows`` (rising) of each key that it does not say to be gone, rising.
+
+        ``ids`` below ``count`` name the keys of rows; -1 is no key.
+        """
+        last = np.full(count + 1, -1, np.int64)
+        last[ids] = rows
+        last = last[:-1]
+        picked = np.sort(last[last >= 0])
+        return picked[~self._gone(picked)]
+
+    def _gone(self, picked: Int64s) -> npt.NDArray[np.bool_]:
         """Whether the keys of some rows are gone."""
         if not (self._widths[:, _GONE].any() or self._mins[:, _GONE].any()):
             return np.zeros(len(picked), np.bool_)

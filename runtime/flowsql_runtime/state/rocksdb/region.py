@@ -202,8 +202,7 @@ class Region:
 
     def _bring(self, keys: KeyWords) -> bool:
         if self._index.namespaced:
-            known = np.fromiter(self.namespaces, np.int64, len(self.namespaces))
-            keys = keys.take(np.flatnonzero(np.isin(self._namespaces(keys), known)))
+            keys = keys.take(np.flatnonzero(_among(self._namespaces(keys), self.namespaces)))
         if not len(keys):
             return False
         wanted = self._keys_of_this_index(len(keys))
@@ -225,11 +224,7 @@ class Region:
 
     def _put_newest(self, pages: Pages, rows: Int64s, ids: Int32s, count: int) -> bool:
         """Put the newest row of each key into memory; ``ids`` below ``count`` name the keys of rows, -1 none."""
-        newest = np.full(count + 1, -1, np.int64)
-        newest[ids] = rows
-        newest = newest[:-1]
-        picked = np.sort(newest[newest >= 0])
-        picked = picked[~pages.gone(picked)]
+        picked = pages.newest(rows, ids, count)
         if len(self._gone) and len(picked):
             picked = picked[self._gone.lookup(pages.keys.take(picked)) < 0]
         if not len(picked):
@@ -294,8 +289,7 @@ class Region:
         self._stored[old] = 0
         keys = self._index.encoded_at(old)
         if self._index.namespaced:
-            known = np.fromiter(self._buckets, np.int64, len(self._buckets))
-            keys = keys.take(np.flatnonzero(np.isin(self._namespaces(keys), known)))
+            keys = keys.take(np.flatnonzero(_among(self._namespaces(keys), self._buckets)))
         self._gone.find_or_insert(keys)
         if len(self._gone) > _MOST_GONE:
             self.write_gone()
@@ -311,7 +305,7 @@ class Region:
         keys = self._gone.encoded_at(live)
         namespaces, hashes = self._namespaces(keys), self._hashes(keys)
         order = np.lexsort((hashes, namespaces))
-        order = order[np.isin(namespaces[order], np.fromiter(self._buckets, np.int64, len(self._buckets)))]
+        order = order[_among(namespaces[order], self._buckets)]
         if len(order):
             rows = KeyRows(keys.take(order), _no_rows(self.parts[: form.parts]), np.ones(len(order), np.uint8))
             self._write(form, namespaces[order], hashes[order], rows, ())
@@ -429,10 +423,8 @@ class Region:
         for piece, values in self._pages_of(namespace, buckets, wanted[::-1], _PIECE_BYTES, _PIECE):
             pages = form.read(values)
             known = self._keys_of_this_index(len(pages))
-            newest = np.full(len(pages), -1, np.int64)
-            newest[known.find_or_insert(pages.keys)[0]] = np.arange(len(pages))
-            picked = newest[newest >= 0]
-            picked = picked[~pages.gone(picked)]
+            ids = known.find_or_insert(pages.keys)[0]
+            picked = pages.newest(np.arange(len(pages)), ids, known.high_water)
             picked = picked[self._index.resident(pages.keys.take(picked)) < 0]
             hashes = self._hashes(pages.keys.take(picked))
             order = np.argsort(hashes, kind="stable")
@@ -500,10 +492,8 @@ class Region:
         for values in _whole_buckets(reader.scan(self.prefix, after(self.prefix), 64)):
             pages = form.read(values)
             known = ResidentKeyIndex(types, namespaced=self._index.namespaced)
-            newest = np.full(len(pages), -1, np.int64)
-            newest[known.find_or_insert(pages.keys)[0]] = np.arange(len(pages))
-            picked = newest[newest >= 0]
-            picked = picked[~pages.gone(picked)]
+            ids = known.find_or_insert(pages.keys)[0]
+            picked = pages.newest(np.arange(len(pages)), ids, known.high_water)
             picked = picked[resident.lookup(pages.keys.take(picked)) < 0]
             if not len(picked):
                 continue
@@ -519,6 +509,10 @@ class Region:
 def _power_of_two_above(keys: int) -> int:
     """Words of marks for so many keys: at least 16 bits a key."""
     return 1 << max(4, (keys // 4).bit_length())
+
+
+def _among(namespaces: Int64s, known: Mapping[int, Any]) -> npt.NDArray[np.bool_]:
+    return np.isin(namespaces, np.fromiter(known, np.int64, len(known)))
 
 
 def _no_rows(parts: Sequence[Part]) -> list[PackedRows]:
