@@ -31,6 +31,7 @@ from flowsql_connectors.spi.source import (
     SplitEnumerator,
     TableSource,
 )
+from flowsql_connectors.spi.split_queue import SplitQueueReader
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import ScanSpec, TableSpec
@@ -57,7 +58,7 @@ class DatagenEnumerator(SplitEnumerator):
         return [[Split(f"rows-{subtask}", orjson.dumps([subtask, parallelism]))] for subtask in range(parallelism)]
 
 
-class DatagenReader(SourceReader):
+class DatagenReader(SplitQueueReader):
     """Makes the rows that the rate allows by now."""
 
     def __init__(
@@ -67,6 +68,7 @@ class DatagenReader(SourceReader):
         rows_per_second: int,
         context: ReaderContext,
     ) -> None:
+        super().__init__()
         self._generators = generators
         self._total_rows = total_rows
         self._rate = rows_per_second / max(context.parallelism, 1)
@@ -74,28 +76,15 @@ class DatagenReader(SourceReader):
         self._rng = np.random.default_rng(
             None if context.rng_seed is None else [context.rng_seed, context.subtask, context.parallelism]
         )
-        self._splits: list[Split] = []
         self._started_ms: int | None = None
         self._made = 0
-        self._no_more = False
 
-    def add_splits(self, splits: list[Split]) -> None:
-        """Take over progressions."""
-        self._splits.extend(splits)
-
-    def no_more_splits(self) -> None:
-        """END follows the last row."""
-        self._no_more = True
-
-    def poll(self, max_rows: int) -> SplitBatch | ReadStatus:
+    def read(self, split: Split, max_rows: int) -> SplitBatch | ReadStatus:
         """Rows that are due."""
-        if not self._splits:
-            return ReadStatus.END if self._no_more else ReadStatus.NOTHING_NOW
-        split = self._splits[0]
         first, stride = _next_row(split)
         left = None if self._total_rows is None else max(0, -(-(self._total_rows - first) // stride))
         if left == 0:
-            self._splits.pop(0)
+            self.splits.pop(0)
             return SplitBatch(split.id, self._rows(RowRange(first, stride, 0)), finished=True)
         now_ms = self._clock.now_ms()
         if self._started_ms is None:
@@ -108,10 +97,10 @@ class DatagenReader(SourceReader):
         self._made += n
         finished = left == n
         if finished:
-            self._splits.pop(0)
+            self.splits.pop(0)
         else:
             # Further progressions (after a restore at lower parallelism) take turns.
-            self._splits.append(Split(self._splits.pop(0).id, orjson.dumps([first + n * stride, stride])))
+            self.splits.append(Split(self.splits.pop(0).id, orjson.dumps([first + n * stride, stride])))
         return SplitBatch(split.id, batch, finished)
 
     def _rows(self, rows: RowRange) -> ChangelogBatch:
@@ -123,10 +112,6 @@ class DatagenReader(SourceReader):
     def wake_when_available(self, wake: Callable[[], None]) -> None:
         """Wake after a short pause: the rate will allow a row soon."""
         ALARM.after(_PAUSE_S, wake)
-
-    def snapshot(self) -> list[Split]:
-        """The progressions at their next rows."""
-        return list(self._splits)
 
 
 class DatagenSource(TableSource):

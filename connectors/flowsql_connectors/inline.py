@@ -22,6 +22,7 @@ from flowsql_connectors.spi.source import (
     SplitEnumerator,
     TableSource,
 )
+from flowsql_connectors.spi.split_queue import SplitQueueReader
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.specs import ScanSpec, TableSpec
@@ -70,33 +71,21 @@ class InlineEnumerator(SplitEnumerator):
         return dealt
 
 
-class InlineReader(SourceReader):
+class InlineReader(SplitQueueReader):
     """Slices of the resource."""
 
     def __init__(self, rows: InlineRows, columns: tuple[int, ...]) -> None:
+        super().__init__()
         self._rows = rows
         self._columns = columns
-        self._splits: list[Split] = []
-        self._no_more = False
 
-    def add_splits(self, splits: list[Split]) -> None:
-        """Take over ranges."""
-        self._splits.extend(splits)
-
-    def no_more_splits(self) -> None:
-        """END follows the last row."""
-        self._no_more = True
-
-    def poll(self, max_rows: int) -> SplitBatch | ReadStatus:
+    def read(self, split: Split, max_rows: int) -> SplitBatch | ReadStatus:
         """The next rows of the first range."""
-        if not self._splits:
-            return ReadStatus.END if self._no_more else ReadStatus.NOTHING_NOW
-        split = self._splits[0]
         start, stop = orjson.loads(split.data)
         batch = self._rows.read(start, min(stop, start + max_rows))
         position = start + batch.num_rows
         finished = position >= stop
-        self._splits[:1] = [] if finished else [_split(split.id, position, stop)]
+        self.splits[:1] = [] if finished else [_split(split.id, position, stop)]
         if len(self._columns) != len(batch.columns):
             batch = ChangelogBatch.of([batch.columns[i] for i in self._columns], num_rows=batch.num_rows)
         return SplitBatch(split.id, batch, finished)
@@ -104,10 +93,6 @@ class InlineReader(SourceReader):
     def wake_when_available(self, wake: Callable[[], None]) -> None:
         """Never waits."""
         wake()
-
-    def snapshot(self) -> list[Split]:
-        """The ranges that are left."""
-        return list(self._splits)
 
 
 class InlineSource(TableSource):

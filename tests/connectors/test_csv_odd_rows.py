@@ -32,7 +32,7 @@ DIALECTS = [
 COLUMNS = columns_of("k INT, s STRING, d DATE")
 PIECES = ["1", "22", "x", ",", ",", "\t", '"', '""', "'", "\\", "\\n", "#", " ", "ä", "\n", "\n", "\r\n", "\r"]
 LINES = [
-    "1,a,2020-01-01", "2,b,", '3,"c ""d""",2020-01-03', '4,"two\nlines",2020-01-04', "5,e", "6,f,2020-01-06,", "",
+    "1,a,2020-01-01", "2,b,", '3,"c ""d""",2020-01-03', '4,"two\nlines",2020-01-04', "5,e", "6,f,2020-01-06,", "", ",,",
     "# no row", "  # none either", "#7,g,2020-01-07", '8,h"i,2020-01-08', '9,"j" ,2020-01-09', '10,"k"l,2020-01-10',
     "11,m\\,n,2020-01-11", "12,o\\\np,2020-01-12", "x,q,2020-01-13", "14,r,2020-1-4", "15,s,soon", "16,t,2020-01-16,u",
 ]  # fmt: skip
@@ -80,7 +80,7 @@ def test_columns_and_errors_are_those_of_the_exact_rules(
 ) -> None:
     dialect = data.draw(st.sampled_from(DIALECTS[:3]))
     lenient = data.draw(st.booleans())
-    pool = LINES if data.draw(st.booleans()) else LINES[:13]
+    pool = LINES if data.draw(st.booleans()) else LINES[:14]
     lines = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=12))
     text = data.draw(st.sampled_from(["\n", "\r\n"])).join(lines) + data.draw(st.sampled_from(["", "\n"]))
     path = tmp_path_factory.mktemp("odd") / "t.csv"
@@ -105,6 +105,24 @@ def test_values_are_put_back_in_their_places(count: int) -> None:
         want += [f"o{i}" for i in np.flatnonzero(at == place)]
         want += [str(place)] if place < 50 else []
     assert put_between(array, others, at).to_pylist() == want
+
+
+@pytest.mark.parametrize(("other", "readings"), [("1,a,2020-01-01", 1), (",,", 2)])
+def test_a_blank_line_alone_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str, readings: int
+) -> None:
+    sizes: list[int] = []
+    bulk = csv_decode.CsvDecoder._bulk
+
+    def counted(decoder: csv_decode.CsvDecoder, data: bytes, width: int) -> Any:
+        sizes.append(len(data))
+        return bulk(decoder, data, width)
+
+    monkeypatch.setattr(csv_decode.CsvDecoder, "_bulk", counted)
+    path = tmp_path / "t.csv"
+    path.write_text(f"2,b,2020-01-02\n\n{other}\n")
+    ((num_rows, arrays),) = _read(path, CsvDialect(), True, (0,))
+    assert (num_rows, arrays[0][1][0], len(sizes)) == (3, 2, readings)
 
 
 def test_one_odd_row_does_not_send_the_others_to_the_exact_rules(

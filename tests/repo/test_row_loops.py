@@ -94,6 +94,7 @@ ALLOWED: Final = {
     "flowsql_connectors/formats/csv_decode:CsvDecoder._dubious": "over columns: their extremes",
     "flowsql_connectors/formats/csv_decode:CsvDecoder._may_hold_blank_lines": "over columns: their extremes",
     "flowsql_connectors/formats/csv_encode:CsvEncoder.head": "over the names of columns, once a file",
+    "flowsql_connectors/formats/csv_odd_rows:part_blank_rows": "over blank lines",
     "flowsql_connectors/formats/csv_odd_rows:part_rows": "over odd rows, and runs between them",
     "flowsql_connectors/formats/csv_odd_rows:put_between": "over at most 256 odd rows",
     "flowsql_connectors/formats/json_decode:JsonDecoder._line_by_line": ODD,

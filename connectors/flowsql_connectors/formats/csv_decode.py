@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from flowsql_compute.eval.text.render import regrouped
-from flowsql_connectors.formats.csv_odd_rows import Int64s, Parted, part_rows, put_between
+from flowsql_connectors.formats.csv_odd_rows import Int64s, Parted, part_blank_rows, part_rows, put_between
 from flowsql_connectors.formats.csv_scan import CsvScan
 from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
@@ -178,6 +178,10 @@ class CsvDecoder(Decoder):
         if parts is None:
             table, wrong = self._usual(data)
             if self._may_hold_blank_lines(table) and _has_blank_line(data):
+                usual = not wrong and self._usual_width == self._width
+                parted = part_blank_rows(data, table, self._tokenizer) if usual else None
+                if parted is not None:
+                    return self._mixed(parted[0], [], parted[1])
                 parts = self._parted(data)
         if parts is None:
             if not wrong and self._usual_width == self._width:

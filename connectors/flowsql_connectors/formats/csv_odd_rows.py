@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import pairwise
 from typing import Any, Final
 
@@ -66,6 +67,31 @@ def part_rows(data: bytes, tokenizer: CsvTokenizer, blank_is_odd: bool) -> Parte
             # Two ends of rows that only an odd row kept apart must not become one.
             pieces[number] = piece[:-1] + b"\n"
     return Parted(b"".join(pieces), places[plain], odd)
+
+
+def part_blank_rows(data: bytes, table: Any, tokenizer: CsvTokenizer) -> tuple[Any, Parted] | None:
+    """Part a block that Arrow read as a table, if its blank lines are the rows of the table without any value.
+
+    Returns the table without them. None where that takes more than counting line ends.
+    """
+    quote = tokenizer.dialect.quote
+    if b"\r" in data or (quote is not None and quote.encode() in data):
+        return None
+    empty = functools.reduce(pc.and_, [_empty(column) for column in table.columns])
+    newline = np.frombuffer(data, np.uint8) == ord("\n")
+    if int(newline[0]) + np.count_nonzero(newline[1:] & newline[:-1]) != pc.sum(empty).as_py():
+        return None
+    blank = next(iter(tokenizer.rows("\n")))
+    kept = pc.invert(empty)
+    places, odd = (np.asarray(pc.indices_nonzero(mask)).astype(np.int64) for mask in (kept, empty))
+    return table.filter(kept), Parted(data, places, [(place, blank) for place in odd.tolist()])
+
+
+def _empty(column: Any) -> Any:
+    empty = pc.is_null(column)
+    if pa.types.is_string(column.type):
+        empty = pc.or_(empty, pc.equal(pc.fill_null(pc.binary_length(column), 0), 0))
+    return empty
 
 
 def put_between(array: Any, others: Any, at: Int64s) -> Any:

@@ -23,6 +23,7 @@ from flowsql_connectors.spi.source import (
     SplitEnumerator,
     TableSource,
 )
+from flowsql_connectors.spi.split_queue import SplitQueueReader
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import ScanSpec, TableSpec
@@ -59,32 +60,20 @@ class StateEnumerator(SplitEnumerator):
         return dealt
 
 
-class StateReader(SourceReader):
+class StateReader(SplitQueueReader):
     """Reads parts one after another, the next one while the task works on the one before."""
 
     def __init__(self, snapshot: SnapshotParts, state: ReadableState, columns: tuple[int, ...]) -> None:
+        super().__init__()
         self._snapshot = snapshot
         self._state = state
         self._columns = columns
-        self._splits: list[Split] = []
-        self._no_more = False
         self._batches: list[ChangelogBatch] | None = None
         self._next: tuple[str, Future[list[ChangelogBatch]]] | None = None
         self._thread: ThreadPoolExecutor | None = None
 
-    def add_splits(self, splits: list[Split]) -> None:
-        """Take over parts."""
-        self._splits.extend(splits)
-
-    def no_more_splits(self) -> None:
-        """END follows the last part."""
-        self._no_more = True
-
-    def poll(self, max_rows: int) -> SplitBatch | ReadStatus:
+    def read(self, split: Split, max_rows: int) -> SplitBatch | ReadStatus:
         """The next rows of the first part."""
-        if not self._splits:
-            return ReadStatus.END if self._no_more else ReadStatus.NOTHING_NOW
-        split = self._splits[0]
         number, rows = orjson.loads(split.data)
         if self._batches is None:
             reading = self._reading(split)
@@ -92,8 +81,8 @@ class StateReader(SourceReader):
                 return ReadStatus.NOTHING_NOW
             self._next = None
             self._batches = _after(reading.result(), rows)
-            if len(self._splits) > 1:
-                self._reading(self._splits[1])
+            if len(self.splits) > 1:
+                self._reading(self.splits[1])
         if not self._batches:
             return self._end_of_split(split, ChangelogBatch.of(self._nothing(), num_rows=0))
         batch = self._batches[0]
@@ -104,19 +93,15 @@ class StateReader(SourceReader):
             self._batches.pop(0)
             if not self._batches:
                 return self._end_of_split(split, batch)
-        self._splits[0] = _split(number, rows + batch.num_rows)
+        self.splits[0] = _split(number, rows + batch.num_rows)
         return SplitBatch(split.id, batch)
 
     def wake_when_available(self, wake: Callable[[], None]) -> None:
         """When the part is read."""
-        if self._batches is not None or not self._splits:
+        if self._batches is not None or not self.splits:
             wake()
         else:
-            self._reading(self._splits[0]).add_done_callback(lambda _: wake())
-
-    def snapshot(self) -> list[Split]:
-        """The parts that are left."""
-        return list(self._splits)
+            self._reading(self.splits[0]).add_done_callback(lambda _: wake())
 
     def close(self) -> None:
         """Nothing more is read."""
@@ -124,7 +109,7 @@ class StateReader(SourceReader):
             self._thread.shutdown(wait=True, cancel_futures=True)
 
     def _end_of_split(self, split: Split, batch: ChangelogBatch) -> SplitBatch:
-        self._splits.pop(0)
+        self.splits.pop(0)
         self._batches = None
         return SplitBatch(split.id, batch, finished=True)
 
