@@ -23,6 +23,7 @@ from flowsql_core.expr import (
 from flowsql_core.types.logical import ApproximateType, BigIntType, BooleanType
 from flowsql_planner.logical.nodes import Correlate, Filter, Join, Project, Rel, Values, WatermarkAssigner
 from flowsql_planner.logical.rewrite import make_correlate, transform_up
+from flowsql_planner.optimize.case_types import as_chosen
 from flowsql_planner.optimize.determinism import is_foldable
 
 
@@ -103,6 +104,14 @@ def _asks_the_literal(expr: Expr) -> bool:
     )
 
 
+def _asking_what_is_chosen(node: Expr, context: EvalContext) -> Expr:
+    match node:
+        case Call(function="TYPEOF", args=(operand, *more)):
+            return replace(node, args=(as_chosen(operand, context), *more))
+        case _:
+            return node
+
+
 def _only_names(rel: Project) -> bool:
     return all(isinstance(expr, InputRef) for expr in rel.exprs)
 
@@ -119,6 +128,8 @@ def _condition(condition: Expr, context: EvalContext) -> Expr:
 
 def _fold(expr: Expr, context: EvalContext) -> Expr:
     """Foldable parts of an expression replaced, bottom-up."""
+    if any(isinstance(node, Call) and node.function == "TYPEOF" for node in walk(expr)):
+        expr = transform(expr, lambda node: _asking_what_is_chosen(node, context))
     if any(decided(node) is not None for node in walk(expr)):
         expr = transform(expr, lambda node: decided(node) or node)
     if not any(_constant(node) for node in walk(expr)):
