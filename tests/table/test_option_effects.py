@@ -470,6 +470,9 @@ EFFECTS: dict[str, Effect] = {
     "table.optimizer.agg-phase-strategy": Effect(
         "ONE_PHASE", job_of(COUNTED), {**MINI_BATCH, "table.exec.mini-batch.size": "9", "parallelism.default": "2"}
     ),
+    "table.optimizer.distinct-agg.split.bucket-num": Effect(
+        "7", plan_of(GROUPED), {"table.optimizer.distinct-agg.split.enabled": "true"}
+    ),
     "table.optimizer.distinct-agg.split.enabled": Effect(
         "true", plan_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}
     ),

@@ -25,7 +25,10 @@ DISTINCT_SPLIT = option(
     "table.optimizer.distinct-agg.split.enabled",
     parse_bool,
     False,
-    "Split distinct aggregates by buckets of their argument (shown in the plan; one operator at run time).",
+    "Split distinct aggregates by buckets of their argument; with mini-batches in two phases they run as one operator.",
+)
+DISTINCT_BUCKETS = option(
+    "table.optimizer.distinct-agg.split.bucket-num", int, 1024, "Buckets of a split distinct aggregate."
 )
 REUSE_SUB_PLAN = option("table.optimizer.reuse-sub-plan-enabled", parse_bool, True, "Run equal sub-plans once.")
 REUSE_SOURCE = option(

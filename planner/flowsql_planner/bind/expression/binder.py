@@ -424,6 +424,8 @@ class ExpressionBinder:
             else:
                 options = (("fractions", fractions),)
                 del args[1]
+        if condition is not None and condition.type.nullable:
+            condition = self.call("IS TRUE", (condition,), (), span)
         made = PendingAggregate(
             resolved.name, tuple(args), resolved.result_type, distinct, condition, order, options, span
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal, input_refs, remap_inputs
+from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal, input_refs, remap_inputs, walk
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import INT
 from flowsql_planner.logical.nodes import (
@@ -65,7 +65,7 @@ class _Pruner:
         """The node with at least the needed columns."""
         match rel:
             case Scan():
-                return self._scan(rel, needed)
+                return self._scan(rel, tuple(sorted(needed)))
             case Values():
                 return rel, _same(rel)
             case Project():
@@ -102,13 +102,14 @@ class _Pruner:
             case _:
                 assert_never(rel)
 
-    def _scan(self, rel: Scan, needed: frozenset[int]) -> tuple[Rel, Places]:
+    def _scan(self, rel: Scan, needed: tuple[int, ...]) -> tuple[Rel, Places]:
         if not self._abilities.supports_projection(rel):
             return rel, _same(rel)
-        kept = tuple(sorted(needed)) or (_cheapest(rel),)
-        if len(kept) == len(rel.schema):
+        if len(needed) == len(rel.schema):
             return rel, _same(rel)
         physical = len(rel.projection)
+        # Metadata columns stand behind the others.
+        kept = tuple(sorted(needed, key=lambda index: index >= physical)) or (_cheapest(rel),)
         made = replace(
             rel,
             projection=tuple(rel.projection[index] for index in kept if index < physical),
@@ -121,7 +122,12 @@ class _Pruner:
         kept = tuple(sorted(needed))
         exprs = tuple(rel.exprs[index] for index in kept)
         names = tuple(rel.names[index] for index in kept)
-        made, places = self.prune(rel.input, frozenset().union(*(input_refs(expr) for expr in exprs)))
+        read = [node.index for expr in exprs for node in walk(expr) if isinstance(node, InputRef)]
+        if isinstance(rel.input, Scan):
+            # Flink's scans give columns in the order in which they are first read.
+            made, places = self._scan(rel.input, tuple(dict.fromkeys(read)))
+        else:
+            made, places = self.prune(rel.input, frozenset(read))
         if not kept:
             exprs, names = (Literal(0, INT.as_nullable(False)),), ("$f0",)
         moved = tuple(_remap(expr, places) for expr in exprs)

@@ -1,6 +1,7 @@
 """Streaming physical nodes under Flink's names: immutable, and each says itself what it means (``base.Physical``)."""
 
 from flowsql_planner.physical.nodes.aggregate import GroupAggregate as GroupAggregate
+from flowsql_planner.physical.nodes.aggregate import PartialFinal as PartialFinal
 from flowsql_planner.physical.nodes.base import Connectors as Connectors
 from flowsql_planner.physical.nodes.base import JobContext as JobContext
 from flowsql_planner.physical.nodes.base import Physical as Physical

@@ -6,6 +6,7 @@ whether they run.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Sequence
 
 from flowsql_compute.functions.aggregate import is_mergeable, local_columns
@@ -19,6 +20,7 @@ from flowsql_core.graph.specs import (
     OperatorSpec,
 )
 from flowsql_core.record import record
+from flowsql_core.row import RowKind
 from flowsql_planner.physical.aggregate_functions import order_sensitive
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, named
@@ -31,18 +33,27 @@ from flowsql_planner.traits.lineage import aggregated
 from flowsql_planner.traits.window import WindowColumns
 
 
+class PartialFinal(enum.Enum):
+    """The halves of a distinct aggregate that is split by buckets of its arguments."""
+
+    PARTIAL = "PARTIAL"
+    FINAL = "FINAL"
+
+
 @record(kw_only=True)
 class GroupAggregate(Inner):
     """Unbounded aggregate; its input is an Exchange.
 
     ``two_phase``: Local and Global in the plan. ``split_distinct``: further split by buckets of the distinct keys in
-    the plan. ``state_ttl_ms``: of a STATE_TTL hint, None for the option's value.
+    the plan. ``phase``: which of the two aggregates it is that stand for one. ``state_ttl_ms``: of a STATE_TTL hint,
+    None for the option's value.
     """
 
     grouping: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
     two_phase: bool = False
     split_distinct: bool = False
+    phase: PartialFinal | None = None
     mini_batch: bool = False
     state_ttl_ms: int | None = None
 
@@ -114,8 +125,18 @@ class GroupAggregate(Inner):
     def attributes(self, infix: bool) -> Attributes:
         """Keys and calls."""
         names = self.inputs[0].names
-        calls = two_phase_text.call_texts(self.calls, names, self.inputs[0].retracts)
-        return [*group_by(names, self.grouping), ("select", ", ".join([*named(self.inputs[0], self.grouping), *calls]))]
+        source = self.inputs[0]
+        # The extremes of partial results that are never taken back only rise, or only fall.
+        steady = (
+            self.phase is PartialFinal.FINAL and source.mode is not None and not source.mode.contains(RowKind.DELETE)
+        )
+        calls = two_phase_text.call_texts(self.calls, names, source.retracts, steady)
+        phase = [] if self.phase is None else [("partialFinalType", self.phase.value)]
+        return [
+            *group_by(names, self.grouping),
+            *phase,
+            ("select", ", ".join([*named(self.inputs[0], self.grouping), *calls])),
+        ]
 
     def nets_changes(self) -> bool:
         """Where only the table is looked at, one change a key and batch leaves the operator."""

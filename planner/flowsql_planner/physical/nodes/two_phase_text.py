@@ -26,9 +26,15 @@ def _call_text(call: AggregateCall, names: Sequence[str], retracting: bool) -> s
     return f"{name}({distinct}{args}){where}"
 
 
-def call_texts(calls: Sequence[AggregateCall], names: Sequence[str], retracting: bool) -> list[str]:
-    """``COUNT(*) AS n``; over an input that retracts ``COUNT_RETRACT(*) AS n``."""
-    return [f"{_call_text(call, names, retracting)} AS {call.name}" for call in calls]
+def call_texts(
+    calls: Sequence[AggregateCall], names: Sequence[str], retracting: bool, steady_extremes: bool = False
+) -> list[str]:
+    """``COUNT(*) AS n``; over an input that retracts ``COUNT_RETRACT(*) AS n``, but for MIN and MAX that are steady."""
+    return [
+        f"{_call_text(call, names, retracting and not (steady_extremes and call.function in ('MIN', 'MAX')))}"
+        f" AS {call.name}"
+        for call in calls
+    ]
 
 
 @record
