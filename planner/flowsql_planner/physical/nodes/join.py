@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr
@@ -22,15 +21,6 @@ from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.lineage import conditions, united
 from flowsql_planner.traits.window import WindowColumns
-
-_WORDS: Final = {
-    JoinKind.INNER: "INNER JOIN",
-    JoinKind.LEFT: "LEFT JOIN",
-    JoinKind.RIGHT: "RIGHT JOIN",
-    JoinKind.FULL: "FULL JOIN",
-    JoinKind.SEMI: "semi join (IN or EXISTS)",
-    JoinKind.ANTI: "anti join (NOT IN or NOT EXISTS)",
-}
 
 
 class UniqueKeySpec(enum.Enum):
@@ -197,8 +187,6 @@ class JoinNode(_Join):
 
     def spec(self, job: JobContext) -> OperatorSpec:
         """Both inputs in state."""
-        if self.kind is not JoinKind.INNER:
-            raise NotSupportedYetError(_WORDS[self.kind], self.span)
         left, right = self.inputs
         return JoinSpec(
             self.kind,
@@ -307,8 +295,6 @@ class WindowJoin(_OverTime):
 
     def spec(self, job: JobContext) -> OperatorSpec:
         """Rows wait for the end of their window."""
-        if self.kind is not JoinKind.INNER:
-            raise NotSupportedYetError(f"{_WORDS[self.kind]} of windows", self.span)
         refuse_session(self.left_window, self)
         if self.left_window.processing_time:
             raise NotSupportedYetError("a window join in processing time", self.span)
