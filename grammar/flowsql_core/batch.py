@@ -200,27 +200,27 @@ class _Padded(RowSource):
     """A column, or rows of a state, whose row -1 is NULL."""
 
     def __init__(self, source: ColumnData, places: _Places) -> None:
-        self._source = source
+        self.source = source
         self._places = places
 
     def take(self, rows: npt.NDArray[Any]) -> Any:
         """An Arrow array of rows by number, NULL at -1."""
         found = self._places.of(rows)
         if found is None:
-            return _gathered(self._source, rows)
+            return _gathered(self.source, rows)
         there, places = found
-        if isinstance(self._source, RowSource):
-            return pc.take(self._source.take(there), places, boundscheck=False)
-        return pc.take(self._source, pa.array(rows, mask=rows < 0), boundscheck=False)
+        if isinstance(self.source, RowSource):
+            return pc.take(self.source.take(there), places, boundscheck=False)
+        return pc.take(self.source, pa.array(rows, mask=rows < 0), boundscheck=False)
 
     def row_bytes(self, rows: npt.NDArray[Any], most: int) -> Int64s | None:
         """Bytes of rows by number; NULL takes none."""
         found = self._places.of(rows)
         there = rows if found is None else found[0]
-        if isinstance(self._source, RowSource):
-            sizes = self._source.row_bytes(there, most)
+        if isinstance(self.source, RowSource):
+            sizes = self.source.row_bytes(there, most)
         else:
-            sizes = column_bytes.bytes_of_rows(self._source, there, len(there))
+            sizes = column_bytes.bytes_of_rows(self.source, there, len(there))
         if sizes is None or found is None:
             return sizes
         spread = np.zeros(len(rows), np.int64)
@@ -259,12 +259,28 @@ def _bytes_of_rows(columns: Sequence[ColumnData], index: int, n: int) -> Int64s 
 
 def _usual(columns: Sequence[ColumnData]) -> Sequence[ColumnData]:
     """The columns with 32-bit offsets; late ones have them already."""
-    late = isinstance(columns, LateColumns)
-    entries = [columns.entry(index) if late else columns[index] for index in range(len(columns))]  # type: ignore[attr-defined]
+    entries = _entries(columns)
     for index, entry in enumerate(entries):
-        if not isinstance(entry, PyObjectColumn | _Late):
-            entries[index] = column_bytes.narrow(entry)
-    return LateColumns(entries) if late else tuple(entries)
+        if _is_wide(entry):
+            gathered = _gathered(entry.source, entry.rows) if isinstance(entry, _Late) else entry
+            entries[index] = column_bytes.narrow(gathered)
+    return LateColumns(entries) if isinstance(columns, LateColumns) else tuple(entries)
+
+
+def _entries(columns: Sequence[ColumnData]) -> list[Any]:
+    """The columns, late ones as they stand."""
+    late = isinstance(columns, LateColumns)
+    return [columns.entry(index) if late else columns[index] for index in range(len(columns))]  # type: ignore[attr-defined]
+
+
+def _is_wide(entry: Any) -> bool:
+    """Whether a column, or what a late one selects from, is an array with 64-bit offsets."""
+    source = entry.source if isinstance(entry, _Late) else entry
+    if isinstance(source, _Padded):
+        source = source.source
+    if isinstance(source, PyObjectColumn | RowSource):
+        return False
+    return bool(column_bytes.usual_type(source.type) != source.type)
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,7 +443,7 @@ class ChangelogBatch:
             if found is not None:
                 sizes = found if sizes is None else sizes + found
         if sizes is None:
-            yield self
+            yield self if not any(map(_is_wide, _entries(self.columns))) else self.with_columns(_usual(self.columns))
             return
         for start, stop in column_bytes.ranges_within(sizes, column_bytes.MOST_BYTES):
             part = self.slice(start, stop)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from flowsql_core.batch import single_watermark
+from flowsql_core.batch import WatermarkTrack, single_watermark
 from flowsql_core.clock import ManualClock
 from flowsql_core.expr import Call, InputRef
-from flowsql_core.graph.specs import JoinKind
-from flowsql_core.types.logical import BIGINT, INT, BooleanType
+from flowsql_core.graph.specs import JoinKind, WindowJoinSpec
+from flowsql_core.types.logical import BIGINT, INT, STRING, BooleanType
 from flowsql_runtime.operators.join import side as join_side
 from flowsql_runtime.testing.harness import OperatorHarness
-from tests.runtime.operators.test_join import KINDS, LEFT, Event, batch, cut, events, spec
+from tests.runtime.operators.test_join import KINDS, LEFT, WINDOWED, Event, batch, cut, events, spec, windowed
 
 pytestmark = [pytest.mark.usefixtures("each_backend"), pytest.mark.sampled(12)]
 
@@ -196,3 +198,71 @@ def test_events_are_random_enough() -> None:
     for kind in (*OUTER, *PARTIAL):
         changes = Counter(row[0] for made in model(kind, events(27, True), meets()) for row in made)
         assert min(changes["+I"], changes["-D"]) > 5
+
+
+def window_model(kind: JoinKind, left: list[Any], right: list[Any], condition: bool) -> Counter[Any]:
+    """Results over rows (k, v, window end)."""
+    nothing = (None, None, None)
+
+    def test(one: Any, other: Any) -> bool:
+        return one[0] is not None and one[0] == other[0] and one[2] == other[2] and (not condition or one[1] < other[1])
+
+    pairs = [(one, other) for one in left for other in right if test(one, other)]
+    if kind in PARTIAL:
+        return Counter(one for one in left if any(test(one, other) for other in right) == (kind is JoinKind.SEMI))
+    made = Counter((*one, *other) for one, other in pairs)
+    if kind in (JoinKind.LEFT, JoinKind.FULL):
+        made.update((*one, *nothing) for one in left if not any(test(one, other) for other in right))
+    if kind in (JoinKind.RIGHT, JoinKind.FULL):
+        made.update((*nothing, *other) for other in right if not any(test(one, other) for one in left))
+    return made
+
+
+@pytest.mark.parametrize("most", [3, 262_144])
+@pytest.mark.parametrize("condition", [False, True])
+@pytest.mark.parametrize("parallelism", [1, 2])
+@pytest.mark.parametrize("kind", [JoinKind.INNER, *OUTER, *PARTIAL])
+def test_window_joins(
+    kind: JoinKind, parallelism: int, condition: bool, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(join_side, "MOST_PAIRS", most)
+    rng = random.Random(7)
+    sides = [
+        [(rng.choice((None, 1, 2, 3, 4)), rng.choice("abcde"), rng.choice((10, 20, 30))) for _ in range(40)]
+        for _ in range(2)
+    ]
+    more = Call("<", (InputRef(1, STRING), InputRef(4, STRING)), BooleanType()) if condition else None
+    output = WINDOWED if kind in PARTIAL else WINDOWED + WINDOWED
+    join = WindowJoinSpec(kind, 2, 2, (0,), (0,), (False,), more, WINDOWED, WINDOWED, output)
+    harness = OperatorHarness(join, keys=[(0,), (0,)])
+    for side in (0, 1):
+        harness.batch(windowed(sides[side][:20]), side)
+    harness = harness.restored(parallelism)
+    for side in (0, 1):
+        harness.batch(windowed(sides[side][20:], track=25), side)
+    ends = [moment for row in harness.rows for moment in (row[3], row[-1]) if moment is not None]
+    assert max(ends).microsecond == 20_000, "the window that ends at 30 is open"
+    harness.end()
+    found = Counter(
+        tuple(value.microsecond // 1000 if hasattr(value, "microsecond") else value for value in row[1:])
+        for row in harness.rows
+    )
+    assert found == window_model(kind, *sides, condition)
+    assert {row[0] for row in harness.rows} == {"+I"}
+
+
+def test_windows_close_in_order() -> None:
+    join = WindowJoinSpec(JoinKind.FULL, 2, 2, (0,), (0,), (False,), None, WINDOWED, WINDOWED, WINDOWED + WINDOWED)
+    harness = OperatorHarness(join, keys=[(0,), (0,)])
+    harness.batch(windowed([(1, "a", 20), (2, "b", 10)], track=40), 0)
+    track = WatermarkTrack(np.array([3, 3], np.int32), np.array([15, 40], np.int64))
+    harness.batch(windowed([(3, "x", 10), (1, "y", 30), (1, "z", 10)]).with_track(track), 1)
+    assert [(row[2], row[5]) for row in harness.rows] == [
+        ("b", None),
+        (None, "x"),
+        (None, "z"),
+        ("a", None),
+        (None, "y"),
+    ]
+    assert harness.batches[-1].track is not None
+    assert harness.batches[-1].track.offsets.tolist() == [3, 5]

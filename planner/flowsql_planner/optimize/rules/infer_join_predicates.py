@@ -59,11 +59,13 @@ def infer_join_predicates(rel: Rel) -> Rel | None:
                     given[target].append(moved)
     if not given[0] and not given[1]:
         return None
-    inputs = (
-        input_ if on is None else Filter(input_, on)
-        for input_, on in zip((rel.left, rel.right), map(conjunction, map(tuple, given)), strict=True)
-    )
-    return replace(make_join(rel, *inputs, rel.condition), inferred=frozenset(seen))
+    left, right = _filtered(rel.left, given[0]), _filtered(rel.right, given[1])
+    return replace(make_join(rel, left, right, rel.condition), inferred=frozenset(seen))
+
+
+def _filtered(rel: Rel, parts: list[Expr]) -> Rel:
+    condition = conjunction(tuple(parts))
+    return rel if condition is None else Filter(rel, condition)
 
 
 def _moved(part: Expr, key: int, other: int, target: Rel) -> Expr | None:
