@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack, columns_of
+from flowsql_core.element import Watermark
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import JoinSpec
 from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
+from flowsql_runtime.operators.join.bundle import JoinBundle
 from flowsql_runtime.operators.join.side import JoinSide, counted_sides, key_pairs, row_ranges
 from flowsql_runtime.state.names import StateNames, kept_for, row_names
 from flowsql_runtime.state.stores import RowList, Rows
@@ -66,6 +68,8 @@ class RegularJoin(Operator[JoinSpec], ABC):
            rows overwrite. Rows older than a side's ``ttl_ms`` meet nothing and go. A side whose rows are also emitted
            without a partner counts the partners of each.
     Late   not judged. NULL keys meet nothing unless ``null_safe``.
+
+    With ``spec.mini_batch`` rows wait for the end of their mini-batch, and only what is left of them is joined.
     """
 
     number_of_inputs = 2
@@ -78,6 +82,7 @@ class RegularJoin(Operator[JoinSpec], ABC):
         )
         self._ttl_ms = (spec.left_ttl_ms, spec.right_ttl_ms)
         self._counted = counted_sides(spec.kind)
+        self._bundle = None if spec.mini_batch is None else JoinBundle(spec, spec.mini_batch)
 
     def open(self, ctx: OperatorContext) -> None:
         """Make the state and compile the condition."""
@@ -128,8 +133,36 @@ class RegularJoin(Operator[JoinSpec], ABC):
         self._index.expect(*columns_of(batches, self._sides[input_index].keys))
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
-        """Probe the other side with all rows, then keep them."""
+        """Rows meet the other side at once, or at the end of their mini-batch: when it is full or its mark comes."""
         track = self.advance_track(input_index, batch.track)
+        if self._bundle is None:
+            self._process(input_index, batch.with_track(track))
+            return
+        if self._bundle.add(input_index, batch.with_track(None)) or track is not None:
+            self._flush()
+        if track is not None:
+            self.output.emit_watermark(Watermark(track.last_ms))
+
+    def _flush(self) -> None:
+        if self._bundle is not None:
+            for side, batch in self._bundle.take():
+                self._process(side, batch)
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        """A mark ends the mini-batch."""
+        self._flush()
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        """What waits is not part of a snapshot."""
+        self._flush()
+
+    def end_input(self, input_index: int) -> None:
+        """The last mini-batch of a side."""
+        self._flush()
+
+    def _process(self, input_index: int, batch: ChangelogBatch) -> None:
+        """Probe the other side with all rows, then keep them."""
+        track = batch.track
         n = batch.num_rows
         side, others, listed = self._sides[input_index], self._rows[1 - input_index], self._lists[1 - input_index]
         if any(self._ttl_ms):
