@@ -88,9 +88,10 @@ def window(kind: WindowKind, size: int, step: int) -> WindowAggregateSpec:
     )
 
 
-def join() -> JoinSpec:
+def join(kind: JoinKind = JoinKind.INNER) -> JoinSpec:
     side = (INPUT[0], INPUT[1])
-    return JoinSpec(JoinKind.INNER, (0,), (0,), (False,), None, side, side, False, False, side + side, True)
+    output = side if kind in (JoinKind.SEMI, JoinKind.ANTI) else side + side
+    return JoinSpec(kind, (0,), (0,), (False,), None, side, side, False, False, output, True)
 
 
 Q15 = [call("COUNT"), call("COUNT", where=4), call("COUNT", where=5)] + [
@@ -142,6 +143,8 @@ def main() -> None:
     sys.setswitchinterval(1e-4)
     cases: dict[str, tuple[Any, int, Feed]] = {name: (*case, feed_one) for name, case in CASES.items()}
     cases["join, 2 results a row"] = (join(), ROWS // 8, feed_join)
+    for kind in (JoinKind.LEFT, JoinKind.FULL, JoinKind.SEMI, JoinKind.ANTI):
+        cases[f"{kind.value}, as many partners"] = (join(kind), ROWS // 8, feed_join)
     for name, (spec, keys, feed) in cases.items():
         if wanted in name:
             measure(spec, keys, 65_536, 1, feed)

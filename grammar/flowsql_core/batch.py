@@ -120,6 +120,17 @@ class LateColumns(Sequence[ColumnData]):
         return LateColumns(_selected(columns, rows))
 
     @staticmethod
+    def padded(columns: Sequence[ColumnData], rows: npt.NDArray[Any]) -> LateColumns:
+        """:meth:`of`, where row -1 is NULL in every column: the padded side of an outer join. No Python objects."""
+        places = _Places()
+        return LateColumns(
+            [
+                late if isinstance(late.source, _Padded) else _Late(_Padded(late.source, places), late.rows)
+                for late in _selected(columns, rows, padded=True)
+            ]
+        )
+
+    @staticmethod
     def beside(left: Sequence[ColumnData], right: Sequence[ColumnData]) -> LateColumns:
         """The columns of both; nothing is gathered."""
         return LateColumns(
@@ -144,20 +155,77 @@ def _gathered(column: ColumnData, rows: npt.NDArray[Any]) -> ColumnData:
     return pc.take(column, pa.array(rows), boundscheck=False)
 
 
-def _selected(columns: Sequence[ColumnData], rows: npt.NDArray[Any]) -> list[_Late]:
-    """Rows of columns, those that are late already by the rows of their source."""
+def _selected(columns: Sequence[ColumnData], rows: npt.NDArray[Any], padded: bool = False) -> list[_Late]:
+    """Rows of columns, those that are late already by the rows of their source; ``padded``: -1 stays -1."""
     found: list[_Late] = []
     composed: dict[int, npt.NDArray[Any]] = {}
     for index in range(len(columns)):
         entry = columns.entry(index) if isinstance(columns, LateColumns) else columns[index]
         if isinstance(entry, _Late):
             if id(entry.rows) not in composed:
-                composed[id(entry.rows)] = entry.rows[rows]
+                inner = entry.rows[rows] if len(entry.rows) else rows
+                # Row -1 is NULL, as in what `rows` select from.
+                composed[id(entry.rows)] = np.where(rows < 0, inner.dtype.type(-1), inner) if padded else inner
             entry = _Late(entry.source, composed[id(entry.rows)])
         else:
             entry = _Late(entry, rows)
         found.append(entry)
     return found
+
+
+class _Places:
+    """Which of some rows are not -1, worked out once for the columns that are gathered with them."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: tuple[npt.NDArray[Any], tuple[npt.NDArray[Any], Any] | None] | None = None
+
+    def of(self, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Any] | None:
+        """The rows that are not -1, and for each row its place among these (an Arrow array, NULL at -1); None if
+        there is no -1."""
+        last = self._last
+        if last is not None and last[0] is rows:
+            return last[1]
+        gone = rows < 0
+        found = None
+        if gone.any():
+            places = np.cumsum(~gone, dtype=np.int32) - np.int32(1)
+            found = (np.ascontiguousarray(rows[~gone]), pa.array(places, mask=gone))
+        self._last = (rows, found)
+        return found
+
+
+class _Padded(RowSource):
+    """A column, or rows of a state, whose row -1 is NULL."""
+
+    def __init__(self, source: ColumnData, places: _Places) -> None:
+        self.source = source
+        self._places = places
+
+    def take(self, rows: npt.NDArray[Any]) -> Any:
+        """An Arrow array of rows by number, NULL at -1."""
+        found = self._places.of(rows)
+        if found is None:
+            return _gathered(self.source, rows)
+        there, places = found
+        if isinstance(self.source, RowSource):
+            return pc.take(self.source.take(there), places, boundscheck=False)
+        return pc.take(self.source, pa.array(rows, mask=rows < 0), boundscheck=False)
+
+    def row_bytes(self, rows: npt.NDArray[Any], most: int) -> Int64s | None:
+        """Bytes of rows by number; NULL takes none."""
+        found = self._places.of(rows)
+        there = rows if found is None else found[0]
+        if isinstance(self.source, RowSource):
+            sizes = self.source.row_bytes(there, most)
+        else:
+            sizes = column_bytes.bytes_of_rows(self.source, there, len(there))
+        if sizes is None or found is None:
+            return sizes
+        spread = np.zeros(len(rows), np.int64)
+        spread[rows >= 0] = sizes
+        return spread
 
 
 def _sliced(columns: Sequence[ColumnData], start: int, stop: int) -> Sequence[ColumnData]:
@@ -191,12 +259,28 @@ def _bytes_of_rows(columns: Sequence[ColumnData], index: int, n: int) -> Int64s 
 
 def _usual(columns: Sequence[ColumnData]) -> Sequence[ColumnData]:
     """The columns with 32-bit offsets; late ones have them already."""
-    late = isinstance(columns, LateColumns)
-    entries = [columns.entry(index) if late else columns[index] for index in range(len(columns))]  # type: ignore[attr-defined]
+    entries = _entries(columns)
     for index, entry in enumerate(entries):
-        if not isinstance(entry, PyObjectColumn | _Late):
-            entries[index] = column_bytes.narrow(entry)
-    return LateColumns(entries) if late else tuple(entries)
+        if _is_wide(entry):
+            gathered = _gathered(entry.source, entry.rows) if isinstance(entry, _Late) else entry
+            entries[index] = column_bytes.narrow(gathered)
+    return LateColumns(entries) if isinstance(columns, LateColumns) else tuple(entries)
+
+
+def _entries(columns: Sequence[ColumnData]) -> list[Any]:
+    """The columns, late ones as they stand."""
+    late = isinstance(columns, LateColumns)
+    return [columns.entry(index) if late else columns[index] for index in range(len(columns))]  # type: ignore[attr-defined]
+
+
+def _is_wide(entry: Any) -> bool:
+    """Whether a column, or what a late one selects from, is an array with 64-bit offsets."""
+    source = entry.source if isinstance(entry, _Late) else entry
+    if isinstance(source, _Padded):
+        source = source.source
+    if isinstance(source, PyObjectColumn | RowSource):
+        return False
+    return bool(column_bytes.usual_type(source.type) != source.type)
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,7 +443,7 @@ class ChangelogBatch:
             if found is not None:
                 sizes = found if sizes is None else sizes + found
         if sizes is None:
-            yield self
+            yield self if not any(map(_is_wide, _entries(self.columns))) else self.with_columns(_usual(self.columns))
             return
         for start, stop in column_bytes.ranges_within(sizes, column_bytes.MOST_BYTES):
             part = self.slice(start, stop)

@@ -291,6 +291,7 @@ class JoinSpec(OperatorSpec):
     ``null_safe[i]``: key i matches NULL with NULL (IS NOT DISTINCT FROM).
     ``left_unique``/``right_unique``: columns of that side that are unique within it (an upsert key), or None.
     ``left_unique_is_key``: that unique key is contained in the join key.
+    ``mini_batch`` None: each row is joined when it comes.
     """
 
     kind: JoinKind
@@ -308,6 +309,7 @@ class JoinSpec(OperatorSpec):
     right_unique: tuple[int, ...] | None = None
     left_ttl_ms: int = 0
     right_ttl_ms: int = 0
+    mini_batch: MiniBatch | None = None
 
 
 @record

@@ -7,7 +7,7 @@ runs over the left columns, then the right ones.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import field
 from typing import assert_never
 
@@ -136,7 +136,11 @@ class WindowTableFunction:
 
 @record
 class Join:
-    """Regular join; window and interval joins are recognised later from the condition."""
+    """Regular join; window and interval joins are recognised later from the condition.
+
+    ``inferred``: predicates that an input (0, 1) was given because they hold for the other one, so that none is given
+    twice, whatever became of it below.
+    """
 
     left: Rel
     right: Rel
@@ -145,6 +149,7 @@ class Join:
     schema: Schema
     hints: tuple[tuple[str, str], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    inferred: frozenset[tuple[int, Hashable]] = field(default=frozenset(), compare=False, repr=False)
 
 
 @record

@@ -80,13 +80,16 @@ def refs(schema: Schema) -> tuple[InputRef, ...]:
     return tuple(ref(schema, index) for index in range(len(schema)))
 
 
-def select(rel: Rel, columns: tuple[int, ...]) -> Rel:
-    """The columns of a node, as a projection; the node itself when they are all its columns in order."""
+def select(rel: Rel, columns: tuple[int, ...], names: tuple[str, ...] | None = None) -> Rel:
+    """The columns of a node, as a projection; the node itself when they are all its columns in order.
+
+    ``names``: of the projection, if there is one; default: those of the columns.
+    """
     if columns == tuple(range(len(rel.schema))):
         return rel
-    return Project(
-        rel, tuple(ref(rel.schema, index) for index in columns), tuple(rel.schema[index].name for index in columns)
-    )
+    if names is None:
+        names = tuple(rel.schema[index].name for index in columns)
+    return Project(rel, tuple(ref(rel.schema, index) for index in columns), names)
 
 
 def is_trivial(project: Project) -> bool:

@@ -62,7 +62,17 @@ def _fixpoint(root: Rel, stage: Stage, trace: Trace) -> Rel:
 
 
 def _rewrite(rel: Rel, stage: Stage, trace: Trace) -> Rel:
-    """One pass: each node's rules first, then its inputs."""
+    """One pass: each node's rules, then its inputs, then its rules once more over what became of these.
+
+    So what moves down passes a chain of nodes at once, and so does what becomes known from below.
+    """
+    rel = _applied(rel, stage, trace)
+    made = with_inputs(rel, tuple(_rewrite(child, stage, trace) for child in inputs(rel)))
+    return rel if made is rel else _applied(made, stage, trace)
+
+
+def _applied(rel: Rel, stage: Stage, trace: Trace) -> Rel:
+    """A node after the rules that fire on it."""
     for _ in range(_MAX_ROUNDS):
         for rule in stage.rules:
             made = rule(rel)
@@ -71,7 +81,5 @@ def _rewrite(rel: Rel, stage: Stage, trace: Trace) -> Rel:
                 rel = made
                 break
         else:
-            break
-    else:
-        raise InternalError(f"optimizer stage '{stage.name}' does not come to rest")
-    return with_inputs(rel, tuple(_rewrite(child, stage, trace) for child in inputs(rel)))
+            return rel
+    raise InternalError(f"optimizer stage '{stage.name}' does not come to rest")

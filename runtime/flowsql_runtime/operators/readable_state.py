@@ -16,9 +16,11 @@ from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
+from flowsql_runtime.operators.join.side import counted_sides
 from flowsql_runtime.state.flat_rows import flat_types
 
 _WINDOW_END: Final = t.TimestampType(precision=3, nullable=False)
+_COUNT: Final = t.INT.as_nullable(False)
 _MOMENT: Final = t.TimestampLtzType(precision=3, nullable=False)
 
 
@@ -34,6 +36,8 @@ class NamedColumn:
     name: str
     type: t.LogicalType
 
+
+_PARTNERS: Final = (NamedColumn("associations", "associations", _COUNT),)
 
 NamedStates = dict[str, tuple[NamedColumn, ...]]
 
@@ -70,13 +74,19 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             keys = _window_keys([input[column] for column in grouping])
             return _aggregate("window", keys, AggregateProgram(calls, input, retracts, clear_at_zero=False))
         case specs.JoinSpec():
+            of_left, of_right = counted_sides(spec.kind)
             sides = (
-                ("left", spec.left, spec.left_keys, spec.left_ttl_ms),
-                ("right", spec.right, spec.right_keys, spec.right_ttl_ms),
+                ("left", spec.left, spec.left_keys, spec.left_ttl_ms, of_left),
+                ("right", spec.right, spec.right_keys, spec.right_ttl_ms, of_right),
             )
             return {
-                name: (*_keys([schema[key] for key in keys]), *_rows(schema), *(_stamp() if ttl_ms else ()))
-                for name, schema, keys, ttl_ms in sides
+                name: (
+                    *_keys([schema[key] for key in keys]),
+                    *_rows(schema),
+                    *(_stamp() if ttl_ms else ()),
+                    *(_PARTNERS if counted else ()),
+                )
+                for name, schema, keys, ttl_ms, counted in sides
             }
         case specs.WindowJoinSpec(left=left, right=right):
             return {

@@ -38,7 +38,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.GlobalGroupAggregateSpec: OperatorClass("aggregate.global_phase:GlobalGroupAggregateOperator", stateful=True),
     specs.WindowAggregateSpec: OperatorClass("aggregate.window:WindowAggregateOperator", stateful=True),
     specs.WindowTableFunctionSpec: OperatorClass("window_table_function:WindowTableFunctionOperator"),
-    specs.JoinSpec: OperatorClass("join.regular:JoinOperator", stateful=True),
+    specs.JoinSpec: OperatorClass("join.kinds:regular_join", stateful=True),
     specs.WindowJoinSpec: OperatorClass("join.window:WindowJoinOperator", stateful=True),
 }
 

@@ -88,10 +88,13 @@ class StoreFactory(Protocol):
         """
         ...
 
-    def kept_rows(self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1) -> Rows:
+    def kept_rows(
+        self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1, counted: bool = False
+    ) -> Rows:
         """Slot of ``parent`` -> rows in arrival order that never go.
 
-        ``sharers``: how many subtasks keep rows of the same batches (those of a hash exchange).
+        ``sharers``: how many subtasks keep rows of the same batches (those of a hash exchange). ``counted`` as of
+        :meth:`row_list`.
         """
         ...
 

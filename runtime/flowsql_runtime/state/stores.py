@@ -285,8 +285,8 @@ class MapStore(Protocol):
 class Rows(Protocol):
     """Slot -> rows in arrival order, which stay. A row's number is good as long as its slot's."""
 
-    def append(self, slots: Int32s, columns: Sequence[Any]) -> None:
-        """Keep rows; slot -1 takes no part."""
+    def append(self, slots: Int32s, columns: Sequence[Any], associations: Int32s | None = None) -> None:
+        """Keep rows; slot -1 takes no part. ``associations``: their partners (n,), where rows are ``counted``."""
         ...
 
     def rows_of(self, slots: Int32s) -> tuple[Int32s, Int32s]:
@@ -299,6 +299,20 @@ class Rows(Protocol):
 
     def gather(self, rows: Int32s) -> Sequence[Any]:
         """Columns of rows, maybe gathered only when they are read."""
+        ...
+
+    def associate(self, rows: Int32s, changes: Int32s, stamp: int = 0) -> Int32s:
+        """Count the partners of rows up or down, in order, where rows are ``counted``; rows may repeat.
+
+        ``stamp``: the rows were written to at that time, where they are ``stamped``.
+
+        Returns:
+            int32 (n,): partners before each change: an outer join pads a row that has 0 with NULLs.
+        """
+        ...
+
+    def associations(self, rows: Int32s) -> Int32s:
+        """Partners of rows."""
         ...
 
 
@@ -335,18 +349,6 @@ class RowList(Rows, Protocol):
 
     def row_bytes(self, rows: Int32s) -> Int64s:
         """Bytes of all variable-length values of each row, int64 (n,)."""
-        ...
-
-    def associate(self, rows: Int32s, changes: Int32s) -> Int32s:
-        """Count the partners of rows up or down, in order, where the list is ``counted``; rows may repeat.
-
-        Returns:
-            int32 (n,): partners before each change: an outer join pads a row that has 0 with NULLs.
-        """
-        ...
-
-    def associations(self, rows: Int32s) -> Int32s:
-        """Partners of rows."""
         ...
 
     def younger(self, rows: Int32s, stamp: int) -> Bools:

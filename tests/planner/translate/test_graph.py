@@ -343,9 +343,6 @@ def test_a_keyed_sink_refuses_the_rows_of_another_key(tables: Session) -> None:
 @pytest.mark.parametrize(
     ("sql", "construct"),
     [
-        ("SELECT a.id, b.w FROM a LEFT JOIN b ON a.id = b.id", "LEFT JOIN"),
-        ("SELECT a.id, b.w FROM a RIGHT JOIN b ON a.id = b.id", "RIGHT JOIN"),
-        ("SELECT a.id, b.w FROM a FULL JOIN b ON a.id = b.id", "FULL JOIN"),
         (
             "SELECT x.id FROM a x JOIN a y ON x.id = y.id AND x.ts BETWEEN y.ts - INTERVAL '5' SECOND AND y.ts",
             "interval",

@@ -12,7 +12,6 @@ import pytest
 
 from flowsql_core.batch import ChangelogBatch, single_watermark
 from flowsql_core.clock import ManualClock
-from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Call, InputRef
 from flowsql_core.graph.specs import JoinKind, JoinSpec, WindowJoinSpec
 from flowsql_core.types.logical import BIGINT, INT, STRING, BooleanType, Column, TimestampType
@@ -176,11 +175,6 @@ def test_watermark_waits_for_both_sides_and_keeps_its_place() -> None:
     assert harness.watermarks == [8]
     assert harness.batches[-1].track is not None
     assert harness.batches[-1].track.offsets.tolist() == [1]
-
-
-def test_outer_joins_are_refused() -> None:
-    with pytest.raises(NotSupportedYetError, match="LeftOuterJoin"):
-        OperatorHarness(spec(kind=JoinKind.LEFT))
 
 
 W = TimestampType(precision=3, nullable=False)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import replace
+
 from flowsql_core.expr import (
     Call,
     Expr,
@@ -20,6 +23,9 @@ from flowsql_planner.logical.rewrite import make_join, retype_expr
 _SIMPLE = frozenset({"=", "<>", "<", "<=", ">", ">=", "AND", "OR", "IN", "BETWEEN"})
 _TO_RIGHT = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI)
 _TO_LEFT = (JoinKind.INNER, JoinKind.RIGHT, JoinKind.SEMI)
+#: Joins whose results have a row of that input.
+_ROWS_OF_LEFT = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+_ROWS_OF_RIGHT = (JoinKind.INNER, JoinKind.RIGHT)
 
 
 def infer_join_predicates(rel: Rel) -> Rel | None:
@@ -37,33 +43,39 @@ def infer_join_predicates(rel: Rel) -> Rel | None:
                 pairs.append((min(a, b), max(a, b) - width))
     if not pairs:
         return None
-    left, right = _known(rel.left), _known(rel.right)
-    for_right = _moved(left, dict(pairs), right, rel.right) if rel.kind in _TO_RIGHT else ()
-    for_left = _moved(right, {b: a for a, b in pairs}, left, rel.left) if rel.kind in _TO_LEFT else ()
-    on_left, on_right = conjunction(for_left), conjunction(for_right)
-    if on_left is None and on_right is None:
-        return None
-    return make_join(
-        rel,
-        rel.left if on_left is None else Filter(rel.left, on_left),
-        rel.right if on_right is None else Filter(rel.right, on_right),
-        rel.condition,
-    )
-
-
-def _moved(known: tuple[Expr, ...], pairs: dict[int, int], there: tuple[Expr, ...], target: Rel) -> tuple[Expr, ...]:
-    made = []
-    for part in known:
-        used = input_refs(part)
-        if len(used) != 1 or not used <= pairs.keys() or not _simple(part):
+    known = (_known(rel.left), _known(rel.right))
+    given: tuple[list[Expr], list[Expr]] = ([], [])
+    seen = set(rel.inferred)
+    for target, kinds in ((0, _TO_LEFT), (1, _TO_RIGHT)):
+        if rel.kind not in kinds:
             continue
-        moved = retype_expr(remap_inputs(part, lambda index: pairs[index]), target.schema)
-        if _text(moved) not in {_text(other) for other in there}:
-            made.append(moved)
-    return tuple(made)
+        input_ = (rel.left, rel.right)[target]
+        seen |= {(target, _text(part)) for part in known[target]}
+        for part in known[1 - target]:
+            for pair in pairs:
+                moved = _moved(part, pair[1 - target], pair[target], input_)
+                if moved is not None and (target, _text(moved)) not in seen:
+                    seen.add((target, _text(moved)))
+                    given[target].append(moved)
+    if not given[0] and not given[1]:
+        return None
+    left, right = _filtered(rel.left, given[0]), _filtered(rel.right, given[1])
+    return replace(make_join(rel, left, right, rel.condition), inferred=frozenset(seen))
 
 
-def _text(part: Expr) -> object:
+def _filtered(rel: Rel, parts: list[Expr]) -> Rel:
+    condition = conjunction(tuple(parts))
+    return rel if condition is None else Filter(rel, condition)
+
+
+def _moved(part: Expr, key: int, other: int, target: Rel) -> Expr | None:
+    """A predicate of one key as one of the other input's key; None if it is not one."""
+    if input_refs(part) != {key} or not _simple(part):
+        return None
+    return retype_expr(remap_inputs(part, lambda index: other), target.schema)
+
+
+def _text(part: Expr) -> Hashable:
     """A predicate apart from nullability, which differs between the sides."""
     match part:
         case Call():
@@ -98,5 +110,10 @@ def _known(rel: Rel) -> tuple[Expr, ...]:
                 for part in _known(source)
                 if input_refs(part) <= place.keys()
             )
+        case Join(left=left, right=right, kind=kind):
+            width = len(left.schema)
+            of_left = _known(left) if kind in _ROWS_OF_LEFT else ()
+            of_right = _known(right) if kind in _ROWS_OF_RIGHT else ()
+            return (*of_left, *(remap_inputs(part, lambda index: index + width) for part in of_right))
         case _:
             return ()

@@ -50,7 +50,7 @@ class _Pruner:
     def exact(self, rel: Rel, columns: tuple[int, ...]) -> Rel:
         """The node with exactly these columns in this order."""
         made, places = self.prune(rel, frozenset(columns))
-        return select(made, tuple(places[index] for index in columns))
+        return select(made, tuple(places[index] for index in columns), _names(rel, columns))
 
     def narrow(self, rel: Rel, needed: frozenset[int]) -> tuple[Rel, Places]:
         """The node with exactly the needed columns in their order, at least one."""
@@ -59,7 +59,8 @@ class _Pruner:
         if not columns:
             # Rows without columns cannot be counted: one column stays, whichever is there.
             return select(made, (0,)), {}
-        return select(made, tuple(places[index] for index in columns)), {old: i for i, old in enumerate(columns)}
+        kept = select(made, tuple(places[index] for index in columns), _names(rel, columns))
+        return kept, {old: i for i, old in enumerate(columns)}
 
     def prune(self, rel: Rel, needed: frozenset[int]) -> tuple[Rel, Places]:
         """The node with at least the needed columns."""
@@ -230,6 +231,11 @@ class _Pruner:
         inputs = tuple(self.exact(child, columns) for child in rel.inputs)
         schema = tuple(rel.schema[index] for index in columns)
         return replace(rel, inputs=inputs, schema=schema), {old: new for new, old in enumerate(columns)}
+
+
+def _names(rel: Rel, columns: tuple[int, ...]) -> tuple[str, ...]:
+    """Names that columns had before others went: a join below may number its columns anew."""
+    return tuple(rel.schema[index].name for index in columns)
 
 
 def _same(rel: Rel) -> Places:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flowsql_core.expr import Call, Expr, InputRef, conjunction, conjuncts, input_refs, remap_inputs
+from flowsql_core.expr import Call, Cast, Expr, InputRef, conjunction, conjuncts, input_refs, remap_inputs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import BooleanType
 from flowsql_planner.logical.nodes import Join, Project, Rel
-from flowsql_planner.logical.rewrite import join_schema, refs
+from flowsql_planner.logical.rewrite import join_schema, refs, unique_names
 from flowsql_planner.optimize.determinism import is_deterministic
 
 
@@ -63,8 +63,15 @@ def _with(rel: Rel, added: list[Expr]) -> Rel:
     if not added:
         return rel
     names = tuple(column.name for column in rel.schema)
-    extra = tuple(f"$f{len(names) + i}" for i in range(len(added)))
-    return Project(rel, (*refs(rel.schema), *added), (*names, *extra), rel.span)
+    extra = tuple(_name(expr, names) or f"$f{len(names) + i}" for i, expr in enumerate(added))
+    return Project(rel, (*refs(rel.schema), *added), unique_names((*names, *extra)), rel.span)
+
+
+def _name(expr: Expr, names: tuple[str, ...]) -> str | None:
+    """What Flink calls a computed key: a column in another type keeps its name."""
+    while isinstance(expr, Cast):
+        expr = expr.operand
+    return names[expr.index] if isinstance(expr, InputRef) else None
 
 
 def _rebuilt(rel: Join, left: list[Expr], right: list[Expr], parts: list[Expr | tuple[str, int, int]]) -> Rel:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
-from flowsql_core.expr import Call, Expr
+from flowsql_core.expr import Call, Expr, conjuncts
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import JoinKind, JoinSpec, OperatorSpec, WindowJoinSpec, WindowSpec
 from flowsql_core.record import record
@@ -23,14 +23,12 @@ from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.lineage import conditions, united
 from flowsql_planner.traits.window import WindowColumns
 
-_WORDS: Final = {
-    JoinKind.INNER: "INNER JOIN",
-    JoinKind.LEFT: "LEFT JOIN",
-    JoinKind.RIGHT: "RIGHT JOIN",
-    JoinKind.FULL: "FULL JOIN",
-    JoinKind.SEMI: "semi join (IN or EXISTS)",
-    JoinKind.ANTI: "anti join (NOT IN or NOT EXISTS)",
-}
+#: What Flink guesses of equal keys, of comparisons, of any other condition, and of rows without a partner.
+_KEYED: Final = 0.15
+_COMPARED: Final = 0.5
+_OTHERWISE: Final = 0.25
+_LEAST_ANTI: Final = 0.1
+_COMPARISONS: Final = frozenset({"<", "<=", ">", ">="})
 
 
 class UniqueKeySpec(enum.Enum):
@@ -39,6 +37,15 @@ class UniqueKeySpec(enum.Enum):
     NONE = "NoUniqueKey"
     HAS = "HasUniqueKey"
     IN_JOIN_KEY = "JoinKeyContainsUniqueKey"
+
+
+def _selectivity(condition: Expr | None) -> float:
+    """The share of pairs that fulfil a condition, as Flink guesses."""
+    share = 1.0
+    for part in conjuncts(condition):
+        comparison = isinstance(part, Call) and part.function in _COMPARISONS
+        share *= _COMPARED if comparison else _OTHERWISE
+    return share
 
 
 @record(kw_only=True)
@@ -54,8 +61,23 @@ class _Join(Inner, ABC):
         return True
 
     def row_estimate(self, arriving: Sequence[float]) -> float:
-        """A partner a row, or every pair."""
-        return max(arriving) if self.left_keys else arriving[0] * arriving[1]
+        """Without statistics of keys a share of all rows has a partner; outer joins keep the others."""
+        left, right = arriving
+        share = _selectivity(self.unkeyed())
+        pairs = ((left + right) * _KEYED if self.left_keys else left * right) * share
+        match self.kind:
+            case JoinKind.INNER:
+                return pairs
+            case JoinKind.LEFT:
+                return max(left, pairs)
+            case JoinKind.RIGHT:
+                return max(right, pairs)
+            case JoinKind.FULL:
+                return max(left, pairs) + max(right, pairs) - pairs
+            case JoinKind.SEMI:
+                return left * share
+            case JoinKind.ANTI:
+                return left * max(1 - share, _LEAST_ANTI)
 
     def own_cost(self, rows: float, arriving: Sequence[float]) -> Cost:
         """Keys are hashed, both inputs are kept."""
@@ -174,8 +196,8 @@ class JoinNode(_Join):
         return above
 
     def waits_for_mini_batch(self) -> bool:
-        """Where the options say so."""
-        return self.mini_batch
+        """Where the options say so; rows of a semi or anti join do not wait, as in Flink."""
+        return self.mini_batch and self.kind not in (JoinKind.SEMI, JoinKind.ANTI)
 
     def expressions(self) -> tuple[Expr, ...]:
         """The condition."""
@@ -197,8 +219,6 @@ class JoinNode(_Join):
 
     def spec(self, job: JobContext) -> OperatorSpec:
         """Both inputs in state."""
-        if self.kind is not JoinKind.INNER:
-            raise NotSupportedYetError(_WORDS[self.kind], self.span)
         left, right = self.inputs
         return JoinSpec(
             self.kind,
@@ -216,6 +236,7 @@ class JoinNode(_Join):
             right_unique=_best_key(self.right_upsert_keys, self.right_keys),
             left_ttl_ms=job.state_ttl_ms(self.left_ttl_ms),
             right_ttl_ms=job.state_ttl_ms(self.right_ttl_ms),
+            mini_batch=job.mini_batch if self.waits_for_mini_batch() else None,
         )
 
 
@@ -307,8 +328,6 @@ class WindowJoin(_OverTime):
 
     def spec(self, job: JobContext) -> OperatorSpec:
         """Rows wait for the end of their window."""
-        if self.kind is not JoinKind.INNER:
-            raise NotSupportedYetError(f"{_WORDS[self.kind]} of windows", self.span)
         refuse_session(self.left_window, self)
         if self.left_window.processing_time:
             raise NotSupportedYetError("a window join in processing time", self.span)

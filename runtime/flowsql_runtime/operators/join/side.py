@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from flowsql_compute.eval.columns import validity
 from flowsql_core.column_bytes import ranges_within
-from flowsql_core.graph.specs import JoinSpec, WindowJoinSpec
+from flowsql_core.graph.specs import JoinKind, JoinSpec, WindowJoinSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 
@@ -55,3 +55,16 @@ def row_ranges(counts: npt.NDArray[Any]) -> Iterator[tuple[int, int]]:
     ``counts``: how many rows each makes, (n,). A row that makes more is a part of its own.
     """
     return ranges_within(counts, MOST_PAIRS)
+
+
+def counted_sides(kind: JoinKind) -> tuple[bool, bool]:
+    """Whether rows of the left and of the right side know how many partners they have: those emitted without one."""
+    match kind:
+        case JoinKind.INNER:
+            return False, False
+        case JoinKind.LEFT | JoinKind.SEMI | JoinKind.ANTI:
+            return True, False
+        case JoinKind.RIGHT:
+            return False, True
+        case JoinKind.FULL:
+            return True, True

@@ -64,9 +64,11 @@ class ResidentStores:
         """Slot -> rows that may be taken out."""
         return self._named(name, ResidentRowList(_resident(parent), types, removable, unique, stamped, counted), parent)
 
-    def kept_rows(self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1) -> Rows:
+    def kept_rows(
+        self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1, counted: bool = False
+    ) -> Rows:
         """Slot -> rows that stay."""
-        return self._named(name, KeptRows(_resident(parent), types, sharers), parent)
+        return self._named(name, KeptRows(_resident(parent), types, sharers, counted), parent)
 
     def sorted_list(
         self,

@@ -21,7 +21,8 @@ from flowsql_core.batch import ChangelogBatch, LateColumns, RowSource
 from flowsql_core.column_bytes import joined, row_bytes, taken
 from flowsql_core.record import record
 from flowsql_runtime.kernels import kept_rows as kernels
-from flowsql_runtime.state.arrow_words import array_of_bytes
+from flowsql_runtime.kernels.row_list import associate
+from flowsql_runtime.state.arrow_words import array_of_bytes, value_words
 from flowsql_runtime.state.resident.column_store import flat, key_table_of, parent_slots
 from flowsql_runtime.state.resident.frozen import Frozen, Moment, keep
 from flowsql_runtime.state.resident.growing import grow
@@ -54,6 +55,26 @@ class _Kept:
         return whole if rows is None else taken(whole, rows)
 
 
+class _Partners:
+    """How many partners each row has on the other side of a join."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(0, np.int32)
+        self._used = 0
+        self.watchers: tuple[Frozen, ...] = ()
+
+    def put(self, first: int, counts: Int32s) -> None:
+        """Counts of new rows from ``first`` on."""
+        if first + len(counts) > len(self.counts):
+            grow(self, "counts", first + len(counts))
+        self.counts[first : first + len(counts)] = counts
+        self._used = first + len(counts)
+
+    def freeze(self, moment: Moment) -> Frozen:
+        """The counts of this moment; see ``Freezable``."""
+        return Frozen(self, rows={"counts": self._used})
+
+
 class KeptRows:
     """Implements ``Rows``: append-only.
 
@@ -62,9 +83,10 @@ class KeptRows:
         types: Arrow types of the row's columns; any.
         sharers: how many states keep rows of the same batches (subtasks of a hash exchange): a batch is kept as it is
             if these together need at least half of its bytes.
+        counted: rows keep how many partners they have.
     """
 
-    def __init__(self, parent: ResidentKeyIndex, types: Sequence[Any], sharers: int = 1) -> None:
+    def __init__(self, parent: ResidentKeyIndex, types: Sequence[Any], sharers: int = 1, counted: bool = False) -> None:
         self.parent = parent
         self.types = tuple(types)
         self._sharers = sharers
@@ -75,6 +97,7 @@ class KeptRows:
         self._firsts = np.zeros(8, np.int64)
         self._columns = [_Column(self, index, type_) for index, type_ in enumerate(self.types)]
         self._nbytes = 0
+        self._partners = _Partners() if counted else None
         #: Rows last asked for, and where they are, by what their columns are selected with.
         self._asked: Int32s | None = None
         self._located: dict[int, tuple[Int32s, Int32s]] = {}
@@ -86,9 +109,10 @@ class KeptRows:
     @property
     def nbytes(self) -> int:
         """Bytes allocated, of batches the share of the rows kept."""
-        return self._nbytes + int(self._links.nbytes + self._ends.nbytes)
+        partners = 0 if self._partners is None else self._partners.counts.nbytes
+        return self._nbytes + int(self._links.nbytes + self._ends.nbytes) + partners
 
-    def append(self, slots: Int32s, columns: Sequence[Any]) -> None:
+    def append(self, slots: Int32s, columns: Sequence[Any], associations: Int32s | None = None) -> None:
         """Keep rows; slot -1 takes no part."""
         n = len(slots)
         if not n:
@@ -102,6 +126,8 @@ class KeptRows:
         keep(self, slots)
         kernels.link(slots, first, len(self._batches), self._links, self._ends)
         self._add(kept, first)
+        if self._partners is not None:
+            self._partners.put(first, np.zeros(n, np.int32) if associations is None else associations)
         # A snapshot that is being taken knows rows by the batches of its moment.
         while not self.watchers and len(self._batches) > 1 and self._small():
             self._merge()
@@ -175,6 +201,20 @@ class KeptRows:
         """Columns of rows, gathered when they are read (by the thread that appends)."""
         return LateColumns.of(self._columns, rows)
 
+    def associate(self, rows: Int32s, changes: Int32s, stamp: int = 0) -> Int32s:
+        """Count partners of rows up or down; see ``Rows``."""
+        assert self._partners is not None
+        keep(self._partners, rows)
+        before = np.empty(len(rows), np.int32)
+        associate(np.ascontiguousarray(rows), np.ascontiguousarray(changes), self._partners.counts, before)
+        return before
+
+    def associations(self, rows: Int32s) -> Int32s:
+        """Partners of rows."""
+        assert self._partners is not None
+        counts: Int32s = self._partners.counts[rows]
+        return counts
+
     def locate(self, rows: Int32s, alike: int, selections: Int64s) -> tuple[Int32s, Int32s]:
         """Batch and position in its arrays of each row, int32 (n,) both; once for columns that are ``alike``."""
         if self._asked is not rows:
@@ -196,7 +236,7 @@ class KeptRows:
             self,
             rows={"_ends": len(self._ends)},
             prefixes={"_links": int(self._firsts[len(self._batches)])},
-            parts={"parent": moment.of(self.parent)},
+            parts={"parent": moment.of(self.parent), "_partners": moment.maybe(self._partners)},
             values={"_batches": list(self._batches), "_firsts": self._firsts.copy(), "_asked": None, "_located": {}},
         )
         found.finish_with(_adopt_columns, [column.frozen() for column in self._columns])
@@ -207,16 +247,24 @@ class KeptRows:
         owners = np.flatnonzero(self._ends[:, 1] > 0).astype(np.int32)
         probes, rows = self.rows_of(owners)
         names = [f"r{index}" for index in range(len(self.types))]
-        return key_table_of(self.parent, owners[probes], list(self.gather(rows)), names)
+        columns = list(self.gather(rows))
+        if self._partners is not None:
+            columns.append(pa.array(self.associations(rows)))
+            names.append("associations")
+        return key_table_of(self.parent, owners[probes], columns, names)
 
     def load(self, table: Any) -> None:
         """Append the rows of a saved table."""
         slots = parent_slots(self.parent, table)
         columns = tuple(flat(table.column(f"r{index}")) for index in range(len(self.types)))
+        partners = np.zeros(len(slots), np.int32)
+        if self._partners is not None:
+            partners = value_words(flat(table.column("associations"))).words[0].astype(np.int32)
         first = 0
         for part in ChangelogBatch(columns, len(slots)).within_offsets():
-            self.append(slots[first : first + part.num_rows], part.columns)
-            first += part.num_rows
+            last = first + part.num_rows
+            self.append(slots[first:last], part.columns, partners[first:last])
+            first = last
 
 
 def _adopt_columns(rows: KeptRows, columns: list[_Column]) -> None:

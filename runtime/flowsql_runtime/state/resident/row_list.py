@@ -47,9 +47,9 @@ class _RowIds:
 
     def freeze(self, moment: Moment) -> Frozen:
         """The links of this moment; see ``Freezable``."""
-        rows = {"links": self.high_water}
-        if len(self.associations):
-            rows["associations"] = self.high_water
+        # A list without rows has room for none, and nobody counts partners in many.
+        counted = min(self.high_water, len(self.associations))
+        rows = {"links": self.high_water, "associations": counted}
         return Frozen(self, rows=rows, values={"meta": self.meta.copy()})
 
 
@@ -106,9 +106,9 @@ class ResidentRowList:
         stamps = 0 if self._order is None else self._order.nbytes
         return int(self.store.nbytes + self._ids.links.nbytes + self._ends.nbytes + identity + stamps)
 
-    def append(self, slots: Int32s, columns: Sequence[Any]) -> None:
+    def append(self, slots: Int32s, columns: Sequence[Any], associations: Int32s | None = None) -> None:
         """Keep rows; slot -1 takes no part."""
-        self.apply(np.ones(len(slots), np.int8), slots, columns)
+        self.apply(np.ones(len(slots), np.int8), slots, columns, associations=associations)
 
     def apply(
         self,
@@ -131,10 +131,12 @@ class ResidentRowList:
             self._ids.associations[out[came]] = 0 if associations is None else associations[came]
         return out
 
-    def associate(self, rows: Int32s, changes: Int32s) -> Int32s:
-        """Count partners of rows up or down; see ``RowList``."""
+    def associate(self, rows: Int32s, changes: Int32s, stamp: int = 0) -> Int32s:
+        """Count partners of rows up or down; see ``Rows``."""
         assert self._counted
         keep(self._ids, rows)
+        if self._order is not None:
+            self._order.touch(rows, stamp)
         before = np.empty(len(rows), np.int32)
         kernels.associate(np.ascontiguousarray(rows), np.ascontiguousarray(changes), self._ids.associations, before)
         return before

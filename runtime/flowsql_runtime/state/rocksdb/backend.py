@@ -151,9 +151,11 @@ class RocksDBBackend(HashMapBackend):
         return self._joined(name, made, parent, times)
 
     @recorded
-    def kept_rows(self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1) -> parts.KeptPart:
+    def kept_rows(
+        self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1, counted: bool = False
+    ) -> parts.KeptPart:
         """Slot -> rows that stay. Batches are not shared: their rows leave one key at a time."""
-        return self._joined(name, parts.KeptPart(_cold(parent), types), parent)
+        return self._joined(name, parts.KeptPart(_cold(parent), types, counted), parent)
 
     @recorded
     def sorted_list(

@@ -254,12 +254,12 @@ class RowsPart(_Formatted, ResidentRowList):
 class KeptPart(RowsPart):
     """Rows that stay, of any types: nested columns stand as flat ones."""
 
-    def __init__(self, parent: ResidentKeyIndex, types: Sequence[Any]) -> None:
+    def __init__(self, parent: ResidentKeyIndex, types: Sequence[Any], counted: bool) -> None:
         flat = [part for type_ in types for part in flat_types(type_)]
-        super().__init__(parent, flat, False, None, False, False, None)
+        super().__init__(parent, flat, False, None, False, counted, None)
         self.types = tuple(types)
-        self._format = RowFormat(types)
-        self._labels = [f"r{i}" for i in range(len(types))]
+        self._format = RowFormat([*types, *[pa.int32()] * counted])
+        self._labels = [f"r{i}" for i in range(len(types))] + ["associations"] * counted
 
     def apply(
         self,
@@ -275,7 +275,8 @@ class KeptPart(RowsPart):
             array if array.type == type_ else pc.cast(array, type_)
             for array, type_ in zip(whole, self.types, strict=True)
         ]
-        return super().apply(signs, slots, [part for array in typed for part in flat_columns(array)])
+        flat = [part for array in typed for part in flat_columns(array)]
+        return super().apply(signs, slots, flat, associations=associations)
 
     def gather(self, rows: Int32s) -> list[Any]:
         """Columns of rows."""
