@@ -13,6 +13,21 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.column_bytes import joined, ranges_within, row_bytes
 
 
+def word_type(type_: Any) -> Any:
+    """The Arrow type that one column of words keeps values of a type in: any nested one as bytes."""
+    return pa.binary() if pa.types.is_nested(type_) else type_
+
+
+def word_column(array: Any) -> Any:
+    """A column as one of its ``word_type``; equal values have equal bytes."""
+    return _to_bytes(array) if pa.types.is_nested(array.type) else array
+
+
+def value_column(array: Any, type_: Any) -> Any:
+    """The column of ``type_`` whose :func:`word_column` is ``array``."""
+    return _from_bytes(array, type_) if pa.types.is_nested(type_) else array
+
+
 def flat_types(type_: Any) -> list[Any]:
     """The Arrow types that a value of a type takes."""
     if not pa.types.is_struct(type_):

@@ -301,10 +301,10 @@ class Rows(Protocol):
         """Columns of rows, maybe gathered only when they are read."""
         ...
 
-    def associate(self, rows: Int32s, changes: Int32s, stamp: int = 0) -> Int32s:
+    def associate(self, rows: Int32s, changes: Int32s, stamp: int | None = None) -> Int32s:
         """Count the partners of rows up or down, in order, where rows are ``counted``; rows may repeat.
 
-        ``stamp``: the rows were written to at that time, where they are ``stamped``.
+        ``stamp``: where rows are ``stamped``, the time at which these were written to once more.
 
         Returns:
             int32 (n,): partners before each change: an outer join pads a row that has 0 with NULLs.

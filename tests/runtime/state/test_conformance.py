@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from flowsql_compute.keys import key_group_range
-from flowsql_core.errors import InternalError, NotSupportedYetError
+from flowsql_core.errors import InternalError
 from flowsql_runtime.kernels.accumulate import COUNT, EVERY, NOTHING, ONCE, SUM
 from flowsql_runtime.state.backend import KeyedStateBackend, OperatorStateBackend
 from flowsql_runtime.state.hashmap import KEY_GROUP
@@ -123,10 +123,15 @@ def test_collections_are_keys_as_bytes(make: Make) -> None:
     assert kept[1].to_pylist() == [[], None, [("a", ["x"])]]
 
 
-def test_columns_of_a_store_are_flat(make: Make) -> None:
+def test_columns_of_a_store_may_be_nested(make: Make) -> None:
     backend = make()
-    with pytest.raises(NotSupportedYetError, match="state of type map"):
-        backend.column_store("m", backend.key_index([]), [StoredColumn("m", pa.map_(pa.string(), pa.int32()))])
+    type_ = pa.map_(pa.string(), pa.int32())
+    index = backend.key_index([])
+    store = backend.column_store("m", index, [StoredColumn("m", type_)])
+    slots, _ = index.find_or_insert(index.encode([], num_rows=1))
+    for value in ([("a", 1), ("b", None)], None, []):
+        store.scatter(slots, [pa.array([value], type_)])
+        assert store.gather(slots)[0].to_pylist() == [value]
 
 
 def test_columns_of_slots_that_were_never_written_are_null(make: Make) -> None:

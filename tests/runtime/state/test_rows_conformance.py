@@ -114,6 +114,62 @@ def test_rows_count_their_partners(make: Make) -> None:
     assert rows.associations(found).tolist() == counts
 
 
+def test_rows_that_stay_count_their_partners(make: Make) -> None:
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    nested = pa.list_(pa.string())
+    rows = backend.kept_rows("r", index, [pa.int64(), nested], counted=True)
+    slots = slots_of(index, [0, 1, 0])
+    lists = pa.array([["a"], None, []], nested)
+    rows.append(slots, [pa.array([10, 11, 12]), lists], np.array([2, 0, 1], np.int32))
+    rows.append(np.array([-1, slots[0]], np.int32), [pa.array([13, 14]), lists[:2]])
+    found = rows.rows_of(slots_of(index, [0, 1]))[1]
+    assert rows.associations(found).tolist() == [2, 1, 0, 0]
+    again = np.array([found[0], found[0], found[3]], np.int32)
+    assert rows.associate(again, np.array([1, -1, 1], np.int32)).tolist() == [2, 3, 0]
+    snapshot = backend.snapshot_async()
+    rows.associate(found, np.ones(4, np.int32))
+    other = make()
+    other.restore(snapshot.tables())
+    index = other.key_index([pa.int64()])
+    rows = other.kept_rows("r", index, [pa.int64(), nested], counted=True)
+    found = rows.rows_of(slots_of(index, [0, 1]))[1]
+    assert rows.gather(found)[0].to_pylist() == [10, 12, 14, 11]
+    assert rows.gather(found)[1].to_pylist() == [["a"], [], None, None]
+    assert rows.associations(found).tolist() == [2, 1, 0, 1]
+
+
+def test_partners_put_off_the_end_of_rows(make: Make) -> None:
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    rows = backend.row_list("r", index, [pa.int64()], removable=True, stamped=True, counted=True)
+    slots = slots_of(index, [0, 1])
+    ids = rows.apply(np.ones(2, np.int8), slots, [pa.array([10, 11])], stamp=100)
+    rows.associate(ids[:1], np.ones(1, np.int32), stamp=200)
+    assert rows.younger(ids, 150).tolist() == [True, False]
+    assert rows.remove_older(150).tolist() == slots[1:].tolist()
+
+
+def test_nested_rows_are_taken_out_by_equal_ones(make: Make) -> None:
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    types = [pa.list_(pa.string()), pa.struct([("a", pa.int32()), ("b", pa.list_(pa.int64()))])]
+    rows = backend.row_list("r", index, types, removable=True)
+    lists = pa.array([["x", None], [], None, ["x", None]], types[0])
+    structs = pa.array([{"a": 1, "b": [2]}, None, {"a": None, "b": None}, {"a": 1, "b": [3]}], types[1])
+    slots = slots_of(index, [0] * 4)
+    rows.apply(np.ones(4, np.int8), slots, [lists, structs])
+    rows.apply(np.full(2, -1, np.int8), slots[:2], [lists.take([3, 2]), structs.take([3, 2])])
+    found = rows.rows_of(slots[:1])[1]
+    assert rows.gather(found)[0].to_pylist() == [["x", None], []]
+    assert rows.gather(found)[1].to_pylist() == [{"a": 1, "b": [2]}, None]
+    other = make()
+    other.restore(backend.snapshot_async().tables())
+    index = other.key_index([pa.int64()])
+    rows = other.row_list("r", index, types, removable=True)
+    assert rows.gather(rows.rows_of(slots_of(index, [0]))[1])[0].to_pylist() == [["x", None], []]
+
+
 def test_kept_rows_and_rows_in_arrival_order(make: Make) -> None:
     backend = make()
     index = backend.key_index([pa.int64()])

@@ -14,7 +14,7 @@ from flowsql_core.graph.specs import JoinKind, JoinSpec, MiniBatch
 from flowsql_core.row import RowKind
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
-from flowsql_runtime.state.resident.factory import ResidentStores
+from flowsql_runtime.state.scratch import number_rows
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -67,25 +67,19 @@ class _Fold:
     """
 
     def __init__(self, schema: Schema, keys: tuple[int, ...], unique: tuple[int, ...] | None) -> None:
-        self._types = [to_arrow(column.type) for column in schema]
         self._unique = None if unique is None else tuple(sorted({*keys, *unique}))
-        # Rows are told apart by an index, which keeps no nested values.
-        self._folds = not any(map(pa.types.is_nested, self._types))
+        # Rows are told apart by an index, which keeps no nested values; rows without columns are all alike.
+        self._folds = bool(schema) and not any(pa.types.is_nested(to_arrow(column.type)) for column in schema)
 
     def folded(self, batch: ChangelogBatch) -> ChangelogBatch:
         """A batch with fewer changes and the same sum."""
         if batch.kinds is None or not self._folds:
             return batch
-        rows = self._numbered(batch, tuple(range(len(self._types))))
+        rows, _ = number_rows(list(batch.columns))
         if self._unique is None:
             return _net_of_equal_rows(batch, batch.kinds, rows)
-        return _net_of_keys(batch, batch.kinds, self._numbered(batch, self._unique), rows)
-
-    def _numbered(self, batch: ChangelogBatch, columns: tuple[int, ...]) -> Int32s:
-        """A number for the values of each row in some columns."""
-        index = ResidentStores().key_index([self._types[column] for column in columns])
-        keys = index.encode([batch.columns[column] for column in columns], num_rows=batch.num_rows)
-        return index.find_or_insert(keys)[0]
+        keys, _ = number_rows([batch.columns[column] for column in self._unique])
+        return _net_of_keys(batch, batch.kinds, keys, rows)
 
 
 def _net_of_equal_rows(batch: ChangelogBatch, kinds: Kinds, rows: Int32s) -> ChangelogBatch:

@@ -18,10 +18,10 @@ from flowsql_compute.kernels.contiguous import for_kernel
 from flowsql_compute.keys import bytes_column, is_bytes_type
 from flowsql_core.batch import LateColumns
 from flowsql_core.column_bytes import joined
-from flowsql_core.errors import NotSupportedYetError
 from flowsql_runtime.kernels import byte_arena
 from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, value_words, word_count
+from flowsql_runtime.state.flat_rows import value_column, word_column, word_type
 from flowsql_runtime.state.resident.frozen import Freezable, Frozen, Moment, keep
 from flowsql_runtime.state.resident.growing import grow
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
@@ -52,8 +52,9 @@ class ResidentColumnStore:
     """Values beside the slots of ``index``. Rows of slots that were never written, or cleared, are zero (NULL).
 
     ``rows`` (capacity, width) int64 is open to kernels; ``word_of[i]`` is the first word of column i. Doubles stand as
-    their bits, wide DECIMAL as low and high word, bytes as a reference into ``arena``. Both move when they grow: nobody
-    keeps them over a call that stores. ``append_only``: rows never change or go, so no byte is ever without a row.
+    their bits, wide DECIMAL as low and high word, bytes as a reference into ``arena``; nested values are bytes. Both
+    move when they grow: nobody keeps them over a call that stores. ``append_only``: rows never change or go, so no byte
+    is ever without a row.
     """
 
     def __init__(self, index: Slots, columns: Sequence[StoredColumn], append_only: bool = False) -> None:
@@ -63,16 +64,17 @@ class ResidentColumnStore:
         self.word_of: list[int] = []
         width = 0
         for column in self.columns:
-            if pa.types.is_nested(column.type):
-                raise NotSupportedYetError(f"state of type {column.type}")
+            type_ = word_type(column.type)
             self.word_of.append(width)
-            width += 1 if is_bytes_type(column.type) else word_count(column.type)
+            width += 1 if is_bytes_type(type_) else word_count(type_)
         self._valid_word = width
         nullable = any(column.nullable for column in self.columns)
         self.width = width + (len(self.columns) // _BITS + 1 if nullable else 0)
         self.rows: npt.NDArray[np.int64] = np.zeros((16, self.width), np.int64)
         self._byte_words = [
-            word for word, column in zip(self.word_of, self.columns, strict=True) if is_bytes_type(column.type)
+            word
+            for word, column in zip(self.word_of, self.columns, strict=True)
+            if is_bytes_type(word_type(column.type))
         ]
         self.arena: npt.NDArray[np.uint8] = np.zeros(byte_arena.START, np.uint8)
         self._arena_used = byte_arena.START
@@ -190,8 +192,9 @@ class ResidentColumnStore:
         row_kernels.gather(self.rows, np.ascontiguousarray(slots), rows)
         arrays = []
         for index, (column, word) in enumerate(zip(self.columns, self.word_of, strict=True)):
-            if is_bytes_type(column.type):
-                arrays.append(self.bytes_at(rows[word], column.type))
+            type_ = word_type(column.type)
+            if is_bytes_type(type_):
+                arrays.append(value_column(self.bytes_at(rows[word], type_), column.type))
                 continue
             valid: Bools | None = None
             if column.nullable:
@@ -212,6 +215,9 @@ class ResidentColumnStore:
         """Arrow columns as rows of this store, (n, width); bytes go into the arena."""
         rows = np.zeros((n, self.width), np.int64)
         for index, (column, word) in enumerate(zip(self.columns, self.word_of, strict=True)):
+            if pa.types.is_nested(column.type):
+                rows[:, word] = self.store_bytes(word_column(arrays[index]))
+                continue
             if is_bytes_type(column.type):
                 origin = arrays.origin(index) if isinstance(arrays, LateColumns) else None
                 rows[:, word] = self.store_bytes(arrays[index]) if origin is None else self.store_selected(*origin)

@@ -201,7 +201,7 @@ class KeptRows:
         """Columns of rows, gathered when they are read (by the thread that appends)."""
         return LateColumns.of(self._columns, rows)
 
-    def associate(self, rows: Int32s, changes: Int32s, stamp: int = 0) -> Int32s:
+    def associate(self, rows: Int32s, changes: Int32s, stamp: int | None = None) -> Int32s:
         """Count partners of rows up or down; see ``Rows``."""
         assert self._partners is not None
         keep(self._partners, rows)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from flowsql_compute.keys import is_bytes_type, key_hash64
 from flowsql_runtime.kernels import row_list as kernels
 from flowsql_runtime.state.arrow_words import value_words
+from flowsql_runtime.state.flat_rows import word_type
 from flowsql_runtime.state.resident.column_store import ResidentColumnStore, flat, key_table_of, parent_slots
 from flowsql_runtime.state.resident.frozen import Frozen, Moment, keep
 from flowsql_runtime.state.resident.growing import grow
@@ -94,7 +95,7 @@ class ResidentRowList:
         self.watchers: tuple[Frozen, ...] = ()
         self._is_bytes = np.zeros(self.store.width, np.uint8)
         for word, type_ in zip(self.store.word_of, self.types, strict=True):
-            self._is_bytes[word] = is_bytes_type(type_)
+            self._is_bytes[word] = is_bytes_type(word_type(type_))
 
     def __len__(self) -> int:
         return int(self._ids.meta[kernels.LIVE])
@@ -131,11 +132,11 @@ class ResidentRowList:
             self._ids.associations[out[came]] = 0 if associations is None else associations[came]
         return out
 
-    def associate(self, rows: Int32s, changes: Int32s, stamp: int = 0) -> Int32s:
+    def associate(self, rows: Int32s, changes: Int32s, stamp: int | None = None) -> Int32s:
         """Count partners of rows up or down; see ``Rows``."""
         assert self._counted
         keep(self._ids, rows)
-        if self._order is not None:
+        if self._order is not None and stamp is not None:
             self._order.touch(rows, stamp)
         before = np.empty(len(rows), np.int32)
         kernels.associate(np.ascontiguousarray(rows), np.ascontiguousarray(changes), self._ids.associations, before)
