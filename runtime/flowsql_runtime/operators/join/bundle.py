@@ -78,7 +78,10 @@ class _Fold:
         rows, _ = number_rows(list(batch.columns))
         if self._unique is None:
             return _net_of_equal_rows(batch, batch.kinds, rows)
-        keys, _ = number_rows([batch.columns[column] for column in self._unique])
+        # Without a column of a key there is one row at most.
+        keys = np.zeros(len(rows), np.int32)
+        if self._unique:
+            keys, _ = number_rows([batch.columns[column] for column in self._unique])
         return _net_of_keys(batch, batch.kinds, keys, rows)
 
 
