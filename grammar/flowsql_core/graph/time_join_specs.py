@@ -1,0 +1,33 @@
+"""Operators that join rows by time. Conventions as in ``specs``."""
+
+from __future__ import annotations
+
+from flowsql_core.expr import Expr
+from flowsql_core.graph.specs import JoinKind, OperatorSpec
+from flowsql_core.record import record
+from flowsql_core.types.logical import Schema
+
+
+@record
+class IntervalJoinSpec(OperatorSpec):
+    """Join rows whose times lie so close: ``lower_ms <= left time - right time <= upper_ms``.
+
+    ``left_time``/``right_time``: the time attribute of each side. ``row_time`` false: the processing time at which a
+    row comes counts instead. ``condition`` is over the concatenated row and holds neither keys nor bounds.
+    ``idle_ms``: rows that expired may stay so much longer (``table.exec.interval-join.min-cleanup-interval``).
+    """
+
+    kind: JoinKind
+    left_time: int
+    right_time: int
+    lower_ms: int
+    upper_ms: int
+    row_time: bool
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    condition: Expr | None
+    left: Schema
+    right: Schema
+    output: Schema
+    idle_ms: int = 0
