@@ -31,3 +31,25 @@ class IntervalJoinSpec(OperatorSpec):
     right: Schema
     output: Schema
     idle_ms: int = 0
+
+
+@record
+class TemporalJoinSpec(OperatorSpec):
+    """Join each left row with the version of the right table that was valid at its time.
+
+    ``kind``: INNER or LEFT. ``left_time``/``right_time``: the row times. ``condition`` is over the concatenated row and
+    holds no keys. ``left_changes``: -U, +U or -D may arrive on the left. ``state_ttl_ms`` 0: state never expires.
+    """
+
+    kind: JoinKind
+    left_time: int
+    right_time: int
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    condition: Expr | None
+    left: Schema
+    right: Schema
+    output: Schema
+    left_changes: bool = False
+    state_ttl_ms: int = 0

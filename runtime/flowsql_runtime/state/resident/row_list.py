@@ -47,9 +47,9 @@ class _RowIds:
 
     def freeze(self, moment: Moment) -> Frozen:
         """The links of this moment; see ``Freezable``."""
-        rows = {"links": self.high_water}
-        if len(self.associations):
-            rows["associations"] = self.high_water
+        # A list without rows has room for none, and nobody counts partners in many.
+        counted = min(self.high_water, len(self.associations))
+        rows = {"links": self.high_water, "associations": counted}
         return Frozen(self, rows=rows, values={"meta": self.meta.copy()})
 
 
