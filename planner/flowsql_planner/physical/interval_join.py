@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from flowsql_core.errors import BindError, PlanError
-from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction
+from flowsql_core.expr import Call, Cast, Expr, InputRef, Literal, conjunction
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.record import record
-from flowsql_core.types.logical import DayTimeIntervalType, Schema, is_proctime, is_rowtime, is_time_attribute
+from flowsql_core.types.logical import (
+    DayTimeIntervalType,
+    LogicalType,
+    Schema,
+    is_proctime,
+    is_rowtime,
+    is_time_attribute,
+)
 from flowsql_planner.logical.nodes import Join
 from flowsql_planner.physical.equi_condition import EquiCondition
 from flowsql_planner.physical.group_aggregate import exchange
@@ -36,9 +43,12 @@ def plan_interval_join(rel: Join, left: Physical, right: Physical, equi: EquiCon
     width = len(left.schema)
     columns = left.schema + right.schema
     bounds: list[_Bound] = []
-    for a, b in zip(equi.left, equi.right, strict=True):
+    times = []
+    for place, (a, b) in enumerate(zip(equi.left, equi.right, strict=True)):
         if is_time_attribute(left.schema[a].type) and is_time_attribute(right.schema[b].type):
             bounds.append(_Bound(a, b, 0, 0))
+            times.append(place)
+    equi = equi.without(frozenset(times))
     rest: list[Expr] = []
     for part in equi.rest:
         bound = _bound(part, width, columns)
@@ -72,8 +82,8 @@ def plan_interval_join(rel: Join, left: Physical, right: Physical, equi: EquiCon
     )
 
 
-def _check_times(rel: Join, left: object, right: object) -> None:
-    if is_proctime(left):  # type: ignore[arg-type]
+def _check_times(rel: Join, left: LogicalType, right: LogicalType) -> None:
+    if is_proctime(left):
         if any(is_rowtime(column.type) for column in rel.schema):
             raise PlanError(
                 "interval-join-times",
@@ -112,6 +122,9 @@ def _shifted_time(expr: Expr, columns: Schema) -> tuple[int, int] | None:
     match expr:
         case InputRef(index=index) if is_time_attribute(columns[index].type):
             return index, 0
+        case Cast(operand=inner, implicit=True):
+            # Of two kinds of timestamps that are compared; they are refused later.
+            return _shifted_time(inner, columns)
         case Call(function="+" | "-" as sign, args=(inner, Literal(value=int() as amount, type=DayTimeIntervalType()))):
             found = _shifted_time(inner, columns)
             return None if found is None else (found[0], found[1] + (amount if sign == "+" else -amount))

@@ -49,6 +49,7 @@ _STATEFUL: Final = (
     specs.SinkMaterializerSpec,
     specs.SinkConflictsSpec,
     time_join_specs.IntervalJoinSpec,
+    time_join_specs.TemporalJoinSpec,
 )
 
 
@@ -87,6 +88,14 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             }
         case time_join_specs.IntervalJoinSpec():
             return _interval_join(spec)
+        case time_join_specs.TemporalJoinSpec(left=left, right=right):
+            keys = _keys([left[key] for key in spec.left_keys])
+            kind, number = t.Column("kind_of_change", t.TINYINT), t.Column("number", t.BIGINT)
+            found = {
+                "left": (*keys, *_timed_rows(left, (kind, number))),
+                "versions": (*keys, *_timed_rows(right, (kind,))),
+            }
+            return found | _timers("timers", keys) | (_written(keys) if spec.state_ttl_ms else {})
         case specs.SinkMaterializerSpec(input=input):
             keys = _keys([input[key] for key in spec.keys])
             return {"rows": (*keys, *_rows(input))} | (_written(keys) if spec.state_ttl_ms else {})

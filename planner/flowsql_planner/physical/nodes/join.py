@@ -44,7 +44,7 @@ class UniqueKeySpec(enum.Enum):
 
 
 @record(kw_only=True)
-class _Join(Inner, ABC):
+class PairsOfRows(Inner, ABC):
     """What joins have in common: keys, and pairs of rows."""
 
     kind: JoinKind
@@ -100,7 +100,7 @@ class _Join(Inner, ABC):
 
 
 @record(kw_only=True)
-class JoinNode(_Join):
+class JoinNode(PairsOfRows):
     """Regular join of two Exchanges. ``condition`` is the whole one; ``rest`` what the keys do not say."""
 
     null_safe: tuple[bool, ...]
@@ -229,7 +229,7 @@ def _best_key(keys: tuple[tuple[int, ...], ...], join_keys: tuple[int, ...]) -> 
 
 
 @record(kw_only=True)
-class _OverTime(_Join, ABC):
+class _OverTime(PairsOfRows, ABC):
     """A join that forgets rows by time: both inputs only grow, and so does the output."""
 
     def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:

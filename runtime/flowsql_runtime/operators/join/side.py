@@ -11,7 +11,7 @@ import numpy.typing as npt
 from flowsql_compute.eval.columns import validity
 from flowsql_core.column_bytes import ranges_within
 from flowsql_core.graph.specs import JoinSpec, WindowJoinSpec
-from flowsql_core.graph.time_join_specs import IntervalJoinSpec
+from flowsql_core.graph.time_join_specs import IntervalJoinSpec, TemporalJoinSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 
@@ -45,7 +45,7 @@ class JoinSide:
 
 
 def key_pairs(
-    spec: JoinSpec | WindowJoinSpec | IntervalJoinSpec, left: Sequence[str], right: Sequence[str]
+    spec: JoinSpec | WindowJoinSpec | IntervalJoinSpec | TemporalJoinSpec, left: Sequence[str], right: Sequence[str]
 ) -> tuple[str, ...]:
     """Canonical texts of the join keys. ``left``, ``right``: of the columns of each side."""
     pairs = zip(spec.left_keys, spec.right_keys, spec.null_safe, strict=True)
