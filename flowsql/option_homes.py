@@ -105,6 +105,7 @@ OPTION_HOMES: Final = {
     "table.display.max-column-width": "flowsql.table.values.tableau",
     "table.dml-sync": "flowsql.table.session.environment",
     "table.dynamic-table-options.enabled": "flowsql_planner.bind.query.table",
+    "table.exec.interval-join.min-cleanup-interval": "flowsql_planner.physical.options",
     "table.exec.mini-batch.allow-latency": "flowsql_core.config",
     "table.exec.mini-batch.enabled": "flowsql_core.config",
     "table.exec.mini-batch.size": "flowsql_core.config",

@@ -147,6 +147,8 @@ class Session:
             ("parts", "parts", ""),
         ]:
             self.execute(f"CREATE TABLE {name} ({columns}) WITH ({csv.format(folder / path)}{more})")
+        csv_parts = csv.format(folder / "parts")
+        self.execute(f"CREATE TABLE tags ({columns}, PRIMARY KEY (tag) NOT ENFORCED) WITH ({csv_parts})")
         self.execute(
             "CREATE TEMPORARY SYSTEM FUNCTION labelled AS $$\n"
             "def labelled(who: str | None, n: int | None) -> str:\n    return f'{who}/{n}'\n$$ LANGUAGE PYTHON"

@@ -447,6 +447,13 @@ EFFECTS: dict[str, Effect] = {
         "true", job_of(GROUPED), {"table.exec.mini-batch.allow-latency": "1 s", "table.exec.mini-batch.size": "9"}
     ),
     "table.exec.mini-batch.size": Effect("17", job_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}),
+    "table.exec.interval-join.min-cleanup-interval": Effect(
+        "1 min",
+        job_of(
+            "SELECT a.id FROM clicks AS a JOIN clicks AS b "
+            "ON a.id = b.id AND a.ts BETWEEN b.ts AND b.ts + INTERVAL '1' HOUR"
+        ),
+    ),
     "table.exec.non-temporal-sort.enabled": Effect("true", job_of("SELECT id FROM clicks ORDER BY id")),
     "table.exec.resource.default-parallelism": Effect("3", job_of(GROUPED), {"parallelism.default": "2"}),
     "table.exec.sink.nested-constraint-enforcer": Effect(

@@ -24,6 +24,7 @@ from flowsql_planner.logical.nodes import (
     SetOperator,
     Sink,
     Sort,
+    TemporalJoin,
     Union,
     Values,
     WatermarkAssigner,
@@ -52,6 +53,8 @@ def logical_lines(rel: Rel) -> Iterator[str]:
     children = [logical_lines(child) for child in inputs(rel)]
     if isinstance(rel, Correlate):
         children.append(_elements(rel))
+    if isinstance(rel, TemporalJoin):
+        children[1] = _snapshot(rel)
     for index, child_lines in enumerate(children):
         last = index == len(children) - 1
         for position, text in enumerate(child_lines):
@@ -93,6 +96,14 @@ def _line(rel: Rel) -> str:
                 f"LogicalCorrelate(correlation=[$cor{_number(rel)}], joinType=[{kind_text}], "
                 f"requiredColumns=[{{{columns}}}])"
             )
+        case TemporalJoin(left=left, kind=kind):
+            width = len(left.schema)
+            used = {rel.period} | (set() if rel.condition is None else input_refs(rel.condition))
+            columns = ", ".join(str(index) for index in sorted(used) if index < width)
+            return (
+                f"LogicalCorrelate(correlation=[$cor{_number(rel)}], joinType=[{_JOIN[kind]}], "
+                f"requiredColumns=[{{{columns}}}])"
+            )
         case Join(condition=on, kind=kind):
             text = "true" if on is None else _PRINTER.print(on)
             return f"LogicalJoin(condition=[{text}], joinType=[{_JOIN[kind]}])"
@@ -112,9 +123,22 @@ def _line(rel: Rel) -> str:
             assert_never(rel)
 
 
-def _number(rel: Correlate) -> int:
-    """Which of the row variables a collection is read from; those of the input come first."""
-    return sum(isinstance(below, Correlate) for below in walk(rel.input))
+def _number(rel: Correlate | TemporalJoin) -> int:
+    """Which of the row variables a node reads from; those of the input come first."""
+    source = rel.input if isinstance(rel, Correlate) else rel.left
+    return sum(isinstance(below, Correlate | TemporalJoin) for below in walk(source))
+
+
+def _snapshot(rel: TemporalJoin) -> Iterator[str]:
+    """The side of a temporal join that reads the table as of the time of one row."""
+    row = [f"$cor{_number(rel)}.{column.name}" for column in rel.left.schema]
+    names = [*row, *(f"${index}" for index in range(len(rel.right.schema)))]
+    if rel.condition is not None:
+        yield f"LogicalFilter(condition=[{ExpressionPrinter(names).print(rel.condition)}])"
+    lead = "" if rel.condition is None else "+- "
+    yield f"{lead}LogicalSnapshot(period=[{row[rel.period]}])"
+    for position, text in enumerate(logical_lines(rel.right)):
+        yield " " * len(lead) + ("+- " if position == 0 else "   ") + text
 
 
 def _elements(rel: Correlate) -> Iterator[str]:

@@ -153,6 +153,25 @@ class Join:
 
 
 @record
+class TemporalJoin:
+    """Each left row beside the version of the right table that is valid at its time (FOR SYSTEM_TIME AS OF).
+
+    ``kind``: INNER or LEFT. ``period``: the left column with that time. ``version_time``: the right column from which
+    on a version is valid; None where the time is the processing time: then rows are looked up.
+    """
+
+    left: Rel
+    right: Rel
+    kind: JoinKind
+    condition: Expr | None
+    period: int
+    version_time: int | None
+    schema: Schema
+    hints: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
 class Correlate:
     """Each row beside every element of a collection in it (UNNEST).
 
@@ -334,6 +353,7 @@ Rel = (
     | Expand
     | WindowTableFunction
     | Join
+    | TemporalJoin
     | Correlate
     | Union
     | Sort
@@ -348,7 +368,7 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
     match rel:
         case Scan() | Values():
             return ()
-        case Join(left=left, right=right) | SetOperation(left=left, right=right):
+        case Join(left=left, right=right) | TemporalJoin(left=left, right=right) | SetOperation(left=left, right=right):
             return (left, right)
         case Union(inputs=all_inputs):
             return all_inputs
@@ -376,7 +396,7 @@ def expressions(rel: Rel) -> Iterator[Expr]:
             yield from exprs
         case Filter(condition=condition):
             yield condition
-        case Join(condition=condition) if condition is not None:
+        case Join(condition=condition) | TemporalJoin(condition=condition) if condition is not None:
             yield condition
         case Correlate(collection=collection):
             yield collection

@@ -22,6 +22,7 @@ from flowsql_planner.logical.nodes import (
     SetOperation,
     Sink,
     Sort,
+    TemporalJoin,
     Union,
     Values,
     WatermarkAssigner,
@@ -44,7 +45,7 @@ def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:
     match rel:
         case Scan() | Values():
             return rel
-        case Join() | SetOperation():
+        case Join() | TemporalJoin() | SetOperation():
             return replace(rel, left=new[0], right=new[1])
         case Union():
             return replace(rel, inputs=new)
@@ -137,6 +138,22 @@ def make_join(original: Join, left: Rel, right: Rel, condition: Expr | None, kin
     )
 
 
+def make_temporal_join(
+    original: TemporalJoin, left: Rel, right: Rel, condition: Expr | None, period: int, version_time: int | None
+) -> TemporalJoin:
+    """A temporal join like ``original`` over other inputs."""
+    schema = join_schema(left.schema, right.schema, original.kind)
+    return replace(
+        original,
+        left=left,
+        right=right,
+        condition=condition,
+        period=period,
+        version_time=version_time,
+        schema=schema,
+    )
+
+
 def make_correlate(original: Correlate, input_: Rel, collection: Expr) -> Correlate:
     """A correlate like ``original`` over another input, whose elements have the same columns."""
     schema = correlate_schema(input_.schema, original.added, original.outer)
@@ -211,6 +228,9 @@ def _retype_node(rel: Rel) -> Rel:
             columns = left.schema + right.schema
             on = None if rel.condition is None else retype_expr(rel.condition, columns)
             return make_join(rel, left, right, on)
+        case TemporalJoin(left=left, right=right):
+            on = None if rel.condition is None else retype_expr(rel.condition, left.schema + right.schema)
+            return make_temporal_join(rel, left, right, on, rel.period, rel.version_time)
         case Union(inputs=all_inputs):
             names = tuple(column.name for column in rel.schema)
             first = all_inputs[0].schema

@@ -4,61 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction, conjuncts
+from flowsql_core.expr import Call, Expr, InputRef, conjunction, conjuncts
 from flowsql_core.graph.specs import WindowSpec
-from flowsql_core.record import record
-from flowsql_core.types.logical import DayTimeIntervalType, LogicalType, Schema, is_proctime, is_time_attribute
+from flowsql_core.types.logical import LogicalType
 from flowsql_planner.logical.nodes import Join
 from flowsql_planner.logical.rewrite import retype_expr
 from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.equi_condition import EquiCondition, split_condition
 from flowsql_planner.physical.group_aggregate import exchange, hinted_ttl_ms
+from flowsql_planner.physical.interval_join import plan_interval_join
 from flowsql_planner.physical.materialize_time import materialize_time
-from flowsql_planner.physical.nodes import IntervalJoin, JoinNode, Physical, UniqueKeySpec, WindowJoin
+from flowsql_planner.physical.nodes import JoinNode, Physical, UniqueKeySpec, WindowJoin
 from flowsql_planner.traits.keys import Keys
 from flowsql_planner.traits.window import WindowColumns
-
-
-@record
-class EquiCondition:
-    """A join condition taken apart. Keys count within their side; ``rest`` runs over both."""
-
-    left: tuple[int, ...]
-    right: tuple[int, ...]
-    null_safe: tuple[bool, ...]
-    rest: tuple[Expr, ...]
-
-    def without(self, positions: frozenset[int]) -> EquiCondition:
-        """The same without the keys at some positions."""
-        kept = [i for i in range(len(self.left)) if i not in positions]
-        return EquiCondition(
-            tuple(self.left[i] for i in kept),
-            tuple(self.right[i] for i in kept),
-            tuple(self.null_safe[i] for i in kept),
-            self.rest,
-        )
-
-
-def split_condition(condition: Expr | None, width: int) -> EquiCondition:
-    """Equalities between a column of the left and one of the right side, and what is left over."""
-    left: list[int] = []
-    right: list[int] = []
-    null_safe: list[bool] = []
-    rest: list[Expr] = []
-    for part in conjuncts(condition):
-        match part:
-            case Call(function="=" | "IS NOT DISTINCT FROM" as name, args=(InputRef(index=a), InputRef(index=b))) if (
-                a < width
-            ) != (b < width):
-                key = (min(a, b), max(a, b) - width)
-                if key not in zip(left, right, strict=True):
-                    left.append(key[0])
-                    right.append(key[1])
-                    null_safe.append(name != "=")
-            case Literal(value=True):
-                pass
-            case _:
-                rest.append(part)
-    return EquiCondition(tuple(left), tuple(right), tuple(null_safe), tuple(rest))
 
 
 def plan_join(rel: Join, left: Physical, right: Physical, context: PlanContext) -> Physical:
@@ -68,7 +26,7 @@ def plan_join(rel: Join, left: Physical, right: Physical, context: PlanContext) 
     windowed = _window_join(rel, left, right, equi)
     if windowed is not None:
         return windowed
-    interval = _interval_join(rel, left, right, equi)
+    interval = plan_interval_join(rel, left, right, equi)
     if interval is not None:
         return interval
     left, right = materialize_time(left), materialize_time(right)
@@ -158,82 +116,3 @@ def _attached(
     windows: WindowColumns, side: tuple[int, ...], starts: tuple[int, ...], ends: tuple[int, ...]
 ) -> WindowSpec:
     return windows.attached(side[starts[0]], side[ends[0]])
-
-
-@record
-class _Bound:
-    """``left time + shift`` compared with ``right time``: left >= right + ms (lower) or left <= right + ms (upper)."""
-
-    lower: bool
-    left: int
-    right: int
-    ms: int
-
-
-def _interval_join(rel: Join, left: Physical, right: Physical, equi: EquiCondition) -> Physical | None:
-    """A lower and an upper bound of the distance of two row times (or processing times)."""
-    width = len(left.schema)
-    columns = left.schema + right.schema
-    if rel.condition is None:
-        return None
-    bounds: list[_Bound] = []
-    for position in range(len(equi.left)):
-        a, b = left.schema[equi.left[position]].type, right.schema[equi.right[position]].type
-        if is_time_attribute(a) and is_time_attribute(b):
-            bounds += [_Bound(lower, equi.left[position], equi.right[position], 0) for lower in (True, False)]
-    for part in equi.rest:
-        bound = _bound(part, width, columns)
-        if bound is not None:
-            bounds.append(bound)
-    lowers = [bound for bound in bounds if bound.lower]
-    uppers = [bound for bound in bounds if not bound.lower]
-    if not lowers or not uppers:
-        return None
-    pair = (lowers[0].left, lowers[0].right)
-    if any((bound.left, bound.right) != pair for bound in bounds):
-        return None
-    return IntervalJoin(
-        inputs=(exchange(left, equi.left), exchange(right, equi.right)),
-        schema=rel.schema,
-        kind=rel.kind,
-        left_keys=equi.left,
-        right_keys=equi.right,
-        condition=rel.condition,
-        left_time=pair[0],
-        right_time=pair[1],
-        lower_ms=max(bound.ms for bound in lowers),
-        upper_ms=min(bound.ms for bound in uppers),
-        row_time=not is_proctime(left.schema[pair[0]].type),
-        span=rel.span,
-    )
-
-
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-def _bound(part: Expr, width: int, columns: Schema) -> _Bound | None:
-    if not isinstance(part, Call) or part.function not in _FLIPPED:
-        return None
-    a, b = _shifted_time(part.args[0], columns), _shifted_time(part.args[1], columns)
-    if a is None or b is None or (a[0] < width) == (b[0] < width):
-        return None
-    name = part.function
-    if a[0] >= width:
-        a, b, name = b, a, _FLIPPED[name]
-    strict = 1 if name in ("<", ">") else 0
-    distance = b[1] - a[1]
-    if name in (">", ">="):
-        return _Bound(True, a[0], b[0] - width, distance + strict)
-    return _Bound(False, a[0], b[0] - width, distance - strict)
-
-
-def _shifted_time(expr: Expr, columns: Schema) -> tuple[int, int] | None:
-    """(column, milliseconds) of ``time``, ``time + interval`` or ``time - interval`` over a time attribute."""
-    match expr:
-        case InputRef(index=index) if is_time_attribute(columns[index].type):
-            return index, 0
-        case Call(function="+" | "-" as sign, args=(inner, Literal(value=int() as amount, type=DayTimeIntervalType()))):
-            found = _shifted_time(inner, columns)
-            return None if found is None else (found[0], found[1] + (amount if sign == "+" else -amount))
-        case _:
-            return None

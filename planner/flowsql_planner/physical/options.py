@@ -60,6 +60,12 @@ REQUIRE_ON_CONFLICT = option(
     True,
     "Whether an INSERT by another key than the sink's is refused unless it says ON CONFLICT.",
 )
+INTERVAL_JOIN_CLEANUP_MS = option(
+    "table.exec.interval-join.min-cleanup-interval",
+    parse_duration_ms,
+    0,
+    "How much longer an interval join keeps rows whose interval is over; then rows without a partner leave as late.",
+)
 SOURCE_IDLE_TIMEOUT_MS = option(
     "table.exec.source.idle-timeout", parse_duration_ms, 0, "A source silent for longer does not hold watermarks back."
 )

@@ -22,6 +22,7 @@ from flowsql_planner.logical.nodes import (
     SetOperation,
     Sink,
     Sort,
+    TemporalJoin,
     Union,
     Values,
     WatermarkAssigner,
@@ -47,6 +48,7 @@ from flowsql_planner.physical.nodes import (
     ValuesNode,
     WatermarkAssignerNode,
 )
+from flowsql_planner.physical.temporal_join import plan_temporal_join
 from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
 
 
@@ -91,6 +93,8 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             return plan_window_function(rel, plan_physical(rel.input, context), context)
         case Join():
             return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
+        case TemporalJoin():
+            return plan_temporal_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context))
         case Correlate():
             return CorrelateNode(
                 inputs=(plan_physical(rel.input, context),),

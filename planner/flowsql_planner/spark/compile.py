@@ -33,6 +33,7 @@ from flowsql_planner.logical.nodes import (
     SetOperator,
     Sink,
     Sort,
+    TemporalJoin,
     Union,
     Values,
     WatermarkAssigner,
@@ -151,6 +152,8 @@ class SparkCompiler:
                 return self._aggregate(rel, outer)
             case Join():
                 return self._join(rel, outer)
+            case TemporalJoin():
+                raise NotSupportedYetError("a temporal join (FOR SYSTEM_TIME AS OF) in batch mode", rel.span)
             case Union(inputs=parts):
                 return self._union([self._branch(part, place, outer) for place, part in enumerate(parts)])
             case SetOperation():

@@ -2,8 +2,8 @@
 
 ``links`` int32 (rows, 4): the row of the slot before it, the one after it, next row of the same identity, slot.
 ``ends`` int32 (slots, 2): newest row, rows. A new row touches no older one unless rows may be taken out, as lists are
-read backwards; the row after is kept only where there are identities. ``meta`` int64: next unused row, head of the free
-list + 1, live rows.
+read backwards; the row after is kept only where there are identities, and in sorted lists. ``meta`` int64: next unused
+row, head of the free list + 1, live rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flowsql_compute.compiler.declare import device, kernel
 from flowsql_runtime.kernels.byte_arena import compare
 
 NEXT_ROW, FREE, LIVE = 0, 1, 2
-_OLDER, _NEWER, _SAME, _SLOT = 0, 1, 2, 3
+OLDER, NEWER, _SAME, SLOT = 0, 1, 2, 3
 _NEWEST, _COUNT = 0, 1
 
 
@@ -29,21 +29,21 @@ def put(i, slot, entry, unique, words, rows, links, ends, chains, meta):
         return row
     if meta[FREE]:
         row = meta[FREE] - 1
-        meta[FREE] = links[row, _OLDER] + 1
+        meta[FREE] = links[row, OLDER] + 1
     else:
         row = meta[NEXT_ROW]
         meta[NEXT_ROW] += 1
     meta[LIVE] += 1
     for j in range(w):
         rows[row, j] = words[i, j]
-    links[row, _OLDER] = -1
-    links[row, _NEWER] = -1
+    links[row, OLDER] = -1
+    links[row, NEWER] = -1
     links[row, _SAME] = -1
-    links[row, _SLOT] = slot
+    links[row, SLOT] = slot
     if ends[slot, _COUNT]:
-        links[row, _OLDER] = ends[slot, _NEWEST]
+        links[row, OLDER] = ends[slot, _NEWEST]
         if entry >= 0:
-            links[ends[slot, _NEWEST], _NEWER] = row
+            links[ends[slot, _NEWEST], NEWER] = row
     ends[slot, _NEWEST] = row
     ends[slot, _COUNT] += 1
     if entry >= 0:
@@ -53,6 +53,24 @@ def put(i, slot, entry, unique, words, rows, links, ends, chains, meta):
             links[chains[entry, 1], _SAME] = row
         chains[entry, 1] = row
     return row
+
+
+@device(inline=True)
+def unlink(row, slot, links, ends, meta):
+    """Free a row and join those on both sides of it."""
+    older = links[row, OLDER]
+    newer = links[row, NEWER]
+    if newer >= 0:
+        links[newer, OLDER] = older
+    else:
+        ends[slot, _NEWEST] = older
+    if older >= 0:
+        links[older, NEWER] = newer
+    ends[slot, _COUNT] -= 1
+    links[row, SLOT] = -1
+    links[row, OLDER] = meta[FREE] - 1
+    meta[FREE] = row + 1
+    meta[LIVE] -= 1
 
 
 @device(inline=True)
@@ -81,19 +99,7 @@ def take(i, slot, entry, unique, words, is_bytes, arena, rows, links, ends, chai
         links[before, _SAME] = links[row, _SAME]
     if chains[entry, 1] == row:
         chains[entry, 1] = before
-    older = links[row, _OLDER]
-    newer = links[row, _NEWER]
-    if newer >= 0:
-        links[newer, _OLDER] = older
-    else:
-        ends[slot, _NEWEST] = older
-    if older >= 0:
-        links[older, _NEWER] = newer
-    ends[slot, _COUNT] -= 1
-    links[row, _SLOT] = -1
-    links[row, _OLDER] = meta[FREE] - 1
-    meta[FREE] = row + 1
-    meta[LIVE] -= 1
+    unlink(row, slot, links, ends, meta)
     return row
 
 
@@ -174,7 +180,7 @@ def expand(slots, starts, links, ends, probes, found):
         for at in range(starts[i] + count - 1, starts[i] - 1, -1):
             probes[at] = i
             found[at] = row
-            row = links[row, _OLDER]
+            row = links[row, OLDER]
 
 
 @kernel("void(int32[::1], int32[:,::1], int32[:,::1], int64[::1])")
@@ -186,9 +192,9 @@ def drop_slots(slots, links, ends, meta):
             continue
         row = ends[slot, _NEWEST]
         for _ in range(ends[slot, _COUNT]):
-            older = links[row, _OLDER]
-            links[row, _SLOT] = -1
-            links[row, _OLDER] = meta[FREE] - 1
+            older = links[row, OLDER]
+            links[row, SLOT] = -1
+            links[row, OLDER] = meta[FREE] - 1
             meta[FREE] = row + 1
             meta[LIVE] -= 1
             row = older

@@ -13,7 +13,7 @@ import numpy as np
 
 from flowsql_compute.compiler.declare import device, kernel
 from flowsql_runtime.kernels.byte_arena import compare
-from flowsql_runtime.kernels.row_list import put, take
+from flowsql_runtime.kernels.row_list import NEWER, OLDER, SLOT, put, take, unlink
 
 _LEFT, _RIGHT, _PARENT, _SIZE = 0, 1, 2, 3
 _U = np.uint64
@@ -196,6 +196,10 @@ def apply(
                 old = take(i, slot, entry, unique, words, is_bytes, arena, rows, links, ends, chains, meta)
                 _delete(old, slot, tree, roots)
             row = put(i, slot, entry, unique, words, rows, links, ends, chains, meta)
+            older = np.int64(links[row, OLDER])
+            if entry < 0 and older >= 0:
+                # Without identities rows go by number.
+                links[older, NEWER] = row
             for j in range(keys.shape[1]):
                 keys[row, j] = batch_keys[i, j]
             ranks[i] = _insert(row, slot, keys, texts, rows, arena, tree, roots)
@@ -206,6 +210,16 @@ def apply(
                 ranks[i] = _rank(row, tree)
                 _delete(row, slot, tree, roots)
                 out[i] = row
+
+
+@kernel("void(int32[::1], int32[:,::1], int32[:,::1], int64[::1], int32[:,::1], int32[::1])")
+def remove(found, links, ends, meta, tree, roots):
+    """Take live rows out of lists without identities."""
+    for i in range(len(found)):
+        row = np.int64(found[i])
+        slot = np.int64(links[row, SLOT])
+        _delete(row, slot, tree, roots)
+        unlink(row, slot, links, ends, meta)
 
 
 @kernel("void(int32[::1], int32[:,::1], int32[::1])")

@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Final
 
 from flowsql_core.errors import InternalError
-from flowsql_core.graph import specs
+from flowsql_core.graph import specs, time_join_specs
+from flowsql_core.graph.specs import JoinKind
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
@@ -51,6 +52,8 @@ _STATEFUL: Final = (
     specs.WindowJoinSpec,
     specs.SinkMaterializerSpec,
     specs.SinkConflictsSpec,
+    time_join_specs.IntervalJoinSpec,
+    time_join_specs.TemporalJoinSpec,
 )
 
 
@@ -93,6 +96,16 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
                 "left": (*_window_keys([left[key] for key in spec.left_keys]), *_rows(left)),
                 "right": (*_window_keys([right[key] for key in spec.right_keys]), *_rows(right)),
             }
+        case time_join_specs.IntervalJoinSpec():
+            return _interval_join(spec)
+        case time_join_specs.TemporalJoinSpec(left=left, right=right):
+            keys = _keys([left[key] for key in spec.left_keys])
+            kind, number = t.Column("kind_of_change", t.TINYINT), t.Column("number", t.BIGINT)
+            found = {
+                "left": (*keys, *_timed_rows(left, (kind, number))),
+                "versions": (*keys, *_timed_rows(right, (kind,))),
+            }
+            return found | _timers("timers", keys) | (_written(keys) if spec.state_ttl_ms else {})
         case specs.SinkMaterializerSpec(input=input):
             keys = _keys([input[key] for key in spec.keys])
             return {"rows": (*keys, *_rows(input))} | (_written(keys) if spec.state_ttl_ms else {})
@@ -101,6 +114,34 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             sign = NamedColumn("sign", "sign", t.TINYINT.as_nullable(False))
             return {"shown": (*keys, *_rows(input)), "waiting": (*keys, *_rows(input), sign)}
     raise InternalError(f"nobody says what {type(spec).__name__} keeps")
+
+
+def _interval_join(spec: time_join_specs.IntervalJoinSpec) -> NamedStates:
+    found: NamedStates = {}
+    sides = (("left", spec.left, spec.left_keys), ("right", spec.right, spec.right_keys))
+    outer = ((JoinKind.LEFT, JoinKind.FULL), (JoinKind.RIGHT, JoinKind.FULL))
+    for (name, schema, columns), kinds in zip(sides, outer, strict=True):
+        keys = _keys([schema[key] for key in columns])
+        counted = (NamedColumn("associations", "partners", t.INT.as_nullable(False)),) if spec.kind in kinds else ()
+        found[name] = (*keys, *_timed_rows(schema), *counted)
+        found |= _timers(f"{name} timers", keys)
+    return found
+
+
+def _timed_rows(columns: Sequence[t.Column], more: Sequence[t.Column] = ()) -> tuple[NamedColumn, ...]:
+    """Those of ``TimedRows``; nested columns stand as several."""
+    found, at = [], 0
+    for column in (*columns, *more, t.Column("time", _MOMENT)):
+        found.append(NamedColumn(f"r{at}", column.name, t.without_attribute(column.type)))
+        at += len(flat_types(to_arrow(column.type)))
+    return tuple(found)
+
+
+def _timers(name: str, keys: tuple[NamedColumn, ...]) -> NamedStates:
+    return {
+        name: (*keys, NamedColumn("time", "time", _MOMENT)),
+        f"{name} of key": (*keys, NamedColumn("v:time", "time", _MOMENT)),
+    }
 
 
 def _keys(columns: Sequence[t.Column]) -> tuple[NamedColumn, ...]:

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
-from flowsql_core.graph import python_specs, specs
+from flowsql_core.graph import python_specs, specs, time_join_specs
 from flowsql_runtime.operators.base import Operator
 from flowsql_runtime.operators.operator_class import OperatorClass
 
@@ -40,6 +40,8 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.WindowTableFunctionSpec: OperatorClass("window_table_function:WindowTableFunctionOperator"),
     specs.JoinSpec: OperatorClass("join.kinds:regular_join", stateful=True),
     specs.WindowJoinSpec: OperatorClass("join.window:WindowJoinOperator", stateful=True),
+    time_join_specs.IntervalJoinSpec: OperatorClass("join.interval:IntervalJoinOperator", stateful=True),
+    time_join_specs.TemporalJoinSpec: OperatorClass("join.temporal:TemporalJoinOperator", stateful=True),
 }
 
 

@@ -105,8 +105,14 @@ class StoreFactory(Protocol):
         types: Sequence[Any],
         order: Sequence[SortColumn],
         unique: Sequence[int] | None = None,
+        *,
+        numbered: bool = False,
+        counted: bool = False,
     ) -> SortedList:
-        """Slot of ``parent`` -> rows in sort order. ``unique`` as of :meth:`row_list`."""
+        """Slot of ``parent`` -> rows in sort order. ``unique`` and ``counted`` as of :meth:`row_list`.
+
+        ``numbered``: rows are taken out by number alone, so that nothing is kept to find equal ones.
+        """
         ...
 
     def row_queue(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> RowQueue:

@@ -370,13 +370,30 @@ class SortedList(Protocol):
     What a row costs to put in, take out, find or rank is a logarithm of its slot's rows.
     """
 
-    def apply(self, signs: Int8s, slots: Int32s, columns: Sequence[Any]) -> tuple[Int32s, Int32s]:
+    def apply(
+        self, signs: Int8s, slots: Int32s, columns: Sequence[Any], associations: Int32s | None = None
+    ) -> tuple[Int32s, Int32s]:
         """Put rows in (sign 1) and take equal ones out (sign -1), in order; slot -1 and sign 0 take no part.
+
+        Args:
+            associations: partners of the rows put in (n,), where the list is ``counted``; default: none.
 
         Returns:
             int32 (n,): the row put in or taken out; -1 where there was none. int32 (n,): how many rows of the slot
             stood before it then, after it was put in or before it was taken out; -1 likewise.
         """
+        ...
+
+    def remove(self, rows: Int32s) -> None:
+        """Take live, distinct rows out by number, where the list is ``numbered``."""
+        ...
+
+    def associate(self, rows: Int32s, changes: Int32s) -> Int32s:
+        """Count the partners of rows up or down, where the list is ``counted``; see ``RowList``."""
+        ...
+
+    def associations(self, rows: Int32s) -> Int32s:
+        """Partners of rows."""
         ...
 
     def ranks(self, rows: Int32s) -> Int32s:
@@ -408,6 +425,10 @@ class SortedList(Protocol):
                 ``low`` is what sorts first, whatever the direction; NULL stands where NULLs of the column do.
             with_low, with_high: whether rows that sort like a bound belong to it.
         """
+        ...
+
+    def count_between(self, slots: Int32s, low: Sequence[Any] | None, high: Sequence[Any] | None) -> Int64s:
+        """How many rows of each slot :meth:`between` finds, bounds included, int64 (n,)."""
         ...
 
     def counts(self, slots: Int32s) -> Int32s:

@@ -311,6 +311,56 @@ def test_sorted_list_is_a_sorted_list(make: Make, first: int, unique: tuple[int,
     assert repr(back) == repr(shown)
 
 
+def test_numbered_rows_go_by_number_and_count_partners(make: Make) -> None:
+    rng = random.Random(1)
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    types = [pa.string(), pa.int64()]
+    store = backend.sorted_list("s", index, types, [SortColumn(1)], numbered=True, counted=True)
+    slots = slots_of(index, range(4))
+    #: By row: slot, time, partners; rows of one time stand in order of arrival.
+    kept: dict[int, tuple[int, int, int]] = {}
+
+    def expected() -> list[int]:
+        return sorted(kept, key=lambda row: (kept[row][:2], list(kept).index(row)))
+
+    saved = None
+    for step in range(30):
+        n = rng.randint(1, 20)
+        places, times = [rng.randint(0, 3) for _ in range(n)], [rng.randint(0, 9) for _ in range(n)]
+        partners = np.array([rng.randint(0, 1) for _ in range(n)], np.int32)
+        texts = [f"{'a longer text ' * rng.randint(0, 2)}{place}" for place in places]
+        rows, _ = store.apply(np.ones(n, np.int8), slots[places], [pa.array(texts), pa.array(times)], partners)
+        for row, place, time, partner in zip(rows.tolist(), places, times, partners.tolist(), strict=True):
+            assert row not in kept
+            kept[row] = (place, time, partner)
+        found = store.rows_of(slots)[1].tolist()
+        assert found == expected()
+        assert store.associations(np.array(found, np.int32)).tolist() == [kept[row][2] for row in found]
+        low, high = (np.array([rng.randint(0, 9) for _ in slots]) for _ in range(2))
+        bounds = [pa.array(low)], [pa.array(high)]
+        counts = np.bincount(store.between(slots, *bounds)[0], minlength=4)
+        assert store.count_between(slots, *bounds).tolist() == counts.tolist()
+        if step == 20:
+            saved, stood = backend.snapshot_async(), [kept[row] for row in found]
+        some = rng.sample(found, len(found) // 2)
+        store.associate(np.array(some[:3], np.int32), np.ones(len(some[:3]), np.int32))
+        for row in some[:3]:
+            kept[row] = (*kept[row][:2], kept[row][2] + 1)
+        store.remove(np.array(some, np.int32))
+        kept = {row: value for row, value in kept.items() if row not in some}
+        assert store.counts(slots).tolist() == [sum(value[0] == place for value in kept.values()) for place in range(4)]
+    assert saved is not None
+    other = make()
+    other.restore(saved.tables())
+    other_index = other.key_index([pa.int64()])
+    again = other.sorted_list("s", other_index, types, [SortColumn(1)], numbered=True, counted=True)
+    probes, found_again = again.rows_of(slots_of(other_index, range(4)))
+    times_again = again.gather(found_again)[1].to_pylist()
+    partners_again = again.associations(found_again).tolist()
+    assert list(zip(probes.tolist(), times_again, partners_again, strict=True)) == stood
+
+
 def _as_stored(row: tuple[Any, ...], types: list[Any]) -> list[list[Any]]:
     return [pa.array([value], type_).to_pylist() for value, type_ in zip(row, types, strict=True)]
 

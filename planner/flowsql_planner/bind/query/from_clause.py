@@ -17,12 +17,13 @@ from flowsql_planner.bind.environment import Environment
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Merged, Namespace, Scope
 from flowsql_planner.bind.output_names import uniquify
+from flowsql_planner.bind.query.period import bind_period, time_travel
 from flowsql_planner.bind.query.source_function import bind_source_function
 from flowsql_planner.bind.query.table import bind_resolved, find_table
 from flowsql_planner.bind.query.unnest import Unnested, bind_table_call, bind_unnest
 from flowsql_planner.bind.query.window_function import as_window_call, bind_window
 from flowsql_planner.bind.sql_text.expand_names import path_of
-from flowsql_planner.logical.nodes import Filter, Join, Project, Rel
+from flowsql_planner.logical.nodes import Filter, Join, Project, Rel, TemporalJoin
 from flowsql_planner.logical.rewrite import refs
 
 Hints = tuple[tuple[str, str], ...]
@@ -92,11 +93,12 @@ def bind_named(env: Environment, name: ast.Identifier, hints: tuple[ast.Hint, ..
     return bind_resolved(env.context, found, hints, span, env.bind_view)
 
 
-def _bind_table_ref(env: Environment, node: ast.TableRef) -> Bound:
+def _bind_table_ref(env: Environment, node: ast.TableRef, *, joined: bool = False) -> Bound:
+    """``joined``: it is the right side of a join, where the time of FOR SYSTEM_TIME AS OF may be that of a left row."""
     if node.extended:
         raise NotSupportedYetError("EXTEND", node.span)
-    if node.period is not None:
-        raise NotSupportedYetError("a temporal join (FOR SYSTEM_TIME AS OF)", node.span)
+    if node.period is not None and not joined:
+        raise time_travel(node)
     rel = bind_named(env, node.name, node.hints, node.name.span)
     if node.alias is not None:
         return _aliased(rel, node.alias)
@@ -105,7 +107,7 @@ def _bind_table_ref(env: Environment, node: ast.TableRef) -> Bound:
         whole = env.context.expansions.get(id(node.name), (node.name,))[0]
         alias = ast.TableAlias(ast.Name(node.name.last.text, span=node.span), span=node.span)
         assert isinstance(whole, ast.Identifier)
-        env.context.expansions[id(node)] = (ast.TableRef(whole, node.hints, None, alias, span=node.span),)
+        env.context.expansions[id(node)] = (ast.TableRef(whole, node.hints, node.period, alias, span=node.span),)
     is_common = len(node.name.parts) == 1 and node.name.last.text in env.common_tables
     path = () if is_common else env.context.qualify(node.name).parts
     return Bound(rel, Scope((Namespace(node.name.last.text, rel.schema, 0, path),)))
@@ -214,6 +216,8 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
         right = _bind_unnest(unnested)
     elif isinstance(node.right, ast.TableFunction) and (rows := _table_rows(env, node.right, left.scope)) is not None:
         return _bind_correlate(env, node, left, rows)
+    elif isinstance(node.right, ast.TableRef):
+        right = _bind_table_ref(env, node.right, joined=True)
     else:
         right = bind_relation(env, node.right)
     _refuse_equal_aliases(left.scope, right.scope, node.right.span)
@@ -234,7 +238,11 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
     merged = tuple(_merge(name, a, b, kind, schema, inner.merged, node.span) for name, a, b in pairs)
     kept = tuple(item for item in inner.merged if item.name not in paired)
     ttl = _state_ttl(env, node)
-    joined = Join(left.rel, right.rel, kind, condition, schema, ttl, node.span)
+    joined: Rel = Join(left.rel, right.rel, kind, condition, schema, ttl, node.span)
+    if isinstance(node.right, ast.TableRef) and node.right.period is not None:
+        times = bind_period(env.context, node.right.period, left.scope, node.right, kind)
+        version_time = times.version_time(right.rel)
+        joined = TemporalJoin(left.rel, right.rel, kind, condition, times.period, version_time, schema, ttl, node.span)
     return Bound(joined, Scope(outer.namespaces, (*merged, *_with_types(kept, schema))))
 
 

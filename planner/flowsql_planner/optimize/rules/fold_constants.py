@@ -21,7 +21,7 @@ from flowsql_core.expr import (
     walk,
 )
 from flowsql_core.types.logical import ApproximateType, BigIntType, BooleanType
-from flowsql_planner.logical.nodes import Correlate, Filter, Join, Project, Rel, Values, WatermarkAssigner
+from flowsql_planner.logical.nodes import Correlate, Filter, Join, Project, Rel, TemporalJoin, Values, WatermarkAssigner
 from flowsql_planner.logical.rewrite import make_correlate, transform_up
 from flowsql_planner.optimize.case_types import as_chosen
 from flowsql_planner.optimize.determinism import is_foldable
@@ -50,7 +50,7 @@ def _folded(rel: Rel, context: EvalContext) -> Rel:
         case Filter(condition=condition):
             folded = _condition(condition, context)
             return rel if folded == condition else replace(rel, condition=folded)
-        case Join(condition=condition) if condition is not None:
+        case Join(condition=condition) | TemporalJoin(condition=condition) if condition is not None:
             folded = _condition(condition, context)
             return rel if folded == condition else replace(rel, condition=folded)
         case Correlate(input=source, collection=collection):

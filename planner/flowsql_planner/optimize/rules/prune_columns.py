@@ -22,12 +22,13 @@ from flowsql_planner.logical.nodes import (
     SetOperation,
     Sink,
     Sort,
+    TemporalJoin,
     Union,
     Values,
     WatermarkAssigner,
     WindowTableFunction,
 )
-from flowsql_planner.logical.rewrite import make_aggregate, make_correlate, make_join, ref, select
+from flowsql_planner.logical.rewrite import make_aggregate, make_correlate, make_join, make_temporal_join, ref, select
 from flowsql_planner.optimize.abilities import SourceAbilities
 
 #: Old position -> new position of the columns that are still there.
@@ -86,6 +87,8 @@ class _Pruner:
                 return self._correlate(rel, needed)
             case Join():
                 return self._join(rel, needed)
+            case TemporalJoin():
+                return self._temporal_join(rel, needed)
             case Union():
                 return self._union(rel, needed)
             case Sort():
@@ -206,6 +209,18 @@ class _Pruner:
         if rel.kind in (JoinKind.SEMI, JoinKind.ANTI):
             places = dict(of_left)
         return made, places
+
+    def _temporal_join(self, rel: TemporalJoin, needed: frozenset[int]) -> tuple[Rel, Places]:
+        width = len(rel.left.schema)
+        used = needed if rel.condition is None else needed | input_refs(rel.condition)
+        times = {rel.period} if rel.version_time is None else {rel.period, width + rel.version_time}
+        used |= times
+        left, of_left = self.narrow(rel.left, frozenset(index for index in used if index < width))
+        right, of_right = self.narrow(rel.right, frozenset(index - width for index in used if index >= width))
+        places = of_left | {width + old: len(left.schema) + new for old, new in of_right.items()}
+        condition = None if rel.condition is None else _remap(rel.condition, places)
+        version_time = None if rel.version_time is None else of_right[rel.version_time]
+        return make_temporal_join(rel, left, right, condition, of_left[rel.period], version_time), places
 
     def _correlate(self, rel: Correlate, needed: frozenset[int]) -> tuple[Rel, Places]:
         width = len(rel.input.schema)

@@ -14,6 +14,7 @@ from flowsql_planner.logical.nodes import (
     Project,
     Rel,
     Sort,
+    TemporalJoin,
     Union,
     Values,
     WatermarkAssigner,
@@ -49,6 +50,8 @@ def prune_empty(rel: Rel) -> Rel | None:
                 JoinKind.FULL: _is_empty(left) and _is_empty(right),
             }
             return _empty(rel) if gone[kind] else None
+        case TemporalJoin(left=left):
+            return _empty(rel) if _is_empty(left) else None
         case Union(inputs=all_inputs):
             kept = tuple(child for child in all_inputs if not _is_empty(child))
             if len(kept) == len(all_inputs):

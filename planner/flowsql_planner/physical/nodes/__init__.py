@@ -26,6 +26,7 @@ from flowsql_planner.physical.nodes.sort import SortNode as SortNode
 from flowsql_planner.physical.nodes.sort import TemporalSort as TemporalSort
 from flowsql_planner.physical.nodes.source import TableSourceScan as TableSourceScan
 from flowsql_planner.physical.nodes.source import ValuesNode as ValuesNode
+from flowsql_planner.physical.nodes.temporal_join import TemporalJoinNode as TemporalJoinNode
 from flowsql_planner.physical.nodes.watermark import MiniBatchAssigner as MiniBatchAssigner
 from flowsql_planner.physical.nodes.watermark import WatermarkAssignerNode as WatermarkAssignerNode
 from flowsql_planner.physical.nodes.window import WindowAggregate as WindowAggregate

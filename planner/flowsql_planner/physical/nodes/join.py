@@ -11,12 +11,14 @@ from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr, conjuncts
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import JoinKind, JoinSpec, OperatorSpec, WindowJoinSpec, WindowSpec
+from flowsql_core.graph.time_join_specs import IntervalJoinSpec
 from flowsql_core.record import record
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext
 from flowsql_planner.physical.nodes.line import Attributes, window_text
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.nodes.window import marks_below, refuse_session
+from flowsql_planner.physical.options import INTERVAL_JOIN_CLEANUP_MS
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
 from flowsql_planner.traits.keys import NO_KEYS, Keys
@@ -49,7 +51,7 @@ def _selectivity(condition: Expr | None) -> float:
 
 
 @record(kw_only=True)
-class _Join(Inner, ABC):
+class PairsOfRows(Inner, ABC):
     """What joins have in common: keys, and pairs of rows."""
 
     kind: JoinKind
@@ -120,7 +122,7 @@ class _Join(Inner, ABC):
 
 
 @record(kw_only=True)
-class JoinNode(_Join):
+class JoinNode(PairsOfRows):
     """Regular join of two Exchanges. ``condition`` is the whole one; ``rest`` what the keys do not say."""
 
     null_safe: tuple[bool, ...]
@@ -248,7 +250,7 @@ def _best_key(keys: tuple[tuple[int, ...], ...], join_keys: tuple[int, ...]) -> 
 
 
 @record(kw_only=True)
-class _OverTime(_Join, ABC):
+class _OverTime(PairsOfRows, ABC):
     """A join that forgets rows by time: both inputs only grow, and so does the output."""
 
     def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
@@ -352,9 +354,11 @@ class WindowJoin(_OverTime):
 
 @record(kw_only=True)
 class IntervalJoin(_OverTime):
-    """Join whose condition bounds the distance of two row times."""
+    """Join whose condition bounds the distance of two times. ``rest``: what neither keys nor bounds say of it."""
 
     condition: Expr
+    rest: Expr | None
+    null_safe: tuple[bool, ...]
     left_time: int
     right_time: int
     lower_ms: int
@@ -399,5 +403,21 @@ class IntervalJoin(_OverTime):
         ]
 
     def spec(self, job: JobContext) -> OperatorSpec:
-        """Not yet."""
-        raise NotSupportedYetError("interval join (a join whose condition bounds two row times)", self.span)
+        """Both inputs in state, until the interval of each row is over."""
+        left, right = self.inputs
+        return IntervalJoinSpec(
+            self.kind,
+            self.left_time,
+            self.right_time,
+            self.lower_ms,
+            self.upper_ms,
+            self.row_time,
+            self.left_keys,
+            self.right_keys,
+            self.null_safe,
+            self.rest,
+            left.schema,
+            right.schema,
+            self.schema,
+            job.configuration.get(INTERVAL_JOIN_CLEANUP_MS),
+        )

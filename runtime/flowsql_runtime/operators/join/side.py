@@ -11,6 +11,7 @@ import numpy.typing as npt
 from flowsql_compute.eval.columns import validity
 from flowsql_core.column_bytes import ranges_within
 from flowsql_core.graph.specs import JoinKind, JoinSpec, WindowJoinSpec
+from flowsql_core.graph.time_join_specs import IntervalJoinSpec, TemporalJoinSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 
@@ -43,7 +44,9 @@ class JoinSide:
         return found
 
 
-def key_pairs(spec: JoinSpec | WindowJoinSpec, left: Sequence[str], right: Sequence[str]) -> tuple[str, ...]:
+def key_pairs(
+    spec: JoinSpec | WindowJoinSpec | IntervalJoinSpec | TemporalJoinSpec, left: Sequence[str], right: Sequence[str]
+) -> tuple[str, ...]:
     """Canonical texts of the join keys. ``left``, ``right``: of the columns of each side."""
     pairs = zip(spec.left_keys, spec.right_keys, spec.null_safe, strict=True)
     return tuple(f"{left[one]} {'<=>' if safe else '='} {right[other]}" for one, other, safe in pairs)

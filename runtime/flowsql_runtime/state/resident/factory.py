@@ -77,9 +77,12 @@ class ResidentStores:
         types: Sequence[Any],
         order: Sequence[SortColumn],
         unique: Sequence[int] | None = None,
+        *,
+        numbered: bool = False,
+        counted: bool = False,
     ) -> ResidentSortedList:
         """Slot -> rows in sort order."""
-        return self._named(name, ResidentSortedList(_resident(parent), types, order, unique), parent)
+        return self._named(name, ResidentSortedList(_resident(parent), types, order, unique, numbered, counted), parent)
 
     def row_queue(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> ResidentRowQueue:
         """Rows of all slots in one order."""

@@ -127,10 +127,14 @@ class ResidentRowList:
         self.forget_identities(signs, entries)
         if self._order is not None:
             self._stamp(signs, out, stamp)
-        if self._counted:
-            came = (out >= 0) & (signs > 0)
-            self._ids.associations[out[came]] = 0 if associations is None else associations[came]
+        self.start_associations(signs, out, associations)
         return out
+
+    def start_associations(self, signs: Int8s, rows: Int32s, associations: Int32s | None) -> None:
+        """After rows were put in: how many partners they have."""
+        if self._counted:
+            came = (rows >= 0) & (signs > 0)
+            self._ids.associations[rows[came]] = 0 if associations is None else associations[came]
 
     def associate(self, rows: Int32s, changes: Int32s, stamp: int | None = None) -> Int32s:
         """Count partners of rows up or down; see ``Rows``."""
@@ -159,6 +163,13 @@ class ResidentRowList:
         rows = self.rows_of(np.unique(slots))[1]
         keep(self._ids, rows)
         keep(self.store, rows)
+
+    def keep_slots_of(self, rows: Int32s) -> None:
+        """Before live rows go: what a snapshot needs of their slots."""
+        if self.watchers:
+            slots = self._ids.links[rows, 3]
+            self._keep_rows(slots)
+            keep(self, slots)
 
     def freeze(self, moment: Moment) -> Frozen:
         """The rows of this moment; see ``Freezable``."""
@@ -329,12 +340,17 @@ class ResidentRowList:
     def load(self, table: Any) -> None:
         """Append the rows of a saved table."""
         slots, columns = self.rows_of_table(table)
-        partners = None
-        if self._counted:
-            partners = value_words(flat(table.column("associations"))).words[0].astype(np.int32)
+        partners = self.associations_of_table(table)
         rows = self.apply(np.ones(len(slots), np.int8), slots, columns, associations=partners)
         if self._order is not None:
             self._order.load(rows, value_words(flat(table.column("stamp"))).words[0])
+
+    def associations_of_table(self, table: Any) -> Int32s | None:
+        """Partners of the rows of a saved table, where they are counted."""
+        if not self._counted:
+            return None
+        partners: Int32s = value_words(flat(table.column("associations"))).words[0].astype(np.int32)
+        return partners
 
     def rows_of_table(self, table: Any) -> tuple[Int32s, list[Any]]:
         """Slots and columns of the rows of a saved table."""

@@ -35,8 +35,12 @@ class ResidentSortedList:
         types: Sequence[Any],
         order: Sequence[SortColumn],
         unique: Sequence[int] | None = None,
+        numbered: bool = False,
+        counted: bool = False,
     ) -> None:
-        self.rows = ResidentRowList(parent, types, removable=True, unique=unique)
+        self.rows = ResidentRowList(parent, types, removable=not numbered, unique=unique, counted=counted)
+        # Numbered rows leave, too.
+        self.rows.store.append_only = False
         self.order = tuple(order)
         #: Parts of the sort key up to and with each sort column.
         self._parts: list[int] = []
@@ -64,7 +68,9 @@ class ResidentSortedList:
         """Bytes allocated."""
         return int(self.rows.nbytes + self._keys.nbytes + self._tree.nbytes + self._roots.nbytes)
 
-    def apply(self, signs: Int8s, slots: Int32s, columns: Sequence[Any]) -> tuple[Int32s, Int32s]:
+    def apply(
+        self, signs: Int8s, slots: Int32s, columns: Sequence[Any], associations: Int32s | None = None
+    ) -> tuple[Int32s, Int32s]:
         """Put rows in and take equal ones out; see ``SortedList``."""
         n, signs, slots = len(slots), np.ascontiguousarray(signs), np.ascontiguousarray(slots)
         words, entries = self.rows.prepare(signs, slots, columns)
@@ -77,7 +83,25 @@ class ResidentSortedList:
             self._tree, self._roots, out, ranks,
         )  # fmt: skip
         self.rows.forget_identities(signs, entries)
+        self.rows.start_associations(signs, out, associations)
         return out, ranks
+
+    def remove(self, rows: Int32s) -> None:
+        """Take rows out by number; see ``SortedList``."""
+        if not len(rows):
+            return
+        rows = np.ascontiguousarray(rows)
+        self.rows.keep_slots_of(rows)
+        _, _, _, links, ends, _, meta = self.rows.body()
+        kernels.remove(rows, links, ends, meta, self._tree, self._roots)
+
+    def associate(self, rows: Int32s, changes: Int32s) -> Int32s:
+        """Count partners of rows up or down."""
+        return self.rows.associate(rows, changes)
+
+    def associations(self, rows: Int32s) -> Int32s:
+        """Partners of rows."""
+        return self.rows.associations(rows)
 
     def _reserve(self, spare: int) -> None:
         """Room for the sort keys of all rows and some more, and for the roots of all slots."""
@@ -135,6 +159,13 @@ class ResidentSortedList:
         stop = held if high is None else self._count_before(slots, high, with_high)
         return self._walk(slots, start, np.maximum(start, stop))
 
+    def count_between(self, slots: Int32s, low: Sequence[Any] | None, high: Sequence[Any] | None) -> Int64s:
+        """How many rows of each slot stand between bounds."""
+        start = np.zeros(len(slots), np.int64) if low is None else self._count_before(slots, low, False)
+        stop = self.counts(slots).astype(np.int64) if high is None else self._count_before(slots, high, True)
+        counts: Int64s = np.maximum(stop - start, 0)
+        return counts
+
     def _count_before(self, slots: Int32s, bounds: Sequence[Any], equal_too: bool) -> Int64s:
         """Rows before bounds of the first sort columns. Bounds stand behind all rows for the time of the question."""
         self.rows.store.compact()
@@ -187,7 +218,7 @@ class ResidentSortedList:
     def load(self, table: Any) -> None:
         """Put in the rows of a saved table."""
         slots, columns = self.rows.rows_of_table(table)
-        self.apply(np.ones(len(slots), np.int8), slots, columns)
+        self.apply(np.ones(len(slots), np.int8), slots, columns, self.rows.associations_of_table(table))
 
 
 def _rising_words(array: Any) -> list[Int64s]:

@@ -165,9 +165,12 @@ class RocksDBBackend(HashMapBackend):
         types: Sequence[Any],
         order: Sequence[SortColumn],
         unique: Sequence[int] | None = None,
+        *,
+        numbered: bool = False,
+        counted: bool = False,
     ) -> parts.SortedPart:
         """Slot -> rows in sort order."""
-        return self._joined(name, parts.SortedPart(_cold(parent), types, order, unique), parent)
+        return self._joined(name, parts.SortedPart(_cold(parent), types, order, unique, numbered, counted), parent)
 
     @recorded
     def row_queue(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> ResidentRowQueue:

@@ -292,20 +292,28 @@ class SortedPart(_Formatted, ResidentSortedList):
         types: Sequence[Any],
         order: Sequence[SortColumn],
         unique: Sequence[int] | None,
+        numbered: bool = False,
+        counted: bool = False,
     ) -> None:
-        ResidentSortedList.__init__(self, parent, types, order, unique)
-        self._format = RowFormat(types)
-        self._labels = [f"r{i}" for i in range(len(types))]
+        ResidentSortedList.__init__(self, parent, types, order, unique, numbered, counted)
+        self._counted = counted
+        self._format = RowFormat([*types, *[pa.int32()] * counted])
+        self._labels = [f"r{i}" for i in range(len(types))] + ["associations"] * counted
 
     def take(self, slots: Int32s) -> PackedRows:
         """The rows of slots, in order of arrival."""
         positions, rows = self.rows.rows_of(slots)
-        return self._format.pack(positions, self.gather(rows))
+        columns = self.gather(rows)
+        if self._counted:
+            columns.append(pa.array(self.associations(rows)))
+        return self._format.pack(positions, columns)
 
     def put(self, slots: Int32s, packed: PackedRows) -> None:
         """Rows of slots."""
         if len(slots):
-            self.apply(np.ones(len(slots), np.int8), slots, self._format.unpack(packed))
+            columns = self._format.unpack(packed)
+            partners = value_words(columns.pop()).words[0].astype(np.int32) if self._counted else None
+            self.apply(np.ones(len(slots), np.int8), slots, columns, partners)
 
     def forget(self, slots: Int32s) -> None:
         """Drop the rows."""

@@ -1,0 +1,55 @@
+"""Operators that join rows by time. Conventions as in ``specs``."""
+
+from __future__ import annotations
+
+from flowsql_core.expr import Expr
+from flowsql_core.graph.specs import JoinKind, OperatorSpec
+from flowsql_core.record import record
+from flowsql_core.types.logical import Schema
+
+
+@record
+class IntervalJoinSpec(OperatorSpec):
+    """Join rows whose times lie so close: ``lower_ms <= left time - right time <= upper_ms``.
+
+    ``left_time``/``right_time``: the time attribute of each side. ``row_time`` false: the processing time at which a
+    row comes counts instead. ``condition`` is over the concatenated row and holds neither keys nor bounds.
+    ``idle_ms``: rows that expired may stay so much longer (``table.exec.interval-join.min-cleanup-interval``).
+    """
+
+    kind: JoinKind
+    left_time: int
+    right_time: int
+    lower_ms: int
+    upper_ms: int
+    row_time: bool
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    condition: Expr | None
+    left: Schema
+    right: Schema
+    output: Schema
+    idle_ms: int = 0
+
+
+@record
+class TemporalJoinSpec(OperatorSpec):
+    """Join each left row with the version of the right table that was valid at its time.
+
+    ``kind``: INNER or LEFT. ``left_time``/``right_time``: the row times. ``condition`` is over the concatenated row and
+    holds no keys. ``left_changes``: -U, +U or -D may arrive on the left. ``state_ttl_ms`` 0: state never expires.
+    """
+
+    kind: JoinKind
+    left_time: int
+    right_time: int
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    condition: Expr | None
+    left: Schema
+    right: Schema
+    output: Schema
+    left_changes: bool = False
+    state_ttl_ms: int = 0
