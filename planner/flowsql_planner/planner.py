@@ -45,6 +45,7 @@ from flowsql_planner.physical.nodes.base import cumulative_cost, estimate_rows
 from flowsql_planner.physical.plan import plan_physical
 from flowsql_planner.physical.program import EXECUTION, OBSERVED, PHYSICAL, run_passes
 from flowsql_planner.physical.refusals import refuse_other_in_batch, refuse_subqueries
+from flowsql_planner.physical.scan import primary_key_places
 from flowsql_planner.traits.cost import scientific
 from flowsql_planner.translate.graph import StreamGraph, build_stream_graph, to_job_graph
 from flowsql_planner.translate.options import PIPELINE_NAME
@@ -209,6 +210,11 @@ class _Abilities:
 
     def supports_projection(self, scan: Scan) -> bool:
         return bool(self._source(scan).supports_projection())
+
+    def kept_columns(self, scan: Scan) -> tuple[int, ...]:
+        if not self.context.normalizes(scan.table, scan.span):
+            return ()
+        return primary_key_places(scan.table, scan.projection)
 
     def handled_filters(self, scan: Scan, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
         return tuple(self._source(scan).supports_filters(filters))

@@ -344,6 +344,23 @@ class DropUpdateBeforeSpec(OperatorSpec):
 
 
 @record
+class ChangelogNormalizeSpec(OperatorSpec):
+    """Make a complete changelog of upserts, or of changes that come twice, by their key.
+
+    ``condition``: of the rows that there shall be; ``kept``: its text. ``emit_update_before``: whether updates carry
+    ``-U``.
+    """
+
+    input: Schema
+    keys: tuple[int, ...]
+    condition: Expr | None
+    kept: str
+    emit_update_before: bool
+    mini_batch: MiniBatch | None = None
+    state_ttl_ms: int = 0
+
+
+@record
 class ConstraintEnforcerSpec(OperatorSpec):
     """Let pass what a sink's table allows. ``input``: the sink's columns under the table's names."""
 

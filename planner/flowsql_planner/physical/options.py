@@ -60,6 +60,12 @@ REQUIRE_ON_CONFLICT = option(
     True,
     "Whether an INSERT by another key than the sink's is refused unless it says ON CONFLICT.",
 )
+CDC_EVENTS_DUPLICATE = option(
+    "table.exec.source.cdc-events-duplicate",
+    parse_bool,
+    False,
+    "Sources of changes may tell a change twice: their rows are kept by the PRIMARY KEY, and each change goes on once.",
+)
 SOURCE_IDLE_TIMEOUT_MS = option(
     "table.exec.source.idle-timeout", parse_duration_ms, 0, "A source silent for longer does not hold watermarks back."
 )

@@ -41,12 +41,12 @@ from flowsql_planner.physical.nodes import (
     SinkNode,
     SortLimit,
     SortNode,
-    TableSourceScan,
     TemporalSort,
     UnionNode,
     ValuesNode,
     WatermarkAssignerNode,
 )
+from flowsql_planner.physical.scan import plan_scan
 from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
 
 
@@ -54,16 +54,7 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
     """The physical tree of an optimized logical one, without changelog modes yet."""
     match rel:
         case Scan():
-            return TableSourceScan(
-                inputs=(),
-                schema=rel.schema,
-                table=rel.table,
-                projection=rel.projection,
-                metadata=rel.metadata,
-                filters=rel.filters,
-                limit=rel.limit,
-                span=rel.span,
-            )
+            return plan_scan(rel, context)
         case Values():
             return ValuesNode(inputs=(), schema=rel.schema, rows=rel.rows, span=rel.span)
         case Project():

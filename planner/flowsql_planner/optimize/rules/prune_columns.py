@@ -105,6 +105,7 @@ class _Pruner:
     def _scan(self, rel: Scan, needed: tuple[int, ...]) -> tuple[Rel, Places]:
         if not self._abilities.supports_projection(rel):
             return rel, _same(rel)
+        needed = tuple(dict.fromkeys((*needed, *self._abilities.kept_columns(rel))))
         if len(needed) == len(rel.schema):
             return rel, _same(rel)
         physical = len(rel.projection)
