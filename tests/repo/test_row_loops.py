@@ -100,6 +100,7 @@ ALLOWED: Final = {
     "flowsql_connectors/formats/change/lines:codes": "over distinct values: words of operations",
     "flowsql_connectors/formats/change/lines:without_lines": "over distinct values: names of databases and tables",
     "flowsql_connectors/formats/json_decode:JsonLines._line_by_line": ODD,
+    "flowsql_runtime/operators/changelog_function:FromChangelogOperator._kinds_of": "over distinct values: codes",
     "flowsql_connectors/formats/json_decode:JsonLines._objects": ODD,
     "flowsql_connectors/formats/text_values:_parse_distinct": "over distinct values of texts that Arrow does not cast",
 }

@@ -11,6 +11,7 @@ from flowsql_core.row import INSERT_ONLY
 from flowsql_core.types.logical import Column, is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    ChangelogFunction,
     Correlate,
     Expand,
     Filter,
@@ -34,6 +35,7 @@ from flowsql_planner.physical.group_aggregate import exchange, plan_group_aggreg
 from flowsql_planner.physical.join import plan_join
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import (
+    ChangelogFunctionNode,
     CorrelateNode,
     ExpandNode,
     Limit,
@@ -80,6 +82,15 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             return ExpandNode(inputs=(source,), schema=rel.schema, projections=rel.projections, span=rel.span)
         case WindowTableFunction():
             return plan_window_function(rel, plan_physical(rel.input, context), context)
+        case ChangelogFunction():
+            return ChangelogFunctionNode(
+                inputs=(materialize_time(plan_physical(rel.input, context)),),
+                schema=rel.schema,
+                codes=rel.codes,
+                invocation=rel.invocation,
+                op_index=rel.op_index,
+                span=rel.span,
+            )
         case Join():
             return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
         case Correlate():

@@ -29,6 +29,8 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.LimitSpec: OperatorClass("limit:LimitOperator"),
     specs.DropUpdateBeforeSpec: OperatorClass("sink.drop_update_before:DropUpdateBeforeOperator"),
     specs.ChangelogNormalizeSpec: OperatorClass("changelog_normalize:ChangelogNormalizeOperator", stateful=True),
+    specs.ToChangelogSpec: OperatorClass("changelog_function:ToChangelogOperator"),
+    specs.FromChangelogSpec: OperatorClass("changelog_function:FromChangelogOperator"),
     specs.ConstraintEnforcerSpec: OperatorClass("sink.constraint_enforcer:ConstraintEnforcerOperator"),
     specs.SinkMaterializerSpec: OperatorClass("sink.materializer:SinkMaterializerOperator", stateful=True),
     specs.SinkConflictsSpec: OperatorClass("sink.conflicts:SinkConflictsOperator", stateful=True),

@@ -10,6 +10,7 @@ from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import INT
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    ChangelogFunction,
     Correlate,
     Expand,
     Filter,
@@ -97,6 +98,9 @@ class _Pruner:
                 return replace(rel, left=self.exact(rel.left, every), right=self.exact(rel.right, every)), _same(rel)
             case Over():
                 return self._over(rel, needed)
+            case ChangelogFunction():
+                # The function takes whole rows.
+                return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.input.schema))))), _same(rel)
             case Sink():
                 return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.schema))))), _same(rel)
             case _:
