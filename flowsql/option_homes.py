@@ -116,6 +116,7 @@ OPTION_HOMES: Final = {
     "table.exec.sink.require-on-conflict": "flowsql_planner.physical.options",
     "table.exec.sink.type-length-enforcer": "flowsql_core.config",
     "table.exec.sink.upsert-materialize": "flowsql_planner.physical.options",
+    "table.exec.source.cdc-events-duplicate": "flowsql_planner.physical.options",
     "table.exec.source.idle-timeout": "flowsql_planner.physical.options",
     "table.exec.state.ttl": "flowsql_core.config",
     "table.local-time-zone": "flowsql_core.config",

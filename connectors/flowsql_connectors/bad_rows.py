@@ -29,7 +29,7 @@ from flowsql_core.types.logical import BIGINT, BYTES, STRING, Column
 #: The metric that counts skipped rows; Flink's name.
 SKIPPED_METRIC: Final = "numRecordsInErrors"
 #: Formats whose rows can be told apart although one of them is bad.
-_TEXT_FORMATS: Final = ("csv", "json")
+_TEXT_FORMATS: Final = ("csv", "json", "raw", "debezium-json", "canal-json", "maxwell-json", "ogg-json")
 #: What a letter holds, as a json table declares it.
 LETTER_COLUMNS: Final = (
     Column("row_bytes", BYTES),

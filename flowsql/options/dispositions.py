@@ -241,9 +241,6 @@ RULES: Final[dict[str, Rule]] = {
     "table.exec.sink.upsert-materialize-strategy.": NoEffect(_OPERATOR_OF_FLINK),
     "table.exec.sort.": NoEffect(_BATCH_TUNING),
     "table.exec.sort.default-limit": NotYet("ORDER BY without LIMIT gives all rows", "write LIMIT into the query"),
-    "table.exec.source.cdc-events-duplicate": NotYet(
-        "changes of a source are taken as they come", "leave it out where the source never repeats a change"
-    ),
     "table.exec.spill-compression.": NoEffect("files that memory cannot hold are always compressed"),
     "table.exec.uid.": NoEffect("operators of SQL are found again by what they compute"),
     "table.exec.unbounded-over.": NoEffect(_OPERATOR_OF_FLINK),

@@ -301,18 +301,16 @@ class Table(QueryOperand):
         raise NotSupportedYetError("Table.flat_aggregate")
 
     def to_changelog(self, *arguments: Expression) -> Table:
-        """The changes as rows with a column that tells their kind."""
-        raise NotSupportedYetError(
-            "Table.to_changelog (the function TO_CHANGELOG)",
-            hint="to_changelog_stream of a StreamTableEnvironment gives the changes as rows with their kinds",
-        )
+        """The changes as rows with a column ``op`` that tells their kind.
+
+        Arguments are named: ``descriptor("code").as_argument("op")`` is the column,
+        ``map_("INSERT, UPDATE_AFTER", "c", "DELETE", "d").as_argument("op_mapping")`` what it says.
+        """
+        return self._by_function("to_changelog", arguments)
 
     def from_changelog(self, *arguments: Expression) -> Table:
-        """Rows with a column that tells their kind, as changes."""
-        raise NotSupportedYetError(
-            "Table.from_changelog (the function FROM_CHANGELOG)",
-            hint="from_changelog_stream of a StreamTableEnvironment takes rows as changes",
-        )
+        """Rows with a column that tells their kind, as changes; arguments as of :meth:`to_changelog`."""
+        return self._by_function("from_changelog", arguments)
 
     # What it is
 
@@ -546,6 +544,22 @@ class Table(QueryOperand):
         join = ast.Join(ast.DerivedTable(self._query), rows, kind, on=on)
         what = [ast.SelectItem(ast.Star(path(_LATERAL)))] if only_rows else None
         return self._then(step, select(join, what))
+
+    def _by_function(self, method: str, arguments: Sequence[Expression]) -> Table:
+        """What a function over whole tables makes of this one."""
+        step = self._step(method, arguments)
+        given = []
+        for place, argument in enumerate(arguments):
+            node = step.at(place, argument._node)
+            if not isinstance(node, ast.NamedArgument):
+                message = f"{method}() takes named arguments."
+                raise self._refused(step, "named-arguments", message, "descriptor('code').as_argument('op')")
+            given.append(node)
+        relation = self._relation()
+        table = relation.name if isinstance(relation, ast.TableRef) and not relation.hints else self._query
+        data = ast.NamedArgument(ast.Name("input"), ast.TableArgument(table))
+        function = ast.Identifier((ast.Name(method.upper()),))
+        return self._then(step, select(ast.TableFunction(ast.FunctionCall(function, (data, *given))), None))
 
     def _combined(self, method: str, right: Table, operator: ast.SetOperator, all_rows: bool = False) -> Table:
         step = self._step(method, (_Shown("right"),))

@@ -44,7 +44,8 @@ from flowsql_planner.physical.nodes import Physical, SinkNode
 from flowsql_planner.physical.nodes.base import cumulative_cost, estimate_rows
 from flowsql_planner.physical.plan import plan_physical
 from flowsql_planner.physical.program import EXECUTION, OBSERVED, PHYSICAL, run_passes
-from flowsql_planner.physical.refusals import refuse_other_in_batch, refuse_subqueries, refuse_unreadable
+from flowsql_planner.physical.refusals import refuse_other_in_batch, refuse_subqueries
+from flowsql_planner.physical.scan import primary_key_places
 from flowsql_planner.traits.cost import scientific
 from flowsql_planner.translate.graph import StreamGraph, build_stream_graph, to_job_graph
 from flowsql_planner.translate.options import PIPELINE_NAME
@@ -90,7 +91,6 @@ class Planner:
             context = PlanContext(self._configuration)
             roots = self._physical(sinks, context)
             refuse_other_in_batch(roots, self._configuration)
-            refuse_unreadable(roots, context)
             graph = build_stream_graph(roots, context, collect_resources or {})
             return to_job_graph(graph, job_name, context, resources or {})
 
@@ -210,6 +210,11 @@ class _Abilities:
 
     def supports_projection(self, scan: Scan) -> bool:
         return bool(self._source(scan).supports_projection())
+
+    def kept_columns(self, scan: Scan) -> tuple[int, ...]:
+        if not self.context.normalizes(scan.table, scan.span):
+            return ()
+        return primary_key_places(scan.table, scan.projection)
 
     def handled_filters(self, scan: Scan, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
         return tuple(self._source(scan).supports_filters(filters))

@@ -125,13 +125,6 @@ def test_options_that_would_have_no_effect_are_refused(tmp_path: Path, key: str,
         source_of(table_of("a INT", options))
 
 
-def test_a_scan_of_changes_says_that_it_cannot_run(tmp_path: Path) -> None:
-    options = {"connector": "filesystem", "path": str(tmp_path), "format": "debezium-json"}
-    source, _ = source_of(table_of("a INT", options))
-    assert source.refusal() == "format 'debezium-json'"
-    assert source_of(table_of("a INT", {**options, "format": "json"}))[0].refusal() is None
-
-
 def test_utf8_outside_ascii_is_checked_with_and_without_quotes(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     options = {"connector": "filesystem", "path": str(path), "format": "csv"}

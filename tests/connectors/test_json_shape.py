@@ -133,7 +133,7 @@ def test_only_lines_about_an_odd_one_are_read_by_the_exact_rules(
     wanted = (0, 1)
     ((rows, plain),) = _read(path, columns, _format(False, complete), wanted, exact=False)
     assert (rows, exact) == (20_000, [])
-    lines[9_000] = lines[9_000].replace('"id": 9000', '"id": "7"')
+    lines[9_000] = lines[9_000].replace('"id": 9000', '"id": "+7"')
     path.write_text("\n".join(lines) + "\n")
     ((rows, mixed),) = _read(path, columns, _format(False, complete), wanted, exact=False)
     assert rows == 20_000

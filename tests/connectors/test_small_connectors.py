@@ -19,7 +19,7 @@ from flowsql_connectors.spi.source import ReadStatus
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import ManualClock
 from flowsql_core.errors import BindError, ConnectorError, FlowSqlError, NotSupportedYetError
-from flowsql_core.row import ALL_CHANGES, UPDATE_AFTER, UPDATE_BEFORE
+from flowsql_core.row import UPDATE_AFTER, UPDATE_BEFORE
 from tests.connectors.tables import batch_of, drain, files_table, reader_of, scan, source_of, table_of, writer_of
 
 
@@ -132,14 +132,6 @@ def test_with_clauses_are_checked_in_flinks_words(options: dict[str, str], messa
 def test_source_only_connector_as_sink() -> None:
     with pytest.raises(BindError, match="Connector 'datagen' can only be used as a source"):
         writer_of(table_of("x INT", {"connector": "datagen"}))
-
-
-def test_change_formats_plan_but_do_not_run(tmp_path: Path) -> None:
-    source, _ = source_of(files_table("id INT", tmp_path, "debezium-json"))
-    assert source.changelog_mode == ALL_CHANGES
-    assert source.supports_projection()
-    with pytest.raises(NotSupportedYetError, match="format 'debezium-json'"):
-        source.create_enumerator()
 
 
 def test_folders_hidden_names_and_compression(tmp_path: Path) -> None:

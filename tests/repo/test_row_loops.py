@@ -97,7 +97,11 @@ ALLOWED: Final = {
     "flowsql_connectors/formats/csv_odd_rows:part_blank_rows": "over blank lines",
     "flowsql_connectors/formats/csv_odd_rows:part_rows": "over odd rows, and runs between them",
     "flowsql_connectors/formats/csv_odd_rows:put_between": "over at most 256 odd rows",
-    "flowsql_connectors/formats/json_decode:JsonDecoder._line_by_line": ODD,
+    "flowsql_connectors/formats/change/lines:codes": "over distinct values: words of operations",
+    "flowsql_connectors/formats/change/lines:without_lines": "over distinct values: names of databases and tables",
+    "flowsql_connectors/formats/json_decode:JsonLines._line_by_line": ODD,
+    "flowsql_runtime/operators/changelog_function:FromChangelogOperator._kinds_of": "over distinct values: codes",
+    "flowsql_connectors/formats/json_decode:JsonLines._objects": ODD,
     "flowsql_connectors/formats/text_values:_parse_distinct": "over distinct values of texts that Arrow does not cast",
 }
 

@@ -23,7 +23,6 @@ from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import (
     ConstraintEnforcerSpec,
-    DropUpdateBeforeSpec,
     SinkConflictsSpec,
     SinkMaterializerSpec,
     SinkSpec,
@@ -53,7 +52,6 @@ CUT_ELSEWHERE: Final = {
     ConstraintEnforcerSpec: ("sql/test_cut.py", "test_files_hold_every_row_once_after_a_cut"),
     SinkMaterializerSpec: ("runtime/operators/test_sink_keys.py", "test_a_cut_at_any_parallelism_changes_nothing"),
     SinkConflictsSpec: ("runtime/operators/test_sink_keys.py", "test_a_cut_at_any_parallelism_changes_nothing"),
-    DropUpdateBeforeSpec: ("runtime/operators/test_stateless_cut.py", "test_dropping_updates_before_survives_the_cut"),
 }
 
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
@@ -125,7 +123,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for row in range(150)
     ]
     (made / "sales.json").write_text("".join(json.dumps(row) + "\n" for row in sales), encoding="utf-8")
+    _changes(made / "stock.json")
     return made
+
+
+def _changes(path: Path) -> None:
+    """Changes of 40 keys, some of them told twice."""
+    draw = random.Random(5)
+    table: dict[int, dict[str, Any]] = {}
+    lines: list[str] = []
+    while len(lines) < ROWS:
+        key = draw.randrange(40)
+        row = {"id": key, "who": draw.choice(["ann", "bob", None]), "n": draw.choice([None, *range(9)]), "l": [key] * 2}
+        before = table.pop(key, None)
+        if before is not None and draw.randrange(4) == 0:
+            event = {"before": before, "after": None, "op": "d"}
+        else:
+            table[key] = row
+            event = {"before": before, "after": row, "op": "c" if before is None else "u"}
+        lines += [json.dumps(event) + "\n"] * draw.choice([1, 1, 1, 2])
+    path.write_text("".join(lines), encoding="utf-8")
 
 
 class Session:
@@ -165,6 +182,12 @@ class Session:
         self.execute(
             "CREATE TABLE sales (id INT, item STRING, amount INT) "
             f"WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = '{folder / 'sales.json'}')"
+        )
+
+        self.execute(
+            "CREATE TABLE stock (id INT, who STRING, n INT, l ARRAY<INT>, PRIMARY KEY (id) NOT ENFORCED) WITH ("
+            "'connector' = 'filesystem', 'format' = 'debezium-json', 'scan.parallelism' = '1', "
+            f"'path' = '{folder / 'stock.json'}')"
         )
 
     def execute(self, sql: str) -> None:

@@ -52,6 +52,8 @@ TABLES = (
     "WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'datagen', 'number-of-rows' = '10')",
     "CREATE TABLE plain (a INT, b INT) WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = '/nowhere')",
     "CREATE TABLE nothing (who STRING, c BIGINT, PRIMARY KEY (who) NOT ENFORCED) WITH ('connector' = 'blackhole')",
+    "CREATE TABLE changes (who STRING, PRIMARY KEY (who) NOT ENFORCED) WITH ('connector' = 'filesystem', 'format' = "
+    "'debezium-json', 'path' = '/nowhere')",
     "CREATE TABLE keyed (who STRING, c BIGINT, PRIMARY KEY (c) NOT ENFORCED) WITH ('connector' = 'blackhole')",
 )
 
@@ -471,6 +473,7 @@ EFFECTS: dict[str, Effect] = {
     ),
     "table.exec.sink.require-on-conflict": Effect("false", plan_of(f"CHANGELOG_MODE INSERT INTO keyed {GROUPED}")),
     "table.exec.sink.upsert-materialize": Effect("NONE", plan_of(f"CHANGELOG_MODE INSERT INTO keyed {GROUPED}")),
+    "table.exec.source.cdc-events-duplicate": Effect("true", plan_of("SELECT * FROM changes")),
     "table.exec.source.idle-timeout": Effect("3 s", job_of("SELECT ts FROM clicks")),
     "table.exec.state.ttl": Effect("1 h", job_of(GROUPED)),
     "table.local-time-zone": Effect("Asia/Tokyo", rows_of("SELECT CAST(TO_TIMESTAMP_LTZ(0, 3) AS STRING)")),

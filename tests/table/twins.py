@@ -18,6 +18,7 @@ from flowsql.table.expressions import (
     coalesce,
     col,
     concat,
+    descriptor,
     if_then_else,
     json_array,
     json_object,
@@ -240,6 +241,21 @@ METHODS: dict[str, tuple[Program, str]] = {
     "left_outer_join_lateral": (
         lambda o, c, a: o.left_outer_join_lateral(call("spell", col("note")).alias("word")),
         "SELECT * FROM orders LEFT JOIN LATERAL TABLE(spell(note)) AS t(word) ON TRUE",
+    ),
+    "to_changelog": (
+        lambda o, c, a: (
+            o.group_by(col("customer"))
+            .select(col("customer"), col("n").sum.alias("s"))
+            .to_changelog(
+                descriptor("kind").as_argument("op"), map_("INSERT, UPDATE_AFTER", "u").as_argument("op_mapping")
+            )
+        ),
+        "SELECT * FROM TO_CHANGELOG(input => (SELECT customer, SUM(n) AS s FROM orders GROUP BY customer), "
+        "op => DESCRIPTOR(kind), op_mapping => MAP['INSERT, UPDATE_AFTER', 'u'])",
+    ),
+    "from_changelog": (
+        lambda o, c, a: o.to_changelog().from_changelog().where(col("n") > 1),
+        "SELECT * FROM FROM_CHANGELOG(input => (SELECT * FROM TO_CHANGELOG(input => TABLE orders))) WHERE n > 1",
     ),
     "flat_map": (
         lambda o, c, a: a.flat_map(call("spell", col("id")).alias("word")),

@@ -33,7 +33,7 @@ def _interval_ms(text: str) -> int:
 
 
 PATH = ConnectorOption("path", str, "", "File, folder or glob to read; folder to write.")
-FORMAT = ConnectorOption("format", str, "", "Format of the files: csv, json, parquet.")
+FORMAT = ConnectorOption("format", str, "", "Format of the files: csv, json, parquet, raw, debezium-json, ...")
 DEFAULT_NAME = ConnectorOption(
     "partition.default-name", str, DEFAULT_PARTITION_NAME, "Folder name of a NULL or empty partition value."
 )

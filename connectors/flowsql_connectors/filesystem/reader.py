@@ -126,7 +126,7 @@ class FileReader(SourceReader):
                 position.at, position.rows = piece.at + 1, 0
         batch = self._empty
         if rows:
-            batch = ChangelogBatch.of(self._complete(position.split, part), num_rows=rows)
+            batch = ChangelogBatch.of(self._complete(position.split, part), part.kinds, num_rows=rows)
         return SplitBatch(piece.split_id, batch, finished)
 
     def _take(self) -> _Piece | None:

@@ -27,7 +27,7 @@ from flowsql_connectors.options import SINK_PARALLELISM, OptionValues
 from flowsql_connectors.spi.sink import Committer, SinkWriter, TableSink, WriterContext
 from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.specs import SinkSpec
-from flowsql_core.row import INSERT_ONLY, ChangelogMode
+from flowsql_core.row import ChangelogMode
 
 
 class FileSink(TableSink):
@@ -48,12 +48,8 @@ class FileSink(TableSink):
         self._compacts = values.get(AUTO_COMPACTION) and not batch
 
     def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
-        """Files hold no updates."""
-        return INSERT_ONLY
-
-    def refusal(self) -> str | None:
-        """That of the format."""
-        return self._format.refusal
+        """What the format writes; most hold no updates."""
+        return self._format.changelog_mode
 
     def parallelism(self) -> int | None:
         """``sink.parallelism``."""

@@ -31,6 +31,8 @@ _METADATA: dict[str, LogicalType] = {
     "file.size": BIGINT.as_nullable(False),
     "file.modification-time": TimestampLtzType(precision=3, nullable=False),
 }
+#: Before the metadata keys of a format.
+_OF_VALUE = "value."
 
 
 class FileSource(TableSource):
@@ -55,12 +57,13 @@ class FileSource(TableSource):
         positions = {column.name: at for at, column in enumerate(self._file_columns)}
         wanted = [names[index] for index in scan.projection]
         self._file_projection = tuple(positions[name] for name in wanted if name in positions)
+        known = self.metadata_columns()
         for key in scan.metadata:
-            if key not in _METADATA:
+            if key not in known:
                 raise BindError(
                     "no-such-metadata",
                     f"Invalid metadata key '{key}' of table '{scan.table.name}'.",
-                    hint="the filesystem connector has " + ", ".join(_METADATA),
+                    hint="the filesystem connector has " + ", ".join(known),
                 )
 
     @property
@@ -72,10 +75,6 @@ class FileSource(TableSource):
     def changelog_mode(self) -> ChangelogMode:
         """What the format's rows carry."""
         return self._format.changelog_mode
-
-    def refusal(self) -> str | None:
-        """That of the format."""
-        return self._format.refusal
 
     def supports_projection(self) -> bool:
         """Only wanted columns are converted."""
@@ -94,8 +93,9 @@ class FileSource(TableSource):
         return True
 
     def metadata_columns(self) -> Mapping[str, LogicalType]:
-        """Path, name, size and age of a row's file."""
-        return _METADATA
+        """Path, name, size and age of a row's file; what the format tells, under names as Flink's Kafka has them."""
+        told = {_OF_VALUE + key: type_ for key, type_ in self._format.metadata_columns().items()}
+        return {**_METADATA, **told} if told else _METADATA
 
     def parallelism(self) -> int | None:
         """``scan.parallelism``."""
@@ -137,6 +137,7 @@ class FileSource(TableSource):
                 batch_rows,
                 self._configuration,
                 tells_bad_rows=self._bad_rows is not None,
+                metadata=tuple(key.removeprefix(_OF_VALUE) for key in self._scan.metadata if key not in _METADATA),
             )
         )
 
@@ -154,7 +155,9 @@ class FileSource(TableSource):
                 made.append(_repeated(_partition_value(text, column.name, column.type, split.file), columns.num_rows))
             else:
                 made.append(next(decoded))
-        made.extend(_repeated(_metadata(key, split.file), columns.num_rows) for key in self._scan.metadata)
+        for key in self._scan.metadata:
+            of_file = key in _METADATA
+            made.append(_repeated(_metadata(key, split.file), columns.num_rows) if of_file else next(decoded))
         return tuple(made)
 
 

@@ -13,6 +13,8 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from flowsql_connectors.filesystem.buckets import Folders
 from flowsql_connectors.filesystem.durable import levels, sync_paths
 from flowsql_connectors.filesystem.names import PartNames, hidden_name
@@ -121,9 +123,11 @@ class FileWriter(SinkWriter):
         self._close_old(now_ms)
         order, runs = self._folders.group(batch.columns, batch.num_rows, now_ms)
         columns = tuple(batch.columns[index] for index in self._folders.file_columns)
+        kinds = batch.kinds
         if order is not None:
             columns = tuple(pc.take(column, order) for column in columns)
-        rows = self._encoder.prepare(columns, batch.num_rows)
+            kinds = None if kinds is None else kinds[np.asarray(order)]
+        rows = self._encoder.prepare_changes(columns, batch.num_rows, kinds)
         for folder, start, stop in runs:
             self._append(folder, rows, start, stop, now_ms)
         if sum(part.file.kept_bytes for part in self._open.values()) > _KEPT_BYTES:

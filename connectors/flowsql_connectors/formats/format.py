@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from flowsql_connectors.options import OptionSet, OptionValues
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
-from flowsql_core.types.logical import Schema
+from flowsql_core.types.logical import LogicalType, Schema
 
 #: Bytes of a file that are copied at once.
 _COPIED_BYTES: Final = 1024 * 1024
@@ -39,6 +41,8 @@ class DecodeContext:
     configuration: Mapping[str, str]
     #: Rows that cannot be read at all are told, also where ``ignore-parse-errors`` would leave them out.
     tells_bad_rows: bool = False
+    #: Metadata keys of the format; their columns follow those of the projection.
+    metadata: tuple[str, ...] = ()
 
 
 @record
@@ -52,14 +56,32 @@ class FileView:
 
 @record
 class Columns:
-    """Decoded rows: one array per projected column; ``num_rows`` counts where there is no column."""
+    """Decoded rows: one array per projected column; ``num_rows`` counts where there is no column.
+
+    ``kinds``: what each row does, uint8 of :mod:`flowsql_core.row`; None for insert-only rows.
+    """
 
     arrays: tuple[Any, ...]
     num_rows: int
+    kinds: npt.NDArray[np.uint8] | None = None
 
     def slice(self, start: int, stop: int) -> Columns:
         """Rows [start, stop) as views."""
-        return Columns(tuple(array.slice(start, stop - start) for array in self.arrays), stop - start)
+        kinds = None if self.kinds is None else self.kinds[start:stop]
+        return Columns(tuple(array.slice(start, stop - start) for array in self.arrays), stop - start, kinds)
+
+    @staticmethod
+    def joined(parts: Sequence[Columns]) -> Columns:
+        """The rows of all parts, of which there is at least one."""
+        if len(parts) == 1:
+            return parts[0]
+        arrays = tuple(pa.concat_arrays(pieces) for pieces in zip(*(part.arrays for part in parts), strict=True))
+        kinds = None
+        if any(part.kinds is not None for part in parts):
+            kinds = np.concatenate(
+                [np.zeros(part.num_rows, np.uint8) if part.kinds is None else part.kinds for part in parts]
+            )
+        return Columns(arrays, sum(part.num_rows for part in parts), kinds)
 
 
 class Decoder(ABC):
@@ -112,14 +134,21 @@ class PartEncoder(ABC):
 
 
 class FileEncoder(ABC):
-    """Encodes the rows of one subtask for any number of part files: a batch at once, then cut into parts."""
+    """Encodes the rows of one subtask for any number of part files: a batch at once, then cut into parts.
+
+    Formats that take changes override :meth:`prepare_changes`, the others :meth:`prepare`.
+    """
 
     #: Flink's BulkWriter: a part is readable only once it is closed. Else rows can be appended to a part at any time.
     bulk: ClassVar[bool] = True
 
     @abstractmethod
     def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
-        """A batch in the form that parts append slices of."""
+        """A batch of insertions in the form that parts append slices of."""
+
+    def prepare_changes(self, columns: tuple[Any, ...], num_rows: int, kinds: npt.NDArray[np.uint8] | None) -> Any:
+        """A batch of changes of the format's ``changelog_mode`` in that form; ``kinds`` None: insertions."""
+        return self.prepare(columns, num_rows)
 
     @abstractmethod
     def open_part(self, stream: PartStream) -> PartEncoder:
@@ -203,13 +232,12 @@ class FileFormat(ABC):
 
     @property
     def changelog_mode(self) -> ChangelogMode:
-        """Change kinds that rows of this format carry."""
+        """Change kinds that rows of this format carry, read or written."""
         return INSERT_ONLY
 
-    @property
-    def refusal(self) -> str | None:
-        """The construct that is neither read nor written yet; None for a format that works."""
-        return None
+    def metadata_columns(self) -> Mapping[str, LogicalType]:
+        """What the format tells of a row beside its columns."""
+        return {}
 
     def ranges(self, file: FileView, target_bytes: int) -> list[Range]:
         """The parts into which a file may be cut, in order. A compressed file is one part."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_boolean, parse_choice
@@ -21,51 +23,98 @@ from flowsql_core.types.logical import (
 FAIL_ON_MISSING = ConnectorOption(
     "json.fail-on-missing-field", parse_boolean, False, "Whether an object must hold every field."
 )
-IGNORE_PARSE_ERRORS = ConnectorOption(
-    "json.ignore-parse-errors", parse_boolean, False, "NULL for fields that cannot be read, no row for such lines."
-)
-TIMESTAMP_FORMAT = ConnectorOption(
-    "json.timestamp-format.standard", parse_choice("SQL", "ISO-8601"), "SQL", "SQL: with a blank; ISO-8601: with T."
-)
-NULL_KEY_MODE = ConnectorOption(
-    "json.map-null-key.mode", parse_choice("FAIL", "DROP", "LITERAL"), "FAIL", "What a NULL map key does when written."
-)
-NULL_KEY_LITERAL: ConnectorOption[str] = ConnectorOption(
-    "json.map-null-key.literal", str, "null", "The key that stands for NULL in mode LITERAL."
-)
-PLAIN_DECIMALS = ConnectorOption(
-    "json.encode.decimal-as-plain-number", parse_boolean, False, "Whether 0.00000001 is not written as 1E-8."
-)
-IGNORE_NULLS = ConnectorOption(
-    "json.encode.ignore-null-fields", parse_boolean, False, "Whether NULL fields are left out when written."
-)
 JSON_PARSER = ConnectorOption(
     "json.decode.json-parser.enabled", parse_boolean, True, "Which of Flink's two parsers reads; only true."
 )
 
-_OPTIONS = OptionSet(
-    optional=(
-        FAIL_ON_MISSING,
-        IGNORE_PARSE_ERRORS,
-        TIMESTAMP_FORMAT,
-        NULL_KEY_MODE,
-        NULL_KEY_LITERAL,
-        PLAIN_DECIMALS,
-        IGNORE_NULLS,
-        JSON_PARSER,
-    )
-)
+
+class JsonOptions:
+    """Options that all formats made of JSON have, under the name of a format."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.ignore_parse_errors = ConnectorOption(
+            f"{prefix}.ignore-parse-errors",
+            parse_boolean,
+            False,
+            "NULL for fields that cannot be read, no row for such lines.",
+        )
+        self.timestamp_format = ConnectorOption(
+            f"{prefix}.timestamp-format.standard",
+            parse_choice("SQL", "ISO-8601"),
+            "SQL",
+            "SQL: with a blank; ISO-8601: with T.",
+        )
+        self.null_key_mode = ConnectorOption(
+            f"{prefix}.map-null-key.mode",
+            parse_choice("FAIL", "DROP", "LITERAL"),
+            "FAIL",
+            "What a NULL map key does when written.",
+        )
+        self.null_key_literal: ConnectorOption[str] = ConnectorOption(
+            f"{prefix}.map-null-key.literal", str, "null", "The key that stands for NULL in mode LITERAL."
+        )
+        self.plain_decimals = ConnectorOption(
+            f"{prefix}.encode.decimal-as-plain-number",
+            parse_boolean,
+            False,
+            "Whether 0.00000001 is not written as 1E-8.",
+        )
+        self.ignore_nulls = ConnectorOption(
+            f"{prefix}.encode.ignore-null-fields",
+            parse_boolean,
+            False,
+            "Whether NULL fields are left out when written.",
+        )
+
+    def all(self) -> tuple[ConnectorOption[Any], ...]:
+        """Every one of them."""
+        return (
+            self.ignore_parse_errors,
+            self.timestamp_format,
+            self.null_key_mode,
+            self.null_key_literal,
+            self.plain_decimals,
+            self.ignore_nulls,
+        )
+
+    def format(self, values: OptionValues, table: TableSpec, fail_on_missing: bool = False) -> JsonFormat:
+        """The rules that a table's options ask for.
+
+        Raises:
+            BindError: the table has a map whose keys are no texts.
+            NotSupportedYetError: a mode of NULL keys other than FAIL.
+        """
+        if values.get(self.null_key_mode) != "FAIL":
+            # Maps have no NULL keys here, so no mode but the default could ever be told from it.
+            raise NotSupportedYetError(f"'{self.null_key_mode.key}' = '{values.get(self.null_key_mode)}'")
+        for column in table.columns:
+            _check_keys(column.type)
+        iso = values.get(self.timestamp_format) == "ISO-8601"
+        return JsonFormat(
+            fail_on_missing=fail_on_missing,
+            ignore_parse_errors=values.get(self.ignore_parse_errors),
+            dialect=TextDialect.JSON_ISO if iso else TextDialect.JSON_SQL,
+            plain_decimals=values.get(self.plain_decimals),
+            ignore_nulls=values.get(self.ignore_nulls),
+            prefix=self.prefix,
+        )
+
+
+_JSON = JsonOptions("json")
+_OPTIONS = OptionSet(optional=(FAIL_ON_MISSING, *_JSON.all(), JSON_PARSER))
 
 
 @record
 class JsonFormat(FileFormat):
-    """A json format with its options."""
+    """A json format with its options; ``prefix``: the name of the format in their keys."""
 
     fail_on_missing: bool
     ignore_parse_errors: bool
     dialect: TextDialect
     plain_decimals: bool
     ignore_nulls: bool
+    prefix: str = "json"
 
     identifier = "json"
 
@@ -91,26 +140,14 @@ class JsonFormatFactory(FormatFactory):
 
     def create(self, values: OptionValues, table: TableSpec) -> FileFormat:
         """The format."""
-        if values.get(FAIL_ON_MISSING) and values.get(IGNORE_PARSE_ERRORS):
+        if values.get(FAIL_ON_MISSING) and values.get(_JSON.ignore_parse_errors):
             raise BindError(
                 "invalid-option-value",
                 "fail-on-missing-field and ignore-parse-errors shouldn't both be true.",
             )
         if not values.get(JSON_PARSER):
             raise NotSupportedYetError(f"'{JSON_PARSER.key}' = 'false'")
-        if values.get(NULL_KEY_MODE) != "FAIL":
-            # Maps have no NULL keys here, so no mode but the default could ever be told from it.
-            raise NotSupportedYetError(f"'{NULL_KEY_MODE.key}' = '{values.get(NULL_KEY_MODE)}'")
-        for column in table.columns:
-            _check_keys(column.type)
-        iso = values.get(TIMESTAMP_FORMAT) == "ISO-8601"
-        return JsonFormat(
-            fail_on_missing=values.get(FAIL_ON_MISSING),
-            ignore_parse_errors=values.get(IGNORE_PARSE_ERRORS),
-            dialect=TextDialect.JSON_ISO if iso else TextDialect.JSON_SQL,
-            plain_decimals=values.get(PLAIN_DECIMALS),
-            ignore_nulls=values.get(IGNORE_NULLS),
-        )
+        return _JSON.format(values, table, values.get(FAIL_ON_MISSING))
 
 
 def _check_keys(type_: LogicalType) -> None:

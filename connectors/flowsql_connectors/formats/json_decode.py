@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
-from flowsql_connectors.formats.json_values import JsonConverter, parse_document
+from flowsql_connectors.formats.json_values import JsonConverter, NumberToText, parse_document
 from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, rows_before, whole_lines
 from flowsql_connectors.formats.text_values import parse_plain
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
+from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
     INT,
@@ -28,6 +30,7 @@ from flowsql_core.types.logical import (
     MapType,
     MultisetType,
     RowType,
+    Schema,
 )
 
 if TYPE_CHECKING:
@@ -45,18 +48,67 @@ _LINE: Final = re.compile(rb"\S[^\n]*")
 _NO_COLUMN: Final = "\x00"
 
 
-class JsonDecoder(Decoder):
-    """Decodes ranges of json files for one scan."""
+class BadLineError(Exception):
+    """A line that breaks a rule: ``line`` counts from 0 within the block."""
 
-    def __init__(self, format_: JsonFormat, context: DecodeContext) -> None:
+    def __init__(self, line: int, reason: str, raw: bytes) -> None:
+        super().__init__(reason)
+        self.line = line
+        self.reason = reason
+        self.raw = raw
+
+
+@record
+class Lines:
+    """Where the rows of a piece of a file come from, for what is wrong with one of them.
+
+    ``first``: number of the piece's first line, from 0. ``numbers``: that of each row's line; None where each line that
+    is not blank is a row. ``told``: what :meth:`JsonLines.tell` says of each row; None where rows were read in bulk.
+    """
+
+    data: bytes
+    first: int
+    numbers: Sequence[int] | None = None
+    told: Sequence[tuple[bool, ...]] | None = None
+
+    def bad(self, row: int, reason: str) -> BadLineError:
+        """The error of a row."""
+        if self.numbers is not None:
+            number = self.numbers[row]
+            return BadLineError(number, reason, self.data.split(b"\n")[number - self.first])
+        line = next(islice(_LINE.finditer(self.data), row, None))
+        return BadLineError(self.first + self.data.count(b"\n", 0, line.start()), reason, line.group())
+
+
+class JsonLines(Decoder):
+    """Decodes ranges of files whose lines are objects.
+
+    Args:
+        format_: the rules.
+        wanted: the fields of an object that are read.
+        tells_bad_rows: lines that hold no object are told, also where the rules would leave them out.
+        number_text: see :class:`JsonConverter`.
+        reshaped: lines go through the kernel of :class:`JsonShape`, which reads numbers from texts, too.
+    """
+
+    def __init__(
+        self,
+        format_: JsonFormat,
+        wanted: Schema,
+        tells_bad_rows: bool,
+        number_text: NumberToText | None = None,
+        reshaped: bool = False,
+    ) -> None:
         self._format = format_
-        self._wanted = [context.columns[index] for index in context.projection]
+        self._wanted = list(wanted)
         #: Lines that hold no object are left out without a word.
-        self._drops_lines = format_.ignore_parse_errors and not context.tells_bad_rows
-        self._converter = JsonConverter(format_.dialect, format_.ignore_parse_errors, format_.fail_on_missing)
+        self._drops_lines = format_.ignore_parse_errors and not tells_bad_rows
+        self._converter = JsonConverter(
+            format_.dialect, format_.ignore_parse_errors, format_.fail_on_missing, number_text
+        )
         # Arrow reads no objects as maps, and does not tell a missing field from a NULL one.
         self._shape: JsonShape | None = None
-        if format_.fail_on_missing or any(_has_map(column.type) for column in self._wanted):
+        if reshaped or format_.fail_on_missing or any(_has_map(column.type) for column in self._wanted):
             from flowsql_connectors.formats.json_shape import JsonShape
 
             self._shape = JsonShape(tuple(self._wanted), format_.fail_on_missing)
@@ -72,9 +124,41 @@ class JsonDecoder(Decoder):
         """The lines that begin in a byte range."""
         for position, data in read_rows(file, part, line_start, whole_lines):
             try:
-                yield self._decode(data)
-            except _BadLineError as bad:
+                yield self._decode(self.relevant(data))
+            except BadLineError as bad:
                 raise self._error(file, position, bad) from bad
+
+    def relevant(self, data: bytes) -> bytes:
+        """The lines, blank ones in place of those that hold no rows of the table."""
+        return data
+
+    def documents(self, document: Any) -> list[dict[str, Any]]:
+        """The objects of what a line holds: one, or those of an array; none for ``null``.
+
+        Raises:
+            ValueError: there is something else, too.
+        """
+        items = document if isinstance(document, list) else [document]
+        found = [item for item in items if isinstance(item, dict)]
+        if len(found) < sum(item is not None for item in items) and not self._drops_lines:
+            raise ValueError("Failed to deserialize JSON: the line holds no object")
+        return found
+
+    def tell(self, document: dict[str, Any]) -> tuple[bool, ...]:
+        """What :meth:`finished` has to know of an object besides its fields."""
+        return ()
+
+    def finished(self, columns: Columns, lines: Lines) -> Columns | None:
+        """The rows of a piece, given the wanted fields of its lines; None: read the lines one by one.
+
+        Raises:
+            BadLineError: some line must not be as it is.
+        """
+        return columns
+
+    def complaint(self, bad: BadLineError) -> str:
+        """What is said of a bad line before its place."""
+        return bad.reason
 
     def _decode(self, data: bytes) -> Columns:
         if self._distrust:
@@ -90,13 +174,10 @@ class JsonDecoder(Decoder):
             start, line = stop, line + piece.count(b"\n")
         if sum(odd_bytes) * 2 > len(data):
             self._distrust = _PATIENCE
-        if len(parts) == 1:
-            return parts[0]
-        arrays = tuple(pa.concat_arrays([part.arrays[i] for part in parts]) for i in range(len(self._wanted)))
-        return Columns(arrays, sum(part.num_rows for part in parts))
+        return Columns.joined(parts)
 
     def _halved(self, data: bytes, line: int, odd_bytes: list[int]) -> Iterator[Columns]:
-        columns = self._bulk(data)
+        columns = self._bulk(data, line)
         if columns is not None:
             yield columns
             return
@@ -108,7 +189,7 @@ class JsonDecoder(Decoder):
         yield from self._halved(data[:middle], line, odd_bytes)
         yield from self._halved(data[middle:], line + data.count(b"\n", 0, middle), odd_bytes)
 
-    def _bulk(self, data: bytes) -> Columns | None:
+    def _bulk(self, data: bytes, line: int) -> Columns | None:
         """Arrow's reading, or None where it refuses or may differ from Flink's."""
         import pyarrow.json as pajson
 
@@ -136,7 +217,7 @@ class JsonDecoder(Decoder):
             if converted is None:
                 return None
             arrays.append(converted)
-        return Columns(tuple(arrays), table.num_rows)
+        return self.finished(Columns(tuple(arrays), table.num_rows), Lines(data, line))
 
     def _convert(self, array: Any, type_: LogicalType) -> Any | None:
         """The array in the type's own form; None if a text in it is odd or a number not finite."""
@@ -169,56 +250,66 @@ class JsonDecoder(Decoder):
 
     def _line_by_line(self, data: bytes, first_line: int) -> Columns:
         values: list[list[Any]] = [[] for _ in self._wanted]
-        rows = 0
-        for number, raw in enumerate(data.split(b"\n"), first_line):
-            if not raw.strip():
-                continue
-            for document in self._documents(raw, number):
+        numbers: list[int] = []
+        told: list[tuple[bool, ...]] = []
+        wrong: BadLineError | None = None
+        try:
+            for number, document in self._objects(data, first_line):
                 try:
                     row = [self._converter.field(document, column.name, column.type) for column in self._wanted]
                 except ValueError as error:
                     if self._drops_lines:
                         continue
-                    raise _BadLineError(number, str(error), raw) from error
-                rows += 1
+                    raw = data.split(b"\n")[number - first_line]
+                    raise BadLineError(number, str(error), raw) from error
+                numbers.append(number)
+                told.append(self.tell(document))
                 for column, value in zip(values, row, strict=True):
                     column.append(value)
+        except BadLineError as error:
+            # A line before it may be wrong in another way, and is to be told first.
+            wrong = error
         made = [pa.array(column, to_arrow(c.type)) for column, c in zip(values, self._wanted, strict=True)]
-        return Columns(tuple(made), rows)
+        columns = self.finished(Columns(tuple(made), len(numbers)), Lines(data, first_line, numbers, told))
+        if wrong is not None:
+            raise wrong
+        assert columns is not None
+        return columns
+
+    def _objects(self, data: bytes, first_line: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, raw in enumerate(data.split(b"\n"), first_line):
+            if raw.strip():
+                for document in self._documents(raw, number):
+                    yield number, document
 
     def _documents(self, raw: bytes, number: int) -> list[dict[str, Any]]:
-        """The objects of a line: one, or those of an array; none for ``null``."""
         try:
             found = parse_document(raw.decode())
         except ValueError as error:
             if self._drops_lines:
                 return []
-            raise _BadLineError(number, f"Failed to deserialize JSON: {error}", raw) from error
-        items = found if isinstance(found, list) else [found]
-        documents = [item for item in items if isinstance(item, dict)]
-        odd = [item for item in items if item is not None and not isinstance(item, dict)]
-        if odd and not self._drops_lines:
-            raise _BadLineError(number, "Failed to deserialize JSON: the line holds no object", raw)
-        return documents
+            raise BadLineError(number, f"Failed to deserialize JSON: {error}", raw) from error
+        try:
+            return self.documents(found)
+        except ValueError as error:
+            raise BadLineError(number, str(error), raw) from error
 
-    def _error(self, file: FileView, position: int, bad: _BadLineError) -> ExecutionError:
+    def _error(self, file: FileView, position: int, bad: BadLineError) -> ExecutionError:
         before = rows_before(file, position)
         shown = bad.raw[:200].decode("utf-8", "replace")
         return ExecutionError(
             "json-parse-error",
-            f"{bad.reason}\nin file {file.path}, line {before + bad.line + 1}: {shown}",
-            hint="'json.ignore-parse-errors' = 'true' reads such fields as NULL and skips such lines",
+            f"{self.complaint(bad)}\nin file {file.path}, line {before + bad.line + 1}: {shown}",
+            hint=f"'{self._format.prefix}.ignore-parse-errors' = 'true' reads such fields as NULL and skips such lines",
         )
 
 
-class _BadLineError(Exception):
-    """A line that breaks a rule: ``line`` counts from 0 within the block."""
+class JsonDecoder(JsonLines):
+    """Decodes ranges of json files for one scan: each object is a row."""
 
-    def __init__(self, line: int, reason: str, raw: bytes) -> None:
-        super().__init__(reason)
-        self.line = line
-        self.reason = reason
-        self.raw = raw
+    def __init__(self, format_: JsonFormat, context: DecodeContext) -> None:
+        wanted = tuple(context.columns[index] for index in context.projection)
+        super().__init__(format_, wanted, context.tells_bad_rows)
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -49,9 +49,13 @@ class JsonEncoder(TextEncoder):
 
     def prepare(self, columns: tuple[Any, ...], num_rows: int) -> Any:
         """The lines of a batch."""
+        return pc.binary_join_element_wise(self.objects(columns, num_rows), "\n", "")
+
+    def objects(self, columns: tuple[Any, ...], num_rows: int) -> Any:
+        """An object a row."""
         if not columns:
-            return pa.array(["{}\n"] * num_rows, pa.string())
-        return pc.binary_join_element_wise(self._object(list(columns), self._columns), "\n", "")
+            return pa.array(["{}"] * num_rows, pa.string())
+        return self._object(list(columns), self._columns)
 
     def _object(self, arrays: list[Any], columns: Schema) -> Any:
         """``{"a":1,"b":"x"}`` a row."""

@@ -14,9 +14,22 @@ import pyarrow as pa
 from flowsql_compute.eval.nested.lists import make_map, packed
 from flowsql_compute.eval.nested.map_order import as_hashed
 from flowsql_compute.kernels.json_bytes import DEEPEST
-from flowsql_compute.kernels.json_lines import LEAF, LIST, MAP, ROW, shape_lines
+from flowsql_compute.kernels.json_lines import LEAF, LIST, MAP, NUMBER, ROW, TEXT, shape_lines
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import ArrayType, LogicalType, MapType, MultisetType, RowType, Schema
+from flowsql_core.types.logical import (
+    INT,
+    ArrayType,
+    CharacterType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LogicalType,
+    MapType,
+    MultisetType,
+    RowType,
+    Schema,
+)
 
 #: Names of an entry's fields, as the kernel writes them.
 ENTRY_KEY: Final = "k"
@@ -58,10 +71,11 @@ class JsonShape:
             case MapType(value=below):
                 self._kinds[node], self._firsts[node] = MAP, self._node(below)
             case MultisetType():
-                self._kinds[node], self._firsts[node] = MAP, len(self._kinds)
-                self._kinds.append(LEAF)
-                self._firsts.append(0)
-                self._counts.append(0)
+                self._kinds[node], self._firsts[node] = MAP, self._node(INT)
+            case CharacterType():
+                self._kinds[node] = TEXT
+            case IntegerType() | FloatType() | DoubleType() | DecimalType():
+                self._kinds[node] = NUMBER
             case RowType(fields=fields):
                 first = len(self._names)
                 self._names += [field.name.encode() for field in fields]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import json
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
@@ -23,6 +24,9 @@ from flowsql_core.types.logical import (
     MultisetType,
     RowType,
 )
+
+#: The text that a STRING field makes of a number as it is written.
+NumberToText = Callable[[str], str]
 
 
 class NumberText(str):
@@ -48,12 +52,18 @@ def parse_document(line: str) -> Any:
 
 
 class JsonConverter:
-    """Converts parsed values; ``ignore`` makes NULL of whatever has no value of its type."""
+    """Converts parsed values; ``ignore`` makes NULL of whatever has no value of its type.
 
-    def __init__(self, dialect: TextDialect, ignore: bool, fail_on_missing: bool) -> None:
+    ``number_text``: what a text makes of a number that is not inside of an object or array; by default what is written.
+    """
+
+    def __init__(
+        self, dialect: TextDialect, ignore: bool, fail_on_missing: bool, number_text: NumberToText | None = None
+    ) -> None:
         self._dialect = dialect
         self._ignore = ignore
         self._fail_on_missing = fail_on_missing
+        self._number_text = number_text
 
     def field(self, document: dict[str, Any], name: str, type_: LogicalType) -> Any:
         """A field of an object as the Python value that ``pa.array`` takes.
@@ -83,7 +93,7 @@ class JsonConverter:
     def _not_null(self, value: Any, type_: LogicalType) -> Any:
         match type_:
             case CharacterType():
-                return json_text(value)
+                return json_text(value, self._number_text)
             case BooleanType():
                 return value if isinstance(value, bool) else self._from_text(value, type_)
             case IntType() | BigIntType() if isinstance(value, NumberText):
@@ -134,27 +144,43 @@ def _truncated(number: NumberText, type_: IntegerType) -> int:
     return value
 
 
-def json_text(value: Any) -> str:
+def json_text(value: Any, number_text: NumberToText | None = None) -> str:
     """What a STRING field makes of a value: texts and numbers as they stand, objects and arrays in compact form."""
+    if isinstance(value, NumberText) and number_text is not None:
+        return number_text(value)
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _compact(value)
+    return _compact(value, number_text or double_text)
 
 
-def _compact(value: Any) -> str:
+def double_text(number: str) -> str:
+    """A number as Java writes it that read a BIGINT or a DOUBLE."""
+    return str(int(number)) if number.lstrip("-").isdigit() else java_double(float(number))
+
+
+def stripped_text(number: str) -> str:
+    """A number as Java writes it that read a whole number, or a decimal one without the zeros at its end."""
+    if number.lstrip("-").isdigit():
+        return str(int(number))
+    with decimal.localcontext() as context:
+        context.prec = decimal.MAX_PREC
+        value = decimal.Decimal(number)
+        return str(value.normalize()) if value else "0"
+
+
+def _compact(value: Any, number_text: NumberToText) -> str:
     match value:
         case None:
             return "null"
         case bool():
             return "true" if value else "false"
         case NumberText():
-            whole = value.lstrip("-").isdigit()
-            return str(int(value)) if whole else java_double(float(value))
+            return number_text(value)
         case str():
             return json.dumps(value, ensure_ascii=False)
         case list():
-            return "[" + ",".join(map(_compact, value)) + "]"
+            return "[" + ",".join(_compact(item, number_text) for item in value) + "]"
     write: Callable[[str], str] = lambda name: json.dumps(name, ensure_ascii=False)  # noqa: E731
-    return "{" + ",".join(f"{write(name)}:{_compact(item)}" for name, item in value.items()) + "}"
+    return "{" + ",".join(f"{write(name)}:{_compact(item, number_text)}" for name, item in value.items()) + "}"

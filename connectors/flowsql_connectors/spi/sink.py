@@ -122,13 +122,6 @@ class TableSink(ABC):
         INSERT_ONLY for append sinks; UPSERT for keyed ones; ALL_CHANGES for print and blackhole. The planner compares.
         """
 
-    def refusal(self) -> str | None:
-        """The construct that keeps this sink from running, e.g. ``format 'debezium-json'``; None when it can run.
-
-        Such a sink is still planned and explained.
-        """
-        return None
-
     def shows_each_change(self) -> bool:
         """Whether somebody sees each change that is written, although the sink takes upserts: then none is left out."""
         return False

@@ -175,13 +175,6 @@ class TableSource(ABC):
         """Readable metadata keys with their types."""
         return {}
 
-    def refusal(self) -> str | None:
-        """The construct that keeps this scan from running, e.g. ``format 'debezium-json'``; None when it can run.
-
-        Such a scan is still planned and explained.
-        """
-        return None
-
     @abstractmethod
     def create_enumerator(self) -> SplitEnumerator:
         """Splits of this scan."""

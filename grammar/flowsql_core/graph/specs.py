@@ -13,7 +13,7 @@ from flowsql_core.catalog import ANONYMOUS
 from flowsql_core.expr import AggregateCall, Expr, Literal
 from flowsql_core.graph.constraints import Constraint
 from flowsql_core.record import record
-from flowsql_core.row import ChangelogMode
+from flowsql_core.row import ChangelogMode, RowKind
 from flowsql_core.types.logical import Schema
 
 Options = tuple[tuple[str, str], ...]
@@ -343,6 +343,38 @@ class LimitSpec(OperatorSpec):
 @record
 class DropUpdateBeforeSpec(OperatorSpec):
     """Drop -U rows where upserts suffice."""
+
+
+@record
+class ChangelogNormalizeSpec(OperatorSpec):
+    """Make a complete changelog of upserts, or of changes that come twice, by their key.
+
+    ``condition``: of the rows that there shall be; ``kept``: its text. ``emit_update_before``: whether updates carry
+    ``-U``.
+    """
+
+    input: Schema
+    keys: tuple[int, ...]
+    condition: Expr | None
+    kept: str
+    emit_update_before: bool
+    mini_batch: MiniBatch | None = None
+    state_ttl_ms: int = 0
+
+
+@record
+class ToChangelogSpec(OperatorSpec):
+    """Changes as rows: the code of each kind in front of the columns; kinds without a code are left out."""
+
+    codes: tuple[tuple[RowKind, str], ...]
+
+
+@record
+class FromChangelogSpec(OperatorSpec):
+    """Rows as changes: what the code in a column stands for; the other columns stay."""
+
+    op_index: int
+    codes: tuple[tuple[str, RowKind], ...]
 
 
 @record

@@ -11,6 +11,7 @@ from flowsql_core.types.logical import Schema
 from flowsql_planner.logical.expression_text import ExpressionPrinter, calcite_type, literal_text, target_columns
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    ChangelogFunction,
     Correlate,
     Expand,
     Filter,
@@ -89,6 +90,8 @@ def _line(rel: Rel) -> str:
             return f"LogicalExpand(projects=[{rows_text}])"
         case WindowTableFunction():
             return f"LogicalTableFunctionScan(invocation=[{_window(rel)}], rowType=[{_row_type(rel.schema)}])"
+        case ChangelogFunction():
+            return f"LogicalTableFunctionScan(invocation=[{rel.invocation}], rowType=[{_row_type(rel.schema)}])"
         case Correlate(outer=outer):
             columns = ", ".join(str(index) for index in sorted(input_refs(rel.collection)))
             kind_text = "left" if outer else "inner"

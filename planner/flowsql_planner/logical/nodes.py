@@ -9,11 +9,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Hashable, Iterator
 from dataclasses import field
-from typing import assert_never
+from typing import Final, assert_never
 
 from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal
 from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind
 from flowsql_core.record import record
+from flowsql_core.row import RowKind
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, LogicalType, Schema
 
@@ -131,6 +132,26 @@ class WindowTableFunction:
     offset_ms: int
     schema: Schema
     partition: tuple[int, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+#: The function that makes rows of changes; the other one makes changes of rows.
+TO_CHANGELOG: Final = "TO_CHANGELOG"
+
+
+@record
+class ChangelogFunction:
+    """TO_CHANGELOG or FROM_CHANGELOG, which takes kinds of change from the column ``op_index``.
+
+    ``codes``: texts and the kinds that they stand for. ``invocation``: the call, as plans show it.
+    """
+
+    input: Rel
+    function: str
+    codes: tuple[tuple[str, RowKind], ...]
+    schema: Schema
+    invocation: str
+    op_index: int | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -352,6 +373,7 @@ Rel = (
     | Aggregate
     | Expand
     | WindowTableFunction
+    | ChangelogFunction
     | Join
     | TemporalJoin
     | Correlate
@@ -379,6 +401,7 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
             | Aggregate()
             | Expand()
             | WindowTableFunction()
+            | ChangelogFunction()
             | Correlate()
             | Sort()
             | Over()

@@ -8,9 +8,10 @@ from typing import assert_never
 
 from flowsql_core.expr import AggregateCall, Expr, InputRef, transform
 from flowsql_core.graph.specs import JoinKind
-from flowsql_core.types.logical import Column, LogicalType, Schema
+from flowsql_core.types.logical import Column, LogicalType, Schema, without_attribute
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    ChangelogFunction,
     Correlate,
     Expand,
     Filter,
@@ -56,6 +57,7 @@ def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:
             | Aggregate()
             | Expand()
             | WindowTableFunction()
+            | ChangelogFunction()
             | Correlate()
             | Sort()
             | Over()
@@ -222,6 +224,11 @@ def _retype_node(rel: Rel) -> Rel:
         case WindowTableFunction(input=source):
             width = len(source.schema)
             return replace(rel, schema=source.schema + rel.schema[width:])
+        case ChangelogFunction(input=source, op_index=op):
+            types = [without_attribute(column.type) for column in source.schema]
+            made = [rel.schema[0].type, *types] if op is None else types[:op] + types[op + 1 :]
+            own = (Column(column.name, type_) for column, type_ in zip(rel.schema, made, strict=True))
+            return replace(rel, schema=tuple(own))
         case Correlate(input=source, collection=collection):
             return make_correlate(rel, source, retype_expr(collection, source.schema))
         case Join(left=left, right=right):

@@ -15,6 +15,10 @@ class SourceAbilities(Protocol):
         """Whether unread columns need not be read."""
         ...
 
+    def kept_columns(self, scan: Scan) -> tuple[int, ...]:
+        """Columns that are needed although nobody reads them: the key that the scan's changes are normalized by."""
+        ...
+
     def handled_filters(self, scan: Scan, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
         """For each filter over the table's physical columns: does the source apply it fully?"""
         ...

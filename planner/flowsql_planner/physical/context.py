@@ -17,11 +17,12 @@ from flowsql_core.config import (
     MINI_BATCH_SIZE,
     Configuration,
 )
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, PlanError
 from flowsql_core.graph.specs import MiniBatch, ScanSpec, SinkSpec, TableSpec
 from flowsql_core.row import ChangelogMode
 from flowsql_core.span import Span
 from flowsql_planner.error_position import errors_at
+from flowsql_planner.physical.options import CDC_EVENTS_DUPLICATE
 
 
 @dataclass(slots=True)
@@ -57,6 +58,35 @@ class PlanContext:
     def source_mode(self, table: TableSpec, span: Span | None) -> ChangelogMode:
         """The changelog that a scan of a table emits."""
         return self.table_source(table, span).changelog_mode
+
+    def normalizes(self, table: TableSpec, span: Span | None) -> bool:
+        """Whether the changes of a scan are made a complete changelog by the table's primary key.
+
+        Raises:
+            PlanError: the table has none.
+        """
+        mode = self.source_mode(table, span)
+        if mode.upsert:
+            if not table.primary_key:
+                raise PlanError(
+                    "primary-key-needed",
+                    f"Table '{table.name}' produces a changelog stream that contains UPDATE_AFTER but no UPDATE_BEFORE."
+                    " This requires defining a primary key constraint on the table.",
+                    span,
+                    "declare PRIMARY KEY (...) NOT ENFORCED",
+                )
+            return True
+        if mode.insert_only or not self.configuration.get(CDC_EVENTS_DUPLICATE):
+            return False
+        if not table.primary_key:
+            raise PlanError(
+                "primary-key-needed",
+                f"Configuration '{CDC_EVENTS_DUPLICATE.key}' is enabled which requires the changelog sources to define "
+                f"a PRIMARY KEY. However, table '{table.name}' doesn't have a primary key.",
+                span,
+                f"declare PRIMARY KEY (...) NOT ENFORCED, or SET '{CDC_EVENTS_DUPLICATE.key}' = 'false'",
+            )
+        return True
 
     def sink(self, spec: SinkSpec, span: Span | None) -> TableSink:
         """The sink behind a spec; options that do not fit are refused at ``span``."""

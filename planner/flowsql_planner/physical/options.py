@@ -66,6 +66,12 @@ INTERVAL_JOIN_CLEANUP_MS = option(
     0,
     "How much longer an interval join keeps rows whose interval is over; then rows without a partner leave as late.",
 )
+CDC_EVENTS_DUPLICATE = option(
+    "table.exec.source.cdc-events-duplicate",
+    parse_bool,
+    False,
+    "Sources of changes may tell a change twice: their rows are kept by the PRIMARY KEY, and each change goes on once.",
+)
 SOURCE_IDLE_TIMEOUT_MS = option(
     "table.exec.source.idle-timeout", parse_duration_ms, 0, "A source silent for longer does not hold watermarks back."
 )

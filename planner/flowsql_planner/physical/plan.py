@@ -11,6 +11,7 @@ from flowsql_core.row import INSERT_ONLY
 from flowsql_core.types.logical import Column, is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    ChangelogFunction,
     Correlate,
     Expand,
     Filter,
@@ -35,6 +36,7 @@ from flowsql_planner.physical.group_aggregate import exchange, plan_group_aggreg
 from flowsql_planner.physical.join import plan_join
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import (
+    ChangelogFunctionNode,
     CorrelateNode,
     ExpandNode,
     Limit,
@@ -42,12 +44,12 @@ from flowsql_planner.physical.nodes import (
     SinkNode,
     SortLimit,
     SortNode,
-    TableSourceScan,
     TemporalSort,
     UnionNode,
     ValuesNode,
     WatermarkAssignerNode,
 )
+from flowsql_planner.physical.scan import plan_scan
 from flowsql_planner.physical.temporal_join import plan_temporal_join
 from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
 
@@ -56,16 +58,7 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
     """The physical tree of an optimized logical one, without changelog modes yet."""
     match rel:
         case Scan():
-            return TableSourceScan(
-                inputs=(),
-                schema=rel.schema,
-                table=rel.table,
-                projection=rel.projection,
-                metadata=rel.metadata,
-                filters=rel.filters,
-                limit=rel.limit,
-                span=rel.span,
-            )
+            return plan_scan(rel, context)
         case Values():
             return ValuesNode(inputs=(), schema=rel.schema, rows=rel.rows, span=rel.span)
         case Project():
@@ -91,6 +84,15 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             return ExpandNode(inputs=(source,), schema=rel.schema, projections=rel.projections, span=rel.span)
         case WindowTableFunction():
             return plan_window_function(rel, plan_physical(rel.input, context), context)
+        case ChangelogFunction():
+            return ChangelogFunctionNode(
+                inputs=(materialize_time(plan_physical(rel.input, context)),),
+                schema=rel.schema,
+                codes=rel.codes,
+                invocation=rel.invocation,
+                op_index=rel.op_index,
+                span=rel.span,
+            )
         case Join():
             return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
         case TemporalJoin():

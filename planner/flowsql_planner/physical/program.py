@@ -14,6 +14,7 @@ from flowsql_planner.physical.nodes import Physical
 from flowsql_planner.physical.options import REUSE_SOURCE, REUSE_SUB_PLAN
 from flowsql_planner.physical.passes.changelog_modes import infer_changelog_modes
 from flowsql_planner.physical.passes.every_change import derive_every_change
+from flowsql_planner.physical.passes.filter_normalized import push_filters_into_normalize
 from flowsql_planner.physical.passes.mini_batches import assign_mini_batches
 from flowsql_planner.physical.passes.reuse import share_scans, share_sub_plans
 from flowsql_planner.physical.passes.sink_keys import resolve_sink_keys
@@ -63,6 +64,8 @@ def _reuses_sub_plans(configuration: Configuration) -> bool:
 PHYSICAL: tuple[Pass, ...] = (
     # Before anything looks at Calcs: afterwards no rule meets a call of Python in one.
     Pass("split Python calls", _each(split_python)),
+    # Before scans become one: what a scan's changes are normalized by is its own matter.
+    Pass("filters of normalized changes", _each(push_filters_into_normalize)),
     Pass("share scans", lambda plans, _: share_scans(plans), _reuses_sources),
     # Above watermarks and scans, so after scans became one.
     Pass("mini-batches", _mark_mini_batches),

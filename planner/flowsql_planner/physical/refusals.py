@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.row import INSERT_ONLY
 from flowsql_planner.logical.internal_calls import QUERY_CALLS, query_calls
 from flowsql_planner.logical.nodes import Rel, expressions
 from flowsql_planner.logical.rewrite import walk as walk_logical
-from flowsql_planner.physical.context import PlanContext
-from flowsql_planner.physical.nodes import Physical, SinkNode, TableSourceScan, walk
+from flowsql_planner.physical.nodes import Physical, walk
 
 
 def refuse_subqueries(roots: Sequence[Rel]) -> None:
@@ -39,22 +37,3 @@ def refuse_other_in_batch(roots: Sequence[Physical], configuration: Configuratio
         for node in walk(root):
             if not node.same_in_batch() or node.retracts:
                 raise NotSupportedYetError(f"{node.title} in batch mode", node.span)
-
-
-def refuse_unreadable(roots: Sequence[Physical], context: PlanContext) -> None:
-    """Called where a job is made, not where it is explained.
-
-    Raises:
-        NotSupportedYetError: with the table reference's span, for a scan whose source cannot read its table, or for a
-            sink that cannot write its table.
-    """
-    for root in roots:
-        for node in walk(root):
-            if isinstance(node, TableSourceScan):
-                refusal = context.table_source(node.table, node.span).refusal()
-                if refusal is not None:
-                    raise NotSupportedYetError(refusal, node.span)
-            elif isinstance(node, SinkNode) and node.table is not None:
-                refusal = context.sink(node.writing(INSERT_ONLY), node.span).refusal()
-                if refusal is not None:
-                    raise NotSupportedYetError(refusal, node.span)

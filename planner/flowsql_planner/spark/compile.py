@@ -21,6 +21,7 @@ from flowsql_core.types import logical as t
 from flowsql_planner.logical.internal_calls import query_calls
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    ChangelogFunction,
     Correlate,
     Expand,
     Filter,
@@ -166,6 +167,8 @@ class SparkCompiler:
                 )
             case Sort():
                 return self._sort(rel, outer)
+            case ChangelogFunction(function=function):
+                raise NotSupportedYetError(f"{function} on Spark", rel.span)
             case Sink():
                 raise NotSupportedYetError("a sink inside of a query", rel.span)
             case _:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from flowsql_core.expr import Cast, Expr, InputRef
 from flowsql_core.types.logical import LogicalType
+from flowsql_planner.traits.injective_casts import is_injective
 
 #: Minimal or larger keys; the empty set of columns is a key of a table of one row.
 Keys = frozenset[frozenset[int]]
@@ -20,7 +21,7 @@ def through_projection(below: Keys, projections: Sequence[Expr]) -> Keys:
     """The keys of what a projection makes of rows with some keys: those whose columns all go on."""
     places: dict[int, list[int]] = {}
     for out, expr in enumerate(projections):
-        if isinstance(expr, Cast) and _widens(expr):
+        while isinstance(expr, Cast) and _keeps_apart(expr):
             expr = expr.operand
         if isinstance(expr, InputRef):
             places.setdefault(expr.index, []).append(out)
@@ -31,9 +32,9 @@ def through_projection(below: Keys, projections: Sequence[Expr]) -> Keys:
     return frozenset(keys)
 
 
-def _widens(cast: Cast) -> bool:
-    """A cast that only changes nullability or the time attribute mark: equal stays equal, unequal unequal."""
-    return _plain(cast.operand.type) == _plain(cast.type)
+def _keeps_apart(cast: Cast) -> bool:
+    """A cast that loses nothing, and may change nullability or the time attribute mark: unequal stays unequal."""
+    return _plain(cast.operand.type) == _plain(cast.type) or is_injective(cast.operand.type, cast.type)
 
 
 def _plain(type_: LogicalType) -> str:

@@ -32,7 +32,7 @@ _VALUE, _DONE, _KEY_OR_END, _KEY, _VALUE_OR_END = range(5)
 #: Escapes of a string: none, those that are written back as they are, others.
 PLAIN, _SHORT, _OTHER = range(3)
 #: Numbers: kept as written everywhere, with zeros at the end of the fraction, only as text, strange.
-_WHOLE, _FRACTION, _ZEROS, _STRANGE = range(4)
+WHOLE, _FRACTION, _ZEROS, _STRANGE = range(4)
 
 
 @device
@@ -95,7 +95,7 @@ def number_end(data, at, end):
     if digits == 0 or digits > _MOST_DIGITS or (digits > 1 and data[start] == _ZERO):
         return np.int64(-1)
     none = data[start] == _ZERO
-    kind = _STRANGE if digits > 18 or (none and negative) else _WHOLE
+    kind = _STRANGE if digits > 18 or (none and negative) else WHOLE
     if at < end and data[at] == _POINT:
         at += 1
         point = at
@@ -265,7 +265,7 @@ def find_path(offsets, data, places, name_offsets, names, counts, low, high, kin
                 stop = number_end(data, at, end)
                 if stop < 0:
                     break
-                if stop & 3 == _WHOLE:
+                if stop & 3 == WHOLE:
                     is_kind = np.int64(INTEGER)
                 elif stop & 3 == _STRANGE:
                     is_kind = np.int64(STRANGE_NUMBER)

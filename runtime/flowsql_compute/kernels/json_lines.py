@@ -1,4 +1,4 @@
-"""Kernel that brings lines of JSON objects into the shape of a table's columns, for a reader that knows no maps."""
+"""Kernels over lines of JSON objects: into the shape of columns, for a reader that knows no maps; names in lines."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Final
 import numpy as np
 
 from flowsql_compute.compiler.declare import device, kernel
-from flowsql_compute.kernels.json_bytes import DEEPEST, PLAIN, number_end, string_end, word_end
+from flowsql_compute.kernels.json_bytes import DEEPEST, PLAIN, WHOLE, number_end, string_end, word_end
 
 #: What is wanted at a place: any value but an object or array; the fields of an object; the elements of an array; the
-#: members of an object as an array of objects ``{"k": key, "v": value}``.
-LEAF, ROW, LIST, MAP = range(4)
+#: members of an object as an array of objects ``{"k": key, "v": value}``; a number, which may stand in a text; a
+#: text, which may be a whole number or a truth value.
+LEAF, ROW, LIST, MAP, NUMBER, TEXT = range(6)
 
 _QUOTE, _COMMA, _COLON = 0x22, 0x2C, 0x3A
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = 0x7B, 0x7D, 0x5B, 0x5D
@@ -190,7 +191,7 @@ def shape_lines(
                     return -1
                 if node >= 0:
                     kind = kinds[node]
-                    if kind == LEAF or (kind == LIST) != (code == _OPEN_ARRAY):
+                    if kind not in (ROW, LIST, MAP) or (kind == LIST) != (code == _OPEN_ARRAY):
                         return -1
                     out[size] = _OPEN_OBJECT if kind == ROW else _OPEN_ARRAY
                     size += 1
@@ -212,6 +213,7 @@ def shape_lines(
             if depth == 0:
                 return -1
             stop = np.int64(-1)
+            whole = True
             if code == _QUOTE:
                 stop = string_end(data, at + 1, end)
                 if stop >= 0:
@@ -219,15 +221,69 @@ def shape_lines(
             elif code == _MINUS or _ZERO <= code <= _NINE:
                 stop = number_end(data, at, end)
                 if stop >= 0:
+                    whole = stop & 3 == WHOLE
                     stop >>= 2
             else:
                 stop = word_end(data, at, end)
             if stop < 0:
                 return -1
             if node >= 0:
-                if kinds[node] != LEAF and code != _LETTER_N:
+                kind = kinds[node]
+                if kind == LEAF or code == _LETTER_N:
+                    size = _copy(data, at, stop, out, size)
+                elif kind == NUMBER:
+                    if code == _QUOTE:
+                        inside = number_end(data, at + 1, stop - 1)
+                        if inside < 0 or inside >> 2 != stop - 1:
+                            return -1
+                        size = _copy(data, at + 1, stop - 1, out, size)
+                    else:
+                        size = _copy(data, at, stop, out, size)
+                elif kind == TEXT:
+                    if code == _QUOTE:
+                        size = _copy(data, at, stop, out, size)
+                    elif whole:
+                        out[size] = _QUOTE
+                        size = _copy(data, at, stop, out, size + 1)
+                        out[size] = _QUOTE
+                        size += 1
+                    else:
+                        return -1
+                else:
                     return -1
-                size = _copy(data, at, stop, out, size)
             at = stop
             expected = _DONE
     return size
+
+
+@kernel("int64(uint8[::1], int64[::1], int64[::1], int32[::1], uint8[::1], uint8[::1])")
+def names_within(data, low, high, name_offsets, names, found):
+    """Set ``found`` (rows x names, row by row) to 1 where an object in bytes [low, high) has a member of the name.
+
+    The object may stand at any depth. The bytes of a row are one plain value;
+    ``names`` stand from ``name_offsets`` on; ``found`` comes as zeros.
+
+    Returns:
+        -1 where some member's name is written with escapes; what was found is not to be used then; else 0.
+    """
+    count = name_offsets.size - 1
+    for row in range(low.size):
+        at = low[row]
+        end = high[row]
+        guess = np.int64(0)
+        while at < end:
+            if data[at] != _QUOTE:
+                at += 1
+                continue
+            stop = string_end(data, at + 1, end)
+            begin = at + 1
+            at = _behind_blanks(data, (stop >> 2) + 1, end)
+            if at >= end or data[at] != _COLON:
+                continue
+            if stop & 3 != PLAIN:
+                return -1
+            field = _field(data, begin, stop >> 2, names, name_offsets, np.int64(0), count, guess)
+            if field >= 0:
+                found[row * count + field] = 1
+                guess = field + 1
+    return 0

@@ -56,7 +56,7 @@ def keyed(node: Physical) -> Physical:
 
 
 def calc(node: Physical, filtered: bool) -> Calc:
-    condition = Call(">", (InputRef(0, INT), Literal(1, INT)), BOOLEAN) if filtered else None
+    condition = Call(">", (InputRef(1, BIGINT), Literal(1, INT)), BOOLEAN) if filtered else None
     columns = tuple(InputRef(i, c.type) for i, c in enumerate(node.schema))
     return Calc(inputs=(node,), schema=node.schema, projections=(columns[1], columns[0]), condition=condition)
 
@@ -118,6 +118,8 @@ A, U = scan("append"), scan("updates")
         (calc(keyed(A), filtered=False), "[I,UA]"),
         # A filter above updates must see the -U of a row that stops passing.
         (calc(keyed(A), filtered=True), "[I,UB,UA]"),
+        # All rows of a key fulfil a condition on it, or none.
+        (replace(calc(keyed(A), False), condition=Call(">", (InputRef(0, INT), Literal(1, INT)), BOOLEAN)), "[I,UA]"),
         (calc(A, filtered=True), "[I]"),
         (UnionNode(inputs=(keyed(A), A), schema=COLUMNS), "[I,UA]"),
         (UnionNode(inputs=(calc(keyed(A), True), A), schema=COLUMNS), "[I,UB,UA]"),

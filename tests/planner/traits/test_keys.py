@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowsql_core.expr import AggregateCall, Cast, InputRef, Literal
 from flowsql_core.graph.specs import JoinKind, TableSpec
-from flowsql_core.types.logical import BIGINT, INT, STRING, Column
+from flowsql_core.types.logical import BIGINT, DOUBLE, INT, STRING, Column
 from flowsql_planner.physical.nodes import Calc, Exchange, GroupAggregate, JoinNode, Physical, TableSourceScan
 from flowsql_planner.traits.keys import smallest
 
@@ -55,7 +55,9 @@ def test_a_calc_moves_keys_with_their_columns() -> None:
         ),
     )
     assert keys(moved) == {(2,)}
-    lost = Calc(inputs=(source,), schema=COLUMNS[:1], projections=(Cast(InputRef(0, INT), BIGINT),))
+    widened = Calc(inputs=(source,), schema=COLUMNS[:1], projections=(Cast(InputRef(0, INT), BIGINT),))
+    assert keys(widened) == {(0,)}
+    lost = Calc(inputs=(source,), schema=COLUMNS[:1], projections=(Cast(InputRef(0, INT), DOUBLE),))
     assert keys(lost) == set()
     constant = Calc(inputs=(source,), schema=COLUMNS[:1], projections=(Literal(1, INT),))
     assert keys(constant) == set()

@@ -17,6 +17,7 @@ from flowsql_planner.bind.environment import Environment
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Merged, Namespace, Scope
 from flowsql_planner.bind.output_names import uniquify
+from flowsql_planner.bind.query.changelog_function import as_changelog_call, bind_changelog
 from flowsql_planner.bind.query.period import bind_period, time_travel
 from flowsql_planner.bind.query.source_function import bind_source_function
 from flowsql_planner.bind.query.table import bind_resolved, find_table
@@ -151,20 +152,24 @@ def _no_table_function(call: ast.FunctionCall) -> BindError | NotSupportedYetErr
 
 
 def _bind_table_function(env: Environment, call: ast.FunctionCall, lateral: bool) -> Rel:
+    changelog = None if lateral else as_changelog_call(call)
+    if changelog is not None:
+        return bind_changelog(env.context, changelog, _table_argument(env, changelog.data))
     window = None if lateral else as_window_call(call)
     if window is None:
         raise _no_table_function(call)
-    data = window.data
+    return bind_window(env.context, window, _table_argument(env, window.data))
+
+
+def _table_argument(env: Environment, data: ast.TableArgument) -> Rel:
     if isinstance(data.table, ast.Query):
-        input_ = env.bind_query(env, data.table)
-    else:
-        input_ = bind_named(env, data.table, (), data.table.span)
-    return bind_window(env.context, window, input_)
+        return env.bind_query(env, data.table)
+    return bind_named(env, data.table, (), data.table.span)
 
 
 def _table_rows(env: Environment, node: ast.TableFunction, scope: Scope) -> Unnested | None:
     """The rows of a user's table function; None for the functions of windows and for those that nobody made."""
-    if not node.lateral and as_window_call(node.call) is not None:
+    if not node.lateral and (as_window_call(node.call) is not None or as_changelog_call(node.call) is not None):
         return None
     return bind_table_call(env.context, node, scope)
 

@@ -10,6 +10,7 @@ from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import INT
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    ChangelogFunction,
     Correlate,
     Expand,
     Filter,
@@ -101,6 +102,9 @@ class _Pruner:
                 return replace(rel, left=self.exact(rel.left, every), right=self.exact(rel.right, every)), _same(rel)
             case Over():
                 return self._over(rel, needed)
+            case ChangelogFunction():
+                # The function takes whole rows.
+                return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.input.schema))))), _same(rel)
             case Sink():
                 return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.schema))))), _same(rel)
             case _:
@@ -109,6 +113,7 @@ class _Pruner:
     def _scan(self, rel: Scan, needed: tuple[int, ...]) -> tuple[Rel, Places]:
         if not self._abilities.supports_projection(rel):
             return rel, _same(rel)
+        needed = tuple(dict.fromkeys((*needed, *self._abilities.kept_columns(rel))))
         if len(needed) == len(rel.schema):
             return rel, _same(rel)
         physical = len(rel.projection)

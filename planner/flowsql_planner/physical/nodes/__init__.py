@@ -12,6 +12,7 @@ from flowsql_planner.physical.nodes.calc import ExpandNode as ExpandNode
 from flowsql_planner.physical.nodes.calc import PythonCalc as PythonCalc
 from flowsql_planner.physical.nodes.changelog import ChangelogNormalize as ChangelogNormalize
 from flowsql_planner.physical.nodes.changelog import DropUpdateBefore as DropUpdateBefore
+from flowsql_planner.physical.nodes.changelog_function import ChangelogFunctionNode as ChangelogFunctionNode
 from flowsql_planner.physical.nodes.exchange import Exchange as Exchange
 from flowsql_planner.physical.nodes.exchange import UnionNode as UnionNode
 from flowsql_planner.physical.nodes.join import IntervalJoin as IntervalJoin

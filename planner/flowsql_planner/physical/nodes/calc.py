@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from flowsql_core.expr import Call, Expr, InputRef, transform
+from flowsql_core.expr import Call, Expr, InputRef, input_refs, transform
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.python_specs import PythonCalcSpec
 from flowsql_core.graph.specs import CalcSpec, CorrelateSpec, ExpandSpec, OperatorSpec
@@ -38,7 +38,11 @@ class Calc(PassesThrough):
     def asks(
         self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
     ) -> Iterable[tuple[Updates, ...]]:
-        """What is asked of the node, where its filter can do without ``-U``."""
+        """What is asked of the node, where its filter can do without ``-U``: all rows of a key fulfil it, or none."""
+        if self.condition is not None:
+            columns = input_refs(self.condition)
+            if any(columns <= key for key in self.inputs[0].upsert_keys()):
+                return ((required,),)
         return _through_filter(self.condition, required)
 
     def upsert_keys(self) -> Keys:

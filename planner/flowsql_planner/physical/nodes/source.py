@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Iterable, Sequence
 
-from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import OperatorSpec, ScanSpec, TableSpec, ValuesSpec
@@ -131,8 +130,6 @@ class TableSourceScan(Leaf):
 
     def spec(self, job: JobContext) -> OperatorSpec:
         """A source."""
-        if self.mode is not None and self.mode.upsert:
-            raise NotSupportedYetError("an upsert source (ChangelogNormalize)", self.span)
         return ScanSpec(self.table, self.projection, self.schema, self.metadata, self.filters, self.limit, self.mode)
 
 

@@ -202,7 +202,7 @@ def _any_escape(texts: pa.StringArray) -> bool:
     return bool((used < 32).any() or (used == ord('"')).any() or (used == ord("\\")).any())
 
 
-def over_distinct(array: Any, text: Callable[[Any], str]) -> pa.StringArray:
+def over_distinct(array: Any, text: Callable[[Any], str | None]) -> pa.StringArray:
     """``text`` of each distinct value, put back in place; NULL stays NULL. For notations that no kernel knows."""
     encoded = pc.dictionary_encode(array)
     values = encoded.dictionary
