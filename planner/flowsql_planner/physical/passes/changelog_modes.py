@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flowsql_core.errors import InternalError, PlanError
-from flowsql_planner.physical.nodes import Connectors, DropUpdateBefore, Physical, SinkNode, TableSourceScan
+from flowsql_planner.physical.nodes import (
+    Connectors,
+    DropUpdateBefore,
+    MiniBatchAssigner,
+    Physical,
+    SinkNode,
+    TableSourceScan,
+)
 from flowsql_planner.traits.changes import (
     Modifies,
     Modify,
@@ -91,7 +98,9 @@ class _Inference:
     def _satisfy(self, node: Physical, required: Updates) -> Physical | None:
         """Second pass: the node emitting updates as required, or None when it cannot."""
         if isinstance(node, TableSourceScan):
-            return self._satisfy_scan(node, required)
+            return self._satisfy_source(node, None, required)
+        if isinstance(node, MiniBatchAssigner) and isinstance(node.inputs[0], TableSourceScan):
+            return self._satisfy_source(node.inputs[0], node, required)
         arriving = [self._of(child) for child in node.inputs]
         for way in node.asks(required, arriving, self._connectors):
             made = self._satisfied(node.inputs, way)
@@ -110,15 +119,20 @@ class _Inference:
             made.append(done)
         return tuple(made)
 
-    def _satisfy_scan(self, scan: TableSourceScan, required: Updates) -> Physical | None:
+    def _satisfy_source(
+        self, scan: TableSourceScan, assigner: MiniBatchAssigner | None, required: Updates
+    ) -> Physical | None:
+        """A scan, maybe below what marks its mini-batches; ``-U`` is dropped above both."""
         mode = self._connectors.source_mode(scan.table, scan.span)
-        made = replace(scan, mode=mode)
+        made: Physical = replace(scan, mode=mode)
+        if assigner is not None:
+            made = replace(assigner, inputs=(made,), mode=mode)
         provided = updates_of(mode)
         if provided is required or Modify.UPDATE not in modifies_of(mode):
             return made
         if provided is Updates.BEFORE_AND_AFTER and required is Updates.AFTER:
             kept = mode_of(modifies_of(mode), Updates.AFTER)
-            return DropUpdateBefore(inputs=(made,), schema=scan.schema, mode=kept, span=scan.span)
+            return DropUpdateBefore(inputs=(made,), schema=made.schema, mode=kept, span=scan.span)
         return None
 
 

@@ -11,7 +11,7 @@ from flowsql_core.expr import Expr, InputRef, conjunction, conjuncts, input_refs
 from flowsql_core.types.logical import Column
 from flowsql_planner.optimize.determinism import is_deterministic
 from flowsql_planner.physical.calc import is_identity, make_calc
-from flowsql_planner.physical.nodes import Calc, ChangelogNormalize, Exchange, Physical
+from flowsql_planner.physical.nodes import Calc, ChangelogNormalize, Exchange, Physical, WatermarkAssignerNode
 
 
 def push_filters_into_normalize(node: Physical) -> Physical:
@@ -22,6 +22,8 @@ def push_filters_into_normalize(node: Physical) -> Physical:
     longer. Columns that nobody needs stay below.
     """
     node = replace(node, inputs=tuple(push_filters_into_normalize(child) for child in node.inputs))
+    if isinstance(node, WatermarkAssignerNode):
+        return _below_normalize(node)
     if not isinstance(node, Calc) or not isinstance(node.inputs[0], ChangelogNormalize):
         return node
     normalize = node.inputs[0]
@@ -54,6 +56,35 @@ def push_filters_into_normalize(node: Physical) -> Physical:
         if schema == made.schema:
             return made
     return replace(node, inputs=(made,), projections=projections, condition=None)
+
+
+def _below_normalize(node: WatermarkAssignerNode) -> Physical:
+    """WatermarkAssigner([Calc](ChangelogNormalize(Exchange(x))))  =>  ChangelogNormalize(Exchange(the same(x)))
+
+    Where the key goes through the Calc.
+    Watermarks are made where rows come in: an exchange by key mixes the rows of several readers. Columns that the table
+    computes go below, too, for the watermark may be made of them.
+    """
+    source = node.inputs[0]
+    calc = source if isinstance(source, Calc) else None
+    normalize = source if calc is None else calc.inputs[0]
+    if not isinstance(normalize, ChangelogNormalize) or normalize.condition is not None:
+        return node
+    exchange = normalize.inputs[0]
+    assert isinstance(exchange, Exchange)
+    below: Physical = exchange.inputs[0]
+    keys = normalize.keys
+    if calc is not None:
+        if calc.condition is not None or not all(map(is_deterministic, calc.projections)):
+            return node
+        places = {expr.index: out for out, expr in enumerate(calc.projections) if isinstance(expr, InputRef)}
+        if any(key not in places for key in keys):
+            return node
+        keys = tuple(places[key] for key in keys)
+        below = replace(calc, inputs=(below,))
+    below = replace(node, inputs=(below,))
+    moved = replace(exchange, inputs=(below,), schema=below.schema, keys=keys)
+    return replace(normalize, inputs=(moved,), schema=below.schema, keys=keys)
 
 
 def _narrow(source: Physical, columns: tuple[int, ...], parts: list[Expr]) -> Physical:
