@@ -105,6 +105,8 @@ OPTION_HOMES: Final = {
     "table.display.max-column-width": "flowsql.table.values.tableau",
     "table.dml-sync": "flowsql.table.session.environment",
     "table.dynamic-table-options.enabled": "flowsql_planner.bind.query.table",
+    "table.exec.async-lookup.buffer-capacity": "flowsql_planner.physical.options",
+    "table.exec.async-lookup.timeout": "flowsql_planner.physical.options",
     "table.exec.interval-join.min-cleanup-interval": "flowsql_planner.physical.options",
     "table.exec.mini-batch.allow-latency": "flowsql_core.config",
     "table.exec.mini-batch.enabled": "flowsql_core.config",

@@ -52,7 +52,7 @@ _MEMORY = "state, exchanges and readers share the memory that 'flowsql.memory' a
 _PLAN_SHAPE = "the plan is made without it, and the answers are the same"
 _BATCH_TUNING = "batch mode tunes itself or is tuned by options of Spark ('spark.*')"
 _NO_ASYNC_FUNCTIONS = "asynchronous functions are not supported yet"
-_NO_LOOKUP = "lookups are not supported yet"
+_LOOKUP_ORDER = "what lookups find leaves in the order of the input"
 _NO_MODELS = "models are not supported yet"
 _NO_ASYNC_STATE = "state is reached synchronously, a batch at a time"
 _SERIALIZERS = "values are columns or pickled Python objects, without Java's serializers"
@@ -220,7 +220,7 @@ RULES: Final[dict[str, Rule]] = {
     "table.catalog-modification.listeners": Never(_JAVA_CLASS, "leave it out"),
     "table.column-expansion-strategy": NotYet("SELECT * shows all columns", "name the columns"),
     "table.exec.async-": NoEffect(_NO_ASYNC_FUNCTIONS),
-    "table.exec.async-lookup.": NoEffect(_NO_LOOKUP),
+    "table.exec.async-lookup.": NoEffect(_LOOKUP_ORDER),
     "table.exec.async-ml-predict.": NoEffect(_NO_MODELS),
     "table.exec.async-vector-search.": NoEffect(_NO_MODELS),
     "table.exec.deduplicate.": NotYet("changes are told as Flink tells them by default", "leave it out"),

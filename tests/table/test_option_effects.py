@@ -41,6 +41,8 @@ from flowsql_runtime.state.rocksdb.local_files import LocalFiles
 from flowsql_runtime.state.rocksdb.settings import LOG_FOLDER, SWEEP_PIECE, RocksDBSettings
 from flowsql_runtime.state.stores import StoredColumn
 
+from .. import sqlite_lookup
+
 #: Values under which an option is set beside those that it is looked at with.
 Options = dict[str, str]
 
@@ -51,18 +53,24 @@ TABLES = (
     "CREATE TABLE clicks (id INT, who STRING, n INT, ts TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED, "
     "WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'datagen', 'number-of-rows' = '10')",
     "CREATE TABLE plain (a INT, b INT) WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = '/nowhere')",
+    "CREATE TABLE looked (id INT, n INT) WITH ('connector' = 'sqlite', 'path' = '/nowhere', 'table' = 't')",
     "CREATE TABLE nothing (who STRING, c BIGINT, PRIMARY KEY (who) NOT ENFORCED) WITH ('connector' = 'blackhole')",
     "CREATE TABLE changes (who STRING, PRIMARY KEY (who) NOT ENFORCED) WITH ('connector' = 'filesystem', 'format' = "
     "'debezium-json', 'path' = '/nowhere')",
     "CREATE TABLE keyed (who STRING, c BIGINT, PRIMARY KEY (c) NOT ENFORCED) WITH ('connector' = 'blackhole')",
 )
 
+LOOKUP = (
+    "SELECT c.id FROM (SELECT *, PROCTIME() AS pt FROM clicks) AS c "
+    "JOIN looked FOR SYSTEM_TIME AS OF c.pt AS l ON c.id = l.id"
+)
 COUNTED = "SELECT who, COUNT(*) AS c FROM clicks GROUP BY who"
 GROUPED = "SELECT who, COUNT(DISTINCT n) AS c FROM clicks GROUP BY who"
 MINI_BATCH = {"table.exec.mini-batch.enabled": "true", "table.exec.mini-batch.allow-latency": "1 s"}
 
 
 def session(options: Options) -> TableEnvironment:
+    sqlite_lookup.provide()
     environment = TableEnvironment.create()
     config = environment.get_config().set("table.local-time-zone", "UTC")
     for key, value in options.items():
@@ -449,6 +457,8 @@ EFFECTS: dict[str, Effect] = {
         "true", job_of(GROUPED), {"table.exec.mini-batch.allow-latency": "1 s", "table.exec.mini-batch.size": "9"}
     ),
     "table.exec.mini-batch.size": Effect("17", job_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}),
+    "table.exec.async-lookup.buffer-capacity": Effect("7", job_of(LOOKUP)),
+    "table.exec.async-lookup.timeout": Effect("7 s", job_of(LOOKUP)),
     "table.exec.interval-join.min-cleanup-interval": Effect(
         "1 min",
         job_of(

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from flowsql_connectors.filesystem.files import DEFAULT_PARTITION_NAME
+from flowsql_connectors.lookup.options import LOOKUP_OPTIONS
 from flowsql_connectors.options import (
     SCAN_PARALLELISM,
     SINK_PARALLELISM,
@@ -162,5 +163,6 @@ FILESYSTEM_OPTIONS: Final = OptionSet(
         TIMESTAMP_FORMATTER,
         AUTO_COMPACTION,
         COMPACTION_SIZE,
+        *LOOKUP_OPTIONS,
     ),
 )

@@ -9,14 +9,18 @@ import pyarrow as pa
 
 from flowsql_connectors.bad_rows import TolerantDecoder, bad_row_policy
 from flowsql_connectors.filesystem.files import FoundFile, find_files
+from flowsql_connectors.filesystem.lookup import ChangedFiles
 from flowsql_connectors.filesystem.options import DEFAULT_NAME, MONITOR_INTERVAL, PATH, PATH_PATTERN
 from flowsql_connectors.filesystem.reader import FileReader
 from flowsql_connectors.filesystem.splits import FileEnumerator, FileSplit
 from flowsql_connectors.formats.csv import HEADER
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileFormat, FileView, Range
 from flowsql_connectors.formats.text_values import TextDialect, parse_texts
+from flowsql_connectors.lookup.options import Reload, cache_of
+from flowsql_connectors.lookup.whole_table import TimedReload, WholeTable
 from flowsql_connectors.options import SCAN_PARALLELISM, OptionValues
-from flowsql_connectors.spi.source import ReaderContext, SourceReader, SplitEnumerator, TableSource
+from flowsql_connectors.spi.lookup import LookupContext, LookupTableSource, PartialCache, TableLookup
+from flowsql_connectors.spi.source import ReaderContext, SourceReader, SplitEnumerator
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import BindError, ExecutionError
 from flowsql_core.expr import Expr
@@ -35,7 +39,7 @@ _METADATA: dict[str, LogicalType] = {
 _OF_VALUE = "value."
 
 
-class FileSource(TableSource):
+class FileSource(LookupTableSource):
     """A scan of a ``filesystem`` table.
 
     Partition columns come from the folders' names and may stand anywhere in the table; the files hold the others.
@@ -105,18 +109,29 @@ class FileSource(TableSource):
         """Ranges of the table's files."""
         self._decoder_for(1)
 
-        def find() -> list[FoundFile]:
-            return find_files(
-                self._values.get(PATH),
-                self._scan.table.partition_keys,
-                self._values.get(DEFAULT_NAME),
-                self._values.get(PATH_PATTERN),
-            )
-
         def cut(file: FoundFile, target_bytes: int) -> list[Range]:
             return self._format.ranges(FileView(file.path, file.size, file.compression), target_bytes)
 
-        return FileEnumerator(find, cut, self._values.get(MONITOR_INTERVAL))
+        return FileEnumerator(self._find, cut, self._values.get(MONITOR_INTERVAL))
+
+    def _find(self) -> list[FoundFile]:
+        return find_files(
+            self._values.get(PATH),
+            self._scan.table.partition_keys,
+            self._values.get(DEFAULT_NAME),
+            self._values.get(PATH_PATTERN),
+        )
+
+    def partial_cache(self) -> PartialCache | None:
+        """``lookup.cache`` = PARTIAL."""
+        cache = cache_of(self._values)
+        return cache if isinstance(cache, PartialCache) else None
+
+    def create_lookup(self, context: LookupContext) -> TableLookup:
+        """The whole table by key; it is read again when the files change, or as ``lookup.full-cache.*`` say."""
+        cache = cache_of(self._values)
+        trigger = TimedReload(cache, context) if isinstance(cache, Reload) else ChangedFiles(self._find)
+        return WholeTable(self, self._scan.output, context, trigger)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """A reader with its fetcher thread."""

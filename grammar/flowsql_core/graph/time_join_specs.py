@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flowsql_core.expr import Expr
-from flowsql_core.graph.specs import JoinKind, OperatorSpec
+from flowsql_core.expr import Expr, Literal
+from flowsql_core.graph.specs import JoinKind, OperatorSpec, ScanSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 
@@ -53,3 +53,41 @@ class TemporalJoinSpec(OperatorSpec):
     output: Schema
     left_changes: bool = False
     state_ttl_ms: int = 0
+
+
+@record
+class LookupKey:
+    """A column of a scan's output that rows are looked up by: equal to a left column, or to a constant."""
+
+    column: int
+    left: int | None = None
+    constant: Literal | None = None
+
+
+@record
+class AsyncLookup:
+    """At most ``capacity`` requests at once, each answered within ``timeout_ms``."""
+
+    capacity: int
+    timeout_ms: int
+
+
+@record
+class LookupJoinSpec(OperatorSpec):
+    """Join each left row with the rows of a table that have its key at the moment.
+
+    ``kind``: INNER or LEFT. ``scan``: the table, whose rows pass ``filter`` and become ``projections``. ``condition``:
+    over the left columns, then the projections. A key without rows is asked for ``attempts`` times, ``delay_ms`` apart.
+    """
+
+    kind: JoinKind
+    scan: ScanSpec
+    keys: tuple[LookupKey, ...]
+    projections: tuple[Expr, ...]
+    filter: Expr | None
+    condition: Expr | None
+    left: Schema
+    output: Schema
+    attempts: int = 1
+    delay_ms: int = 0
+    asynchronous: AsyncLookup | None = None

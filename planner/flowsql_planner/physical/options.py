@@ -72,6 +72,12 @@ CDC_EVENTS_DUPLICATE = option(
     False,
     "Sources of changes may tell a change twice: their rows are kept by the PRIMARY KEY, and each change goes on once.",
 )
+ASYNC_CAPACITY = option(
+    "table.exec.async-lookup.buffer-capacity", int, 100, "Requests of an asynchronous lookup join at once."
+)
+ASYNC_TIMEOUT_MS = option(
+    "table.exec.async-lookup.timeout", parse_duration_ms, 180_000, "How long an asynchronous lookup may take."
+)
 SOURCE_IDLE_TIMEOUT_MS = option(
     "table.exec.source.idle-timeout", parse_duration_ms, 0, "A source silent for longer does not hold watermarks back."
 )

@@ -96,7 +96,7 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
         case Join():
             return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
         case TemporalJoin():
-            return plan_temporal_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context))
+            return plan_temporal_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
         case Correlate():
             return CorrelateNode(
                 inputs=(plan_physical(rel.input, context),),

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.errors import BindError
 from flowsql_core.expr import conjunction
 from flowsql_core.span import Span
 from flowsql_core.types.logical import is_proctime
 from flowsql_planner.logical.nodes import TemporalJoin
+from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.equi_condition import EquiCondition, split_condition
 from flowsql_planner.physical.group_aggregate import exchange, hinted_ttl_ms
+from flowsql_planner.physical.lookup_join import plan_lookup_join
 from flowsql_planner.physical.nodes import Physical, TemporalJoinNode
 
 
-def plan_temporal_join(rel: TemporalJoin, left: Physical, right: Physical) -> Physical:
-    """A join with the versions of the right input.
+def plan_temporal_join(rel: TemporalJoin, left: Physical, right: Physical, context: PlanContext) -> Physical:
+    """A join with the versions of the right input, or with what it holds at the moment.
 
     Raises:
         BindError: the right input has no key among the join keys, or no row time of the left one's type.
     """
     if is_proctime(left.schema[rel.period].type):
-        raise NotSupportedYetError("a temporal join in processing time", rel.span)
+        return plan_lookup_join(rel, left, right, context)
     equi = split_condition(rel.condition, len(left.schema))
     key = _version_key(rel, right, equi)
     time = _version_time(rel, left, right)

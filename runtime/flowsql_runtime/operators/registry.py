@@ -45,6 +45,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.WindowJoinSpec: OperatorClass("join.window:WindowJoinOperator", stateful=True),
     time_join_specs.IntervalJoinSpec: OperatorClass("join.interval:IntervalJoinOperator", stateful=True),
     time_join_specs.TemporalJoinSpec: OperatorClass("join.temporal:TemporalJoinOperator", stateful=True),
+    time_join_specs.LookupJoinSpec: OperatorClass("join.lookup:LookupJoinOperator"),
 }
 
 

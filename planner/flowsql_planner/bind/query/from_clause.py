@@ -245,9 +245,11 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
     ttl = _state_ttl(env, node)
     joined: Rel = Join(left.rel, right.rel, kind, condition, schema, ttl, node.span)
     if isinstance(node.right, ast.TableRef) and node.right.period is not None:
-        times = bind_period(env.context, node.right.period, left.scope, node.right, kind)
-        version_time = times.version_time(right.rel)
-        joined = TemporalJoin(left.rel, right.rel, kind, condition, times.period, version_time, schema, ttl, node.span)
+        time = bind_period(env.context, node.right.period, left.scope, node.right, kind)
+        version_time = time.version_time(right.rel)
+        named = (env.lookups[name] for name in relation_names(node.right) if name in env.lookups)
+        hints = (*ttl, *next(named, ()))
+        joined = TemporalJoin(left.rel, right.rel, kind, condition, time.period, version_time, schema, hints, node.span)
     return Bound(joined, Scope(outer.namespaces, (*merged, *_with_types(kept, schema))))
 
 

@@ -25,6 +25,7 @@ from flowsql_planner.bind.output_names import column_alias, uniquify, unnamed
 from flowsql_planner.bind.query.from_clause import Bound, bind_named, bind_relation, relation_names
 from flowsql_planner.bind.query.grouping import Aggregation, Grouping, bind_grouping
 from flowsql_planner.bind.query.join_hints import check_join_hints
+from flowsql_planner.bind.query.lookup_hints import lookup_hints
 from flowsql_planner.bind.query.values import bind_values, one_row
 from flowsql_planner.bind.sql_text.expand_names import path_of
 from flowsql_planner.logical.nodes import (
@@ -135,7 +136,8 @@ def _bind_select(
     if node.windows and env.context.streaming:
         raise NotSupportedYetError("WINDOW (a named OVER window)", node.windows[0].span)
     windows = {window.name.text: window.spec for window in node.windows}
-    env = replace(env, state_ttl=_state_ttl_hints(node.hints), windows=windows)
+    hinted, lookups = _state_ttl_hints(node.hints), lookup_hints(node.hints)
+    env = replace(env, state_ttl=hinted, lookups=lookups, windows=windows)
     source = _bind_from(env, node)
     if node.where is not None:
         # The one column of JOIN USING is known to the SELECT list alone; WHERE sees both sides, as in Flink.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from flowsql_core.expr import Call, Cast, Expr, InputRef, conjunction, conjuncts, input_refs, remap_inputs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import BooleanType
-from flowsql_planner.logical.nodes import Join, Project, Rel
+from flowsql_planner.logical.nodes import Join, Project, Rel, TemporalJoin
 from flowsql_planner.logical.rewrite import join_schema, refs, unique_names
 from flowsql_planner.optimize.determinism import is_deterministic
 
@@ -17,7 +17,7 @@ def push_join_key_expressions(rel: Rel) -> Rel | None:
 
     The join can then partition by its keys. A key that is computed once a row is the same key at its retraction.
     """
-    if not isinstance(rel, Join) or rel.condition is None:
+    if not isinstance(rel, Join | TemporalJoin) or rel.condition is None:
         return None
     width = len(rel.left.schema)
     left: list[Expr] = []
@@ -74,7 +74,9 @@ def _name(expr: Expr, names: tuple[str, ...]) -> str | None:
     return names[expr.index] if isinstance(expr, InputRef) else None
 
 
-def _rebuilt(rel: Join, left: list[Expr], right: list[Expr], parts: list[Expr | tuple[str, int, int]]) -> Rel:
+def _rebuilt(
+    rel: Join | TemporalJoin, left: list[Expr], right: list[Expr], parts: list[Expr | tuple[str, int, int]]
+) -> Rel:
     width = len(rel.left.schema)
     new_left, new_right = _with(rel.left, left), _with(rel.right, right)
     new_width = len(new_left.schema)

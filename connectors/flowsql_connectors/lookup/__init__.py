@@ -1,0 +1,1 @@
+"""Lookups that connectors share: options, and whole tables by key."""
