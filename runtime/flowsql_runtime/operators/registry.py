@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
-from flowsql_core.graph import python_specs, specs
+from flowsql_core.graph import over_specs, python_specs, specs
 from flowsql_runtime.operators.base import Operator
 from flowsql_runtime.operators.operator_class import OperatorClass
 
@@ -38,6 +38,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.GlobalGroupAggregateSpec: OperatorClass("aggregate.global_phase:GlobalGroupAggregateOperator", stateful=True),
     specs.WindowAggregateSpec: OperatorClass("aggregate.window:WindowAggregateOperator", stateful=True),
     specs.WindowTableFunctionSpec: OperatorClass("window_table_function:WindowTableFunctionOperator"),
+    over_specs.OverAggregateSpec: OperatorClass("over.by_order:over_operator", stateful=True),
     specs.JoinSpec: OperatorClass("join.regular:JoinOperator", stateful=True),
     specs.WindowJoinSpec: OperatorClass("join.window:WindowJoinOperator", stateful=True),
 }
