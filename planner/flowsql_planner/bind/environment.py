@@ -27,6 +27,11 @@ class ClauseBinder(Protocol):
     """Binds the expressions of one clause; see ``ExpressionBinder``, which is the one there is."""
 
     @property
+    def context(self) -> BindContext:
+        """What is bound, and with which options."""
+        ...
+
+    @property
     def clause(self) -> str:
         """The clause's name for messages."""
         ...
@@ -39,6 +44,11 @@ class ClauseBinder(Protocol):
     @property
     def nested(self) -> Environment | None:
         """What queries inside of expressions see; None where they are not executed."""
+        ...
+
+    @property
+    def windows(self) -> Mapping[str, ast.WindowSpec]:
+        """The windows that the WINDOW clause names."""
         ...
 
     def bind(self, node: ast.Expression | ast.Argument) -> Expr:

@@ -213,4 +213,5 @@ def _over(call: OverCall) -> str:
             for bound in (call.frame.start, call.frame.end)
         )
         window.append(f"{call.frame.unit.value} BETWEEN {' AND '.join(bounds)}")
-    return f"{call.name}=[{call.function}({args}) OVER ({' '.join(window)})]"
+    distinct = "DISTINCT " if call.distinct else ""
+    return f"{call.name}=[{call.function}({distinct}{args}) OVER ({' '.join(window)})]"

@@ -318,6 +318,7 @@ class OverCall:
     partition: tuple[int, ...] = ()
     order: tuple[SortKey, ...] = ()
     frame: Frame | None = None
+    distinct: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def reads(self) -> frozenset[int]:

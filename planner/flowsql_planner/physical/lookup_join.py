@@ -33,7 +33,7 @@ def plan_lookup_join(rel: TemporalJoin, left: Physical, right: Physical, context
     assert isinstance(scan, TableSourceScan)
     spec = ScanSpec(scan.table, scan.projection, scan.schema, scan.metadata, (), None)
     source = context.source(spec, scan.span)
-    if not isinstance(source, LookupTableSource) or not source.changelog_mode.insert_only or source.refusal():
+    if not isinstance(source, LookupTableSource) or not source.changelog_mode.insert_only:
         raise NotSupportedYetError(f"a lookup in table '{scan.table.name}'", rel.span)
     with errors_at(scan.span):
         source.partial_cache()

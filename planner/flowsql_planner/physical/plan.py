@@ -49,6 +49,7 @@ from flowsql_planner.physical.nodes import (
     ValuesNode,
     WatermarkAssignerNode,
 )
+from flowsql_planner.physical.over import plan_over
 from flowsql_planner.physical.scan import plan_scan
 from flowsql_planner.physical.temporal_join import plan_temporal_join
 from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
@@ -114,7 +115,7 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
         case SetOperation():
             raise NotSupportedYetError(rel.construct, rel.span)
         case Over():
-            raise NotSupportedYetError(f"{rel.calls[0].function}(...) OVER (...)", rel.calls[0].span or rel.span)
+            return plan_over(rel, plan_physical(rel.input, context), context)
         case Sort():
             return _sort(rel, plan_physical(rel.input, context))
         case Sink():

@@ -34,7 +34,9 @@ from flowsql_runtime.kernels.byte_arena import compare
     MOMENTS,
     MERGE_MOMENTS,
     SET,
-) = range(19)
+    RESTART,
+    COPY,
+) = range(21)
 
 #: What most programs consist of.
 SHORT_CODES = frozenset({COUNT, SUM, MIN, MAX, SUM_DOUBLE})
@@ -116,6 +118,14 @@ def _fold_other(acc, doubles, args, arg_doubles, arena, status, ops, k, slot, i,
     elif code == FIRST:
         if acc[slot, ops[k, 4]] == 0:
             acc[slot, at] = value
+    elif code == COPY:
+        # The row of another slot, and the row that comes in on top of it.
+        for j in range(acc.shape[1]):
+            acc[slot, j] = acc[value, j] if value >= 0 else 0
+        acc[slot, 0] += sign
+    elif code == RESTART:
+        for j in range(acc.shape[1]):
+            acc[slot, j] = 0
     elif code in (LAST, SET):
         acc[slot, at] = value
     elif code == SINGLE:

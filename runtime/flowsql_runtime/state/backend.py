@@ -12,6 +12,7 @@ from flowsql_runtime.state.stores import (
     ExtremeValues,
     KeyIndex,
     MapStore,
+    RowFifo,
     RowList,
     RowQueue,
     Rows,
@@ -86,6 +87,10 @@ class StoreFactory(Protocol):
             stamped: rows keep the time at which they were put in.
             counted: rows keep how many partners they have on the other side of an outer join.
         """
+        ...
+
+    def row_fifo(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> RowFifo:
+        """Slot of ``parent`` -> rows that leave in the order in which they came."""
         ...
 
     def kept_rows(

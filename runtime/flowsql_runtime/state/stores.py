@@ -364,6 +364,29 @@ class RowList(Rows, Protocol):
         ...
 
 
+class RowFifo(Rows, Protocol):
+    """Slot -> rows in arrival order, which leave in that order."""
+
+    def first(self, slots: Int32s, counts: Int32s) -> tuple[Int32s, Int32s]:
+        """Pairs (position in ``slots``, row) of the oldest rows, ``counts[i]`` of slot i, which has so many."""
+        ...
+
+    def count_below(self, slots: Int32s, column: int, limits: Int64s) -> Int32s:
+        """How many of the oldest rows of each slot have less than its limit in an int64 column.
+
+        Rows are looked at up to the first that has not. Costs what it counts.
+        """
+        ...
+
+    def drop_first(self, slots: Int32s, counts: Int32s) -> None:
+        """Take out the oldest rows of live, distinct slots, which have so many. Costs what it takes out."""
+        ...
+
+    def drop_slots(self, slots: Int32s) -> None:
+        """Take out every row of the slots. Costs what it takes out."""
+        ...
+
+
 class SortedList(Protocol):
     """Slot -> rows in sort order; rows that sort alike stand in order of arrival.
 

@@ -380,3 +380,41 @@ def test_row_queue_is_taken_from_the_front(make: Make) -> None:
     queue.drop_first(1)
     assert len(queue) == 0
     assert queue.first(5)[2][0].to_pylist() == []
+
+
+def test_rows_leave_in_the_order_in_which_they_came(make: Make) -> None:
+    rng = random.Random(11)
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    rows = backend.row_fifo("f", index, [pa.string(), pa.int64()])
+    kept: dict[int, list[Any]] = defaultdict(list)
+    for now in range(60):
+        new = [(rng.randint(0, 5), (rng.choice([None, "", "t", LONG]), now)) for _ in range(rng.randint(0, 20))]
+        slots = slots_of(index, [key for key, _ in new])
+        rows.append(
+            slots, [pa.array([row[i] for _, row in new], type_) for i, type_ in enumerate([pa.string(), pa.int64()])]
+        )
+        for key, row in new:
+            kept[key].append(row)
+        keys = list(kept)
+        limits = [now - rng.randint(1, 9) for _ in keys]
+        slots = slots_of(index, keys)
+        counts = rows.count_below(slots, 1, np.array(limits, np.int64))
+        assert counts.tolist() == [
+            sum(at < limit for _, at in kept[key]) for key, limit in zip(keys, limits, strict=True)
+        ]
+        probes, found = rows.first(slots, counts)
+        got = list(zip(probes.tolist(), *(column.to_pylist() for column in rows.gather(found)), strict=True))
+        assert got == [(i, *row) for i, key in enumerate(keys) for row in kept[key][: counts[i]]]
+        if now % 3 == 2:
+            rows.drop_first(slots, counts)
+            for i, key in enumerate(keys):
+                del kept[key][: counts[i]]
+        if now % 17 == 16:
+            rows.drop_slots(slots_of(index, [1, 4]))
+            kept[1], kept[4] = [], []
+        slots = slots_of(index, keys)
+        probes, found = rows.rows_of(slots)
+        got = list(zip(probes.tolist(), *(column.to_pylist() for column in rows.gather(found)), strict=True))
+        assert got == [(i, *row) for i, key in enumerate(keys) for row in kept[key]]
+        assert rows.counts(slots).tolist() == [len(kept[key]) for key in keys]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from flowsql_compute.functions.registry import function_names, is_aggregate, resolve_call, resolve_case, resolve_cast
@@ -50,8 +50,8 @@ class ExpressionBinder:
     """Binds expressions of one clause.
 
     ``clause``: the clause's name for messages (``WHERE``). ``aggregates``: where aggregate calls are collected; None
-    where they are not allowed. ``nested``: what queries inside of expressions see, and window names; None (streaming)
-    where neither is executed. ``outputs``: names of a SELECT list, which go before columns.
+    where they are not allowed. ``nested``: what queries inside of expressions see; None (streaming) where they are
+    not executed. ``outputs``: names of a SELECT list, which go before columns. ``windows``: those of the WINDOW clause.
     """
 
     context: BindContext
@@ -60,6 +60,7 @@ class ExpressionBinder:
     aggregates: AggregateCollector | None = None
     nested: Environment | None = None
     outputs: tuple[tuple[str, Expr], ...] = ()
+    windows: Mapping[str, ast.WindowSpec] = field(default_factory=dict)
 
     def bind(self, node: ast.Expression | ast.Argument) -> Expr:
         """The typed expression of a written one.
@@ -144,12 +145,12 @@ class ExpressionBinder:
             raise BindError(
                 "not-a-row", f"Column '{name}' not found in any table", span, f"{operand.type} has no fields"
             )
-        for index, field in enumerate(operand.type.fields):
-            if field.name == name:
-                type_ = field.type.as_nullable() if operand.type.nullable else field.type
+        for index, own in enumerate(operand.type.fields):
+            if own.name == name:
+                type_ = own.type.as_nullable() if operand.type.nullable else own.type
                 whole = operand.span.to(span) if operand.span is not None else span
                 return Call("FIELD", (operand,), type_, (("index", index), ("name", name)), whole)
-        hint = did_you_mean(name, [field.name for field in operand.type.fields])
+        hint = did_you_mean(name, [own.name for own in operand.type.fields])
         raise BindError("column-not-found", f"Column '{name}' not found in any table", span, hint)
 
     # Names
@@ -246,9 +247,7 @@ class ExpressionBinder:
         if node.over is not None:
             if _is_system_function(name) and not is_aggregate(name) and name not in _OVER_ONLY:
                 raise BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
-            if self.nested is not None:
-                return bind_over(self, name, node)
-            raise NotSupportedYetError(f"{name}(...) OVER (...)", node.span)
+            return bind_over(self, name, node)
         if name in _OVER_ONLY:
             raise BindError("no-over", "OVER clause is necessary for window functions", node.span)
         if node.null_treatment is not None and name != "ARRAY_AGG":

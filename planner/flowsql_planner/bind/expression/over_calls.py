@@ -1,6 +1,6 @@
 """Window functions, ``f(x) OVER (...)``: bound to calls, then lifted into an :class:`Over` node below the projection.
 
-Only batch mode binds them. Source: Flink manual, "Over aggregation"; result types are Calcite's.
+Source: Flink manual, "Over aggregation"; result types are Calcite's.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _RANKS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 _SHARES: Final = frozenset({"PERCENT_RANK", "CUME_DIST"})
 _NEIGHBOURS: Final = frozenset({"LAG", "LEAD"})
 _NEEDS_ORDER: Final = _RANKS - {"ROW_NUMBER"} | _SHARES | _NEIGHBOURS | {"NTILE"}
+#: Functions that look at no frame.
+_WITHOUT_FRAME: Final = _RANKS | _SHARES | _NEIGHBOURS | {"NTILE"}
 _BOUND_ORDER: Final = tuple(BoundKind)
 
 
@@ -39,13 +41,23 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall) -> Expr:
         raise BindError(
             "over-not-allowed", f"Windowed aggregate expression is illegal in {binder.clause} clause", node.span
         )
-    if node.filter is not None or node.within_group or node.order_by or node.match_scope is not None:
+    if node.filter is not None:
+        raise BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
+    if node.within_group or node.order_by or node.match_scope is not None:
         raise NotSupportedYetError(f"what stands between {name}(...) and OVER", node.span)
-    if node.quantifier is ast.SetQuantifier.DISTINCT:
+    streaming = binder.context.streaming
+    distinct = node.quantifier is ast.SetQuantifier.DISTINCT
+    if distinct and (not streaming or name in _WITHOUT_FRAME):
         raise NotSupportedYetError(f"{name}(DISTINCT ...) OVER (...)", node.span)
+    if streaming and node.null_treatment is not None and name != "ARRAY_AGG":
+        message = f"Cannot specify IGNORE NULLS or RESPECT NULLS following '{node.name.last.text}'"
+        raise BindError("null-treatment", message, node.span)
     if node.null_treatment is ast.NullTreatment.IGNORE:
         raise NotSupportedYetError(f"{name}(...) IGNORE NULLS OVER (...)", node.span)
     window = _window(binder, node)
+    if window.frame is not None and name in _WITHOUT_FRAME:
+        message = "ROW/RANGE not allowed with RANK, DENSE_RANK or ROW_NUMBER functions"
+        raise BindError("frame-not-allowed", message, window.frame.span)
     star = len(node.args) == 1 and isinstance(node.args[0], ast.Star)
     if star and name != "COUNT":
         raise BindError("star-argument", f"'*' is no argument of {name}", node.args[0].span)
@@ -58,7 +70,7 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall) -> Expr:
             f"RANK or DENSE_RANK functions require ORDER BY clause in window specification: {name}",
             node.span,
         )
-    if any(t.is_proctime(expr.type) for expr in order):
+    if not streaming and any(t.is_proctime(expr.type) for expr in order):
         raise NotSupportedYetError("OVER (... ORDER BY a processing time) in batch mode", node.span)
     frame = None if window.frame is None else _frame(binder, window.frame)
     args, type_ = _typed(name, args, frame, node.span)
@@ -66,8 +78,11 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall) -> Expr:
         (item.descending, not item.descending if item.nulls is None else item.nulls is ast.NullOrder.FIRST)
         for item in window.order_by
     )
+    if distinct and len(args) > 1:
+        raise BindError("distinct-arguments", f"{name}(DISTINCT ...) OVER (...) takes one column", node.span)
     options = (
         ("function", name),
+        ("distinct", distinct),
         ("args", len(args)),
         ("partition", len(partition)),
         ("order", directions),
@@ -125,6 +140,7 @@ def _over_call(call: Call, column: Callable[[Expr], int], name: str) -> OverCall
             for expr, (descending, nulls_first) in zip(call.args[n + m :], call.option("order"), strict=True)
         ),
         call.option("frame"),
+        call.option("distinct"),
         call.span,
     )
 
@@ -134,8 +150,7 @@ def _over_call(call: Call, column: Callable[[Expr], int], name: str) -> OverCall
 
 def _window(binder: ClauseBinder, node: ast.FunctionCall) -> ast.WindowSpec:
     """The window of a call, names of the WINDOW clause followed."""
-    assert binder.nested is not None
-    known = binder.nested.windows
+    known = binder.windows
     over = node.over
     if isinstance(over, ast.Name):
         return _named(over, known)
@@ -206,7 +221,7 @@ def _typed(name: str, args: list[Expr], frame: Frame | None, span: Span) -> tupl
     if name in _NEIGHBOURS:
         return _neighbour(name, args, span)
     if name == "NTH_VALUE":
-        raise NotSupportedYetError("NTH_VALUE(...) OVER (...)", span)
+        raise BindError("function-not-found", "No match found for function signature NTH_VALUE(...)", span)
     # Imported here: the declarations of aggregates take time to load, and most queries need none.
     from flowsql_compute.functions.aggregate import resolve_aggregate
 

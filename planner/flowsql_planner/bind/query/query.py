@@ -133,8 +133,6 @@ def _bind_select(
 ) -> Rel:
     if node.qualify is not None:
         raise NotSupportedYetError("QUALIFY", node.qualify.span)
-    if node.windows and env.context.streaming:
-        raise NotSupportedYetError("WINDOW (a named OVER window)", node.windows[0].span)
     windows = {window.name.text: window.spec for window in node.windows}
     hinted, lookups = _state_ttl_hints(node.hints), lookup_hints(node.hints)
     env = replace(env, state_ttl=hinted, lookups=lookups, windows=windows)
@@ -147,7 +145,7 @@ def _bind_select(
     if env.nested is not None and node.hints:
         check_join_hints(source.rel, node.hints)
     collector = AggregateCollector(grouped=_names_groups(node.group_by))
-    binder = ExpressionBinder(env.context, source.scope, "SELECT", collector, env.nested)
+    binder = ExpressionBinder(env.context, source.scope, "SELECT", collector, env.nested, windows=windows)
     try:
         items = _select_items(binder, node.items)
     except BindError:
@@ -161,9 +159,8 @@ def _bind_select(
         rel, exprs, sort_exprs = source.rel, [item.expr for item in items], wanted
     else:
         rel, exprs, sort_exprs = _aggregate(env, node, source, binder, items, having, wanted)
-    if env.nested is not None:
-        rel, lifted = lift_over(rel, [*exprs, *sort_exprs], node.span)
-        exprs, sort_exprs = lifted[: len(exprs)], lifted[len(exprs) :]
+    rel, lifted = lift_over(rel, [*exprs, *sort_exprs], node.span)
+    exprs, sort_exprs = lifted[: len(exprs)], lifted[len(exprs) :]
     distinct = node.quantifier is ast.SetQuantifier.DISTINCT
     names = uniquify(item.name for item in items)
     written = _written_names(items)

@@ -241,7 +241,7 @@ class _Pruner:
         if not kept:
             return self.prune(rel.input, needed)
         below = frozenset(index for index in needed if index < width)
-        made, places = self.prune(rel.input, below.union(*(rel.calls[index].reads() for index in kept)))
+        made, places = self.narrow(rel.input, below.union(*(rel.calls[index].reads() for index in kept)))
         calls = tuple(_moved_over(rel.calls[index], places) for index in kept)
         result = dict(places) | {width + old: len(made.schema) + new for new, old in enumerate(kept)}
         return replace(rel, input=made, calls=calls), result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,32 @@ class Sign:
     filter: int | None = None
     group: int | None = None
     place: int = 0
+
+    def __str__(self) -> str:
+        """As part of the name of a stored accumulator: ``[2,filter 3]``; nothing where all rows are taken."""
+        parts = [str(column) for column in self.not_null]
+        if self.filter is not None:
+            parts.append(f"filter {self.filter}")
+        if self.group is not None:
+            parts.append(f"distinct {self.group}.{self.place}")
+        return "[" + ",".join(parts) + "]" if parts else ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """An op that only some rows take, before (``first``) or after those of the calls.
+
+    ``signs`` int8 (n,): 0 where it takes no part. ``words`` int64 (n,): its argument; None where it has none.
+    """
+
+    code: int
+    signs: Int8s
+    words: Int64s | None = None
+    first: bool = False
+
+    def at(self, rows: npt.NDArray[Any]) -> Step:
+        """The step for some of the rows."""
+        return replace(self, signs=self.signs[rows], words=None if self.words is None else self.words[rows])
 
 
 @record
@@ -55,6 +82,11 @@ class SignRows:
         for place, row in enumerate(signs):
             self._places[Sign(group=group, place=place)] = len(self._rows)
             self._rows.append(row)
+
+    def add(self, row: Int8s) -> int:
+        """A vector of its own; returns its row number."""
+        self._rows.append(row)
+        return len(self._rows) - 1
 
     def place(self, sign: Sign) -> int:
         """Row number of a sign vector."""
@@ -101,6 +133,11 @@ class ArgumentRows:
         self._n = n
         self._rows: list[Int64s] = []
         self._places: dict[tuple[Argument, bool], int] = {}
+
+    def add(self, words: Int64s) -> int:
+        """Words of its own; returns their row number."""
+        self._rows.append(words)
+        return len(self._rows) - 1
 
     def place(self, argument: Argument, part: int) -> int:
         """Row number of an argument's word ``part`` (-1: as a double whatever its type)."""

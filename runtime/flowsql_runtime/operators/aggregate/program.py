@@ -26,7 +26,7 @@ from flowsql_core.types.logical import Column, DecimalType, FloatType, LogicalTy
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.operators.aggregate.changes import Changes, joined
 from flowsql_runtime.operators.aggregate.exchange import Place, columns_of_states, places_of, put_columns
-from flowsql_runtime.operators.aggregate.inputs import Argument, ArgumentRows, Sign, SignRows
+from flowsql_runtime.operators.aggregate.inputs import Argument, ArgumentRows, Sign, SignRows, Step
 from flowsql_runtime.operators.aggregate.ordered_values import OrderedValues, ValueResults, takes_nulls
 from flowsql_runtime.operators.aggregate.result import (
     Average,
@@ -158,7 +158,7 @@ class AggregateProgram:
 
     def _reserve(self, kind: str, argument: Argument | None, sign: Sign, type_: Any, count: int = -1) -> int:
         word = self._width
-        name = f"{kind}{'' if argument is None else f'({argument.column})'}{_name(sign)}"
+        name = f"{kind}{'' if argument is None else f'({argument.column})'}{sign}"
         if any(column.name == name for column in self._columns):
             name += f":{type_}"
         self._columns.append(StoredColumn(name, type_, nullable=False))
@@ -351,7 +351,7 @@ class AggregateProgram:
         return tuple(Column(self.input[i].name, without_attribute(self.input[i].type)) for i in columns)
 
     def _readable(self, stored: str) -> str:
-        """``sum_amount`` for ``sum(2)[2]``, as :func:`_name` and ``_fold`` wrote it."""
+        """``sum_amount`` for ``sum(2)[2]``, as :class:`Sign` and ``_fold`` wrote it."""
         head, argument, sign = _STORED_NAME.fullmatch(stored).groups()  # type: ignore[union-attr]
         if head == "rows":
             return "row_count"
@@ -387,23 +387,26 @@ class AggregateProgram:
         """The signs without retractions of slots that have no rows: Flink ignores those."""
         return self.store.known_signs(slots, signs)
 
-    def fold(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, every: bool) -> Changes:
+    def fold(
+        self, slots: Int32s, columns: Sequence[Any], signs: Int8s, every: bool, step: Step | None = None
+    ) -> Changes:
         """Take all rows in and say what changed: each row (``every``) or each slot once.
 
         Args:
             slots: (n,) of the index the program was opened on.
             columns: input columns (Arrow).
             signs: int8 (n,): 1, -1 or 0.
+            step: another op of the program.
         """
         if every and self.keeps_order:
-            return self._fold_in_rounds(slots, columns, signs)
+            return self._fold_in_rounds(slots, columns, signs, step)
         self.store.prepare()
         if self._ordered:
             known, first, places = np.unique(slots, return_index=True, return_inverse=True)
             order = np.argsort(first)
             touched = known[order]
             before = [values.results(touched) for values in self._ordered]
-        changes = self._run(slots, columns, signs, kernels.EVERY if every else kernels.ONCE)
+        changes = self._run(slots, columns, signs, kernels.EVERY if every else kernels.ONCE, step)
         kept: list[ResultColumn] = []
         if self._ordered:
             for values, old in zip(self._ordered, before, strict=True):
@@ -435,7 +438,9 @@ class AggregateProgram:
                 results.append(finisher.results(changes.states, self.store))
         return Changes(changes.slots, changes.first_rows, changes.states, results)
 
-    def _run(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, record: int) -> Changes:
+    def _run(
+        self, slots: Int32s, columns: Sequence[Any], signs: Int8s, record: int, step: Step | None = None
+    ) -> Changes:
         n = len(slots)
         self._signs = SignRows(columns, signs)
         for number, group in enumerate(self._groups):
@@ -449,6 +454,10 @@ class AggregateProgram:
         for k, op in enumerate(self._program):
             argument = 0 if op.argument is None else arguments.place(op.argument, op.part)
             ops[k] = (op.code, op.word, argument, self._signs.place(op.sign), op.count)
+        if step is not None:
+            words = 0 if step.words is None else arguments.add(step.words)
+            extra = np.array([(step.code, 0, words, self._signs.add(step.signs), -1)], np.int64)
+            ops = np.concatenate((extra, ops) if step.first else (ops, extra))
         folded = self.store.fold(
             slots, ops, arguments.matrix(), self._signs.matrix(), record, self._clear and self.retracts
         )
@@ -464,7 +473,7 @@ class AggregateProgram:
         entries, _ = store.find_or_insert(slots, [columns[column] for column in group.columns], skipped)
         return store.count_distinct(entries, filtered, bits=not self.retracts)
 
-    def _fold_in_rounds(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> Changes:
+    def _fold_in_rounds(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, step: Step | None) -> Changes:
         """Rows of one slot one after the other, rows of different slots together; then in row order again."""
         order = np.argsort(slots, kind="stable")
         ordered = slots[order]
@@ -475,7 +484,8 @@ class AggregateProgram:
         for number in range(int(rank.max()) + 1 if len(rank) else 0):
             rows = np.flatnonzero(rank == number)
             index = pa.array(rows)
-            changes = self.fold(slots[rows], [column.take(index) for column in columns], signs[rows], False)
+            part = [column.take(index) for column in columns]
+            changes = self.fold(slots[rows], part, signs[rows], False, None if step is None else step.at(rows))
             kept = Changes(changes.slots.copy(), changes.first_rows, changes.states.copy(), changes.results)
             parts.append((rows[changes.first_rows], kept))
         return self._with_results(*joined(parts, len(self.calls)))
@@ -586,12 +596,3 @@ def _extreme_code(fold: Fold, type_: Any) -> int:
     if word_count(type_) == 2:
         return kernels.MIN_WIDE if least else kernels.MAX_WIDE
     return kernels.MIN if least else kernels.MAX
-
-
-def _name(sign: Sign) -> str:
-    parts = [str(column) for column in sign.not_null]
-    if sign.filter is not None:
-        parts.append(f"filter {sign.filter}")
-    if sign.group is not None:
-        parts.append(f"distinct {sign.group}.{sign.place}")
-    return "[" + ",".join(parts) + "]" if parts else ""

@@ -12,6 +12,7 @@ from flowsql_runtime.state.resident.extreme_values import ResidentExtremes
 from flowsql_runtime.state.resident.kept_rows import KeptRows
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 from flowsql_runtime.state.resident.map_store import ResidentMapStore
+from flowsql_runtime.state.resident.row_fifo import ResidentRowFifo
 from flowsql_runtime.state.resident.row_list import ResidentRowList
 from flowsql_runtime.state.resident.row_queue import ResidentRowQueue
 from flowsql_runtime.state.resident.slot_times import ResidentSlotTimes
@@ -63,6 +64,10 @@ class ResidentStores:
     ) -> ResidentRowList:
         """Slot -> rows that may be taken out."""
         return self._named(name, ResidentRowList(_resident(parent), types, removable, unique, stamped, counted), parent)
+
+    def row_fifo(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> ResidentRowFifo:
+        """Slot -> rows that leave in their order."""
+        return self._named(name, ResidentRowFifo(_resident(parent), types), parent)
 
     def kept_rows(
         self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1, counted: bool = False

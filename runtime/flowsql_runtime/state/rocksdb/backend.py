@@ -151,6 +151,11 @@ class RocksDBBackend(HashMapBackend):
         return self._joined(name, made, parent, times)
 
     @recorded
+    def row_fifo(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> parts.FifoPart:
+        """Slot -> rows that leave in their order."""
+        return self._joined(name, parts.FifoPart(_cold(parent), types), parent)
+
+    @recorded
     def kept_rows(
         self, name: str, parent: KeyIndex, types: Sequence[Any], sharers: int = 1, counted: bool = False
     ) -> parts.KeptPart:

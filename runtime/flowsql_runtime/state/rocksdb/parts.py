@@ -18,6 +18,7 @@ from flowsql_runtime.state.resident.column_store import ResidentColumnStore
 from flowsql_runtime.state.resident.extreme_values import ResidentExtremes
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 from flowsql_runtime.state.resident.map_store import ResidentMapStore
+from flowsql_runtime.state.resident.row_fifo import ResidentRowFifo
 from flowsql_runtime.state.resident.row_list import ResidentRowList
 from flowsql_runtime.state.resident.slot_times import ResidentSlotTimes
 from flowsql_runtime.state.resident.sorted_list import ResidentSortedList
@@ -249,6 +250,33 @@ class RowsPart(_Formatted, ResidentRowList):
         if self._times is not None:
             self._times.bring(stamp)
         return super().remove_older(stamp)
+
+
+class FifoPart(_Formatted, ResidentRowFifo):
+    """Rows by slot, which leave in order of arrival."""
+
+    def __init__(self, parent: ResidentKeyIndex, types: Sequence[Any]) -> None:
+        ResidentRowFifo.__init__(self, parent, types)
+        self._format = RowFormat(self.types)
+        self._labels = [f"r{i}" for i in range(len(self.types))]
+
+    def take(self, slots: Int32s) -> PackedRows:
+        """The rows of slots."""
+        positions, rows = self.rows_of(slots)
+        return self._format.pack(positions, self.gather(rows))
+
+    def put(self, slots: Int32s, packed: PackedRows) -> None:
+        """Rows of slots."""
+        if len(slots):
+            self.append(slots, self._format.unpack(packed))
+
+    def forget(self, slots: Int32s) -> None:
+        """Drop the rows."""
+        self.drop_slots(slots)
+
+    def shrink(self) -> None:
+        """Give back the bytes of rows that left."""
+        self.store.compact_now()
 
 
 class KeptPart(RowsPart):

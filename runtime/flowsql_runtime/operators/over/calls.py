@@ -1,0 +1,78 @@
+"""The calls of an OVER window over the columns that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from flowsql_compute.eval.literal import literal_array
+from flowsql_core.expr import AggregateCall, InputRef, Literal
+from flowsql_core.graph.over_specs import OverAggregateSpec
+from flowsql_core.record import record
+from flowsql_core.types.arrow import to_arrow
+from flowsql_core.types.logical import Column, without_attribute
+from flowsql_runtime.operators.aggregate.program import AggregateProgram
+
+#: Functions that number the rows of a window that starts at the first row: they count them.
+_NUMBERS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
+
+
+@record
+class Lag:
+    """LAG: its place among the calls, the column, how many rows back, and what stands where there is no such row."""
+
+    place: int
+    column: int
+    offset: int
+    otherwise: Literal | None
+
+
+class OverCalls:
+    """``columns``: of the input, that calls read; constants stand behind them."""
+
+    def __init__(self, spec: OverAggregateSpec) -> None:
+        width = len(spec.input)
+        calls = [replace(call, function="COUNT") if call.function in _NUMBERS else call for call in spec.calls]
+        used = sorted({arg.index for call in calls for arg in call.args})
+        self.columns = tuple(index for index in used if index < width)
+        self.constants = tuple(spec.constants[index - width] for index in used if index >= width)
+        own = [Column(spec.input[index].name, without_attribute(spec.input[index].type)) for index in self.columns]
+        self.types = [to_arrow(column.type) for column in own]
+        self._schema = (*own, *(Column(f"c{i}", constant.type) for i, constant in enumerate(self.constants)))
+        moved = [_moved(call, used) for call in calls]
+        self.lags = [self._lag(place, call) for place, call in enumerate(moved) if call.function == "LAG"]
+        #: Places of the other calls, which accumulators answer.
+        self.folded = [place for place, call in enumerate(moved) if call.function != "LAG"]
+        self._calls = [moved[place] for place in self.folded]
+
+    def __len__(self) -> int:
+        return len(self.folded) + len(self.lags)
+
+    def program(self, retracts: bool) -> AggregateProgram:
+        """The accumulators of all calls but LAG. As in Flink, sums of doubles keep what rounding left behind."""
+        return AggregateProgram(self._calls, self._schema, retracts, clear_at_zero=False)
+
+    def with_constants(self, columns: Sequence[Any], n: int) -> list[Any]:
+        """The input of the program: Arrow columns at :attr:`columns`, and the constants, of ``n`` rows."""
+        return [*columns, *(literal_array(constant, n) for constant in self.constants)]
+
+    def texts(self, columns: Sequence[str]) -> list[str]:
+        """Canonical texts of the program's input. ``columns``: those at :attr:`columns`."""
+        return [*columns, *(str(constant.value) for constant in self.constants)]
+
+    def _lag(self, place: int, call: AggregateCall) -> Lag:
+        offset, otherwise = 1, None
+        if len(call.args) > 1:
+            offset = int(self._constant(call.args[1]).value)
+        if len(call.args) > 2:
+            otherwise = self._constant(call.args[2])
+        return Lag(place, call.args[0].index, offset, otherwise)
+
+    def _constant(self, arg: InputRef) -> Literal:
+        return self.constants[arg.index - len(self.columns)]
+
+
+def _moved(call: AggregateCall, used: Sequence[int]) -> AggregateCall:
+    args = tuple(InputRef(used.index(arg.index), without_attribute(arg.type), arg.span) for arg in call.args)
+    return replace(call, args=args)

@@ -1,0 +1,283 @@
+"""Aggregates over the rows up to each row: unbounded, of a number of rows, or of a width of time.
+
+Rows that enter and leave a frame are taken in and out of one accumulator row a key, in the order in which they are
+answered; whoever has them hands them over in that order, ascending within a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_compute.eval.columns import values_and_validity
+from flowsql_compute.eval.literal import literal_array
+from flowsql_core.arrow import compute as pc
+from flowsql_core.column_bytes import joined, taken
+from flowsql_core.expr import Literal
+from flowsql_core.graph.over_specs import OverAggregateSpec
+from flowsql_runtime.kernels import over as kernels
+from flowsql_runtime.kernels.accumulate import RESTART
+from flowsql_runtime.operators.aggregate.inputs import Step
+from flowsql_runtime.operators.over.calls import OverCalls
+from flowsql_runtime.state.backend import StoreFactory
+from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
+from flowsql_runtime.state.names import TableNames
+from flowsql_runtime.state.stores import KeyIndex
+
+Int8s = npt.NDArray[np.int8]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+
+class _Keys:
+    """The keys of rows that are answered together: a number each, and their rows by key."""
+
+    def __init__(self, slots: Int32s, scratch: Int32s) -> None:
+        n = len(slots)
+        self.numbers, self.ranks = np.empty(n, np.int32), np.empty(n, np.int32)
+        touched, counts = np.empty(n, np.int32), np.empty(n, np.int32)
+        known = int(kernels.number(slots, scratch, self.numbers, self.ranks, touched, counts))
+        self.slots, self.counts = touched[:known].copy(), counts[:known].copy()
+        self.starts = np.zeros(known + 1, np.int64)
+        np.cumsum(self.counts, out=self.starts[1:])
+        self.by_key = np.empty(n, np.int32)
+        self.by_key[self.starts[self.numbers] + self.ranks] = np.arange(n, dtype=np.int32)
+
+
+class OverFrames:
+    """The calls of one operator over the frames of its keys.
+
+    Args:
+        timed: whether rows of one time are answered together.
+    """
+
+    def __init__(self, spec: OverAggregateSpec, timed: bool) -> None:
+        self._timed = timed and not spec.counts_rows
+        self._preceding = spec.preceding
+        self._counts_rows = spec.counts_rows
+        self.calls = OverCalls(spec)
+        self._types = self.calls.types
+        self._flat = [part for type_ in self._types for part in flat_types(type_)]
+        self._program = self.calls.program(retracts=self._preceding is not None)
+        self._lagging = max((lag.offset for lag in self.calls.lags), default=0)
+        self._scratch: Int32s = np.zeros(0, np.int32)
+
+    @property
+    def _slides(self) -> bool:
+        return self._preceding is not None
+
+    @property
+    def _keeps_rows(self) -> bool:
+        return self._slides or self._lagging > 0
+
+    def open(self, states: StoreFactory, index: KeyIndex) -> None:
+        """Make the stores beside the slots of ``index``."""
+        self._program.open(states, index, "over")
+        if self._keeps_rows:
+            times = [pa.int64()] if self._by_time else []
+            self._held = states.row_fifo("held", index, [*self._flat, *times])
+
+    @property
+    def _by_time(self) -> bool:
+        return self._slides and not self._counts_rows
+
+    def names(self, columns: Sequence[str], order: str) -> dict[str, TableNames]:
+        """What the stores mean. ``columns``: canonical texts of those that calls read; ``order``: of the order."""
+        tables = dict(self._program.table_names(self.calls.texts(columns), "over"))
+        if self._keeps_rows:
+            texts = [
+                f"{text} [{part}]" if part else text
+                for text, type_ in zip(columns, self._types, strict=True)
+                for part in range(len(flat_types(type_)))
+            ]
+            texts += [order] if self._by_time else []
+            tables["held"] = TableNames(
+                "rows of the frame" if self._slides else "last rows", {f"r{i}": text for i, text in enumerate(texts)}
+            )
+        return tables
+
+    def forget(self, slots: Int32s) -> None:
+        """Clear what is kept of slots."""
+        self._program.forget(slots)
+        if self._keeps_rows:
+            self._held.drop_slots(slots)
+
+    def answer(
+        self, slots: Int32s, columns: Sequence[Any], times: Int64s | None, epochs: Int32s | None = None
+    ) -> list[Any]:
+        """The results of rows, in the order in which they are answered; one Arrow array a call.
+
+        Args:
+            slots: (n,) of the index.
+            columns: Arrow columns that calls read (``OverCalls.columns``).
+            times: milliseconds (n,), where rows of one time are answered together.
+            epochs: how often the key's frame of time was dropped before each row, (n,); None: never.
+        """
+        n = len(slots)
+        highest = int(slots.max(initial=-1)) + 1
+        if highest > len(self._scratch):
+            self._scratch = np.full(max(highest, 2 * len(self._scratch)), -1, np.int32)
+        keys = _Keys(np.ascontiguousarray(slots), self._scratch)
+        results: list[Any] = [None] * len(self.calls)
+        if not self._slides:
+            answers = np.arange(n, dtype=np.int32)
+            if self._timed and times is not None:
+                epochs = np.zeros(n, np.int32)
+                kernels.join_peers(keys.numbers, keys.ranks, keys.starts, keys.by_key, times, epochs, answers)
+            if self.calls.folded:
+                self._fold(slots, self.calls.with_constants(columns, n), np.ones(n, np.int8), answers, results)
+            if self._lagging:
+                self._look_back(keys, columns, answers, results)
+            elif self.calls.lags:
+                self._lag_nothing(columns, answers, results)
+        elif self._counts_rows:
+            self._slide_rows(keys, slots, columns, results)
+        else:
+            assert times is not None
+            self._slide_time(keys, slots, columns, times, epochs, results)
+        return results
+
+    def _fold(
+        self,
+        slots: Int32s,
+        columns: Sequence[Any],
+        signs: Int8s,
+        answers: Int32s,
+        results: list[Any],
+        restarts: Int8s | None = None,
+    ) -> None:
+        step = None if restarts is None else Step(RESTART, restarts)
+        changes = self._program.fold(slots, columns, signs, True, step)
+        rows = 2 * answers.astype(np.int64) + 1
+        for place, result in zip(self.calls.folded, changes.results, strict=True):
+            results[place] = result.to_arrow(rows)
+
+    # -- frames that slide
+
+    def _slide_rows(self, keys: _Keys, slots: Int32s, columns: Sequence[Any], results: list[Any]) -> None:
+        assert self._preceding is not None
+        size = self._preceding + 1
+        held = self._held.counts(keys.slots)
+        leaving = np.clip(held + keys.counts - size, 0, held).astype(np.int32)
+        _, loaded_starts, pool = self._pool(keys, leaving, columns)
+        n, loaded = len(slots), int(loaded_starts[-1])
+        owners, places, signs, answers = _events(2 * n, n)
+        count = kernels.slide_rows(
+            keys.numbers, keys.ranks, keys.starts, keys.by_key, held, loaded_starts, loaded, size, owners, places,
+            signs, answers,
+        )  # fmt: skip
+        self._run(slots, pool, owners[:count], places[:count], signs[:count], answers, results)
+        self._held.drop_first(keys.slots, leaving)
+        self._keep(slots, columns, keys.ranks >= keys.counts[keys.numbers] - size, None)
+
+    def _slide_time(
+        self,
+        keys: _Keys,
+        slots: Int32s,
+        columns: Sequence[Any],
+        times: Int64s,
+        epochs: Int32s | None,
+        results: list[Any],
+    ) -> None:
+        assert self._preceding is not None
+        newest = keys.by_key[keys.starts[1:] - 1]
+        held = self._held.counts(keys.slots)
+        old = self._held.count_below(keys.slots, len(self._flat), times[newest] - self._preceding)
+        if epochs is None:
+            epochs = np.zeros(len(slots), np.int32)
+        else:
+            old = np.where(epochs[newest] > 0, held, old)
+        loaded_times, loaded_starts, pool = self._pool(keys, old, columns)
+        n, loaded = len(slots), int(loaded_starts[-1])
+        owners, places, signs, answers = _events(2 * n + loaded, n)
+        heads, restarts = np.zeros(len(keys.slots), np.int32), np.empty(len(owners), np.int8)
+        count = kernels.slide_range(
+            keys.numbers, keys.ranks, keys.starts, keys.by_key, times, epochs, held, loaded_starts, loaded_times,
+            loaded, self._preceding, heads, owners, places, signs, restarts, answers,
+        )  # fmt: skip
+        kernels.join_peers(keys.numbers, keys.ranks, keys.starts, keys.by_key, times, epochs, answers)
+        again = restarts[:count] if epochs.any() else None
+        self._run(slots, pool, owners[:count], places[:count], signs[:count], answers, results, again)
+        self._held.drop_first(keys.slots, old)
+        self._keep(slots, columns, keys.ranks >= (heads - old)[keys.numbers], times)
+
+    def _pool(self, keys: _Keys, counts: Int32s, columns: Sequence[Any]) -> tuple[Int64s, Int64s, list[Any]]:
+        """The oldest rows that keys hold: their times, where those of each key start, and columns with the batch's."""
+        starts = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=starts[1:])
+        if not starts[-1]:
+            return np.zeros(0, np.int64), starts, list(columns)
+        _, rows = self._held.first(keys.slots, counts)
+        stored = self._held.gather(rows)
+        times = values_and_validity(stored[len(self._flat)])[0] if self._by_time else np.zeros(0, np.int64)
+        whole = whole_columns(self._types, stored[: len(self._flat)])
+        return times, starts, [joined(list(pair)) for pair in zip(whole, columns, strict=True)]
+
+    def _run(
+        self,
+        slots: Int32s,
+        pool: list[Any],
+        owners: Int32s,
+        places: Int32s,
+        signs: Int8s,
+        answers: Int32s,
+        results: list[Any],
+        restarts: Int8s | None = None,
+    ) -> None:
+        columns = [taken(column, places) for column in pool]
+        self._fold(slots[owners], self.calls.with_constants(columns, len(owners)), signs, answers, results, restarts)
+
+    def _keep(self, slots: Int32s, columns: Sequence[Any], kept: npt.NDArray[np.bool_], times: Int64s | None) -> None:
+        """The rows of the batch that stay in their frames."""
+        if not kept.all():
+            rows = np.flatnonzero(kept)
+            slots, columns = slots[rows], [taken(column, rows) for column in columns]
+            times = None if times is None else times[rows]
+        flat = [part for column in columns for part in flat_columns(column)]
+        self._held.append(np.ascontiguousarray(slots), flat if times is None else [*flat, pa.array(times)])
+
+    # -- LAG
+
+    def _look_back(self, keys: _Keys, columns: Sequence[Any], answers: Int32s, results: list[Any]) -> None:
+        held = self._held.counts(keys.slots)
+        _, starts, pool = self._pool(keys, held, columns)
+        loaded = int(starts[-1])
+        # How many rows of the key stand before the one after which a row is answered.
+        before = held[keys.numbers].astype(np.int64) + keys.ranks[answers]
+        for lag in self.calls.lags:
+            place = before - lag.offset
+            numbers = keys.numbers
+            in_batch = place >= held[numbers]
+            own = keys.starts[numbers] + place - held[numbers]
+            there = np.where(
+                in_batch, loaded + keys.by_key[np.where(in_batch, own, 0)], starts[numbers] + np.maximum(place, 0)
+            )
+            results[lag.place] = _or_else(pool[lag.column], there, place >= 0, lag.otherwise)
+        most = self._lagging
+        gone = np.clip(held + keys.counts - most, 0, held).astype(np.int32)
+        self._held.drop_first(keys.slots, gone)
+        self._keep(keys.slots[keys.numbers], columns, keys.ranks >= keys.counts[keys.numbers] - most, None)
+
+    def _lag_nothing(self, columns: Sequence[Any], answers: Int32s, results: list[Any]) -> None:
+        """LAG by 0 rows is the row itself."""
+        for lag in self.calls.lags:
+            results[lag.place] = taken(columns[lag.column], answers)
+
+
+def _events(most: int, n: int) -> tuple[Int32s, Int32s, Int8s, Int32s]:
+    return np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int8), np.empty(n, np.int32)
+
+
+def _or_else(column: Any, places: Int64s, there: npt.NDArray[np.bool_], otherwise: Literal | None) -> Any:
+    """Values at places; the constant, or NULL, where there is none."""
+    values = taken(column, np.where(there, places, 0))
+    if there.all():
+        return values
+    mask = pa.array(there)
+    if otherwise is None or otherwise.value is None:
+        return pc.if_else(mask, values, pa.scalar(None, values.type))
+    return pc.if_else(mask, values, literal_array(otherwise, 1)[0].cast(values.type))
