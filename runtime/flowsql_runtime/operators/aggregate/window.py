@@ -341,15 +341,19 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         self._triggers = self._trigger_ms(windows)
         first = len(columns)
         for place, property_ in enumerate(self.spec.properties):
+            known: npt.NDArray[np.bool_] | None = None
             match property_:
                 case WindowProperty.START:
                     values = self._start_ms(slots, windows)
                 case WindowProperty.END:
                     values = windows
-                case _:
+                case WindowProperty.TIME:
                     values = self._triggers
+                case WindowProperty.PROCTIME:
+                    values = self._triggers
+                    known = np.full(len(values), self.spec.window.processing_time)
             type_ = to_arrow(self.spec.output[first + place].type)
-            columns.append(array_of_words([values], None, type_))
+            columns.append(array_of_words([values], known, type_))
         return ChangelogBatch(tuple(columns), len(slots))
 
     def _start_ms(self, slots: Int32s, windows: Int64s) -> Int64s:

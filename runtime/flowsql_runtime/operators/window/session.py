@@ -281,7 +281,10 @@ class SessionAggregateOperator(SessionOperator[SessionAggregateSpec]):
         bounds = {WindowProperty.START: closed.starts, WindowProperty.END: closed.ends}
         for property_ in self.spec.properties:
             values = bounds.get(property_, closed.triggers)[shown]
-            made.append(array_of_words([values], None, to_arrow(self.spec.output[len(made)].type)))
+            known = None
+            if property_ is WindowProperty.PROCTIME:
+                known = np.full(len(values), self.window.processing_time)
+            made.append(array_of_words([values], known, to_arrow(self.spec.output[len(made)].type)))
         self._program.forget(closed.slots)
         return ChangelogBatch(tuple(made), len(shown)), closed.triggers[shown]
 
