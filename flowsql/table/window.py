@@ -29,8 +29,8 @@ class GroupWindow:
         args = ", ".join(shown(arg._node) for arg in (self.time_field, *self.amounts))
         return f"{self.function}({args}) AS {self.alias}"
 
-    def call(self, table: ast.TableArgument, projection: Projection) -> ast.FunctionCall:
-        """The window function over a table.
+    def arguments(self, projection: Projection) -> tuple[ast.ColumnRef, tuple[ast.Expression, ...]]:
+        """The time attribute and the lengths.
 
         Raises:
             NotSupportedYetError: a window that counts rows.
@@ -46,9 +46,22 @@ class GroupWindow:
         if type_ is not None and not is_time_attribute(type_):
             message = "A group window expects a time attribute for grouping in a stream environment."
             raise BindError("no-time-attribute", message, time.span, "WATERMARK FOR makes a column one")
+        return time, tuple(projection.value(amount, 0) for amount in self.amounts)
+
+    def call(self, table: ast.TableArgument, projection: Projection) -> ast.FunctionCall:
+        """The window function over a table, for batch mode."""
+        time, amounts = self.arguments(projection)
         descriptor = ast.Descriptor((ast.DescriptorColumn(time.path),))
-        amounts = [projection.value(amount, 0) for amount in self.amounts]
-        return ast.FunctionCall(ast.Identifier((ast.Name(self.function),)), (table, descriptor, *amounts))
+        return _call(self.function, table, descriptor, *amounts)
+
+    def group(self, projection: Projection, part: str = "") -> ast.FunctionCall:
+        """The group window in GROUP BY, or a function of it: ``START``, ``END``, ``ROWTIME``, ``PROCTIME``."""
+        time, amounts = self.arguments(projection)
+        return _call(f"{self.function}_{part}" if part else self.function, time, *amounts)
+
+
+def _call(function: str, *arguments: ast.Argument) -> ast.FunctionCall:
+    return ast.FunctionCall(ast.Identifier((ast.Name(function),)), arguments)
 
 
 class _OnTime:

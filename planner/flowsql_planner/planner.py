@@ -44,7 +44,7 @@ from flowsql_planner.physical.nodes import Physical, SinkNode
 from flowsql_planner.physical.nodes.base import cumulative_cost, estimate_rows
 from flowsql_planner.physical.plan import plan_physical
 from flowsql_planner.physical.program import EXECUTION, OBSERVED, PHYSICAL, run_passes
-from flowsql_planner.physical.refusals import refuse_other_in_batch, refuse_subqueries
+from flowsql_planner.physical.refusals import refuse_other_in_batch, refuse_stray_windows, refuse_subqueries
 from flowsql_planner.physical.scan import primary_key_places
 from flowsql_planner.traits.cost import scientific
 from flowsql_planner.translate.graph import StreamGraph, build_stream_graph, to_job_graph
@@ -138,7 +138,9 @@ class Planner:
             refuse_subqueries(roots)
         trees: list[Physical] = []
         for root in roots:
-            tree = plan_physical(self.optimized(root, context), context)
+            optimized = self.optimized(root, context)
+            refuse_stray_windows(optimized)
+            tree = plan_physical(optimized, context)
             if isinstance(tree, SinkNode) and isinstance(root, Sink) and root.table is None:
                 tree = _named_as(tree, root)
             trees.append(tree)

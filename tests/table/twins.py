@@ -173,9 +173,8 @@ METHODS: dict[str, tuple[Program, str]] = {
             .group_by(col("w"), col("customer"))
             .select(col("customer"), col("w").start.alias("s"), col("w").end.alias("e"), col("n").sum.alias("total"))
         ),
-        """SELECT customer, window_start AS s, window_end AS e, SUM(n) AS total
-           FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '10' MINUTE))
-           GROUP BY window_start, window_end, customer""",
+        """SELECT customer, TUMBLE_START(ts, INTERVAL '10' MINUTE) AS s, TUMBLE_END(ts, INTERVAL '10' MINUTE) AS e,
+           SUM(n) AS total FROM orders GROUP BY TUMBLE(ts, INTERVAL '10' MINUTE), customer""",
     ),
     "tumbling_window_rowtime": (
         lambda o, c, a: (
@@ -184,19 +183,17 @@ METHODS: dict[str, tuple[Program, str]] = {
             .group_by(col("w"))
             .select(col("w").rowtime.alias("t"), col("n").sum.alias("total"))
         ),
-        """SELECT window_time AS t, SUM(n) AS total
-           FROM TABLE(TUMBLE((SELECT * FROM orders WHERE n > 1), DESCRIPTOR(ts), INTERVAL '1' HOUR))
-           GROUP BY window_start, window_end, window_time""",
+        """SELECT TUMBLE_ROWTIME(ts, INTERVAL '1' HOUR) AS t, SUM(n) AS total FROM orders WHERE n > 1
+           GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)""",
     ),
     "sliding_window": (
         lambda o, c, a: (
-            o.window(Slide.over(lit(10).minutes).every(lit(5).minutes).on(col("ts")).alias("w"))
+            o.window(Slide.over(lit(10).minutes).every(lit(3).minutes).on(col("ts")).alias("w"))
             .group_by(col("w"))
             .select(col("w").end.alias("e"), col("n").max.alias("m"))
         ),
-        """SELECT window_end AS e, MAX(n) AS m
-           FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '5' MINUTE, INTERVAL '10' MINUTE))
-           GROUP BY window_start, window_end""",
+        """SELECT HOP_END(ts, INTERVAL '3' MINUTE, INTERVAL '10' MINUTE) AS e, MAX(n) AS m FROM orders
+           GROUP BY HOP(ts, INTERVAL '3' MINUTE, INTERVAL '10' MINUTE)""",
     ),
     "session_window": (
         lambda o, c, a: (
@@ -204,9 +201,8 @@ METHODS: dict[str, tuple[Program, str]] = {
             .group_by(col("customer"), col("w"))
             .select(col("customer"), col("w").start.alias("s"), lit(1).count.alias("c"))
         ),
-        """SELECT customer, window_start AS s, COUNT(1) AS c
-           FROM TABLE(SESSION(TABLE orders PARTITION BY customer, DESCRIPTOR(ts), INTERVAL '5' MINUTE))
-           GROUP BY window_start, window_end, customer""",
+        """SELECT customer, SESSION_START(ts, INTERVAL '5' MINUTE) AS s, COUNT(1) AS c FROM orders
+           GROUP BY SESSION(ts, INTERVAL '5' MINUTE), customer""",
     ),
     "over_window_rows": (
         lambda o, c, a: o.over_window(

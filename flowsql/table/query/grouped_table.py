@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from flowsql.table.expression import Expression
 from flowsql.table.query.projection import Projection, item_name, named, with_properties
@@ -12,9 +12,11 @@ from flowsql.table.syntax.build import ast, column, select
 from flowsql.table.syntax.method_text import Step
 from flowsql.table.syntax.rewrite import placed, rewritten
 from flowsql.table.window import GroupWindow, OverWindow
+from flowsql_core.config import RUNTIME_MODE, RuntimeMode
 from flowsql_core.errors import BindError, NotSupportedYetError
 
 if TYPE_CHECKING:
+    from flowsql.table.session.environment import TableEnvironment
     from flowsql.table.table import Table
     from flowsql_planner.logical.nodes import Rel
 
@@ -67,6 +69,20 @@ def _without_aliases(node: ast.Expression, keys: Sequence[ast.SelectItem]) -> as
     return cast(ast.Expression, rewritten(node, meant)) if aliases else node
 
 
+#: Properties of windows as columns of the window's table function, which batch mode has.
+_FUNCTION_COLUMNS: Final[Mapping[str, ast.Expression]] = {
+    "start": column("window_start"),
+    "end": column("window_end"),
+    "rowtime": column("window_time"),
+    "proctime": column("window_time"),
+}
+
+
+def is_batch(environment: TableEnvironment) -> bool:
+    """Whether an environment is in batch mode."""
+    return environment.get_config().get(RUNTIME_MODE.key, RUNTIME_MODE.default.value).upper() == RuntimeMode.BATCH.name
+
+
 class GroupWindowedTable:
     """Rows in windows that still lack their keys."""
 
@@ -100,9 +116,17 @@ class WindowGroupedTable:
                     "no-window", "GroupBy must contain exactly one window alias.", self._step.whole,
                     f"the window is col('{window.alias}')",
                 )  # fmt: skip
-            data = ast.TableArgument(self._data(), self._partition())
-            call = window.call(data, Projection(table._environment, table._schema, before))
-        self._call = placed(call, before.whole) if not isinstance(data.table, ast.Query) else call
+            projection = Projection(table._environment, table._schema, before)
+            self._grouped = None if is_batch(table._environment) else self._group_window(projection, before)
+            if self._grouped is None:
+                data = ast.TableArgument(self._data(), self._partition())
+                call = window.call(data, projection)
+                self._call = placed(call, before.whole) if not isinstance(data.table, ast.Query) else call
+
+    def _group_window(self, projection: Projection, before: Step) -> dict[str, ast.Expression]:
+        """The group window, by the name "", and its properties by theirs."""
+        parts = ("", "start", "end", "rowtime", "proctime")
+        return {part: placed(self._window.group(projection, part.upper()), before.whole) for part in parts}
 
     def _is_window(self, node: ast.Expression) -> bool:
         return isinstance(node, ast.ColumnRef) and node.path.texts == (self._window.alias,)
@@ -126,22 +150,28 @@ class WindowGroupedTable:
         step = Step(self._step.source, "select", fields)
         with table._environment.located(step.source):
             chosen = named(table._projection(step).items(fields))
+            properties = self._grouped or _FUNCTION_COLUMNS
             chosen = [
-                _changed(item, with_properties(_without_aliases(item.expression, self._keys), self._window.alias))
+                _changed(
+                    item,
+                    with_properties(_without_aliases(item.expression, self._keys), self._window.alias, properties),
+                )
                 for item in chosen
             ]
+        keys = tuple(key.expression for key in self._keys)
+        if self._grouped is not None:
+            group_by = ast.GroupBy((self._grouped[""], *keys))
+            return table._then(step, replace(select(table._relation(), chosen), group_by=group_by))
         bounds = [column("window_start"), column("window_end")]
         if any(node == column("window_time") for item in chosen for node in item.walk()):
             bounds.append(column("window_time"))
-        grouping = (*bounds, *(key.expression for key in self._keys))
         from_ = ast.TableFunction(self._call)
-        body = replace(select(from_, chosen), group_by=ast.GroupBy(grouping))
-        made = table._then(step, body)
+        made = table._then(step, replace(select(from_, chosen), group_by=ast.GroupBy((*bounds, *keys))))
         self._check_step(made._rel)
         return made
 
     def _check_step(self, rel: Rel) -> None:
-        """SQL's HOP wants a length that is a multiple of the step; Flink's Slide takes any."""
+        """Batch mode has SQL's HOP, which wants a length that is a multiple of the step; Flink's Slide takes any."""
         from flowsql_planner.logical.nodes import WindowTableFunction, inputs
 
         while not isinstance(rel, WindowTableFunction):

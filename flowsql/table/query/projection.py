@@ -6,7 +6,7 @@ window's property without an alias is ``EXPR$0``, ``EXPR$1``, ...; any other exp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from flowsql.table.expression.expression import Expression, order_item
@@ -260,19 +260,18 @@ def _is_aggregate(node: ast.Node) -> bool:
     return is_aggregate(node.name.last.text.upper())
 
 
-def with_properties(node: ast.Expression, window: str | None) -> ast.Expression:
-    """``col("w").start`` as the column that the window function adds.
+def with_properties(
+    node: ast.Expression, window: str | None, properties: Mapping[str, ast.Expression] | None = None
+) -> ast.Expression:
+    """``col("w").start`` as what ``properties`` has for it.
 
     Raises:
         BindError: a property of something that is no window of this query.
     """
-    return cast(ast.Expression, rewritten(node, lambda part: _property(part, window)))
+    return cast(ast.Expression, rewritten(node, lambda part: _property(part, window, properties or {})))
 
 
-_PROPERTIES = {"start": "window_start", "end": "window_end", "rowtime": "window_time", "proctime": "window_time"}
-
-
-def _property(node: ast.Node, window: str | None) -> ast.Node:
+def _property(node: ast.Node, window: str | None, properties: Mapping[str, ast.Expression]) -> ast.Node:
     if not isinstance(node, ast.FieldAccess) or not isinstance(node.field, api_nodes.WindowProperty):
         return node
     operand = node.operand
@@ -283,4 +282,4 @@ def _property(node: ast.Node, window: str | None) -> ast.Node:
             node.span,
             "table.window(Tumble.over(...).on(...).alias('w')).group_by(col('w')).select(col('w').start)",
         )
-    return placed(column(_PROPERTIES[node.field.text]), node.span)
+    return placed(properties[node.field.text], node.span)

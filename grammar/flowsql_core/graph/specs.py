@@ -245,6 +245,8 @@ class WindowProperty(enum.Enum):
     START = "start"
     END = "end"
     TIME = "time"
+    #: Of group windows: NULL where they are of row time.
+    PROCTIME = "proctime"
 
 
 @record

@@ -17,6 +17,7 @@ from flowsql_core.record import record
 from flowsql_core.row import RowKind
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, LogicalType, Schema
+from flowsql_planner.logical.group_window import GroupWindow
 
 
 @record
@@ -95,7 +96,7 @@ class Aggregate:
 
     ``grouping``: input columns. ``grouping_sets``: None for a plain GROUP BY, else subsets of ``grouping``; columns
     outside a set are NULL in its rows. GROUPING / GROUPING_ID are calls of that name without accumulators: their args
-    are grouping columns.
+    are grouping columns. ``window``: a group window, whose properties stand behind the calls.
     """
 
     input: Rel
@@ -105,6 +106,7 @@ class Aggregate:
     grouping_sets: tuple[tuple[int, ...], ...] | None = None
     hints: tuple[tuple[str, str], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    window: GroupWindow | None = None
 
 
 @record

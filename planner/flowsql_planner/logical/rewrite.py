@@ -176,6 +176,7 @@ def make_aggregate(
     schema = tuple(
         Column(input_.schema[index].name, _group_type(original, input_.schema[index].type)) for index in grouping
     ) + tuple(Column(call.name, call.type) for call in calls)
+    schema += () if original.window is None else original.window.properties
     return replace(original, input=input_, grouping=grouping, calls=calls, schema=schema)
 
 

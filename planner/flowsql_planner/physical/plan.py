@@ -33,6 +33,7 @@ from flowsql_planner.logical.rewrite import ref
 from flowsql_planner.physical.calc import make_calc, make_filter
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange, plan_group_aggregate
+from flowsql_planner.physical.group_window import plan_group_window
 from flowsql_planner.physical.join import plan_join
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import (
@@ -135,6 +136,8 @@ def _as_nullable_as(source: Physical, union: Union) -> Physical:
 
 
 def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:
+    if rel.window is not None:
+        return plan_group_window(rel, source, context)
     windowed = plan_window_aggregate(rel, source, context)
     if windowed is not None:
         return windowed

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.expr import Call
+from flowsql_core.expr import walk as walk_expression
+from flowsql_planner.logical.group_window import AUXILIARY, no_such_window
 from flowsql_planner.logical.internal_calls import QUERY_CALLS, query_calls
 from flowsql_planner.logical.nodes import Rel, expressions
 from flowsql_planner.logical.rewrite import walk as walk_logical
@@ -23,6 +26,19 @@ def refuse_subqueries(roots: Sequence[Rel]) -> None:
             for expr in expressions(rel):
                 for call in query_calls(expr):
                     raise NotSupportedYetError(QUERY_CALLS[call.function], call.span, "write a JOIN")
+
+
+def refuse_stray_windows(root: Rel) -> None:
+    """Refuse an optimized plan with functions of group windows that belong to no GROUP BY.
+
+    Raises:
+        BindError: with the function, where it stands.
+    """
+    for rel in walk_logical(root):
+        for expr in expressions(rel):
+            for node in walk_expression(expr):
+                if isinstance(node, Call) and node.function in AUXILIARY:
+                    raise no_such_window(node)
 
 
 def refuse_other_in_batch(roots: Sequence[Physical], configuration: Configuration) -> None:

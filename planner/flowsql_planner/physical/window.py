@@ -21,6 +21,7 @@ from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import (
     Calc,
+    Exchange,
     ExpandNode,
     Physical,
     WindowAggregate,
@@ -44,6 +45,8 @@ def plan_window_function(rel: WindowTableFunction, source: Physical, context: Pl
         processing_time=is_proctime(time_type),
         zone=context.zone if isinstance(time_type, TimestampLtzType) else None,
     )
+    if rel.kind is WindowKind.SESSION:
+        source = exchange(source, rel.partition)
     return WindowTableFunctionNode(
         inputs=(source,), schema=rel.schema, window=window, partition=rel.partition, span=rel.span
     )
@@ -58,6 +61,8 @@ def plan_window_aggregate(rel: Aggregate, source: Physical, context: PlanContext
     starts, ends = sorted(grouped & windows.starts), sorted(grouped & windows.ends)
     if not starts or not ends:
         return None
+    if not _sessions_of_the_keys(rel, windows):
+        return None
     _check_slices(rel, windows.window)
     parts = _pull_up(rel, source, windows)
     if parts is None:
@@ -66,6 +71,7 @@ def plan_window_aggregate(rel: Aggregate, source: Physical, context: PlanContext
             tuple(index for index in rel.grouping if index not in windows.all),
             rel.calls,
             windows.attached(starts[0], ends[0]),
+            tuple(min(places & frozenset(rel.grouping)) for places in windows.partition),
         )
     properties = tuple(role for role in _ORDER if any(windows.role(index) is role for index in rel.grouping))
     width = len(parts.grouping)
@@ -88,6 +94,13 @@ def plan_window_aggregate(rel: Aggregate, source: Physical, context: PlanContext
         span=rel.span,
     )
     return _in_original_order(rel, made, windows, width, properties)
+
+
+def _sessions_of_the_keys(rel: Aggregate, windows: WindowColumns) -> bool:
+    """Whether an aggregate over sessions groups by what the sessions are by, and nothing else."""
+    if windows.window.kind is not WindowKind.SESSION:
+        return True
+    return windows.partitioned_by(frozenset(rel.grouping) - windows.all)
 
 
 def _check_slices(rel: Aggregate, window: WindowSpec) -> None:
@@ -173,6 +186,9 @@ def _pull_up(rel: Aggregate, source: Physical, windows: WindowColumns) -> _Parts
     if used & windows.all:
         return None
     inner = function.inputs[0]
+    if function.window.kind is WindowKind.SESSION and isinstance(inner, Exchange):
+        # The aggregate has one of its own.
+        inner = inner.inputs[0]
     base = len(inner.schema)
     keys = tuple(index for index in rel.grouping if index not in windows.all)
     if calc is not None and not _free_of_windows(calc, base):

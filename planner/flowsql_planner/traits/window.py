@@ -17,12 +17,16 @@ _NONE: frozenset[int] = frozenset()
 
 @record
 class WindowColumns:
-    """Columns by role; ``window`` has neither time nor attached columns."""
+    """Columns by role; ``window`` has neither time nor attached columns.
+
+    ``partition``: where each column is that a session's rows share, nowhere for one that did not come along.
+    """
 
     window: WindowSpec
     starts: frozenset[int] = _NONE
     ends: frozenset[int] = _NONE
     times: frozenset[int] = _NONE
+    partition: tuple[frozenset[int], ...] = ()
 
     @property
     def all(self) -> frozenset[int]:
@@ -35,8 +39,14 @@ class WindowColumns:
 
     def moved(self, place: Callable[[frozenset[int]], frozenset[int]]) -> WindowColumns | None:
         """The columns where ``place`` finds them in another row; None when none of them is there."""
-        made = WindowColumns(self.window, place(self.starts), place(self.ends), place(self.times))
+        partition = tuple(map(place, self.partition))
+        made = WindowColumns(self.window, place(self.starts), place(self.ends), place(self.times), partition)
         return made if made.all else None
+
+    def partitioned_by(self, columns: frozenset[int]) -> bool:
+        """Whether columns are those that a session's rows share, and no others."""
+        known = frozenset[int]().union(*self.partition)
+        return columns <= known and all(columns & places for places in self.partition)
 
     def role(self, column: int) -> WindowProperty | None:
         """What a column is."""

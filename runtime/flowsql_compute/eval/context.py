@@ -1,9 +1,8 @@
-"""What an expression may ask of the world: session zone, clock, randomness, the start of the query, the watermark."""
+"""What an expression may ask of the world: session zone, clock, randomness, the start of the query."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import field
 
 from flowsql_core.clock import Clock, SystemClock
@@ -15,15 +14,13 @@ class EvalContext:
     """Injected into compiled expressions; everything that is not a function of the rows.
 
     ``zone``: IANA name or offset of ``table.local-time-zone``. ``query_start_ms``: what CURRENT_TIMESTAMP answers in
-    batch mode; None in streaming mode, where each batch asks ``clock``. ``current_watermark``: epoch ms of the
-    operator's watermark, or None where there is none.
+    batch mode; None in streaming mode, where each batch asks ``clock``.
     """
 
     zone: str = "UTC"
     clock: Clock = field(default_factory=SystemClock)
     rng: random.Random = field(default_factory=random.Random)
     query_start_ms: int | None = None
-    current_watermark: Callable[[], int] | None = None
 
     def now_ms(self) -> int:
         """Epoch milliseconds that CURRENT_TIMESTAMP and its kin answer."""

@@ -38,6 +38,10 @@ from flowsql_runtime.kernels.byte_arena import compare
     COPY,
 ) = range(21)
 
+#: Codes whose result is the same in whatever order values come.
+COMMUTATIVE = frozenset(
+    {COUNT, SUM, SUM_WIDE, MIN, MAX, MIN_DOUBLE, MAX_DOUBLE, MIN_WIDE, MAX_WIDE, MIN_BYTES, MAX_BYTES}
+)
 #: What most programs consist of.
 SHORT_CODES = frozenset({COUNT, SUM, MIN, MAX, SUM_DOUBLE})
 #: What is recorded: each touched slot once, each row, or nothing.

@@ -11,7 +11,7 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import InputRef
 from flowsql_core.graph.specs import CalcSpec
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.operators.evaluation import eval_context, projected
+from flowsql_runtime.operators.evaluation import eval_context, projected, read_watermarks
 from flowsql_runtime.operators.failure import trace_row
 
 
@@ -26,10 +26,10 @@ class CalcOperator(Operator[CalcSpec]):
 
     def open(self, ctx: OperatorContext) -> None:
         """Compile both expressions."""
-        context = eval_context(ctx, lambda: self.current_watermark)
-        condition = self.spec.condition
-        self._condition = None if condition is None else compile_condition(condition, context)
-        projections = self.spec.projections
+        context = eval_context(ctx)
+        conditions = () if self.spec.condition is None else (self.spec.condition,)
+        (condition, projections), self._watermarks = read_watermarks((conditions, self.spec.projections))
+        self._condition = compile_condition(condition[0], context) if condition else None
         # Plain columns are passed on as they are, not yet gathered, and so are Python objects.
         self._places = tuple(expr.index if isinstance(expr, InputRef) else None for expr in projections)
         computed = tuple(expr for expr in projections if not isinstance(expr, InputRef))
@@ -37,10 +37,12 @@ class CalcOperator(Operator[CalcSpec]):
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """One batch in, at most one out; several where the values of a column are too many bytes for one."""
+        before = self.current_watermark
         track = self.advance_track(input_index, batch.track)
         if track is not batch.track:
             batch = batch.with_track(track)
         arrived, mask = batch, None
+        batch = self._watermarks.beside(batch, before)
         try:
             if self._condition is not None:
                 mask = self._condition(batch.columns, batch.num_rows)
@@ -52,6 +54,7 @@ class CalcOperator(Operator[CalcSpec]):
             for first, part, computed in projected(batch, self._project):
                 self._hand_on(batch, first, part, computed)
         except ExecutionError as error:
+            self._watermarks.restore(error)
             trace_row(error, arrived, batch, mask)
             raise
 

@@ -57,7 +57,7 @@ class ChangelogNormalizeOperator(MiniBatchOperator):
         # One row a slot.
         self._rows = ctx.state.row_list("rows", self._index, flat, removable=True, unique=())
         self._written = ctx.state.slot_times("written", self._index) if spec.state_ttl_ms else None
-        context = eval_context(ctx, lambda: self.current_watermark)
+        context = eval_context(ctx)
         self._condition = None if spec.condition is None else compile_condition(spec.condition, context)
 
     def state_names(self, arriving: Sequence[Lineage]) -> StateNames:

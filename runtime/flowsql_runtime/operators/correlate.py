@@ -20,7 +20,7 @@ from flowsql_core.graph.specs import CorrelateSpec
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.operators.evaluation import eval_context, projected
+from flowsql_runtime.operators.evaluation import eval_context, projected, read_watermarks
 from flowsql_runtime.operators.failure import trace_row
 from flowsql_runtime.operators.join.side import row_ranges
 
@@ -41,13 +41,15 @@ class CorrelateOperator(Operator[CorrelateSpec]):
 
     def open(self, ctx: OperatorContext) -> None:
         """Compile the collection and the condition."""
-        context = eval_context(ctx, lambda: self.current_watermark)
+        context = eval_context(ctx)
         condition = self.spec.condition
-        self._collection = compile_projections((self.spec.collection,), context)
+        (collection,), self._watermarks = read_watermarks(((self.spec.collection,),))
+        self._collection = compile_projections(collection, context)
         self._condition = None if condition is None else compile_condition(condition, context)
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """One batch in; as many out as bound the rows of each."""
+        before = self.current_watermark
         track = self.advance_track(input_index, batch.track)
         if not batch.num_rows:
             self._pass_time(track)
@@ -55,9 +57,11 @@ class CorrelateOperator(Operator[CorrelateSpec]):
         if track is not batch.track:
             batch = batch.with_track(track)
         try:
-            for start, part, (collection,) in projected(batch, self._collection):
+            for start, read, (collection,) in projected(self._watermarks.beside(batch, before), self._collection):
+                part = batch.slice(start, start + read.num_rows)
                 self._spread(batch, start, part, _elements(collection, self.spec.collection.type))
         except ExecutionError as error:
+            self._watermarks.restore(error)
             trace_row(error, batch)
             raise
 

@@ -9,7 +9,7 @@ from flowsql_core.batch import ChangelogBatch, RowTimes, WatermarkTrack
 from flowsql_core.column_bytes import joined, taken
 from flowsql_core.graph.specs import ExpandSpec
 from flowsql_runtime.operators.base import Operator, OperatorContext
-from flowsql_runtime.operators.evaluation import eval_context
+from flowsql_runtime.operators.evaluation import eval_context, read_watermarks
 
 
 class ExpandOperator(Operator[ExpandSpec]):
@@ -22,12 +22,15 @@ class ExpandOperator(Operator[ExpandSpec]):
 
     def open(self, ctx: OperatorContext) -> None:
         """Compile every list."""
-        context = eval_context(ctx, lambda: self.current_watermark)
-        self._lists = [compile_projections(projections, context) for projections in self.spec.projections]
+        context = eval_context(ctx)
+        lists, self._watermarks = read_watermarks(self.spec.projections)
+        self._lists = [compile_projections(projections, context) for projections in lists]
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Evaluate list by list, then bring the rows of one input row together."""
+        before = self.current_watermark
         track = self.advance_track(input_index, batch.track)
+        batch = self._watermarks.beside(batch.with_track(track), before)
         n, m = batch.num_rows, len(self._lists)
         results = [project(batch.columns, n) for project in self._lists]
         order = (np.arange(n)[:, None] + n * np.arange(m)[None, :]).ravel()

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from flowsql_core.errors import InternalError
-from flowsql_core.graph import specs, time_join_specs
+from flowsql_core.graph import specs, time_join_specs, window_specs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
@@ -21,7 +21,9 @@ from flowsql_runtime.operators.join.side import counted_sides
 from flowsql_runtime.state.flat_rows import flat_types
 
 _WINDOW_END: Final = t.TimestampType(precision=3, nullable=False)
-_COUNT: Final = t.INT.as_nullable(False)
+_PARTNER_COUNT: Final = t.INT.as_nullable(False)
+_COUNT: Final = t.BIGINT.as_nullable(False)
+_SMALL: Final = t.TINYINT.as_nullable(False)
 _MOMENT: Final = t.TimestampLtzType(precision=3, nullable=False)
 
 
@@ -38,7 +40,7 @@ class NamedColumn:
     type: t.LogicalType
 
 
-_PARTNERS: Final = (NamedColumn("associations", "associations", _COUNT),)
+_PARTNERS: Final = (NamedColumn("associations", "associations", _PARTNER_COUNT),)
 
 NamedStates = dict[str, tuple[NamedColumn, ...]]
 
@@ -48,6 +50,7 @@ _STATEFUL: Final = (
     specs.GroupAggregateSpec,
     specs.GlobalGroupAggregateSpec,
     specs.WindowAggregateSpec,
+    window_specs.SessionTableFunctionSpec,
     specs.JoinSpec,
     specs.WindowJoinSpec,
     specs.SinkMaterializerSpec,
@@ -73,9 +76,18 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             keys = _keys(local.output[: len(local.grouping)])
             found = _aggregate("aggregate", keys, AggregateProgram(local.calls, local.input, local.input_retracts))
             return found | (_written(keys) if spec.state_ttl_ms else {})
+        case window_specs.SessionAggregateSpec():
+            return _session_aggregate(spec)
+        case window_specs.SessionTableFunctionSpec(input=input):
+            keys = _session_keys([input[column] for column in spec.partition])
+            before = (NamedColumn("r0", "number", _COUNT), NamedColumn("r1", "kind", _SMALL))
+            return {"rows": (*keys, *before, *_flat_rows(input, len(before)))} | _sessions(keys)
         case specs.WindowAggregateSpec(grouping=grouping, calls=calls, input=input, input_retracts=retracts):
             keys = _window_keys([input[column] for column in grouping])
-            return _aggregate("window", keys, AggregateProgram(calls, input, retracts, clear_at_zero=False))
+            found = _aggregate("window", keys, AggregateProgram(calls, input, retracts, clear_at_zero=False))
+            if spec.window.kind is specs.WindowKind.SESSION:
+                found["starts"] = (*keys, NamedColumn("v:start", "window_start", _WINDOW_END))
+            return found
         case specs.JoinSpec():
             of_left, of_right = counted_sides(spec.kind)
             sides = (
@@ -152,6 +164,37 @@ def _keys(columns: Sequence[t.Column]) -> tuple[NamedColumn, ...]:
 
 def _window_keys(columns: Sequence[t.Column]) -> tuple[NamedColumn, ...]:
     return (*_keys(columns), NamedColumn("namespace", "window_end", _WINDOW_END))
+
+
+def _session_keys(columns: Sequence[t.Column]) -> tuple[NamedColumn, ...]:
+    return (*_keys(columns), NamedColumn("namespace", "session", _COUNT))
+
+
+def _sessions(keys: tuple[NamedColumn, ...]) -> NamedStates:
+    """The stores of ``SessionState``."""
+    types = (_WINDOW_END, _WINDOW_END, _WINDOW_END, _COUNT, _COUNT, _COUNT)
+    names = ("start", "end", "timer", "born", "others", "most")
+    bounds = (NamedColumn(f"v:{name}", name, type_) for name, type_ in zip(names, types, strict=True))
+    return {"bounds": (*keys, *bounds), "closing": (*keys, NamedColumn("time", "looked_at", _WINDOW_END))}
+
+
+def _session_aggregate(spec: window_specs.SessionAggregateSpec) -> NamedStates:
+    keys = _session_keys([spec.input[column] for column in spec.grouping])
+    program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
+    found = _aggregate("window", keys, program) | _sessions(keys)
+    if not program.mergeable:
+        kept = [spec.input[column] for column in program.columns_read]
+        found["rows"] = (*keys, NamedColumn("r0", "sign", _SMALL), *_flat_rows(kept, 1))
+    return found
+
+
+def _flat_rows(columns: Sequence[t.Column], first: int) -> tuple[NamedColumn, ...]:
+    """Columns that are kept flat from place ``first`` on."""
+    found = []
+    for column in columns:
+        found.append(NamedColumn(f"r{first}", column.name, t.without_attribute(column.type)))
+        first += len(flat_types(to_arrow(column.type)))
+    return tuple(found)
 
 
 def _rows(columns: Sequence[t.Column]) -> tuple[NamedColumn, ...]:

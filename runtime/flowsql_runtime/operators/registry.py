@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
-from flowsql_core.graph import over_specs, python_specs, specs, time_join_specs
+from flowsql_core.graph import over_specs, python_specs, specs, time_join_specs, window_specs
 from flowsql_runtime.operators.base import Operator
 from flowsql_runtime.operators.operator_class import OperatorClass
 
@@ -40,6 +40,8 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.LocalGroupAggregateSpec: OperatorClass("aggregate.local_phase:LocalGroupAggregateOperator"),
     specs.GlobalGroupAggregateSpec: OperatorClass("aggregate.global_phase:GlobalGroupAggregateOperator", stateful=True),
     specs.WindowAggregateSpec: OperatorClass("aggregate.window:WindowAggregateOperator", stateful=True),
+    window_specs.SessionAggregateSpec: OperatorClass("window.session:SessionAggregateOperator", stateful=True),
+    window_specs.SessionTableFunctionSpec: OperatorClass("window.session:SessionTableFunctionOperator", stateful=True),
     specs.WindowTableFunctionSpec: OperatorClass("window_table_function:WindowTableFunctionOperator"),
     over_specs.OverAggregateSpec: OperatorClass("over.by_order:over_operator", stateful=True),
     specs.JoinSpec: OperatorClass("join.kinds:regular_join", stateful=True),

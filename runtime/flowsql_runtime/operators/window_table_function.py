@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from flowsql_core.batch import ChangelogBatch, LateColumns
-from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.graph.specs import WindowKind, WindowTableFunctionSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.base import Operator
@@ -19,15 +18,14 @@ class WindowTableFunctionOperator(Operator[WindowTableFunctionSpec]):
     """Append window_start, window_end and window_time.
 
     In     any changelog; kinds and order stay.
-    Out    the input's columns, then the window's; a row of several windows comes once for each, earliest window first.
+    Out    the input's columns, then the window's; a row of several windows comes once for each: of HOP the latest
+           window first, of CUMULATE the shortest.
     State  none.
     Late   not judged: downstream does.
     """
 
     def __init__(self, spec: WindowTableFunctionSpec) -> None:
         super().__init__(spec)
-        if spec.window.kind is WindowKind.SESSION:
-            raise NotSupportedYetError("SESSION window table function")
         self._slicing = Slicing.of(spec.window)
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
@@ -41,8 +39,10 @@ class WindowTableFunctionOperator(Operator[WindowTableFunctionSpec]):
             assert window.time_index is not None
             times = milliseconds_of(batch.columns[window.time_index])
         ends = self._slicing.slice_end(to_local_ms(times, window.zone))
-        if self._slicing.windows_per_slice > 1:
+        if not self._slicing.slices_are_windows:
             rows, ends = self._slicing.windows(ends)
+            if window.kind is WindowKind.HOP:
+                ends = ends[np.lexsort((-ends, rows))]
             batch = batch.part(rows)
         first = len(batch.columns)
         added = (self._slicing.start(ends), ends, to_epoch_ms(ends - 1, window.zone))

@@ -44,9 +44,14 @@ class Slicing:
                 return self.size_ms
 
     @property
-    def windows_per_slice(self) -> int:
-        """How many windows a slice belongs to at most."""
-        return 1 if self.kind is WindowKind.TUMBLE else -(-self.size_ms // self.step_ms)
+    def slices_are_windows(self) -> bool:
+        """Whether each slice is one window; else it belongs to several, to a part of one, or to none."""
+        return self.kind is WindowKind.TUMBLE or self.size_ms == self.step_ms
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are slices between windows, of which the last window ends before the first one."""
+        return self.kind is WindowKind.HOP and self.step_ms > self.size_ms
 
     def slice_end(self, time_ms: Int64s) -> Int64s:
         """Exclusive end of the slice of each time; ``end - slice_ms <= time < end``.

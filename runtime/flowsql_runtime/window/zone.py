@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
 Int64s = npt.NDArray[np.int64]
+
+#: Zones do not change their offset twice within this time.
+_GRID_MS: Final = 6 * 3_600_000
 
 
 def to_local_ms(epoch_ms: Int64s, zone: str | None) -> Int64s:
@@ -39,6 +44,24 @@ def to_epoch_ms(local_ms: Int64s, zone: str | None) -> Int64s:
         epoch = epoch.copy()
         epoch[skipped] = known[skipped] - (to_local_ms(before, zone) - before)
     return epoch[places]
+
+
+def local_offsets(low_ms: int, high_ms: int, zone: str | None) -> tuple[Int64s, Int64s]:
+    """What :func:`to_epoch_ms` takes off local times of a range: ``breaks`` (m,) and ``offsets`` (m + 1,), ms.
+
+    ``offsets[i]`` holds for local times from ``breaks[i - 1]`` on and before ``breaks[i]``.
+    """
+    if zone in (None, "UTC"):
+        return np.zeros(0, np.int64), np.zeros(1, np.int64)
+    grid = np.arange(low_ms // _GRID_MS, high_ms // _GRID_MS + 2) * _GRID_MS
+    offsets = grid - to_epoch_ms(grid, zone)
+    at = np.flatnonzero(np.diff(offsets))
+    low, high, old = grid[at], grid[at + 1], offsets[at]
+    while len(at) and int((high - low).max()) > 1:
+        middle = (low + high) // 2
+        same = middle - to_epoch_ms(middle, zone) == old
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    return high, np.concatenate((offsets[:1], offsets[at + 1]))
 
 
 def _int64s(array: object) -> Int64s:

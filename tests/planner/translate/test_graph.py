@@ -346,11 +346,6 @@ def test_a_keyed_sink_refuses_the_rows_of_another_key(tables: Session) -> None:
         ("SELECT id FROM a ORDER BY ts", "ORDER BY a time attribute"),
         ("SELECT id FROM a ORDER BY id LIMIT 3", "ORDER BY with LIMIT"),
         ("SELECT k, COUNT(*) FROM a GROUP BY k LIMIT 3", "LIMIT over an updating query"),
-        (
-            "SELECT k, window_start, window_end FROM TABLE(SESSION(TABLE a PARTITION BY k, DESCRIPTOR(ts), "
-            "INTERVAL '10' SECOND)) GROUP BY k, window_start, window_end",
-            "SESSION windows",
-        ),
     ],
 )
 def test_what_has_no_operator_is_refused_by_name_and_still_explained(tables: Session, sql: str, construct: str) -> None:

@@ -293,7 +293,7 @@ def test_table_function_repeats_rows_per_window() -> None:
     harness = OperatorHarness(WindowTableFunctionSpec(WindowSpec(WindowKind.HOP, 10, 5, 0, 2), INPUT, output))
     harness.batch(batch([("a", 1, 7), ("b", 2, 12)], Watermarks(0), kinds=[0, 3]))
     found = [(row[0], row[1], ms(row[-3]), ms(row[-2]), ms(row[-1])) for row in harness.rows]
-    assert found == [("+I", "a", 0, 10, 9), ("+I", "a", 5, 15, 14), ("-D", "b", 5, 15, 14), ("-D", "b", 10, 20, 19)]
+    assert found == [("+I", "a", 5, 15, 14), ("+I", "a", 0, 10, 9), ("-D", "b", 10, 20, 19), ("-D", "b", 5, 15, 14)]
     track = harness.batches[0].track
     assert track is not None
     assert track.offsets.tolist() == [2, 4]

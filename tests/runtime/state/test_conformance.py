@@ -264,6 +264,9 @@ def test_accumulators_fold_merge_and_forget(make: Make) -> None:
     index.clear()
     assert len(index) == 0
     assert store.row_counts(slots_of(index, ["a", "b"])).tolist() == [0, 0]
+    # Keys that came after the store was last used have empty rows.
+    many = slots_of(index, [str(number) for number in range(200)])
+    assert not store.merged(np.zeros(200, np.int32), 1, many, ops).any()
 
 
 def test_map_store_is_a_dictionary_of_dictionaries(make: Make) -> None:

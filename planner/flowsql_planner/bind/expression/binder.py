@@ -19,6 +19,7 @@ from flowsql_planner.bind.data_types import bind_cast_type, is_year_month
 from flowsql_planner.bind.environment import Environment
 from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector, PendingAggregate, has_mark
 from flowsql_planner.bind.expression.call_forms import Options, as_call, json_options
+from flowsql_planner.bind.expression.group_windows import bind_group_window, is_group_window
 from flowsql_planner.bind.expression.literals import bind_literal, bind_number, unit_interval
 from flowsql_planner.bind.expression.over_calls import bind_over
 from flowsql_planner.bind.expression.scope import Scope
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from flowsql_planner.catalog.functions import UserFunction
 
 _GROUPING_FUNCTIONS = frozenset({"GROUPING", "GROUPING_ID", "GROUP_ID"})
-_GROUP_WINDOWS = frozenset({"TUMBLE", "HOP", "SESSION"})
 #: Functions that are nothing without OVER.
 _OVER_ONLY = frozenset(
     {"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE", "LEAD", "LAG", "NTH_VALUE"}
@@ -39,9 +39,6 @@ _WITHOUT_BRACKETS = frozenset({"PI"})
 _JSON_CONTEXT = (
     "The JSON() function is currently only supported inside JSON_ARRAY() or as the VALUE param of JSON_OBJECT(). "
     'Example: JSON_OBJECT(\'a\', JSON(\'{"key": "value"}\')) or JSON_ARRAY(JSON(\'{"key": "value"}\')).'
-)
-_GROUP_WINDOW_PROPERTIES = frozenset(
-    f"{window}_{part}" for window in _GROUP_WINDOWS for part in ("START", "END", "ROWTIME", "PROCTIME")
 )
 
 
@@ -264,12 +261,8 @@ class ExpressionBinder:
             return bind_user_call(self.context.catalogs.functions, user, self._arguments(node), node)
         if name in _GROUPING_FUNCTIONS:
             return self._grouping(name, node)
-        if name in _GROUP_WINDOW_PROPERTIES or (name in _GROUP_WINDOWS and len(node.args) >= 2):
-            raise NotSupportedYetError(
-                f"the group window function {name}",
-                node.span,
-                "use the window table function: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL ...))",
-            )
+        if is_group_window(name, len(node.args)):
+            return bind_group_window(name, self._arguments(node), self.clause, self.context.streaming, node.span)
         if is_aggregate(name):
             return self._aggregate(name, node)
         if name == "JSON":

@@ -15,6 +15,7 @@ from flowsql_core.types.logical import Column
 from flowsql_grammar import ast
 from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector, PendingAggregate, mark_index
 from flowsql_planner.bind.output_names import uniquify
+from flowsql_planner.logical.group_window import AUXILIARY, no_such_window
 from flowsql_planner.logical.internal_calls import is_internal
 from flowsql_planner.logical.nodes import Aggregate, Project, Rel
 
@@ -109,6 +110,8 @@ class Aggregation:
                 expr.span,
                 "add it to GROUP BY or wrap it in an aggregate function",
             )
+        if isinstance(expr, Call) and expr.function in AUXILIARY and expr.args[0] not in self.grouping.exprs:
+            raise no_such_window(expr)
         old = children(expr)
         new = tuple(self.lift(child) for child in old)
         if all(a.type == b.type for a, b in zip(old, new, strict=True)):

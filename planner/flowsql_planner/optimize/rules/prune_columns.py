@@ -160,10 +160,12 @@ class _Pruner:
     def _aggregate(self, rel: Aggregate, needed: frozenset[int]) -> tuple[Rel, Places]:
         keys = len(rel.grouping)
         kept = [index for index in range(len(rel.calls)) if keys + index in needed]
-        if not kept and not rel.grouping:
+        window = rel.window
+        if not kept and not rel.grouping and window is None:
             kept = [0]  # the one row of a global aggregate is still there
         calls = tuple(rel.calls[index] for index in kept)
         wanted = frozenset(rel.grouping).union(*(_reads(call) for call in calls))
+        wanted |= frozenset() if window is None else {window.time_index}
         made, places = self.narrow(rel.input, wanted)
         moved = tuple(_moved(call, places, made) for call in calls)
         grouping = tuple(places[index] for index in rel.grouping)
@@ -171,7 +173,14 @@ class _Pruner:
         result |= {keys + old: keys + new for new, old in enumerate(kept)}
         sets = rel.grouping_sets
         renamed = None if sets is None else tuple(tuple(places[index] for index in set_) for set_ in sets)
-        aggregate = make_aggregate(replace(rel, grouping_sets=renamed), made, grouping, moved)
+        if window is not None:
+            # All properties or none, as in Flink.
+            first = keys + len(rel.calls)
+            read = any(index >= first for index in needed)
+            result |= {first + i: keys + len(kept) + i for i in range(len(window.properties) if read else 0)}
+            properties = window.properties if read else ()
+            window = replace(window, time_index=places[window.time_index], properties=properties)
+        aggregate = make_aggregate(replace(rel, grouping_sets=renamed, window=window), made, grouping, moved)
         schema = tuple(
             replace(column, name=old.name) for column, old in zip(aggregate.schema, rel.schema[:keys], strict=False)
         )

@@ -15,7 +15,7 @@ def remove_aggregate_on_unique_key(rel: Rel) -> Rel | None:
 
     Declared keys are trusted, as in Flink. Each change of the row is a change of its group.
     """
-    if not isinstance(rel, Aggregate) or rel.grouping_sets is not None or not rel.grouping:
+    if not isinstance(rel, Aggregate) or rel.grouping_sets is not None or not rel.grouping or rel.window:
         return None
     if not all(_is_its_argument(call) for call in rel.calls):
         return None
@@ -42,7 +42,7 @@ def _unique_keys(rel: Rel) -> frozenset[frozenset[int]]:
             return frozenset()
         case Filter(input=source) | WatermarkAssigner(input=source):
             return _unique_keys(source)
-        case Aggregate(grouping=grouping, grouping_sets=None) if grouping:
+        case Aggregate(grouping=grouping, grouping_sets=None, window=None) if grouping:
             return frozenset({frozenset(range(len(grouping)))})
         case Project(input=source, exprs=exprs):
             places: dict[int, int] = {}

@@ -15,6 +15,7 @@ from flowsql_core.graph.specs import (
     WindowSpec,
     WindowTableFunctionSpec,
 )
+from flowsql_core.graph.window_specs import SessionAggregateSpec, SessionTableFunctionSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.aggregate_functions import order_sensitive
 from flowsql_planner.physical.nodes import two_phase_text
@@ -51,13 +52,19 @@ class WindowTableFunctionNode(Keyless):
     def window_columns(self) -> WindowColumns | None:
         """The three last columns."""
         width = len(self.inputs[0].schema)
-        return WindowColumns(detached(self.window), frozenset({width}), frozenset({width + 1}), frozenset({width + 2}))
+        start, end, time = (frozenset({width + place}) for place in range(3))
+        keys = tuple(frozenset({key}) for key in self.partition)
+        return WindowColumns(detached(self.window), start, end, time, keys)
 
     def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
         """The input's columns, and the window's."""
         window = window_text(self.window, arriving[0].columns, self.partition)
         added = tuple(short(f"{role.value} OF {window}") for role in WindowProperty)
         return Lineage((*arriving[0].columns, *added), arriving[0].conditions)
+
+    def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
+        """What sessions are by."""
+        return tuple(sorted(arriving[0].columns[index] for index in self.partition))
 
     def same_in_batch(self) -> bool:
         """Not tried."""
@@ -80,8 +87,9 @@ class WindowTableFunctionNode(Keyless):
         return [("window", window_text(self.window, self.inputs[0].names, self.partition))]
 
     def spec(self, job: JobContext) -> OperatorSpec:
-        """Row by row."""
-        refuse_session(self.window, self)
+        """Row by row; the rows of a session together."""
+        if self.window.kind is WindowKind.SESSION:
+            return SessionTableFunctionSpec(self.partition, self.window, self.inputs[0].schema, self.schema)
         return WindowTableFunctionSpec(self.window, self.inputs[0].schema, self.schema)
 
 
@@ -131,9 +139,9 @@ class WindowAggregate(Inner):
         def of(role: WindowProperty) -> frozenset[int]:
             return frozenset(base + i for i, name in enumerate(self.properties) if name is role)
 
-        return WindowColumns(
-            detached(self.window), of(WindowProperty.START), of(WindowProperty.END), of(WindowProperty.TIME)
-        )
+        keys = tuple(frozenset({self.grouping.index(key)}) for key in self.partition)
+        start, end, time = of(WindowProperty.START), of(WindowProperty.END), of(WindowProperty.TIME)
+        return WindowColumns(detached(self.window), start, end, time, keys)
 
     def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
         """The grouping columns."""
@@ -207,9 +215,10 @@ class WindowAggregate(Inner):
 
     def spec(self, job: JobContext) -> OperatorSpec:
         """Both phases in one operator."""
-        refuse_session(self.window, self)
         source = self.inputs[0]
-        return WindowAggregateSpec(
+        # Rows that come with their session's bounds find no sessions any more.
+        finds = self.window.kind is WindowKind.SESSION and self.window.end_index is None
+        return (SessionAggregateSpec if finds else WindowAggregateSpec)(
             self.grouping,
             self.calls,
             self.window,

@@ -32,7 +32,6 @@ from flowsql_compute.functions.signature import summary
 from flowsql_compute.functions.spark_form import BY_JOB
 from flowsql_compute.functions.time.arithmetic import add_interval_to, millis_of, months_between
 from flowsql_core.arrow import compute as pc
-from flowsql_core.element import MIN_WATERMARK
 from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr
 from flowsql_core.span import Span
@@ -120,13 +119,12 @@ def _check_rowtime(args: Sequence[Expr], span: Span | None) -> None:
 @scalar("CURRENT_WATERMARK(TIMESTAMP) -> $1", nulls=NULLABLE, deterministic=False, returns=_watermark_rule,
         check=_check_rowtime, spark=BY_JOB)  # fmt: skip
 def current_watermark(call: Invocation, rowtime: Any) -> Any:
-    """The watermark that has reached this operator, NULL before the first."""
-    ask = call.context.current_watermark
-    level = MIN_WATERMARK if ask is None else ask()
-    arrow_type = to_arrow(call.type)
-    if level == MIN_WATERMARK:
-        return pa.scalar(None, arrow_type)
-    return pa.scalar(level * (UNITS_PER_SECOND[arrow_type.unit] // 1000), arrow_type)
+    """The watermark that reached the operator before the row, NULL before the first.
+
+    Operators through which watermarks pass read it from a column (``operators/evaluation.py``); elsewhere, as in batch
+    mode, there is none.
+    """
+    return pa.scalar(None, to_arrow(call.type))
 
 
 # Parts

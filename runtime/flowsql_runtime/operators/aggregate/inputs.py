@@ -11,9 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_compute.eval.columns import validity, values_and_validity
+from flowsql_compute.functions.aggregate import Fold
 from flowsql_compute.keys import is_bytes_type
 from flowsql_core.record import record
-from flowsql_runtime.state.arrow_words import value_words
+from flowsql_runtime.kernels import accumulate as kernels
+from flowsql_runtime.state.arrow_words import value_words, word_count
 from flowsql_runtime.state.stores import AccumulatorStore, ExtremeValues
 
 Int8s = npt.NDArray[np.int8]
@@ -192,3 +194,15 @@ def _as_doubles(array: Any) -> npt.NDArray[np.float64]:
         result: npt.NDArray[np.float64] = (low + high) / 10.0**array.type.scale
         return result
     return words[0].astype(np.float64)
+
+
+def extreme_code(fold: Fold, type_: Any) -> int:
+    """The kernel's code of a MIN or MAX over values of an Arrow type."""
+    least = fold is Fold.MIN
+    if is_bytes_type(type_):
+        return kernels.MIN_BYTES if least else kernels.MAX_BYTES
+    if pa.types.is_floating(type_):
+        return kernels.MIN_DOUBLE if least else kernels.MAX_DOUBLE
+    if word_count(type_) == 2:
+        return kernels.MIN_WIDE if least else kernels.MAX_WIDE
+    return kernels.MIN if least else kernels.MAX

@@ -26,7 +26,7 @@ from flowsql_core.types.logical import Column, DecimalType, FloatType, LogicalTy
 from flowsql_runtime.kernels import accumulate as kernels
 from flowsql_runtime.operators.aggregate.changes import Changes, joined
 from flowsql_runtime.operators.aggregate.exchange import Place, columns_of_states, places_of, put_columns
-from flowsql_runtime.operators.aggregate.inputs import Argument, ArgumentRows, Sign, SignRows, Step
+from flowsql_runtime.operators.aggregate.inputs import Argument, ArgumentRows, Sign, SignRows, Step, extreme_code
 from flowsql_runtime.operators.aggregate.ordered_values import OrderedValues, ValueResults, takes_nulls
 from flowsql_runtime.operators.aggregate.result import (
     Average,
@@ -209,7 +209,7 @@ class AggregateProgram:
                 if self.retracts:
                     return self._compile_kept(fold is Fold.MAX, argument.column, sign, result)
                 count = self._count(sign)
-                word = self._fold(fold.value, _extreme_code(fold, result), argument, result, sign, count)
+                word = self._fold(fold.value, extreme_code(fold, result), argument, result, sign, count)
                 return Plain(word, count, result, is_bytes_type(result))
             case Fold.FIRST | Fold.LAST as fold:
                 code = kernels.FIRST if fold is Fold.FIRST else kernels.LAST
@@ -274,6 +274,17 @@ class AggregateProgram:
     def mergeable(self) -> bool:
         """Whether accumulator rows of two slots combine: no DISTINCT, nothing kept beside the row."""
         return not (self._groups or self._extremes or self._ordered_calls)
+
+    @property
+    def columns_read(self) -> tuple[int, ...]:
+        """The input's columns that arguments and filters are."""
+        filters = {call.filter_index for call in self.calls if call.filter_index is not None}
+        return tuple(sorted(filters | {arg.index for call in self.calls for arg in call.args}))
+
+    @property
+    def commutes(self) -> bool:
+        """Whether results are the same to the last bit in whatever order rows come and slots are merged."""
+        return self.mergeable and all(op.code in kernels.COMMUTATIVE for op in self._program)
 
     def table_names(self, columns: Sequence[str], name: str = "aggregate") -> dict[str, TableNames]:
         """What the stores of :meth:`open` mean.
@@ -585,14 +596,3 @@ class AggregateProgram:
 
 def _changes(folded: Folded) -> Changes:
     return Changes(folded.slots, folded.first_rows, folded.states, [])
-
-
-def _extreme_code(fold: Fold, type_: Any) -> int:
-    least = fold is Fold.MIN
-    if is_bytes_type(type_):
-        return kernels.MIN_BYTES if least else kernels.MAX_BYTES
-    if pa.types.is_floating(type_):
-        return kernels.MIN_DOUBLE if least else kernels.MAX_DOUBLE
-    if word_count(type_) == 2:
-        return kernels.MIN_WIDE if least else kernels.MAX_WIDE
-    return kernels.MIN if least else kernels.MAX

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import values_and_validity
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack, watermark_per_row
-from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import WindowAggregateSpec, WindowKind, WindowProperty
 from flowsql_core.types.arrow import to_arrow
@@ -19,7 +19,8 @@ from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.state.arrow_words import array_of_words
-from flowsql_runtime.state.names import StateNames
+from flowsql_runtime.state.names import StateNames, TableNames
+from flowsql_runtime.state.stores import StoredColumn
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.slices import Slicing
 from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
@@ -45,12 +46,10 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
 
     def __init__(self, spec: WindowAggregateSpec) -> None:
         super().__init__(spec)
-        if spec.window.kind is WindowKind.SESSION:
-            raise NotSupportedYetError("SESSION window aggregation")
         self._slicing = Slicing.of(spec.window)
         self._attached = spec.window.end_index is not None
         self._program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
-        several = self._slicing.windows_per_slice > 1 and not self._attached
+        several = not self._slicing.slices_are_windows and not self._attached
         self._per_window = not several or not self._program.mergeable
         self._expand = several and not self._program.mergeable
 
@@ -59,6 +58,10 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         types = [to_arrow(self.spec.input[column].type) for column in self.spec.grouping]
         self._index = ctx.state.window_index(types)
         self._program.open(ctx.state, self._index, "window")
+        #: Where sessions start, which their ends do not tell.
+        self._starts = None
+        if self.spec.window.kind is WindowKind.SESSION:
+            self._starts = ctx.state.column_store("starts", self._index, [StoredColumn("start", pa.int64(), False)])
         self._fired_ms: int | None = None
         #: By number of a key, -1 between two firings: what merging slices counts with.
         self._scratch: Int32s = np.zeros(0, np.int32)
@@ -73,7 +76,10 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         shape += [] if at is None else [columns[at]]
         facts = {"window": ", ".join(shape), "kept by": "window" if self._per_window else "slice"}
         keys = tuple(columns[index] for index in self.spec.grouping)
-        return StateNames(keys, self._program.table_names(columns, "window"), facts, retracts=self._program.retracts)
+        tables = self._program.table_names(columns, "window")
+        if self._starts is not None:
+            tables["starts"] = TableNames("starts of sessions", {"v:start": "start of the session, local ms"})
+        return StateNames(keys, tables, facts, retracts=self._program.retracts)
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Slices that wait are in the keyed state; so are the windows of the clock, whose timers are set anew."""
@@ -141,7 +147,7 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
 
     def _must_cut(self, ends: Int64s, batch: ChangelogBatch, before: int) -> bool:
         """Whether a row comes after a watermark of this batch that closed a window of its slice, yet is not late."""
-        if self._slicing.windows_per_slice == 1 or self._attached:
+        if self._slicing.slices_are_windows or self._attached:
             return False
         levels = watermark_per_row(batch.num_rows, batch.track, before)
         first = self._trigger_ms(self._slicing.first_window_end(ends))
@@ -166,11 +172,14 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
             rows, windows = self._slicing.windows(ends)
             if levels is not None:
                 open_yet = self._trigger_ms(windows) > levels[rows]
-                late = np.ones(len(ends), np.bool_)
+                late = np.zeros(len(ends), np.bool_)
+                late[rows] = True
                 late[rows[open_yet]] = False
                 self._drop_late(batch, late)
                 rows, windows = rows[open_yet], windows[open_yet]
             batch, ends = batch.with_track(None).take(rows), windows
+        elif self._slicing.has_gaps:
+            batch, ends = self._in_windows(batch, ends, levels)
         elif levels is not None and len(levels):
             last = ends if self._per_window else self._slicing.last_window_end(ends)
             # Most batches have no late row: one comparison of extremes tells.
@@ -185,8 +194,22 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         keys = [batch.columns[column] for column in self.spec.grouping]
         slots, fresh = self._index.find_or_insert(self._index.encode(keys, ends))
         self._program.fold(slots, batch.columns, signs_of(batch), every=False)
+        if self._starts is not None:
+            assert self.spec.window.start_index is not None
+            self._starts.scatter(slots, [pa.array(milliseconds_of(batch.columns[self.spec.window.start_index]))])
         if len(fresh) and self.spec.window.processing_time:
             self._register_clock(np.unique(ends[fresh]))
+
+    def _in_windows(self, batch: ChangelogBatch, ends: Int64s, levels: Int64s | None) -> tuple[ChangelogBatch, Int64s]:
+        """Rows that are in a window, and not late."""
+        last = self._slicing.last_window_end(ends)
+        within = last >= ends
+        if levels is not None:
+            late = within & (self._trigger_ms(last) <= levels)
+            self._drop_late(batch, late)
+            within &= ~late
+        rows = np.flatnonzero(within)
+        return batch.with_track(None).take(rows), ends[rows]
 
     def _drop_late(self, batch: ChangelogBatch, late: npt.NDArray[np.bool_]) -> None:
         count = int(late.sum())
@@ -318,19 +341,30 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         self._triggers = self._trigger_ms(windows)
         first = len(columns)
         for place, property_ in enumerate(self.spec.properties):
+            known: npt.NDArray[np.bool_] | None = None
             match property_:
                 case WindowProperty.START:
-                    values = self._slicing.start(windows)
+                    values = self._start_ms(slots, windows)
                 case WindowProperty.END:
                     values = windows
-                case _:
+                case WindowProperty.TIME:
                     values = self._triggers
+                case WindowProperty.PROCTIME:
+                    values = self._triggers
+                    known = np.full(len(values), self.spec.window.processing_time)
             type_ = to_arrow(self.spec.output[first + place].type)
-            columns.append(array_of_words([values], None, type_))
+            columns.append(array_of_words([values], known, type_))
         return ChangelogBatch(tuple(columns), len(slots))
+
+    def _start_ms(self, slots: Int32s, windows: Int64s) -> Int64s:
+        if self._starts is None:
+            return self._slicing.start(windows)
+        return values_and_validity(self._starts.gather(np.ascontiguousarray(slots))[0])[0]
 
     def _forget(self, slots: Int32s) -> None:
         self._program.forget(slots)
+        if self._starts is not None:
+            self._starts.clear(slots)
         self._index.remove(slots)
 
     def _empty(self, track: WatermarkTrack) -> ChangelogBatch:

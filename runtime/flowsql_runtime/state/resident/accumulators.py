@@ -75,6 +75,7 @@ class ResidentAccumulators(ResidentColumnStore):
 
     def merged(self, positions: Int32s, count: int, members: Int32s, ops: Int64s) -> Int64s:
         """Rows of ``members`` merged by position."""
+        self.ensure()
         merged = np.zeros((count, self.width), np.int64)
         row_kernels.merge(
             merged, merged.view(np.float64), positions, self.rows, self.rows.view(np.float64), members, ops, self.arena

@@ -1,0 +1,22 @@
+"""Specs of windows whose bounds follow from the rows, and of those that answer more than once."""
+
+from __future__ import annotations
+
+from flowsql_core.graph.specs import OperatorSpec, WindowAggregateSpec, WindowSpec
+from flowsql_core.record import record
+from flowsql_core.types.logical import Schema
+
+
+@record
+class SessionAggregateSpec(WindowAggregateSpec):
+    """Aggregate per key and session; ``window.size_ms`` is the gap. Sessions that touch become one."""
+
+
+@record
+class SessionTableFunctionSpec(OperatorSpec):
+    """Rows with the bounds of their session, when it closes. ``partition``: the columns that sessions are by."""
+
+    partition: tuple[int, ...]
+    window: WindowSpec
+    input: Schema
+    output: Schema

@@ -1,0 +1,73 @@
+"""Aggregates over group windows: ``GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowsql_core.graph.lineage import Lineage
+from flowsql_core.graph.specs import OperatorSpec, WindowAggregateSpec, WindowKind, WindowProperty, WindowSpec
+from flowsql_core.graph.window_specs import SessionAggregateSpec
+from flowsql_core.record import record
+from flowsql_planner.physical.nodes import two_phase_text
+from flowsql_planner.physical.nodes.base import JobContext, named
+from flowsql_planner.physical.nodes.line import Attributes, group_by
+from flowsql_planner.physical.nodes.window import WindowAggregate
+from flowsql_planner.traits.lineage import aggregated, short
+from flowsql_planner.traits.window import WindowColumns
+
+_SHOWN = {
+    WindowProperty.START: "start", WindowProperty.END: "end", WindowProperty.TIME: "rowtime",
+    WindowProperty.PROCTIME: "proctime",
+}  # fmt: skip
+
+
+def group_window_text(window: WindowSpec, names: Sequence[str]) -> str:
+    """A group window over a column of an input; of the clock without one."""
+    at = "proctime" if window.time_index is None else names[window.time_index]
+    match window.kind:
+        case WindowKind.TUMBLE:
+            return f"TumblingGroupWindow('w$, {at}, {window.size_ms})"
+        case WindowKind.HOP:
+            return f"SlidingGroupWindow('w$, {at}, {window.size_ms}, {window.step_ms})"
+        case _:
+            return f"SessionGroupWindow('w$, {at}, {window.size_ms})"
+
+
+@record(kw_only=True)
+class GroupWindowAggregate(WindowAggregate):
+    """Aggregate per key and group window; the same operators as a window table function's, and other lines."""
+
+    def window_columns(self) -> WindowColumns | None:
+        """None that other window aggregates would know."""
+        return None
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """Keys, results, and the window's properties."""
+        window = group_window_text(self.window, arriving[0].columns)
+        made = aggregated(arriving[0], self.grouping, self.calls, window)
+        properties = tuple(short(f"{role.value} OF {window}") for role in self.properties)
+        return Lineage((*made.columns, *properties), made.conditions)
+
+    def attributes(self, infix: bool) -> Attributes:
+        """Keys, window, properties, calls."""
+        source = self.inputs[0]
+        base = len(self.grouping) + len(self.calls)
+        names = [self.schema[base + i].name for i in range(len(self.properties))]
+        shown = [f"{_SHOWN[role]}('w$) AS {name}" for role, name in zip(self.properties, names, strict=True)]
+        calls = two_phase_text.call_texts(self.calls, source.names, False)
+        made: list[tuple[str, str]] = [
+            *group_by(source.names, self.grouping),
+            ("window", group_window_text(self.window, source.names)),
+        ]
+        if names:
+            made.append(("properties", ", ".join(names)))
+        made.append(("select", ", ".join([*named(source, self.grouping), *calls, *shown])))
+        return made
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """The operator of the window's kind."""
+        source = self.inputs[0]
+        kind = SessionAggregateSpec if self.window.kind is WindowKind.SESSION else WindowAggregateSpec
+        return kind(
+            self.grouping, self.calls, self.window, self.properties, source.schema, self.schema, source.retracts
+        )
