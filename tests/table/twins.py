@@ -132,6 +132,16 @@ METHODS: dict[str, tuple[Program, str]] = {
         lambda o, c, a: o.full_outer_join(c, col("customer") == col("name")).select(col("id"), col("city")),
         "SELECT id, city FROM orders FULL JOIN customers ON customer = name",
     ),
+    "interval_join": (
+        lambda o, c, a: o.left_outer_join(
+            o.select(col("customer").alias("who"), col("ts").alias("later")),
+            (col("customer") == col("who"))
+            & (col("later") >= col("ts"))
+            & (col("later") <= col("ts") + lit(10).minutes),
+        ).select(col("id"), col("later")),
+        """SELECT id, later FROM orders LEFT JOIN (SELECT customer AS who, ts AS later FROM orders)
+           ON customer = who AND later >= ts AND later <= ts + INTERVAL '10' MINUTE""",
+    ),
     "self_join": (
         lambda o, c, a: a.join(a.alias("id2", "amount2"), col("id") == col("id2")),
         "SELECT * FROM archive JOIN (SELECT id AS id2, amount AS amount2 FROM archive) ON id = id2",
