@@ -156,7 +156,7 @@ def test_the_rest_is_refused_with_its_place(query: str, construct: str, column: 
     [
         "SELECT i FROM v WHERE i IN (SELECT i FROM v)",
         "SELECT i FROM v INTERSECT SELECT i FROM v",
-        "SELECT ROW_NUMBER() OVER (ORDER BY i) AS x FROM v",
+        "SELECT ROW_NUMBER() OVER (ORDER BY i, s) AS x FROM v",
     ],
 )
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
