@@ -66,6 +66,8 @@ LOOKUP = (
 )
 COUNTED = "SELECT who, COUNT(*) AS c FROM clicks GROUP BY who"
 GROUPED = "SELECT who, COUNT(DISTINCT n) AS c FROM clicks GROUP BY who"
+WINDOWED = "SELECT who, COUNT(*) AS c FROM clicks GROUP BY who, TUMBLE(ts, INTERVAL '1' MINUTE)"
+LATE_ANSWERS = {"table.exec.emit.late-fire.enabled": "true", "table.exec.emit.late-fire.delay": "0 s"}
 MINI_BATCH = {"table.exec.mini-batch.enabled": "true", "table.exec.mini-batch.allow-latency": "1 s"}
 
 
@@ -465,6 +467,17 @@ EFFECTS: dict[str, Effect] = {
             "SELECT a.id FROM clicks AS a JOIN clicks AS b "
             "ON a.id = b.id AND a.ts BETWEEN b.ts AND b.ts + INTERVAL '1' HOUR"
         ),
+    ),
+    "table.exec.emit.allow-lateness": Effect("1 min", job_of(WINDOWED), LATE_ANSWERS),
+    "table.exec.emit.early-fire.delay": Effect("0 s", job_of(WINDOWED), {"table.exec.emit.early-fire.enabled": "true"}),
+    "table.exec.emit.early-fire.enabled": Effect("true", job_of(WINDOWED), {"table.exec.emit.early-fire.delay": "0 s"}),
+    "table.exec.emit.late-fire.delay": Effect(
+        "0 s",
+        job_of(WINDOWED),
+        {"table.exec.emit.late-fire.enabled": "true", "table.exec.emit.allow-lateness": "9 s"},
+    ),
+    "table.exec.emit.late-fire.enabled": Effect(
+        "true", job_of(WINDOWED), {"table.exec.emit.late-fire.delay": "0 s", "table.exec.emit.allow-lateness": "9 s"}
     ),
     "table.exec.non-temporal-sort.enabled": Effect("true", job_of("SELECT id FROM clicks ORDER BY id")),
     "table.exec.resource.default-parallelism": Effect("3", job_of(GROUPED), {"parallelism.default": "2"}),

@@ -13,6 +13,19 @@ class SessionAggregateSpec(WindowAggregateSpec):
 
 
 @record
+class EmittingWindowSpec(WindowAggregateSpec):
+    """Aggregate per key and window of TUMBLE or HOP with early or late answers.
+
+    ``early``: each row changes a window's answer from the first one on; else from the window's end on. ``lateness_ms``:
+    how long behind its end a window takes rows in.
+    """
+
+    early: bool = False
+    lateness_ms: int = 0
+    emit_update_before: bool = True
+
+
+@record
 class SessionTableFunctionSpec(OperatorSpec):
     """Rows with the bounds of their session, when it closes. ``partition``: the columns that sessions are by."""
 

@@ -12,7 +12,7 @@ from flowsql_planner.optimize.driver import Rule, Stage, TreeRule
 from flowsql_planner.optimize.rules.beside_queries import beside_queries
 from flowsql_planner.optimize.rules.expand_grouping_sets import expand_grouping_sets
 from flowsql_planner.optimize.rules.fold_constants import fold_constants
-from flowsql_planner.optimize.rules.group_windows import group_windows, window_properties
+from flowsql_planner.optimize.rules.group_windows import group_windows
 from flowsql_planner.optimize.rules.infer_join_predicates import infer_join_predicates
 from flowsql_planner.optimize.rules.merge_filters import merge_filters
 from flowsql_planner.optimize.rules.merge_projects import merge_projects
@@ -78,7 +78,7 @@ def streaming(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stag
         Stage("fold", tree_rules=(_bound_tree_rule(fold_constants, evaluation),)),
         # Grouping sets before filters: a HAVING on a key must not be pushed below the set that NULLs it.
         # Group windows before projects are merged: what is asked of a window becomes a column of the aggregate.
-        Stage("rewrite", rules=(group_windows, window_properties, expand_grouping_sets)),
+        Stage("rewrite", rules=(group_windows, expand_grouping_sets)),
         Stage("filters", rules=(*_FILTERS, *_TIDY)),
         # Transitive predicates once the filters rest, then down with the new ones.
         Stage("predicates", rules=(infer_join_predicates, *_FILTERS)),

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from flowsql_core.graph.specs import WindowProperty, WindowSpec
+from flowsql_core.config import STATE_TTL_MS
+from flowsql_core.errors import NotSupportedYetError, PlanError
+from flowsql_core.graph.specs import WindowKind, WindowProperty, WindowSpec
 from flowsql_core.types.logical import TimestampLtzType, is_proctime
 from flowsql_planner.logical.nodes import Aggregate
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import Physical
-from flowsql_planner.physical.nodes.group_window import GroupWindowAggregate
+from flowsql_planner.physical.nodes.group_window import Emission, GroupWindowAggregate
+from flowsql_planner.physical.options import (
+    ALLOW_LATENESS_MS,
+    EARLY_FIRE,
+    EARLY_FIRE_DELAY_MS,
+    LATE_FIRE,
+    LATE_FIRE_DELAY_MS,
+)
 
 _ROW_TIME = (WindowProperty.START, WindowProperty.END, WindowProperty.TIME, WindowProperty.PROCTIME)
 _CLOCK = (WindowProperty.START, WindowProperty.END, WindowProperty.PROCTIME)
@@ -29,6 +38,7 @@ def plan_group_window(rel: Aggregate, source: Physical, context: PlanContext) ->
         zone=context.zone if isinstance(time, TimestampLtzType) else None,
     )
     properties = (_CLOCK if clock else _ROW_TIME) if given.properties else ()
+    emit = emission(given.kind, clock, context, rel)
     return GroupWindowAggregate(
         inputs=(exchange(source, rel.grouping),),
         schema=rel.schema,
@@ -36,5 +46,47 @@ def plan_group_window(rel: Aggregate, source: Physical, context: PlanContext) ->
         calls=rel.calls,
         window=window,
         properties=properties,
+        emit=emit,
         span=rel.span,
     )
+
+
+def emission(kind: WindowKind, clock: bool, context: PlanContext, rel: Aggregate) -> Emission:
+    """When windows answer besides their end.
+
+    Raises:
+        PlanError: options that do not go together; in Flink's words.
+        NotSupportedYetError: answers that wait.
+
+    Source: Flink, ``WindowEmitStrategy``.
+    """
+    configuration = context.configuration
+    early, late = configuration.get(EARLY_FIRE), configuration.get(LATE_FIRE)
+    lateness = 0
+    if late and kind is not WindowKind.SESSION:
+        given = configuration.get(ALLOW_LATENESS_MS)
+        lateness = given if given >= 0 else configuration.get(STATE_TTL_MS)
+    delays = {"Early": configuration.get(EARLY_FIRE_DELAY_MS), "Late": configuration.get(LATE_FIRE_DELAY_MS)}
+    wanted = {"Early": early, "Late": late}
+    if kind is WindowKind.SESSION and (early or late):
+        raise PlanError("window-emit", "Session window doesn't support EMIT strategy currently.", rel.span)
+    if late and not clock and lateness <= 0:
+        raise PlanError(
+            "window-emit",
+            "The 'AFTER WATERMARK' emit strategy requires set 'allow-lateness' or 'minIdleStateRetentionTime' in table "
+            "config.",
+            rel.span,
+        )
+    for word, delay in delays.items():
+        if wanted[word] and delay < 0:
+            raise PlanError(
+                "window-emit",
+                f"{word}-fire delay should not be null or negative value when enable {word.lower()}-fire emit "
+                "strategy.",
+                rel.span,
+            )
+        if wanted[word] and delay > 0:
+            raise NotSupportedYetError(
+                f"table.exec.emit.{word.lower()}-fire.delay above zero", rel.span, "0 answers with each row"
+            )
+    return Emission(early, late and not clock, 0 if clock else lateness)

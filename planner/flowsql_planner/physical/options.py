@@ -78,6 +78,30 @@ ASYNC_CAPACITY = option(
 ASYNC_TIMEOUT_MS = option(
     "table.exec.async-lookup.timeout", parse_duration_ms, 180_000, "How long an asynchronous lookup may take."
 )
+EARLY_FIRE = option(
+    "table.exec.emit.early-fire.enabled",
+    parse_bool,
+    False,
+    "Group windows answer before they end: with each row (TUMBLE and HOP; the delay must be 0).",
+)
+EARLY_FIRE_DELAY_MS = option(
+    "table.exec.emit.early-fire.delay", parse_duration_ms, -1, "How long early answers wait; must be given, and 0."
+)
+LATE_FIRE = option(
+    "table.exec.emit.late-fire.enabled",
+    parse_bool,
+    False,
+    "Group windows answer again with each late row (TUMBLE and HOP; the delay must be 0).",
+)
+LATE_FIRE_DELAY_MS = option(
+    "table.exec.emit.late-fire.delay", parse_duration_ms, -1, "How long late answers wait; must be given, and 0."
+)
+ALLOW_LATENESS_MS = option(
+    "table.exec.emit.allow-lateness",
+    parse_duration_ms,
+    -1,
+    "How late rows of group windows may be with late answers; by default the time of table.exec.state.ttl.",
+)
 SOURCE_IDLE_TIMEOUT_MS = option(
     "table.exec.source.idle-timeout", parse_duration_ms, 0, "A source silent for longer does not hold watermarks back."
 )

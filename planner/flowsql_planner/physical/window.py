@@ -27,7 +27,7 @@ from flowsql_planner.physical.nodes import (
     WindowAggregate,
     WindowTableFunctionNode,
 )
-from flowsql_planner.physical.options import AGG_PHASE_STRATEGY, AggPhaseStrategy
+from flowsql_planner.physical.options import AGG_PHASE_STRATEGY, EARLY_FIRE, LATE_FIRE, AggPhaseStrategy
 from flowsql_planner.traits.window import WindowColumns
 
 _ORDER = (WindowProperty.START, WindowProperty.END, WindowProperty.TIME)
@@ -63,6 +63,13 @@ def plan_window_aggregate(rel: Aggregate, source: Physical, context: PlanContext
         return None
     if not _sessions_of_the_keys(rel, windows):
         return None
+    if context.configuration.get(EARLY_FIRE) or context.configuration.get(LATE_FIRE):
+        raise PlanError(
+            "window-emit",
+            "Currently, window table function based aggregate doesn't support early-fire and late-fire configuration "
+            f"'{EARLY_FIRE.key}' and '{LATE_FIRE.key}'.",
+            rel.span,
+        )
     _check_slices(rel, windows.window)
     parts = _pull_up(rel, source, windows)
     if parts is None:

@@ -23,7 +23,7 @@ from flowsql_planner.planner import Planner
 from tests.planner.bind.bind_script import Session, _node, expr_text
 
 _FOLDER = Path(__file__).parent
-_TABLES = (_FOLDER / "tables.sql").read_text(encoding="utf-8")
+_TABLES = (_FOLDER.parent / "rule_tables.sql").read_text(encoding="utf-8")
 
 
 @dataclass

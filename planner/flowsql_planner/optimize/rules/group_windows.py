@@ -17,10 +17,15 @@ _BOUND = t.TimestampType(precision=3, nullable=False)
 
 
 def group_windows(rel: Rel) -> Rel | None:
-    """Aggregate(Project(x, k, $TUMBLE(ts)), {k, w})  =>  Project(Aggregate(Project(x, k, ts), {k}, w), k, $WINDOW).
+    """GROUP BY of a group window  =>  an aggregate with the window and columns of its properties.
 
     The window is decided row by row, before anything is aggregated: which changes the rows carry makes no difference.
     """
+    return _in_aggregate(rel) or _properties(rel)
+
+
+def _in_aggregate(rel: Rel) -> Rel | None:
+    """Aggregate(Project(x, k, $TUMBLE(ts)), {k, w})  =>  Project(Aggregate(Project(x, k, ts), {k}, w), k, $WINDOW)."""
     if not isinstance(rel, Aggregate) or not isinstance(rel.input, Project) or rel.window is not None:
         return None
     below = rel.input
@@ -56,11 +61,8 @@ def group_windows(rel: Rel) -> Rel | None:
     return Project(made, tuple(shown), tuple(column.name for column in rel.schema), rel.span)
 
 
-def window_properties(rel: Rel) -> Rel | None:
-    """Project(Project(Aggregate, $WINDOW(start, ..)), TUMBLE_START(w))  =>  Project(Aggregate, start).
-
-    Filters likewise. What is asked of a window is a column of the aggregate, whatever changes there are.
-    """
+def _properties(rel: Rel) -> Rel | None:
+    """Project(Project(Aggregate, $WINDOW(start, ..)), TUMBLE_START(w))  =>  Project(Aggregate, start); so filters."""
     match rel:
         case Project(input=Project() as below) if _has_properties(below):
             exprs = tuple(_resolved(substitute(expr, below.exprs)) for expr in rel.exprs)

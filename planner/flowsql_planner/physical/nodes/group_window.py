@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import OperatorSpec, WindowAggregateSpec, WindowKind, WindowProperty, WindowSpec
-from flowsql_core.graph.window_specs import SessionAggregateSpec
+from flowsql_core.graph.window_specs import EmittingWindowSpec, SessionAggregateSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes import two_phase_text
-from flowsql_planner.physical.nodes.base import JobContext, named
+from flowsql_planner.physical.nodes.base import Connectors, JobContext, named
 from flowsql_planner.physical.nodes.line import Attributes, group_by
 from flowsql_planner.physical.nodes.window import WindowAggregate
+from flowsql_planner.traits.changes import INSERTS, Modifies, Modify
 from flowsql_planner.traits.lineage import aggregated, short
 from flowsql_planner.traits.window import WindowColumns
 
@@ -33,9 +34,38 @@ def group_window_text(window: WindowSpec, names: Sequence[str]) -> str:
             return f"SessionGroupWindow('w$, {at}, {window.size_ms})"
 
 
+@record
+class Emission:
+    """When windows answer besides their end: with each row before it (``early``), with each behind it (``late``)."""
+
+    early: bool = False
+    late: bool = False
+    lateness_ms: int = 0
+
+    @property
+    def updates(self) -> bool:
+        """Whether an answer may change."""
+        return self.early or self.late
+
+    @property
+    def text(self) -> str:
+        """As plans show it."""
+        return ", ".join(f"{word} no delay" for word, on in (("early", self.early), ("late", self.late)) if on)
+
+
 @record(kw_only=True)
 class GroupWindowAggregate(WindowAggregate):
     """Aggregate per key and group window; the same operators as a window table function's, and other lines."""
+
+    emit: Emission = Emission()
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """Updates where windows answer more than once."""
+        return INSERTS | {Modify.UPDATE} if self.emit.updates else INSERTS
+
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """Where windows answer with each row, each change makes one."""
+        return (observed and self.emit.updates) or super().observes_input(observed, connectors)
 
     def window_columns(self) -> WindowColumns | None:
         """None that other window aggregates would know."""
@@ -62,11 +92,26 @@ class GroupWindowAggregate(WindowAggregate):
         if names:
             made.append(("properties", ", ".join(names)))
         made.append(("select", ", ".join([*named(source, self.grouping), *calls, *shown])))
+        if self.emit.updates:
+            made.append(("emit", self.emit.text))
         return made
 
     def spec(self, job: JobContext) -> OperatorSpec:
         """The operator of the window's kind."""
         source = self.inputs[0]
+        if self.emit.updates:
+            return EmittingWindowSpec(
+                self.grouping,
+                self.calls,
+                self.window,
+                self.properties,
+                source.schema,
+                self.schema,
+                source.retracts,
+                early=self.emit.early,
+                lateness_ms=self.emit.lateness_ms,
+                emit_update_before=self.emits_before,
+            )
         kind = SessionAggregateSpec if self.window.kind is WindowKind.SESSION else WindowAggregateSpec
         return kind(
             self.grouping, self.calls, self.window, self.properties, source.schema, self.schema, source.retracts
