@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from flowsql.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from flowsql.configuration import set_options
-from flowsql.datastream.bridges.changelog_normalize import normalized
 from flowsql.datastream.bridges.columns import columns_of, type_of_columns
 from flowsql.datastream.bridges.declared_schema import (
     attribute_name,
@@ -186,10 +185,13 @@ class StreamTableEnvironment(TableEnvironment):
                 f"{data_stream.get_type()!r}, not a row type.",
             )
         mode = changelog_mode or ALL_CHANGES
-        if mode.upsert:
-            key = () if schema is None or schema.key is None else tuple(name.text for name in schema.key.columns)
-            names = [column.name for column in columns_of(data_stream.get_type())]
-            data_stream, mode = normalized(data_stream.values(), names, key), ALL_CHANGES
+        if mode.upsert and (schema is None or schema.key is None):
+            raise BindError(
+                "upsert-without-key",
+                "The stream is a changelog that contains 'UPDATE_AFTER' but no 'UPDATE_BEFORE'. This requires defining "
+                "a primary key constraint on the table.",
+                hint="Schema.new_builder().primary_key(...)",
+            )
         return self._table(data_stream, schema, mode)
 
     def create_temporary_view(
