@@ -466,7 +466,7 @@ EFFECTS: dict[str, Effect] = {
             "ON a.id = b.id AND a.ts BETWEEN b.ts AND b.ts + INTERVAL '1' HOUR"
         ),
     ),
-    "table.exec.non-temporal-sort.enabled": Effect("true", job_of("SELECT id FROM clicks ORDER BY id")),
+    "__table.exec.sort.non-temporal.enabled__": Effect("true", job_of("SELECT id FROM clicks ORDER BY id")),
     "table.exec.resource.default-parallelism": Effect("3", job_of(GROUPED), {"parallelism.default": "2"}),
     "table.exec.sink.nested-constraint-enforcer": Effect(
         "ROWS",
