@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 OPTION_HOMES: Final = {
+    "__table.exec.sort.non-temporal.enabled__": "flowsql_planner.physical.options",
     "execution.batch-shuffle-mode": "flowsql_runtime.cluster.deploy",
     "execution.batch.engine": "flowsql_core.graph.spark",
     "execution.buffer-timeout.enabled": "flowsql_runtime.network.partition",
@@ -116,7 +117,6 @@ OPTION_HOMES: Final = {
     "table.exec.mini-batch.allow-latency": "flowsql_core.config",
     "table.exec.mini-batch.enabled": "flowsql_core.config",
     "table.exec.mini-batch.size": "flowsql_core.config",
-    "table.exec.non-temporal-sort.enabled": "flowsql_planner.physical.options",
     "table.exec.resource.default-parallelism": "flowsql_planner.translate.options",
     "table.exec.sink.nested-constraint-enforcer": "flowsql_core.config",
     "table.exec.sink.not-null-enforcer": "flowsql_core.config",

@@ -122,7 +122,8 @@ class Planner:
     def optimized(self, root: Rel, context: PlanContext, trace: Trace | None = None) -> Rel:
         """The logical plan after all rules."""
         evaluation = EvalContext(zone=context.zone)
-        return retype(optimize(root, streaming(_Abilities(context), evaluation), trace))
+        ranks = self._configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH
+        return retype(optimize(root, streaming(_Abilities(context), evaluation, ranks), trace))
 
     def optimized_bounded(self, root: Rel, context: PlanContext) -> Rel:
         """The logical plan as homes of bounded inputs get it."""

@@ -479,7 +479,7 @@ EFFECTS: dict[str, Effect] = {
     "table.exec.emit.late-fire.enabled": Effect(
         "true", job_of(WINDOWED), {"table.exec.emit.late-fire.delay": "0 s", "table.exec.emit.allow-lateness": "9 s"}
     ),
-    "table.exec.non-temporal-sort.enabled": Effect("true", job_of("SELECT id FROM clicks ORDER BY id")),
+    "__table.exec.sort.non-temporal.enabled__": Effect("true", job_of("SELECT id FROM clicks ORDER BY id")),
     "table.exec.resource.default-parallelism": Effect("3", job_of(GROUPED), {"parallelism.default": "2"}),
     "table.exec.sink.nested-constraint-enforcer": Effect(
         "ROWS",

@@ -19,6 +19,7 @@ from flowsql_planner.logical.nodes import (
     Over,
     OverCall,
     Project,
+    Rank,
     Rel,
     Scan,
     SetOperation,
@@ -117,6 +118,10 @@ def _line(rel: Rel) -> str:
             return f"{name}(all=[{str(all_rows).lower()}])"
         case Over(calls=calls):
             return f"LogicalWindow({', '.join(_over(call) for call in calls)})"
+        case Rank(partition=partition, first=first, last=last):
+            keys = ", ".join(map(str, partition))
+            end = f"${rel.last_index}" if last is None else str(last)
+            return f"LogicalRank(partitionBy=[{{{keys}}}], rankStart=[{first}], rankEnd=[{end}])"
         case Sort():
             return f"LogicalSort({_sort(rel)})"
         case Sink(name=name, schema=schema):

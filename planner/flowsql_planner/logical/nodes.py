@@ -344,6 +344,34 @@ class Over:
 
 
 @record
+class Rank:
+    """Rows of each partition whose ROW_NUMBER lies from ``first`` to ``last``: what the optimizer makes of a filter.
+
+    ``last`` None: column ``last_index`` of the partition's first row tells it. ``number``: the column of the
+    ROW_NUMBER, behind those of the input; None where nobody reads it.
+    """
+
+    input: Rel
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    first: int
+    last: int | None
+    last_index: int | None = None
+    number: Column | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The input's, then the number."""
+        return self.input.schema if self.number is None else (*self.input.schema, self.number)
+
+    def reads(self) -> frozenset[int]:
+        """Columns of the input that decide about places."""
+        last = frozenset() if self.last_index is None else frozenset({self.last_index})
+        return frozenset(self.partition) | {key.index for key in self.order} | last
+
+
+@record
 class Sink:
     """INSERT INTO a table; the input's columns are cast to the table's physical columns already.
 
@@ -384,6 +412,7 @@ Rel = (
     | Sort
     | SetOperation
     | Over
+    | Rank
     | Sink
 )
 
@@ -408,6 +437,7 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
             | Correlate()
             | Sort()
             | Over()
+            | Rank()
             | Sink()
         ):
             return (rel.input,)

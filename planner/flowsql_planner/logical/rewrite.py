@@ -18,6 +18,7 @@ from flowsql_planner.logical.nodes import (
     Join,
     Over,
     Project,
+    Rank,
     Rel,
     Scan,
     SetOperation,
@@ -61,6 +62,7 @@ def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:
             | Correlate()
             | Sort()
             | Over()
+            | Rank()
             | Sink()
         ):
             return replace(rel, input=new[0])
@@ -194,7 +196,7 @@ def retype(rel: Rel) -> Rel:
 
 def _retype_node(rel: Rel) -> Rel:
     match rel:
-        case Scan() | Values() | Sort() | Sink() | SetOperation() | Over():
+        case Scan() | Values() | Sort() | Sink() | SetOperation() | Over() | Rank():
             return rel
         case Project(input=source, exprs=exprs):
             return replace(rel, exprs=tuple(retype_expr(expr, source.schema) for expr in exprs))

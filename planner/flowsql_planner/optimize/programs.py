@@ -28,6 +28,7 @@ from flowsql_planner.optimize.rules.push_filter_through_union import push_filter
 from flowsql_planner.optimize.rules.push_join_key_expressions import push_join_key_expressions
 from flowsql_planner.optimize.rules.push_limit_into_scan import push_limit_into_scan
 from flowsql_planner.optimize.rules.push_sort_through_project import push_sort_through_project
+from flowsql_planner.optimize.rules.rank_filtered_numbers import rank_filtered_numbers
 from flowsql_planner.optimize.rules.remove_aggregate_on_unique_key import remove_aggregate_on_unique_key
 from flowsql_planner.optimize.rules.remove_trivial_project import remove_trivial_project
 from flowsql_planner.optimize.rules.simplify_comparisons import simplify_comparisons
@@ -69,8 +70,11 @@ _BOUNDED_FILTERS: tuple[Rule, ...] = (
 )
 
 
-def streaming(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage, ...]:
-    """The program for unbounded (and, with the same answers, bounded) streaming plans."""
+def streaming(abilities: SourceAbilities, evaluation: EvalContext, ranks: bool = True) -> tuple[Stage, ...]:
+    """The program for unbounded (and, with the same answers, bounded) streaming plans.
+
+    ``ranks``: filters on ROW_NUMBER become rankings, whose answers update.
+    """
     return (
         # Folding first: a condition that becomes TRUE or FALSE decides what is worth moving. Comparisons of numbers get
         # their form before, as in Flink: constants that are NaN answer by it, too.
@@ -82,6 +86,8 @@ def streaming(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stag
         Stage("filters", rules=(*_FILTERS, *_TIDY)),
         # Transitive predicates once the filters rest, then down with the new ones.
         Stage("predicates", rules=(infer_join_predicates, *_FILTERS)),
+        # Filters on ROW_NUMBER stand right above it now; what is asked of the number decides what is kept.
+        Stage("ranks", rules=(rank_filtered_numbers, *_TIDY) if ranks else ()),
         Stage("joins", rules=(push_join_key_expressions, *_TIDY, remove_aggregate_on_unique_key)),
         # LIMIT below projections before columns are pruned, so that the cut is as low as it can be.
         Stage("limits", rules=(push_sort_through_project, *_TIDY)),

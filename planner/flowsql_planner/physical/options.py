@@ -35,7 +35,7 @@ REUSE_SOURCE = option(
     "table.optimizer.reuse-source-enabled", parse_bool, True, "Read a table once for several projections of it."
 )
 NON_TEMPORAL_SORT = option(
-    "table.exec.non-temporal-sort.enabled", parse_bool, False, "Allow a streaming sort by other than time columns."
+    "__table.exec.sort.non-temporal.enabled__", parse_bool, False, "Allow a streaming sort by other than time columns."
 )
 
 

@@ -18,6 +18,7 @@ from flowsql_planner.logical.nodes import (
     Join,
     Over,
     Project,
+    Rank,
     Rel,
     Scan,
     SetOperation,
@@ -43,7 +44,6 @@ from flowsql_planner.physical.nodes import (
     Limit,
     Physical,
     SinkNode,
-    SortLimit,
     SortNode,
     TemporalSort,
     UnionNode,
@@ -51,6 +51,7 @@ from flowsql_planner.physical.nodes import (
     WatermarkAssignerNode,
 )
 from flowsql_planner.physical.over import plan_over
+from flowsql_planner.physical.rank import plan_rank, plan_sort_limit
 from flowsql_planner.physical.scan import plan_scan
 from flowsql_planner.physical.temporal_join import plan_temporal_join
 from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
@@ -117,6 +118,8 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             raise NotSupportedYetError(rel.construct, rel.span)
         case Over():
             return plan_over(rel, plan_physical(rel.input, context), context)
+        case Rank():
+            return plan_rank(rel, plan_physical(rel.input, context), context)
         case Sort():
             return _sort(rel, plan_physical(rel.input, context))
         case Sink():
@@ -161,7 +164,7 @@ def _sort(rel: Sort, source: Physical) -> Physical:
     if not keys:
         return Limit(inputs=(single,), schema=schema, offset=rel.offset, fetch=rel.fetch, span=rel.span)
     if rel.fetch is not None or rel.offset:
-        return SortLimit(inputs=(single,), schema=schema, keys=keys, offset=rel.offset, fetch=rel.fetch, span=rel.span)
+        return plan_sort_limit(rel, single)
     first = rel.keys[0]
     if is_time_attribute(schema[first.index].type) and not first.descending:
         return TemporalSort(inputs=(single,), schema=schema, keys=keys, span=rel.span)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, assert_never
 
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.expr import Expr, conjunction
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import SparkQuery, StagedInput
@@ -28,6 +28,7 @@ from flowsql_planner.logical.nodes import (
     Join,
     Over,
     Project,
+    Rank,
     Rel,
     Scan,
     SetOperation,
@@ -169,6 +170,8 @@ class SparkCompiler:
                 return self._sort(rel, outer)
             case ChangelogFunction(function=function):
                 raise NotSupportedYetError(f"{function} on Spark", rel.span)
+            case Rank():
+                raise InternalError("a ranking of streaming plans in a plan for Spark")
             case Sink():
                 raise NotSupportedYetError("a sink inside of a query", rel.span)
             case _:

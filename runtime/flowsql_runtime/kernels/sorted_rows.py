@@ -28,7 +28,7 @@ def _priority(row):
 
 
 @device
-def _order(a, b, parts, keys, texts, rows, arena):
+def order_of(a, b, parts, keys, texts, rows, arena):
     """-1, 0 or 1 by the first ``parts`` of the sort key."""
     for j in range(parts):
         word = texts[j]
@@ -81,7 +81,7 @@ def _rotate(row, slot, tree, roots):
 
 
 @device
-def _insert(row, slot, keys, texts, rows, arena, tree, roots):
+def insert(row, slot, keys, texts, rows, arena, tree, roots):
     """Put a row into its slot's tree, behind equal ones; returns how many stand before it."""
     tree[row, _LEFT] = -1
     tree[row, _RIGHT] = -1
@@ -95,7 +95,7 @@ def _insert(row, slot, keys, texts, rows, arena, tree, roots):
     parts = keys.shape[1]
     while True:
         tree[at, _SIZE] += 1
-        if _order(row, at, parts, keys, texts, rows, arena) < 0:
+        if order_of(row, at, parts, keys, texts, rows, arena) < 0:
             below = np.int64(tree[at, _LEFT])
             if below < 0:
                 tree[at, _LEFT] = row
@@ -115,7 +115,49 @@ def _insert(row, slot, keys, texts, rows, arena, tree, roots):
 
 
 @device
-def _rank(row, tree):
+def following(row, tree):
+    """The row behind a row, -1 behind the last."""
+    at = np.int64(row)
+    if tree[at, _RIGHT] >= 0:
+        at = np.int64(tree[at, _RIGHT])
+        while tree[at, _LEFT] >= 0:
+            at = np.int64(tree[at, _LEFT])
+        return at
+    below = at
+    at = np.int64(tree[at, _PARENT])
+    while at >= 0 and tree[at, _RIGHT] == below:
+        below = at
+        at = np.int64(tree[at, _PARENT])
+    return at
+
+
+@device
+def at_place(root, before, tree):
+    """The row of a tree that so many rows stand before, -1 behind the last."""
+    at = np.int64(root)
+    while at >= 0:
+        left = np.int64(_size(tree[at, _LEFT], tree))
+        if before < left:
+            at = np.int64(tree[at, _LEFT])
+        elif before == left:
+            return at
+        else:
+            before -= left + 1
+            at = np.int64(tree[at, _RIGHT])
+    return at
+
+
+@device
+def last_row(root, tree):
+    """The last row of a tree that has one."""
+    at = np.int64(root)
+    while tree[at, _RIGHT] >= 0:
+        at = np.int64(tree[at, _RIGHT])
+    return at
+
+
+@device
+def rank_of(row, tree):
     """How many rows stand before it."""
     before = np.int64(_size(tree[row, _LEFT], tree))
     at = np.int64(row)
@@ -128,7 +170,7 @@ def _rank(row, tree):
 
 
 @device
-def _delete(row, slot, tree, roots):
+def delete(row, slot, tree, roots):
     """Take a row out of its slot's tree."""
     while tree[row, _LEFT] >= 0 or tree[row, _RIGHT] >= 0:
         left = np.int64(tree[row, _LEFT])
@@ -194,7 +236,7 @@ def apply(
             if unique and entry >= 0 and chains[entry, 0] >= 0:
                 # It becomes the newest of its slot: rows that sort alike stand as a restored list would have them.
                 old = take(i, slot, entry, unique, words, is_bytes, arena, rows, links, ends, chains, meta)
-                _delete(old, slot, tree, roots)
+                delete(old, slot, tree, roots)
             row = put(i, slot, entry, unique, words, rows, links, ends, chains, meta)
             older = np.int64(links[row, OLDER])
             if entry < 0 and older >= 0:
@@ -202,13 +244,13 @@ def apply(
                 links[older, NEWER] = row
             for j in range(keys.shape[1]):
                 keys[row, j] = batch_keys[i, j]
-            ranks[i] = _insert(row, slot, keys, texts, rows, arena, tree, roots)
+            ranks[i] = insert(row, slot, keys, texts, rows, arena, tree, roots)
             out[i] = row
         else:
             row = take(i, slot, entry, unique, words, is_bytes, arena, rows, links, ends, chains, meta)
             if row >= 0:
-                ranks[i] = _rank(row, tree)
-                _delete(row, slot, tree, roots)
+                ranks[i] = rank_of(row, tree)
+                delete(row, slot, tree, roots)
                 out[i] = row
 
 
@@ -218,7 +260,7 @@ def remove(found, links, ends, meta, tree, roots):
     for i in range(len(found)):
         row = np.int64(found[i])
         slot = np.int64(links[row, SLOT])
-        _delete(row, slot, tree, roots)
+        delete(row, slot, tree, roots)
         unlink(row, slot, links, ends, meta)
 
 
@@ -226,7 +268,7 @@ def remove(found, links, ends, meta, tree, roots):
 def ranks_of(found, tree, out):
     """How many rows of its slot stand before each row."""
     for i in range(len(found)):
-        out[i] = _rank(np.int64(found[i]), tree)
+        out[i] = rank_of(np.int64(found[i]), tree)
 
 
 @kernel(
@@ -241,7 +283,7 @@ def count_before(slots, first, parts, equal_too, keys, texts, rows, arena, tree,
         if 0 <= slots[i] < len(roots):
             at = np.int64(roots[slots[i]])
         while at >= 0:
-            order = _order(at, first + i, parts, keys, texts, rows, arena)
+            order = order_of(at, first + i, parts, keys, texts, rows, arena)
             if order < 0 or (equal_too and order == 0):
                 out[i] += 1 + _size(tree[at, _LEFT], tree)
                 at = np.int64(tree[at, _RIGHT])
@@ -256,27 +298,8 @@ def walk(slots, skipped, starts, tree, roots, probes, found):
         wanted = starts[i + 1] - starts[i]
         if wanted == 0:
             continue
-        at = np.int64(roots[slots[i]])
-        before = skipped[i]
-        while True:
-            left = np.int64(_size(tree[at, _LEFT], tree))
-            if before < left:
-                at = np.int64(tree[at, _LEFT])
-            elif before == left:
-                break
-            else:
-                before -= left + 1
-                at = np.int64(tree[at, _RIGHT])
+        at = at_place(roots[slots[i]], skipped[i], tree)
         for k in range(starts[i], starts[i] + wanted):
             probes[k] = i
             found[k] = at
-            if tree[at, _RIGHT] >= 0:
-                at = np.int64(tree[at, _RIGHT])
-                while tree[at, _LEFT] >= 0:
-                    at = np.int64(tree[at, _LEFT])
-            else:
-                below = at
-                at = np.int64(tree[at, _PARENT])
-                while at >= 0 and tree[at, _RIGHT] == below:
-                    below = at
-                    at = np.int64(tree[at, _PARENT])
+            at = following(at, tree)

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
-from flowsql_core.graph import over_specs, python_specs, specs, time_join_specs, window_specs
+from flowsql_core.graph import over_specs, python_specs, rank_specs, specs, time_join_specs, window_specs
 from flowsql_runtime.operators.base import Operator
 from flowsql_runtime.operators.operator_class import OperatorClass
 
@@ -50,6 +50,12 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     time_join_specs.IntervalJoinSpec: OperatorClass("join.interval:IntervalJoinOperator", stateful=True),
     time_join_specs.TemporalJoinSpec: OperatorClass("join.temporal:TemporalJoinOperator", stateful=True),
     time_join_specs.LookupJoinSpec: OperatorClass("join.lookup:LookupJoinOperator"),
+    rank_specs.RankSpec: OperatorClass("rank.top_n:RankOperator", stateful=True),
+    rank_specs.DeduplicateSpec: OperatorClass("rank.deduplicate:DeduplicateOperator", stateful=True),
+    rank_specs.WindowRankSpec: OperatorClass("rank.window:WindowRankOperator", stateful=True),
+    rank_specs.WindowDeduplicateSpec: OperatorClass("rank.window:WindowDeduplicateOperator", stateful=True),
+    rank_specs.TemporalSortSpec: OperatorClass("rank.sort:TemporalSortOperator", stateful=True),
+    rank_specs.SortSpec: OperatorClass("rank.sort:SortOperator", stateful=True),
 }
 
 

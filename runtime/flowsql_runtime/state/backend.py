@@ -113,10 +113,13 @@ class StoreFactory(Protocol):
         *,
         numbered: bool = False,
         counted: bool = False,
+        keeps_best: bool = False,
     ) -> SortedList:
         """Slot of ``parent`` -> rows in sort order. ``unique`` and ``counted`` as of :meth:`row_list`.
 
         ``numbered``: rows are taken out by number alone, so that nothing is kept to find equal ones.
+        ``keeps_best``: for ``rank`` alone, which forgets rows behind the last place (``Keeping.BEST``; with ``unique``
+        ``REPLACED``); no row is taken out by an equal one.
         """
         ...
 

@@ -8,13 +8,14 @@ watermark or timer) for which it was asked: then a backend may write it out and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from flowsql_core.record import record
+from flowsql_runtime.state.rankings import Places, Ranked
 
 Bytes = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
@@ -417,6 +418,13 @@ class SortedList(Protocol):
 
     def associations(self, rows: Int32s) -> Int32s:
         """Partners of rows."""
+        ...
+
+    def rank(self, signs: Int8s, slots: Int32s, columns: Sequence[Any], places: Places) -> Iterator[Ranked]:
+        """Put rows in and take equal ones out, in order, and tell what changes at the first places of their slots.
+
+        What is kept is up to how the list was made (``Keeping``). It has to be read to its end.
+        """
         ...
 
     def ranks(self, rows: Int32s) -> Int32s:

@@ -98,6 +98,13 @@ def _node(rel: n.Rel) -> str:
         case n.Sort():
             keys = [f"${k.index}{' DESC' * k.descending}{' NULLS FIRST' * k.nulls_first}" for k in rel.keys]
             return f"Sort({', '.join(keys)}; offset={rel.offset}, fetch={rel.fetch})"
+        case n.Over(calls=calls):
+            return f"Over({', '.join(f'{call.function}() AS {call.name}' for call in calls)})"
+        case n.Rank():
+            keys = [f"${k.index}{' DESC' * k.descending}{' NULLS FIRST' * k.nulls_first}" for k in rel.order]
+            last = f"${rel.last_index}" if rel.last is None else rel.last
+            number = "" if rel.number is None else f" AS {rel.number.name}"
+            return f"Rank({list(rel.partition)} BY {', '.join(keys)}: {rel.first} to {last}{number})"
         case n.Sink():
             static = f", partition={dict(rel.static_partition)}" if rel.static_partition else ""
             return f"Sink({rel.name}{static})"

@@ -343,8 +343,6 @@ def test_a_keyed_sink_refuses_the_rows_of_another_key(tables: Session) -> None:
 @pytest.mark.parametrize(
     ("sql", "construct"),
     [
-        ("SELECT id FROM a ORDER BY ts", "ORDER BY a time attribute"),
-        ("SELECT id FROM a ORDER BY id LIMIT 3", "ORDER BY with LIMIT"),
         ("SELECT k, COUNT(*) FROM a GROUP BY k LIMIT 3", "LIMIT over an updating query"),
     ],
 )

@@ -119,6 +119,11 @@ def lift_over(rel: Rel, exprs: Sequence[Expr], span: Span | None) -> tuple[Rel, 
     return Over(source, tuple(made), span), [transform(expr, read) for expr in exprs]
 
 
+def has_over(expr: Expr) -> bool:
+    """Whether a window function is somewhere in an expression."""
+    return any(map(_is_over, walk(expr)))
+
+
 def _is_over(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.function == OVER
 

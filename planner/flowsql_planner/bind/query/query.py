@@ -19,7 +19,7 @@ from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.environment import Environment
 from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector
 from flowsql_planner.bind.expression.binder import ExpressionBinder
-from flowsql_planner.bind.expression.over_calls import lift_over
+from flowsql_planner.bind.expression.over_calls import has_over, lift_over
 from flowsql_planner.bind.expression.scope import Namespace, Scope, scope_of
 from flowsql_planner.bind.output_names import column_alias, uniquify, unnamed
 from flowsql_planner.bind.query.from_clause import Bound, bind_named, bind_relation, relation_names
@@ -131,8 +131,6 @@ class _Item:
 def _bind_select(
     env: Environment, node: ast.Select, order_by: tuple[ast.OrderItem, ...], offset: int, fetch: int | None
 ) -> Rel:
-    if node.qualify is not None:
-        raise NotSupportedYetError("QUALIFY", node.qualify.span)
     windows = {window.name.text: window.spec for window in node.windows}
     hinted, lookups = _state_ttl_hints(node.hints), lookup_hints(node.hints)
     env = replace(env, state_ttl=hinted, lookups=lookups, windows=windows)
@@ -155,12 +153,16 @@ def _bind_select(
     if node.having is not None:
         having = replace(binder, clause="HAVING").condition(node.having)
     wanted = [_order_expr(binder, item, items) for item in order_by]
+    if node.qualify is not None:
+        wanted.append(_qualify_condition(binder, node.qualify, items))
     if node.group_by is None and node.having is None and not collector.calls:
         rel, exprs, sort_exprs = source.rel, [item.expr for item in items], wanted
     else:
         rel, exprs, sort_exprs = _aggregate(env, node, source, binder, items, having, wanted)
     rel, lifted = lift_over(rel, [*exprs, *sort_exprs], node.span)
     exprs, sort_exprs = lifted[: len(exprs)], lifted[len(exprs) :]
+    if node.qualify is not None:
+        rel = Filter(rel, sort_exprs.pop(), node.qualify.span)
     distinct = node.quantifier is ast.SetQuantifier.DISTINCT
     names = uniquify(item.name for item in items)
     written = _written_names(items)
@@ -168,6 +170,21 @@ def _bind_select(
         env.context.repeated[id(node)] = written
     output = _Output(rel, exprs, names, distinct, node.span, env.context.text_of)
     return _finish(output, order_by, sort_exprs, offset, fetch)
+
+
+def _qualify_condition(binder: ExpressionBinder, node: ast.Expression, items: Sequence[_Item]) -> Expr:
+    """A condition on window functions, which may stand in it or under a name of the SELECT list."""
+    outputs = tuple((output.name, output.expr) for output in items)
+    condition = replace(binder, clause="QUALIFY", outputs=outputs).condition(node)
+    if not has_over(condition):
+        shown = binder.context.text_of(node.span) or "..."
+        raise BindError(
+            "qualify-without-window",
+            f"QUALIFY expression '{shown}' must contain a window function",
+            node.span,
+            "a condition on the rows themselves stands in WHERE",
+        )
+    return condition
 
 
 def _judge_groups(binder: ExpressionBinder, node: ast.Select) -> None:

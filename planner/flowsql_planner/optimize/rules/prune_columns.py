@@ -18,6 +18,7 @@ from flowsql_planner.logical.nodes import (
     Over,
     OverCall,
     Project,
+    Rank,
     Rel,
     Scan,
     SetOperation,
@@ -105,6 +106,8 @@ class _Pruner:
             case ChangelogFunction():
                 # The function takes whole rows.
                 return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.input.schema))))), _same(rel)
+            case Rank():
+                return self._rank(rel, needed)
             case Sink():
                 return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.schema))))), _same(rel)
             case _:
@@ -254,6 +257,22 @@ class _Pruner:
         calls = tuple(_moved_over(rel.calls[index], places) for index in kept)
         result = dict(places) | {width + old: len(made.schema) + new for new, old in enumerate(kept)}
         return replace(rel, input=made, calls=calls), result
+
+    def _rank(self, rel: Rank, needed: frozenset[int]) -> tuple[Rel, Places]:
+        # As in Flink, columns that nobody reads go right below: what is there keeps those that it has.
+        width = len(rel.input.schema)
+        source, below = self.prune(rel.input, frozenset(range(width)))
+        kept = tuple(sorted(frozenset(index for index in needed if index < width) | rel.reads()))
+        made, places = select(source, tuple(below[old] for old in kept)), {old: new for new, old in enumerate(kept)}
+        ranked = replace(
+            rel,
+            input=made,
+            partition=tuple(places[index] for index in rel.partition),
+            order=tuple(replace(key, index=places[key.index]) for key in rel.order),
+            last_index=None if rel.last_index is None else places[rel.last_index],
+            number=rel.number if width in needed else None,
+        )
+        return ranked, dict(places) | {width: len(made.schema)}
 
     def _union(self, rel: Union, needed: frozenset[int]) -> tuple[Rel, Places]:
         columns = tuple(sorted(needed)) or (0,)

@@ -22,9 +22,10 @@ from flowsql_planner.physical.nodes.join import WindowJoin as WindowJoin
 from flowsql_planner.physical.nodes.lookup_join import LookupJoin as LookupJoin
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode as MiniBatchMode
 from flowsql_planner.physical.nodes.over import OverAggregate as OverAggregate
+from flowsql_planner.physical.nodes.rank import RankNode as RankNode
+from flowsql_planner.physical.nodes.rank import SortLimit as SortLimit
 from flowsql_planner.physical.nodes.sink import SinkNode as SinkNode
 from flowsql_planner.physical.nodes.sort import Limit as Limit
-from flowsql_planner.physical.nodes.sort import SortLimit as SortLimit
 from flowsql_planner.physical.nodes.sort import SortNode as SortNode
 from flowsql_planner.physical.nodes.sort import TemporalSort as TemporalSort
 from flowsql_planner.physical.nodes.source import TableSourceScan as TableSourceScan
@@ -34,3 +35,5 @@ from flowsql_planner.physical.nodes.watermark import MiniBatchAssigner as MiniBa
 from flowsql_planner.physical.nodes.watermark import WatermarkAssignerNode as WatermarkAssignerNode
 from flowsql_planner.physical.nodes.window import WindowAggregate as WindowAggregate
 from flowsql_planner.physical.nodes.window import WindowTableFunctionNode as WindowTableFunctionNode
+from flowsql_planner.physical.nodes.window_rank import WindowDeduplicate as WindowDeduplicate
+from flowsql_planner.physical.nodes.window_rank import WindowRank as WindowRank

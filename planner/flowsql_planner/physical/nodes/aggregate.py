@@ -30,6 +30,7 @@ from flowsql_planner.traits.changes import ALL, Modifies, Modify, Updates, where
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import Keys
 from flowsql_planner.traits.lineage import aggregated
+from flowsql_planner.traits.monotonicity import Monotonicities, of_aggregate
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -81,6 +82,10 @@ class GroupAggregate(Inner):
     def upsert_keys(self) -> Keys:
         """The grouping columns."""
         return frozenset({frozenset(range(len(self.grouping)))})
+
+    def monotonicity(self) -> Monotonicities:
+        """Keys stay; some functions only rise, or only fall, while rows come."""
+        return of_aggregate(len(self.grouping), self.calls)
 
     def window_columns(self) -> WindowColumns | None:
         """A group is no window."""

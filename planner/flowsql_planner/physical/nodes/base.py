@@ -24,6 +24,7 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, Modifies, Updates
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import NO_KEYS, Keys
+from flowsql_planner.traits.monotonicity import Monotonicities
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -127,6 +128,10 @@ class Physical(ABC):
     @abstractmethod
     def window_columns(self) -> WindowColumns | None:
         """The columns of the output that tell a window; None where no window is attached."""
+
+    def monotonicity(self) -> Monotonicities:
+        """What updates do to each column of the output; None where nothing is known of them."""
+        return None
 
     # Identity
 

@@ -20,6 +20,7 @@ from flowsql_planner.traits.changes import Modifies, Updates
 from flowsql_planner.traits.cost import Cost, selectivity
 from flowsql_planner.traits.keys import Keys, through_projection
 from flowsql_planner.traits.lineage import conditions, short, texts, united
+from flowsql_planner.traits.monotonicity import Monotonicities, of_projection
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -48,6 +49,10 @@ class Calc(PassesThrough):
     def upsert_keys(self) -> Keys:
         """Keys whose columns go on."""
         return through_projection(self.inputs[0].upsert_keys(), self.projections)
+
+    def monotonicity(self) -> Monotonicities:
+        """What goes on moves as before."""
+        return of_projection(self.inputs[0].monotonicity(), self.projections)
 
     def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
         """Expressions over the input's columns."""

@@ -17,6 +17,7 @@ from flowsql_planner.traits.changes import INSERTS, Modifies, Updates
 from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
 from flowsql_planner.traits.keys import Keys
 from flowsql_planner.traits.lineage import short, united
+from flowsql_planner.traits.monotonicity import Monotonicities
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -31,6 +32,10 @@ class Exchange(PassesThrough):
         wanted = frozenset(self.keys)
         below = self.inputs[0].upsert_keys()
         return frozenset(key for key in below if wanted <= key) if self.keys else below
+
+    def monotonicity(self) -> Monotonicities:
+        """Rows are the same."""
+        return self.inputs[0].monotonicity()
 
     def window_columns(self) -> WindowColumns | None:
         """Those of the input."""

@@ -8,8 +8,11 @@ from flowsql_core.config import RUNTIME_MODE, RuntimeMode
 from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.lineage import Lineage
+from flowsql_core.graph.rank_specs import SortSpec, TemporalSortSpec
 from flowsql_core.graph.specs import LimitSpec, OperatorSpec
 from flowsql_core.record import record
+from flowsql_core.span import Span
+from flowsql_core.types.logical import is_proctime
 from flowsql_planner.physical.nodes.base import Connectors, JobContext, PassesThrough
 from flowsql_planner.physical.nodes.line import Attributes, fetch_text, order_text
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
@@ -70,41 +73,17 @@ class Limit(PassesThrough):
         """A counter."""
         if self.inputs[0].retracts:
             raise NotSupportedYetError("LIMIT over an updating query in streaming", self.span)
-        self.require_fetch(job)
+        require_fetch(self.offset, self.fetch, job, self.span)
         return LimitSpec(self.offset, self.fetch)
 
-    def require_fetch(self, job: JobContext) -> None:
-        """PlanError for an OFFSET without a LIMIT in streaming, as in Flink."""
-        if self.fetch is not None or not self.offset:
-            return
-        if job.configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH:
-            message = "FETCH is missed, which on streaming table is not supported currently."
-            raise PlanError("fetch-missing", message, self.span, "OFFSET needs a LIMIT before it")
 
-
-@record(kw_only=True)
-class SortLimit(Limit):
-    """First rows by an order; the answer updates. ``keys``: (column, descending, nulls first)."""
-
-    keys: tuple[tuple[int, bool, bool], ...]
-
-    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
-        """A row that comes may push another one out."""
-        return ALL
-
-    def same_in_batch(self) -> bool:
-        """The answer updates."""
-        return False
-
-    def attributes(self, infix: bool) -> Attributes:
-        """Order, offset, fetch, and how ranks are kept."""
-        strategy = "RetractStrategy" if self.inputs[0].retracts else "AppendFastStrategy"
-        return [("orderBy", order_text(self.names, self.keys)), *Limit.attributes(self, infix), ("strategy", strategy)]
-
-    def spec(self, job: JobContext) -> OperatorSpec:
-        """Not yet."""
-        self.require_fetch(job)
-        raise NotSupportedYetError("ORDER BY with LIMIT in streaming (Top-N)", self.span)
+def require_fetch(offset: int, fetch: int | None, job: JobContext, span: Span | None) -> None:
+    """PlanError for an OFFSET without a LIMIT in streaming, as in Flink."""
+    if fetch is not None or not offset:
+        return
+    if job.configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH:
+        message = "FETCH is missed, which on streaming table is not supported currently."
+        raise PlanError("fetch-missing", message, span, "OFFSET needs a LIMIT before it")
 
 
 @record(kw_only=True)
@@ -142,15 +121,31 @@ class TemporalSort(PassesThrough):
         return [("orderBy", order_text(self.names, self.keys))]
 
     def spec(self, job: JobContext) -> OperatorSpec:
-        """Not yet."""
-        raise NotSupportedYetError("ORDER BY a time attribute in streaming", self.span)
+        """Rows wait for the watermark."""
+        source = self.inputs[0]
+        index = self.keys[0][0]
+        return TemporalSortSpec(None if is_proctime(source.schema[index].type) else index, self.keys, source.schema)
 
 
 @record(kw_only=True)
 class SortNode(PassesThrough):
-    """Sort by other columns: only where ``table.exec.non-temporal-sort.enabled`` says so."""
+    """Sort by other columns: only where ``__table.exec.sort.non-temporal.enabled__`` says so."""
 
     keys: tuple[tuple[int, bool, bool], ...]
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """Rows leave once, at the end."""
+        return INSERTS
+
+    def asks(
+        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
+    ) -> Iterable[tuple[Updates, ...]]:
+        """The old rows, to take them out."""
+        return (tuple(where_updated(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving),)
+
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """Rows that sort alike stand in the order of their changes."""
+        return True
 
     def window_columns(self) -> WindowColumns | None:
         """No window goes through."""
@@ -169,9 +164,10 @@ class SortNode(PassesThrough):
         return [("orderBy", order_text(self.names, self.keys))]
 
     def spec(self, job: JobContext) -> OperatorSpec:
-        """Not yet."""
+        """All rows wait for the end of the input, where the option allows it."""
+        source = self.inputs[0]
         if job.configuration.get(NON_TEMPORAL_SORT):
-            raise NotSupportedYetError("a streaming sort of the whole input", self.span)
+            return SortSpec(self.keys, source.schema, source.retracts)
         raise PlanError(
             "non-time-sort",
             "Sort on a non-time-attribute field is not supported.",

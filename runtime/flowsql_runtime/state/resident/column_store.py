@@ -211,6 +211,10 @@ class ResidentColumnStore:
         keep(self, slots)
         self.rows[slots] = rows
 
+    def write_new(self, ids: Int32s, arrays: Sequence[Any]) -> None:
+        """:meth:`scatter` of rows that nobody has seen yet; bytes that were stored for them stay."""
+        self.rows[ids] = self.words_of(arrays, len(ids))
+
     def words_of(self, arrays: Sequence[Any], n: int) -> npt.NDArray[np.int64]:
         """Arrow columns as rows of this store, (n, width); bytes go into the arena."""
         rows = np.zeros((n, self.width), np.int64)

@@ -85,9 +85,11 @@ class ResidentStores:
         *,
         numbered: bool = False,
         counted: bool = False,
+        keeps_best: bool = False,
     ) -> ResidentSortedList:
         """Slot -> rows in sort order."""
-        return self._named(name, ResidentSortedList(_resident(parent), types, order, unique, numbered, counted), parent)
+        made = ResidentSortedList(_resident(parent), types, order, unique, numbered, counted, keeps_best)
+        return self._named(name, made, parent)
 
     def row_queue(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> ResidentRowQueue:
         """Rows of all slots in one order."""

@@ -81,8 +81,8 @@ class ResidentRowList:
         self.unique = None if unique is None else tuple(unique)
         self._ids = _RowIds()
         stored = [StoredColumn(str(i), type_) for i, type_ in enumerate(self.types)]
-        self._append_only = not removable and unique is None
-        self.store = ResidentColumnStore(self._ids, stored, self._append_only)
+        append_only = not removable and unique is None
+        self.store = ResidentColumnStore(self._ids, stored, append_only)
         self._ends = np.zeros((0, 2), np.int32)
         self._order = TouchOrder() if stamped else None
         self._counted = counted
@@ -159,6 +159,12 @@ class ResidentRowList:
             self._keep_rows(slots if self.unique is not None else slots[signs < 0])
             keep(self, slots)
 
+    def keep_slots(self, slots: Int32s) -> None:
+        """Before any row of the slots may go."""
+        if self.watchers:
+            self._keep_rows(slots)
+            keep(self, slots)
+
     def _keep_rows(self, slots: Int32s) -> None:
         rows = self.rows_of(np.unique(slots))[1]
         keep(self._ids, rows)
@@ -207,9 +213,24 @@ class ResidentRowList:
         )  # fmt: skip
 
     @property
+    def links(self) -> Int32s:
+        """Links by id, as kernels of rows take them."""
+        return self._ids.links
+
+    @property
+    def meta(self) -> Int64s:
+        """Counters, as kernels of rows take them."""
+        return self._ids.meta
+
+    @property
     def capacity(self) -> int:
         """Rows that there is room for."""
         return len(self._ids.links)
+
+    def alive(self, ids: Int32s) -> Bools:
+        """Whether ids are those of rows."""
+        living: Bools = self._ids.links[ids, 3] >= 0
+        return living
 
     @property
     def next_row(self) -> int:
@@ -245,6 +266,16 @@ class ResidentRowList:
         if self._identity is not None and (signs < 0).any():
             used = np.unique(entries[entries >= 0])
             self._identity.remove(used[self._chains[used, 0] < 0])
+
+    def forget_freed(self, ids: Int32s, slots: Int32s) -> None:
+        """After a kernel took rows out by their ids: the identities that they alone had, where a list is ``unique``."""
+        assert self._identity is not None
+        entries = self._identity.lookup(self._keys_of(slots, self.gather(ids)))
+        entries = np.unique(entries[entries >= 0])
+        first = self._chains[entries, 0]
+        gone = entries[(first < 0) | (self._ids.links[first, 3] < 0)]
+        self._chains[gone] = -1
+        self._identity.remove(gone)
 
     def reserve(self, n: int) -> None:
         """Make room for so many more rows, and for all slots."""
@@ -311,9 +342,7 @@ class ResidentRowList:
 
     def drop_slots(self, slots: Int32s) -> None:
         """Take out every row of the slots."""
-        if self.watchers:
-            self._keep_rows(slots)
-            keep(self, slots)
+        self.keep_slots(slots)
         if self._identity is not None or self._order is not None:
             probes, rows = self.rows_of(slots)
             if self._order is not None:

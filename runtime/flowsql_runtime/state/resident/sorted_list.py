@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,15 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import validity
 from flowsql_compute.keys import is_bytes_type
+from flowsql_core.batch import LateColumns
 from flowsql_runtime.kernels import sorted_rows as kernels
 from flowsql_runtime.state.arrow_words import value_words, word_count
+from flowsql_runtime.state.rankings import Keeping, Places, Ranked
 from flowsql_runtime.state.resident.frozen import Frozen, Moment
 from flowsql_runtime.state.resident.growing import grow
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
-from flowsql_runtime.state.resident.row_list import ResidentRowList
+from flowsql_runtime.state.resident.ranking import Ranking
+from flowsql_runtime.state.resident.row_list import NO_SLOTS, ResidentRowList
 from flowsql_runtime.state.stores import SortColumn
 
 Int8s = npt.NDArray[np.int8]
@@ -37,10 +40,16 @@ class ResidentSortedList:
         unique: Sequence[int] | None = None,
         numbered: bool = False,
         counted: bool = False,
+        keeps_best: bool = False,
     ) -> None:
-        self.rows = ResidentRowList(parent, types, removable=not numbered, unique=unique, counted=counted)
+        by_number = numbered or keeps_best
+        self.rows = ResidentRowList(parent, types, removable=not by_number, unique=unique, counted=counted)
         # Numbered rows leave, too.
         self.rows.store.append_only = False
+        if keeps_best:
+            self.keeping = Keeping.BEST if unique is None else Keeping.REPLACED
+        else:
+            self.keeping = Keeping.ALL
         self.order = tuple(order)
         #: Parts of the sort key up to and with each sort column.
         self._parts: list[int] = []
@@ -54,10 +63,15 @@ class ResidentSortedList:
             else:
                 texts += [0] * word_count(type_)
             self._parts.append(len(texts))
-        self._texts = np.array(texts, np.int32)
-        self._keys = np.zeros((0, len(texts)), np.int64)
+        self._text_columns = tuple(
+            {column.index: None for column in self.order if is_bytes_type(self.rows.types[column.index])}
+        )
+        # Without sort columns all rows sort alike.
+        self._texts = np.array(texts or [0], np.int32)
+        self._keys = np.zeros((0, len(self._texts)), np.int64)
         self._tree = np.zeros((0, 4), np.int32)
         self._roots = np.zeros(0, np.int32)
+        self._ranking = Ranking()
         self.watchers: tuple[Frozen, ...] = ()
 
     def __len__(self) -> int:
@@ -102,6 +116,44 @@ class ResidentSortedList:
     def associations(self, rows: Int32s) -> Int32s:
         """Partners of rows."""
         return self.rows.associations(rows)
+
+    def rank(self, signs: Int8s, slots: Int32s, columns: Sequence[Any], places: Places) -> Iterator[Ranked]:
+        """Put rows in and take equal ones out, and tell what changes at the first places; see ``SortedList``."""
+        n, signs, slots = len(slots), np.ascontiguousarray(signs), np.ascontiguousarray(slots)
+        if self.keeping is Keeping.BEST:
+            # Most rows of a batch may not stay: only what rows are compared by is put into state at first.
+            words, entries = np.zeros((n, 0), np.int64), NO_SLOTS
+            self.rows.store.compact()
+            self.rows.keep_slots(slots)
+            text_at = np.array([self.rows.store.word_of[index] for index in self._text_columns], np.int32)
+            text_words = np.zeros((n, len(text_at)), np.int64)
+            for place, index in enumerate(self._text_columns):
+                text_words[:, place] = self.rows.store.store_bytes(columns[index])
+        else:
+            words, entries = self.rows.prepare(signs, slots, columns, spare=1)
+            text_at, text_words = NO_SLOTS, np.zeros((n, 0), np.int64)
+        self._reserve(n + 1)
+        keys = self._sort_keys([columns[column.index] for column in self.order], n)
+        scratch = self._ranking
+        scratch.reserve(self.rows.capacity, len(self._roots), n)
+        arrays = (
+            signs, slots, entries, words, text_words, text_at, *self.rows.body(), keys, self._keys, self._texts,
+            self._tree, self._roots,
+        )  # fmt: skip
+        yield from scratch.told(self.keeping.value, places, arrays, columns, self.rows)
+        placed = scratch.placed[:n]
+        mine = np.flatnonzero(placed >= 0)
+        ids = placed[mine]
+        scratch.origin[ids] = -1
+        if self.keeping is Keeping.BEST:
+            stay = self.rows.alive(ids)
+            self.rows.store.write_new(ids[stay], LateColumns.of(columns, mine[stay]))
+        gone, owners = scratch.freed(self.rows)
+        if self.keeping is Keeping.REPLACED and len(gone):
+            self.rows.forget_freed(gone, owners)
+        elif self.keeping is Keeping.ALL:
+            self.rows.forget_identities(signs, entries)
+        scratch.settle(self.rows)
 
     def _reserve(self, spare: int) -> None:
         """Room for the sort keys of all rows and some more, and for the roots of all slots."""

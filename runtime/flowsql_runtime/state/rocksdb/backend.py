@@ -173,9 +173,11 @@ class RocksDBBackend(HashMapBackend):
         *,
         numbered: bool = False,
         counted: bool = False,
+        keeps_best: bool = False,
     ) -> parts.SortedPart:
         """Slot -> rows in sort order."""
-        return self._joined(name, parts.SortedPart(_cold(parent), types, order, unique, numbered, counted), parent)
+        made = parts.SortedPart(_cold(parent), types, order, unique, numbered, counted, keeps_best)
+        return self._joined(name, made, parent)
 
     @recorded
     def row_queue(self, name: str, parent: KeyIndex, types: Sequence[Any]) -> ResidentRowQueue:

@@ -322,8 +322,9 @@ class SortedPart(_Formatted, ResidentSortedList):
         unique: Sequence[int] | None,
         numbered: bool = False,
         counted: bool = False,
+        keeps_best: bool = False,
     ) -> None:
-        ResidentSortedList.__init__(self, parent, types, order, unique, numbered, counted)
+        ResidentSortedList.__init__(self, parent, types, order, unique, numbered, counted, keeps_best)
         self._counted = counted
         self._format = RowFormat([*types, *[pa.int32()] * counted])
         self._labels = [f"r{i}" for i in range(len(types))] + ["associations"] * counted

@@ -1,0 +1,83 @@
+"""Rank -> Top-N or deduplication, over all rows of a partition or over those of a window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowsql_core.errors import PlanError
+from flowsql_core.graph.rank_specs import OrderKeys
+from flowsql_core.types.logical import Schema, is_time_attribute
+from flowsql_planner.logical.nodes import Rank, Sort, SortKey
+from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.group_aggregate import exchange
+from flowsql_planner.physical.nodes import Physical, RankNode, SortLimit, WindowDeduplicate, WindowRank
+
+
+def plan_rank(rel: Rank, source: Physical, context: PlanContext) -> Physical:
+    """The rows of a ranking."""
+    schema = source.schema if rel.number is None else (*source.schema, rel.number)
+    windowed = _window_rank(rel, source, schema)
+    if windowed is not None:
+        return windowed
+    return RankNode(
+        inputs=(exchange(source, rel.partition),),
+        schema=schema,
+        partition=rel.partition,
+        order=_order(rel.order),
+        first=rel.first,
+        last=rel.last,
+        last_index=rel.last_index,
+        numbered=rel.number is not None,
+        mini_batch=context.mini_batch is not None,
+        span=rel.span,
+    )
+
+
+def _window_rank(rel: Rank, source: Physical, schema: Schema) -> Physical | None:
+    """The ranking of each window, where the partition has start and end of one; else None."""
+    windows = source.window_columns()
+    partition = frozenset(rel.partition)
+    if windows is None or not partition & windows.starts or not partition & windows.ends:
+        return None
+    window = windows.attached(min(partition & windows.starts), min(partition & windows.ends))
+    order = _order(rel.order)
+    one = (rel.first, rel.last) == (1, 1) and rel.number is None
+    by_time = len(order) == 1 and is_time_attribute(source.schema[order[0][0]].type)
+    kind = WindowDeduplicate if one and by_time else WindowRank
+    keys = tuple(index for index in rel.partition if index not in windows.all)
+    if rel.last is None:
+        raise PlanError(
+            "window-rank-end",
+            "Rank strategy with variable rank range is not supported in window TopN.",
+            rel.span,
+            "limit the ROW_NUMBER by a constant",
+        )
+    return kind(
+        inputs=(exchange(source, keys),),
+        schema=schema,
+        window=window,
+        partition=keys,
+        order=order,
+        first=rel.first,
+        last=rel.last,
+        numbered=rel.number is not None,
+        span=rel.span,
+    )
+
+
+def plan_sort_limit(rel: Sort, source: Physical) -> Physical:
+    """The first rows of all. ``source``: an Exchange that brings all rows together."""
+    return SortLimit(
+        inputs=(source,),
+        schema=source.schema,
+        order=_order(rel.keys),
+        first=rel.offset + 1,
+        last=None if rel.fetch is None else rel.offset + rel.fetch,
+        offset=rel.offset,
+        fetch=rel.fetch,
+        span=rel.span,
+    )
+
+
+def _order(keys: Sequence[SortKey]) -> OrderKeys:
+    return tuple((key.index, key.descending, key.nulls_first) for key in keys)
