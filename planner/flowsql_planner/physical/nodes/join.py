@@ -14,6 +14,7 @@ from flowsql_core.graph.specs import JoinKind, JoinSpec, OperatorSpec, WindowJoi
 from flowsql_core.graph.time_join_specs import IntervalJoinSpec
 from flowsql_core.record import record
 from flowsql_planner.logical.expression_text import ExpressionPrinter
+from flowsql_planner.logical.rewrite import unique_names
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext
 from flowsql_planner.physical.nodes.line import Attributes, window_text
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
@@ -116,7 +117,8 @@ class PairsOfRows(Inner, ABC):
         """The condition over the columns of both inputs."""
         if condition is None:
             return "true"
-        both = [column.name for child in self.inputs for column in child.schema]
+        # A semi or anti join has names for its left columns alone.
+        both = unique_names(tuple(column.name for child in self.inputs for column in child.schema))
         own = self.names
         return ExpressionPrinter(own if len(own) == len(both) else both, infix).print(condition)
 
