@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, assert_never
 
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.expr import Expr, conjunction
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import SparkQuery, StagedInput
@@ -21,6 +21,7 @@ from flowsql_core.types import logical as t
 from flowsql_planner.logical.internal_calls import query_calls
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    Apply,
     ChangelogFunction,
     Correlate,
     Expand,
@@ -139,6 +140,8 @@ class SparkCompiler:
         match rel:
             case Scan() | Values() | WatermarkAssigner() | Expand():
                 return self._staged(rel)
+            case Apply():
+                raise InternalError("a query that was not decorrelated")
             case WindowTableFunction() | Correlate():
                 return self._staged(rel) if is_local(rel) else self._hosted(rel, _over_this_input(rel))
             case Filter() if is_local(rel) and not self._reads_files(rel):
