@@ -22,7 +22,6 @@ CONTINUED = -3
 
 _PATTERN = re.compile(
     r"""(?P<space>(?:\s+|--[^\r\n]*|//[^\r\n]*|/\*(?!\+)(?s:.)*?\*/)+)
-    |(?P<dollars>\$\$(?s:.)*?\$\$)
     |(?P<word>(?:[^\W\d]|\$)[\w$]*)
     |(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     |(?P<symbol><>|<=|>=|=>|\|\||/\*\+|\*/|\{-|-\}|(?!/\*)[-+*/%=<>()\[\]{},.;:?|^])
@@ -147,6 +146,13 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
                 if after:
                     position = after
                     continue
+            if piece.startswith("$$") and _is_body(tokens, words):
+                after = text.find("$$", at + 2, stop)
+                if after >= 0:
+                    # FlowSQL's own: a text without escapes, the same string to everyone behind the lexer.
+                    body, position = text[at + 2 : after].replace("'", "''"), after + 2
+                    add(Token(known.string, f"'{body}'", at, position))
+                    continue
             upper = piece.upper()
             kind = words.get(upper)
             if kind is None:
@@ -164,16 +170,25 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
             add(Token(kind, piece, at, position))
         elif group == "quoted":
             add(Token(known.quoted, piece, at, position))
-        elif group == "dollars":
-            # FlowSQL's own: a text without escapes, the same string to everyone behind the lexer.
-            text_of_it = piece[2:-2].replace("'", "''")
-            add(Token(known.string, f"'{text_of_it}'", at, position))
         else:
             beside = bool(tokens) and tokens[-1].text[-1] == "'" and "\n" not in text[tokens[-1].end : at]
             add(Token(CONTINUED if beside and tokens[-1].kind in known.strings else known.string, piece, at, position))
     _join(tokens, known.ids)
     add(Token(0, "", stop, stop))
     return tokens
+
+
+def _is_body(tokens: list[Token], words: dict[str, int]) -> bool:
+    """Whether the body of a function comes next: CREATE or ALTER ... FUNCTION f AS. Elsewhere ``$$x`` is a name."""
+    if not tokens or tokens[-1].kind != words["AS"]:
+        return False
+    semicolon = kinds().semicolon
+    statement: list[int] = []
+    for token in reversed(tokens):
+        if token.kind == semicolon:
+            break
+        statement.append(token.kind)
+    return statement[-1] in (words["CREATE"], words["ALTER"]) and words["FUNCTION"] in statement[-6:]
 
 
 # What may follow the first letters of a string's prefix; ``-``, ``.`` and ``:`` where it names a character set.

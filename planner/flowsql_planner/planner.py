@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from flowsql_compute.eval.context import EvalContext
-from flowsql_core.config import PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
+from flowsql_core.config import PARALLELISM, Configuration
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph
@@ -44,7 +44,7 @@ from flowsql_planner.physical.nodes import Physical, SinkNode
 from flowsql_planner.physical.nodes.base import cumulative_cost, estimate_rows
 from flowsql_planner.physical.plan import plan_physical
 from flowsql_planner.physical.program import EXECUTION, OBSERVED, PHYSICAL, run_passes
-from flowsql_planner.physical.refusals import refuse_other_in_batch, refuse_stray_windows, refuse_subqueries
+from flowsql_planner.physical.refusals import refuse_other_in_batch, refuse_stray_windows
 from flowsql_planner.physical.scan import primary_key_places
 from flowsql_planner.traits.cost import scientific
 from flowsql_planner.translate.graph import StreamGraph, build_stream_graph, to_job_graph
@@ -135,8 +135,6 @@ class Planner:
         return run_passes(EXECUTION, self._planned(roots, context), context)
 
     def _planned(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
-        if self._configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH:
-            refuse_subqueries(roots)
         trees: list[Physical] = []
         for root in roots:
             optimized = self.optimized(root, context)

@@ -72,6 +72,18 @@ def test_texts_beyond_plain_ascii_travel_as_bytes() -> None:
     assert "'plain'" in text
 
 
+def test_a_lateral_query_is_a_join() -> None:
+    text = printed("SELECT a.i, l.m FROM v a, LATERAL (SELECT MAX(b.f) AS m FROM v b WHERE b.i = a.i) AS l")
+    assert "INNER JOIN" in text
+    assert "GROUP BY" in text
+
+
+def test_rows_are_looked_for_as_rows() -> None:
+    (text,) = [query.sql for query in plan("SELECT i FROM v WHERE (i, f) IN (SELECT i, f FROM v)").queries]
+    assert "EXISTS" in text  # NaN is equal to nothing, and Spark would find it
+    assert "IN (" in printed("SELECT i FROM v WHERE (i, i + 1) IN (SELECT i, 2 FROM v)").replace("IN(", "IN (")
+
+
 def test_equal_inputs_are_handed_over_once() -> None:
     assert len(plan("SELECT a.i FROM v a JOIN v b ON a.i = b.i").inputs) == 1
 
@@ -139,6 +151,7 @@ def test_aggregates_that_spark_lacks_are_changes_of_groups() -> None:
         ("SELECT STDDEV_POP(f) AS x FROM v GROUP BY CUBE (i)", "the aggregate STDDEV_POP", 8),
         ("SELECT i FROM v a WHERE (SELECT MAX(UPPER(a.s || b.s)) FROM v b) = 'A'", "UPPER over these types", 37),
         ("SELECT a.i FROM v a LEFT JOIN v b ON POSITION(a.s IN b.s) > 0", "POSITION over these types", 38),
+        ("SELECT i FROM v WHERE i > ANY (SELECT i FROM v)", "ANY or ALL (subquery)", 23),
         ("SELECT SUM(i) OVER (ORDER BY f RANGE 1 PRECEDING) AS x FROM v", "RANGE with an offset over DOUBLE", 8),
         ("SELECT LAG(NULLIF(i, 1), 1, 0) OVER (ORDER BY i) AS x FROM v", "LAG of a nullable INT", 8),
     ],
@@ -151,22 +164,29 @@ def test_the_rest_is_refused_with_its_place(query: str, construct: str, column: 
     assert caught.value.at.start + 1 == column
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT i FROM v WHERE i IN (SELECT i FROM v)",
-        "SELECT i FROM v INTERSECT SELECT i FROM v",
-        "SELECT ROW_NUMBER() OVER (ORDER BY i, s) AS x FROM v",
-    ],
-)
-@pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_the_local_engine_refuses_what_it_has_no_plan_for(query: str, mode: str) -> None:
-    values = {"execution.runtime-mode": mode, "execution.batch.engine": "local"}
+def on_the_local_engine() -> TableEnvironment:
+    values = {"execution.runtime-mode": "batch", "execution.batch.engine": "local"}
     environment = TableEnvironment.of_configuration(Configuration(values=values))
     environment.execute_sql(VIEW)
+    return environment
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT i FROM v INTERSECT SELECT i FROM v", "SELECT ROW_NUMBER() OVER (ORDER BY i) AS x FROM v"]
+)
+def test_the_local_engine_refuses_what_it_has_no_plan_for(query: str) -> None:
     with pytest.raises(NotSupportedYetError) as caught:
-        environment.execute_sql(query)
+        on_the_local_engine().execute_sql(query)
     assert caught.value.at is not None
+
+
+def test_the_local_engine_joins_what_only_grows() -> None:
+    query = "SELECT i FROM v WHERE i IN (SELECT i + 1 FROM v)"
+    with on_the_local_engine().execute_sql(query).collect() as rows:
+        local = sorted(row[0] for row in rows)
+    with on_the_local_engine().execute_sql("SELECT i FROM v").collect() as rows:
+        every = [row[0] for row in rows]
+    assert local == sorted(i for i in every if i is not None and i - 1 in every)
 
 
 def test_an_unbounded_table_is_no_batch() -> None:

@@ -7,7 +7,7 @@ All times are milliseconds, epoch times are of the attribute's own kind (engine 
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Final
 
 from flowsql_core.catalog import ANONYMOUS
 from flowsql_core.expr import AggregateCall, Expr, Literal
@@ -133,6 +133,10 @@ class ExpandSpec(OperatorSpec):
     """Each row once per projection list (grouping sets): the i-th output row of a row uses ``projections[i]``."""
 
     projections: tuple[tuple[Expr, ...], ...]
+
+
+#: A collection of :class:`CorrelateSpec`: the columns behind the first argument, as often as that says.
+REPLICATE_ROWS: Final = "$REPLICATE_ROWS"
 
 
 @record

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from flowsql_core.expr import Call, Expr
 from flowsql_core.record import record
+from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector
@@ -43,7 +44,7 @@ class ClauseBinder(Protocol):
 
     @property
     def nested(self) -> Environment | None:
-        """What queries inside of expressions see; None where they are not executed."""
+        """What queries inside of expressions see; None where none may stand."""
         ...
 
     @property
@@ -65,10 +66,13 @@ class OuterRow:
 
     def column(self, node: ast.ColumnRef) -> Expr:
         """A column of the outer row, as the query inside sees it. Raises BindError if there is none."""
-        found = self.binder.bind(node)
+        return self.capture(self.binder.bind(node), node.span)
+
+    def capture(self, found: Expr, span: Span | None = None) -> Expr:
+        """An expression of the outer row, as the query inside sees it."""
         if found not in self.captured:
             self.captured.append(found)
-        return Call(OUTER, (), found.type, (("slot", self.captured.index(found)),), node.span)
+        return Call(OUTER, (), found.type, (("slot", self.captured.index(found)),), span or found.span)
 
 
 @record
@@ -87,11 +91,6 @@ class Environment:
     #: The row around the query, and the windows that its WINDOW clause names.
     outer: OuterRow | None = None
     windows: Mapping[str, ast.WindowSpec] = field(default_factory=dict)
-
-    @property
-    def nested(self) -> Environment | None:
-        """What expressions may bind queries with: batch mode executes those, streaming does not yet."""
-        return None if self.context.streaming else self
 
     def around(self, row: OuterRow) -> Environment:
         """What a query inside of an expression sees."""

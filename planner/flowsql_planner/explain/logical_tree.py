@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from flowsql_core.expr import AggregateCall, input_refs
+from flowsql_core.expr import AggregateCall, Call, Expr, input_refs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import Schema
+from flowsql_planner.logical.correlation import outer_call
 from flowsql_planner.logical.expression_text import ExpressionPrinter, calcite_type, literal_text, target_columns
+from flowsql_planner.logical.internal_calls import EXISTS, IN_QUERY, SCALAR, SOME_QUERY
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    Apply,
     ChangelogFunction,
     Correlate,
     Expand,
@@ -46,17 +49,22 @@ _JOIN: Final = {
 }
 
 
-def logical_lines(rel: Rel) -> Iterator[str]:
-    """The tree of a logical plan, line by line. A collected answer shows its query alone."""
+def logical_lines(rel: Rel, outer: tuple[str, ...] = ()) -> Iterator[str]:
+    """The tree of a logical plan, line by line. A collected answer shows its query alone.
+
+    ``outer``: names of what the plan reads of the row around it.
+    """
     if isinstance(rel, Sink) and rel.table is None:
-        yield from logical_lines(rel.input)
+        yield from logical_lines(rel.input, outer)
         return
-    yield _line(rel)
-    children = [logical_lines(child) for child in inputs(rel)]
+    yield _line(rel, _printer(rel, outer))
+    children = [logical_lines(child, outer) for child in inputs(rel)]
     if isinstance(rel, Correlate):
         children.append(_elements(rel))
     if isinstance(rel, TemporalJoin):
         children[1] = _snapshot(rel)
+    if isinstance(rel, Apply):
+        children[1] = logical_lines(rel.right, _row(rel, rel.parameters, outer))
     for index, child_lines in enumerate(children):
         last = index == len(children) - 1
         for position, text in enumerate(child_lines):
@@ -64,7 +72,37 @@ def logical_lines(rel: Rel) -> Iterator[str]:
             yield lead + text
 
 
-def _line(rel: Rel) -> str:
+def _printer(rel: Rel, outer: tuple[str, ...]) -> ExpressionPrinter:
+    """Prints the expressions of a node, queries inside of them as trees of their own."""
+
+    def query(call: Call, args: list[str]) -> str:
+        plan: Rel = call.option("plan")
+        operands = {EXISTS: 0, SCALAR: 0, SOME_QUERY: 1}.get(call.function, len(plan.schema))
+        row = _row(rel, call.args[operands:], outer)
+        body = "{\n" + "\n".join(_indented(plan, row, 0)) + "\n}"
+        name = {EXISTS: "EXISTS", SCALAR: "$SCALAR_QUERY", IN_QUERY: "IN"}.get(call.function)
+        return f"{name or str(call.option('comparison')) + ' SOME'}({', '.join([*args[:operands], body])})"
+
+    return ExpressionPrinter(None, outer=outer, query=query)
+
+
+def _row(rel: Rel, read: tuple[Expr, ...], outer: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of what a query reads of a node's input."""
+    names = [column.name for child in inputs(rel) for column in child.schema]
+    variable = f"$cor{_number(rel)}."
+    printer = ExpressionPrinter(names, outer=outer)
+    # What a query reads of a row further outside has that row's name already.
+    return tuple(("" if outer_call(expr) else variable) + printer.print(expr) for expr in read)
+
+
+def _indented(rel: Rel, outer: tuple[str, ...], depth: int) -> Iterator[str]:
+    """The plan of a query inside of an expression."""
+    yield "  " * depth + _line(rel, _printer(rel, outer))
+    for child in inputs(rel):
+        yield from _indented(child, outer, depth + 1)
+
+
+def _line(rel: Rel, printer: ExpressionPrinter) -> str:
     match rel:
         case Scan(table=table):
             return f"LogicalTableScan(table=[[{', '.join(table.shown_path)}]])"
@@ -77,17 +115,17 @@ def _line(rel: Rel) -> str:
             )
             return f"LogicalValues(tuples=[[{shown}]])"
         case Project(exprs=exprs, names=names):
-            parts = (f"{name}=[{_PRINTER.print(expr)}]" for name, expr in zip(names, exprs, strict=True))
+            parts = (f"{name}=[{printer.print(expr)}]" for name, expr in zip(names, exprs, strict=True))
             return f"LogicalProject({', '.join(parts)})"
         case Filter(condition=condition):
-            return f"LogicalFilter(condition=[{_PRINTER.print(condition)}])"
+            return f"LogicalFilter(condition=[{printer.print(condition)}])"
         case WatermarkAssigner():
             name = rel.schema[rel.rowtime_index].name
-            return f"LogicalWatermarkAssigner(rowtime=[{name}], watermark=[{_PRINTER.print(rel.expression)}])"
+            return f"LogicalWatermarkAssigner(rowtime=[{name}], watermark=[{printer.print(rel.expression)}])"
         case Aggregate():
             return f"LogicalAggregate({_aggregate(rel)})"
         case Expand():
-            rows_text = ", ".join("{" + ", ".join(_PRINTER.print(e) for e in row) + "}" for row in rel.projections)
+            rows_text = ", ".join("{" + ", ".join(printer.print(e) for e in row) + "}" for row in rel.projections)
             return f"LogicalExpand(projects=[{rows_text}])"
         case WindowTableFunction():
             return f"LogicalTableFunctionScan(invocation=[{_window(rel)}], rowType=[{_row_type(rel.schema)}])"
@@ -109,8 +147,14 @@ def _line(rel: Rel) -> str:
                 f"requiredColumns=[{{{columns}}}])"
             )
         case Join(condition=on, kind=kind):
-            text = "true" if on is None else _PRINTER.print(on)
+            text = "true" if on is None else printer.print(on)
             return f"LogicalJoin(condition=[{text}], joinType=[{_JOIN[kind]}])"
+        case Apply(kind=kind, parameters=parameters):
+            columns = ", ".join(str(index) for index in sorted(frozenset().union(*map(input_refs, parameters))))
+            return (
+                f"LogicalCorrelate(correlation=[$cor{_number(rel)}], joinType=[{_JOIN[kind]}], "
+                f"requiredColumns=[{{{columns}}}])"
+            )
         case Union():
             return "LogicalUnion(all=[true])"
         case SetOperation(operator=operator, all=all_rows):
@@ -131,10 +175,9 @@ def _line(rel: Rel) -> str:
             assert_never(rel)
 
 
-def _number(rel: Correlate | TemporalJoin) -> int:
-    """Which of the row variables a node reads from; those of the input come first."""
-    source = rel.input if isinstance(rel, Correlate) else rel.left
-    return sum(isinstance(below, Correlate | TemporalJoin) for below in walk(source))
+def _number(rel: Rel) -> int:
+    """Which of the row variables a collection or a query is read from; those of the input come first."""
+    return sum(isinstance(below, Correlate | TemporalJoin | Apply) for below in walk(inputs(rel)[0]))
 
 
 def _snapshot(rel: TemporalJoin) -> Iterator[str]:

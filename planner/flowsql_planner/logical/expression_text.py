@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children
 from flowsql_core.python_call import called_function
 from flowsql_core.types import logical as t
+from flowsql_planner.logical.internal_calls import OUTER, QUERY_CALLS
 
 _INFIX: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "AND", "OR", "LIKE", "||"})
 _POSTFIX: Final = frozenset(
@@ -20,11 +21,22 @@ _CHARSET: Final = 'CHARACTER SET "UTF-16LE"'
 
 
 class ExpressionPrinter:
-    """Prints expressions over named columns. ``names`` None prints ``$0``, ``$1``."""
+    """Prints expressions over named columns. ``names`` None prints ``$0``, ``$1``.
 
-    def __init__(self, names: Sequence[str] | None, infix: bool = False) -> None:
+    ``outer``: names of what a query reads of the row around it. ``query``: prints a query call with these operands.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str] | None,
+        infix: bool = False,
+        outer: Sequence[str] = (),
+        query: Callable[[Call, list[str]], str] | None = None,
+    ) -> None:
         self._names = names
         self._infix = infix
+        self._outer = outer
+        self._query = query
 
     def print(self, expr: Expr) -> str:
         """The text of an expression."""
@@ -74,6 +86,10 @@ class ExpressionPrinter:
             return "(" + f" {expr.function} ".join(args) + ")"
         if self._infix and expr.function in _POSTFIX:
             return f"{args[0]} {expr.function}"
+        if expr.function == OUTER:
+            return self._outer[int(expr.option("slot"))]
+        if self._query is not None and expr.function in QUERY_CALLS:
+            return self._query(expr, args)
         python = called_function(expr)
         if python is not None:
             return f"{python.name}({', '.join(args)})"

@@ -214,6 +214,23 @@ class Correlate:
 
 
 @record
+class Apply:
+    """Each row of ``left`` joined with what the query ``right`` answers for it: a join before it is decorrelated.
+
+    ``parameters``: over the left columns, what ``right`` reads of the row; in ``right`` they are ``$OUTER`` calls that
+    count them. ``condition``: over both sides, as in :class:`Join`. ``kind``: INNER, LEFT, SEMI or ANTI.
+    """
+
+    left: Rel
+    right: Rel
+    kind: JoinKind
+    parameters: tuple[Expr, ...]
+    condition: Expr | None
+    schema: Schema
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
 class Union:
     """UNION ALL; types are already equal column by column. (UNION is an Aggregate above it.)"""
 
@@ -407,6 +424,7 @@ Rel = (
     | ChangelogFunction
     | Join
     | TemporalJoin
+    | Apply
     | Correlate
     | Union
     | Sort
@@ -422,7 +440,12 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
     match rel:
         case Scan() | Values():
             return ()
-        case Join(left=left, right=right) | TemporalJoin(left=left, right=right) | SetOperation(left=left, right=right):
+        case (
+            Join(left=left, right=right)
+            | TemporalJoin(left=left, right=right)
+            | Apply(left=left, right=right)
+            | SetOperation(left=left, right=right)
+        ):
             return (left, right)
         case Union(inputs=all_inputs):
             return all_inputs
@@ -454,6 +477,10 @@ def expressions(rel: Rel) -> Iterator[Expr]:
             yield condition
         case Join(condition=condition) | TemporalJoin(condition=condition) if condition is not None:
             yield condition
+        case Apply(parameters=parameters, condition=condition):
+            yield from parameters
+            if condition is not None:
+                yield condition
         case Correlate(collection=collection):
             yield collection
         case WatermarkAssigner(expression=expression):

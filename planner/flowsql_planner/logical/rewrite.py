@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
+from flowsql_core.errors import InternalError
 from flowsql_core.expr import AggregateCall, Expr, InputRef, transform
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import Column, LogicalType, Schema, without_attribute
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    Apply,
     ChangelogFunction,
     Correlate,
     Expand,
@@ -47,7 +49,7 @@ def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:
     match rel:
         case Scan() | Values():
             return rel
-        case Join() | TemporalJoin() | SetOperation():
+        case Join() | TemporalJoin() | Apply() | SetOperation():
             return replace(rel, left=new[0], right=new[1])
         case Union():
             return replace(rel, inputs=new)
@@ -234,6 +236,8 @@ def _retype_node(rel: Rel) -> Rel:
             return replace(rel, schema=tuple(own))
         case Correlate(input=source, collection=collection):
             return make_correlate(rel, source, retype_expr(collection, source.schema))
+        case Apply():
+            raise InternalError("a query that was not decorrelated")
         case Join(left=left, right=right):
             columns = left.schema + right.schema
             on = None if rel.condition is None else retype_expr(rel.condition, columns)

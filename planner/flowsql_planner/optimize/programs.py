@@ -9,6 +9,10 @@ from flowsql_compute.eval.context import EvalContext
 from flowsql_planner.logical.nodes import Rel
 from flowsql_planner.optimize.abilities import SourceAbilities
 from flowsql_planner.optimize.driver import Rule, Stage, TreeRule
+from flowsql_planner.optimize.queries.decorrelate import decorrelate
+from flowsql_planner.optimize.queries.lift_subqueries import lift_subqueries
+from flowsql_planner.optimize.queries.push_filter_through_set_operation import push_filter_through_set_operation
+from flowsql_planner.optimize.queries.rewrite_set_operations import rewrite_set_operations
 from flowsql_planner.optimize.rules.beside_queries import beside_queries
 from flowsql_planner.optimize.rules.expand_grouping_sets import expand_grouping_sets
 from flowsql_planner.optimize.rules.fold_constants import fold_constants
@@ -53,6 +57,7 @@ _FILTERS: tuple[Rule, ...] = (
     simplify_filter,
     push_filter_through_project,
     push_filter_through_union,
+    push_filter_through_set_operation,
     push_filter_through_aggregate,
     push_filter_through_correlate,
     simplify_outer_join,
@@ -76,6 +81,9 @@ def streaming(abilities: SourceAbilities, evaluation: EvalContext, ranks: bool =
     ``ranks``: filters on ROW_NUMBER become rankings, whose answers update.
     """
     return (
+        # Queries leave expressions before anything else, so that every rule sees what is in them.
+        Stage("subqueries", rules=(lift_subqueries,)),
+        Stage("correlations", tree_rules=(decorrelate,)),
         # Folding first: a condition that becomes TRUE or FALSE decides what is worth moving. Comparisons of numbers get
         # their form before, as in Flink: constants that are NaN answer by it, too.
         Stage("compare", rules=(simplify_comparisons,)),
@@ -84,6 +92,8 @@ def streaming(abilities: SourceAbilities, evaluation: EvalContext, ranks: bool =
         # Group windows before projects are merged: what is asked of a window becomes a column of the aggregate.
         Stage("rewrite", rules=(group_windows, expand_grouping_sets)),
         Stage("filters", rules=(*_FILTERS, *_TIDY)),
+        # INTERSECT and EXCEPT stand as they are written until filters have passed them.
+        Stage("set operations", rules=(rewrite_set_operations,)),
         # Transitive predicates once the filters rest, then down with the new ones.
         Stage("predicates", rules=(infer_join_predicates, *_FILTERS)),
         # Filters on ROW_NUMBER stand right above it now; what is asked of the number decides what is kept.
@@ -107,6 +117,8 @@ def bounded(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage,
     """
     tidy: tuple[Rule, ...] = (merge_projects, remove_trivial_project, merge_filters, simplify_comparisons)
     return (
+        # LATERAL queries alone: those of expressions stay in them.
+        Stage("correlations", tree_rules=(decorrelate,)),
         Stage("compare", rules=(simplify_comparisons,)),
         Stage("fold", tree_rules=(_bound_tree_rule(fold_constants, evaluation),)),
         Stage("tidy", rules=tidy),

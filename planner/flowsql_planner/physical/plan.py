@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.expr import Cast, Expr, Literal, conjuncts
 from flowsql_core.row import INSERT_ONLY
 from flowsql_core.types.logical import Column, is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    Apply,
     ChangelogFunction,
     Correlate,
     Expand,
@@ -100,6 +101,8 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
         case TemporalJoin():
             return plan_temporal_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
+        case Apply():
+            raise InternalError("a query that was not decorrelated")
         case Correlate():
             return CorrelateNode(
                 inputs=(plan_physical(rel.input, context),),

@@ -9,23 +9,9 @@ from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Call
 from flowsql_core.expr import walk as walk_expression
 from flowsql_planner.logical.group_window import AUXILIARY, no_such_window
-from flowsql_planner.logical.internal_calls import QUERY_CALLS, query_calls
 from flowsql_planner.logical.nodes import Rel, expressions
 from flowsql_planner.logical.rewrite import walk as walk_logical
 from flowsql_planner.physical.nodes import Physical, walk
-
-
-def refuse_subqueries(roots: Sequence[Rel]) -> None:
-    """Refuse plans that ask a query row by row: batch mode binds them, and FlowSQL's own runtime does not run them yet.
-
-    Raises:
-        NotSupportedYetError: with the construct, where it stands.
-    """
-    for root in roots:
-        for rel in walk_logical(root):
-            for expr in expressions(rel):
-                for call in query_calls(expr):
-                    raise NotSupportedYetError(QUERY_CALLS[call.function], call.span, "write a JOIN")
 
 
 def refuse_stray_windows(root: Rel) -> None:

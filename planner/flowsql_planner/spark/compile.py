@@ -21,6 +21,7 @@ from flowsql_core.types import logical as t
 from flowsql_planner.logical.internal_calls import query_calls
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    Apply,
     ChangelogFunction,
     Correlate,
     Expand,
@@ -140,6 +141,8 @@ class SparkCompiler:
         match rel:
             case Scan() | Values() | WatermarkAssigner() | Expand():
                 return self._staged(rel)
+            case Apply():
+                raise InternalError("a query that was not decorrelated")
             case WindowTableFunction() | Correlate():
                 return self._staged(rel) if is_local(rel) else self._hosted(rel, _over_this_input(rel))
             case Filter() if is_local(rel) and not self._reads_files(rel):

@@ -122,27 +122,39 @@ class SparkExpressions:
 
     def _in_query(self, call: Call) -> SqlNode:
         e = sql.exp()
-        if isinstance(call.args[0].type, t.ApproximateType):
+        operands, captured = _operands(call)
+        if any(isinstance(operand.type, t.ApproximateType) for operand in operands):
             # For Spark a NaN is in a set that has one.
             return self._in_value(call)
-        query = self.subquery(call.option("plan"), [self.make(arg) for arg in call.args[1:]])
-        return e.Paren(this=e.In(this=self.make(call.args[0]), query=e.Subquery(this=query)))
+        query = self.subquery(call.option("plan"), [self.make(arg) for arg in captured])
+        made = [self.make(operand) for operand in operands]
+        this = made[0] if len(made) == 1 else e.Tuple(expressions=made)
+        return e.Paren(this=e.In(this=this, query=e.Subquery(this=query)))
 
     def _in_value(self, call: Call) -> SqlNode:
         """TRUE where a row is equal; else NULL where one might be, for a NULL on either side; else FALSE."""
         e = sql.exp()
-        operand = self.make(call.args[0])
-        member = sql.column(_MEMBER, "c0")
+        operands, captured = _operands(call)
 
-        def some(condition: SqlNode) -> SqlNode:
-            query = self.subquery(call.option("plan"), [self.make(arg) for arg in call.args[1:]])
+        def some(conditions: list[SqlNode]) -> SqlNode:
+            query = self.subquery(call.option("plan"), [self.make(arg) for arg in captured])
             found = sql.select([sql.number(1)], sql.derived(query, _MEMBER))
-            return e.Exists(this=found.where(condition, copy=False))
+            for condition in conditions:
+                found = found.where(condition, copy=False)
+            return e.Exists(this=found)
 
-        strange = isinstance(call.args[0].type, t.ApproximateType)
-        equal = some(_compared("=", member, operand, strange, strange))
-        unknown = some(sql.binary("OR", sql.is_null(member.copy()), sql.is_null(operand.copy())))
-        return sql.case([equal, unknown], [sql.boolean(True), sql.null("BOOLEAN")], sql.boolean(False))
+        equal: list[SqlNode] = []
+        possible: list[SqlNode] = []
+        for place, arg in enumerate(operands):
+            member, operand = sql.column(_MEMBER, f"c{place}"), self.make(arg)
+            strange = isinstance(arg.type, t.ApproximateType)
+            equal.append(_compared("=", member, operand, strange, strange))
+            unknown = sql.binary("OR", sql.is_null(member.copy()), sql.is_null(operand.copy()))
+            if len(operands) > 1:
+                unknown = sql.binary("OR", equal[-1].copy(), unknown)
+            possible.append(unknown)
+        values = [sql.boolean(True), sql.null("BOOLEAN")]
+        return sql.case([some(equal), some(possible)], values, sql.boolean(False))
 
     def condition(self, expr: Expr) -> SqlNode:
         """A WHERE: only what is TRUE counts, so that its parts may say FALSE for NULL."""
@@ -372,7 +384,14 @@ _LONGEST_INTEGER: Final = 20
 
 def no_form(call: Call) -> NotSupportedYetError:
     """The refusal of a function that Spark cannot answer exactly."""
-    return NotSupportedYetError(f"{call.function} over these types on Spark", call.span)
+    what = QUERY_CALLS.get(call.function, f"{call.function} over these types")
+    return NotSupportedYetError(f"{what} on Spark", call.span)
+
+
+def _operands(call: Call) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """The operands of IN, and what its query reads of the row."""
+    width = len(call.option("plan").schema)
+    return call.args[:width], call.args[width:]
 
 
 def _may_be_nan(expr: Expr) -> bool:

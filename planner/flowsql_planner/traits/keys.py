@@ -25,6 +25,9 @@ def through_projection(below: Keys, projections: Sequence[Expr]) -> Keys:
             expr = expr.operand
         if isinstance(expr, InputRef):
             places.setdefault(expr.index, []).append(out)
+    if not places:
+        # As in Flink, also of a table of one row.
+        return NO_KEYS
     keys: set[frozenset[int]] = set()
     for key in below:
         if all(column in places for column in key):

@@ -1,4 +1,4 @@
-"""UNNEST: each row once per element of a collection in it."""
+"""UNNEST: each row once per element of a collection in it; and rows that come as often as a column says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack
 from flowsql_core.column_bytes import taken
 from flowsql_core.element import Watermark
 from flowsql_core.errors import ExecutionError
-from flowsql_core.graph.specs import CorrelateSpec
+from flowsql_core.expr import Call
+from flowsql_core.graph.specs import REPLICATE_ROWS, CorrelateSpec
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_runtime.operators.base import Operator, OperatorContext
@@ -43,8 +44,11 @@ class CorrelateOperator(Operator[CorrelateSpec]):
         """Compile the collection and the condition."""
         context = eval_context(ctx)
         condition = self.spec.condition
-        (collection,), self._watermarks = read_watermarks(((self.spec.collection,),))
-        self._collection = compile_projections(collection, context)
+        collection = self.spec.collection
+        self._copies = isinstance(collection, Call) and collection.function == REPLICATE_ROWS
+        parts = collection.args if isinstance(collection, Call) and self._copies else (collection,)
+        (parts,), self._watermarks = read_watermarks((parts,))
+        self._collection = compile_projections(parts, context)
         self._condition = None if condition is None else compile_condition(condition, context)
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
@@ -57,9 +61,10 @@ class CorrelateOperator(Operator[CorrelateSpec]):
         if track is not batch.track:
             batch = batch.with_track(track)
         try:
-            for start, read, (collection,) in projected(self._watermarks.beside(batch, before), self._collection):
+            for start, read, columns in projected(self._watermarks.beside(batch, before), self._collection):
                 part = batch.slice(start, start + read.num_rows)
-                self._spread(batch, start, part, _elements(collection, self.spec.collection.type))
+                made = _copied(columns) if self._copies else _elements(columns[0], self.spec.collection.type)
+                self._spread(batch, start, part, made)
         except ExecutionError as error:
             self._watermarks.restore(error)
             trace_row(error, batch)
@@ -167,6 +172,15 @@ def _elements(collection: Any, type_: t.LogicalType) -> _Elements:
         case t.MultisetType():
             return _repeated(collection, rows)
     return _Elements((collection.values,), rows)
+
+
+def _copied(columns: list[Any]) -> _Elements:
+    """Rows as elements of themselves: as many of each as the first column says; none for NULL and below 1."""
+    times, there = values_and_validity(columns[0])
+    sizes = np.maximum(times if there is None else np.where(there, times, 0), 0).astype(np.int64)
+    rows = Ranges(np.cumsum(sizes) - sizes, sizes, None)
+    owners = rows.owners()
+    return _Elements(tuple(taken(column, owners) for column in columns[1:]), rows)
 
 
 def _with_missing(owners: Int64s, places: Int64s, rows: int) -> tuple[Int64s, Int64s, Bools | None]:

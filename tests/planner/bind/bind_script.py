@@ -88,6 +88,12 @@ def _node(rel: n.Rel) -> str:
             condition = "TRUE" if rel.condition is None else expr_text(rel.condition)
             hints = f", hints={dict(rel.hints)}" if rel.hints else ""
             return f"Join({rel.kind.value}, {condition}{hints})"
+        case n.Apply():
+            read = ", ".join(expr_text(expr) for expr in rel.parameters)
+            condition = "TRUE" if rel.condition is None else expr_text(rel.condition)
+            return f"Apply({rel.kind.value}, [{read}], {condition})"
+        case n.SetOperation():
+            return f"{rel.operator.value}({'ALL' * rel.all})"
         case n.Correlate():
             ordinality = " WITH ORDINALITY" if rel.ordinality else ""
             condition = "" if rel.condition is None else f", {expr_text(rel.condition)}"
@@ -128,7 +134,8 @@ def expr_text(expr: Expr) -> str:
         case Literal(value, type_):
             return "NULL" if value is None else f"{value!r}" if not isinstance(value, str) else f"'{value}'"
         case Call(function, args, _, options):
-            shown = [expr_text(arg) for arg in args] + [f"{key}={value}" for key, value in options]
+            shown = [expr_text(arg) for arg in args]
+            shown += [f"{key}={value if key != 'plan' else '{' + dump(value) + '}'}" for key, value in options]
             return f"{function}({', '.join(shown)})"
         case Cast(operand, type_, safe):
             return f"{'TRY_' * safe}CAST({expr_text(operand)} AS {type_})"

@@ -78,7 +78,7 @@ def optimized(sql: str) -> tuple[str, set[str]]:
 
 
 def cases() -> Iterator[tuple[Path, int]]:
-    for path in sorted(_FOLDER.glob("*.test")):
+    for path in sorted(_FOLDER.rglob("*.test")):
         for number in range(len(read(path))):
             yield path, number
 
@@ -105,4 +105,4 @@ def test_every_rule_of_the_program_has_cases() -> None:
 
     stages = programs.streaming(Nothing(), EvalContext())  # type: ignore[arg-type]
     names = {rule.__name__ for stage in stages for rule in (*stage.rules, *stage.tree_rules)}
-    assert names == {path.stem for path in _FOLDER.glob("*.test")}
+    assert names == {path.stem for path in _FOLDER.rglob("*.test")}

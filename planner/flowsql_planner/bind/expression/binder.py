@@ -47,8 +47,8 @@ class ExpressionBinder:
     """Binds expressions of one clause.
 
     ``clause``: the clause's name for messages (``WHERE``). ``aggregates``: where aggregate calls are collected; None
-    where they are not allowed. ``nested``: what queries inside of expressions see; None (streaming) where they are
-    not executed. ``outputs``: names of a SELECT list, which go before columns. ``windows``: those of the WINDOW clause.
+    where they are not allowed. ``nested``: what queries inside of expressions see; None where none may
+    stand. ``outputs``: names of a SELECT list, which go before columns. ``windows``: those of the WINDOW clause.
     """
 
     context: BindContext
@@ -455,7 +455,8 @@ class ExpressionBinder:
             case ast.Exists():
                 return NotSupportedYetError("EXISTS (subquery)", node.span, "write a JOIN")
             case ast.Unique():
-                return NotSupportedYetError("UNIQUE (subquery)", node.span)
+                message = "No match found for function signature UNIQUE"
+                return BindError("function-not-found", message, node.span, "compare COUNT(*) with COUNT(DISTINCT ...)")
             case ast.Subquery():
                 return NotSupportedYetError("a scalar subquery", node.span, "write a JOIN")
             case ast.QuantifiedComparison(operator, _, quantifier):

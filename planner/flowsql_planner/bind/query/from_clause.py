@@ -7,13 +7,13 @@ from typing import assert_never
 
 from flowsql_compute.functions.registry import resolve_call
 from flowsql_core.errors import BindError, NotSupportedYetError
-from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction, input_refs, remap_inputs
+from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction, input_refs, remap_inputs, transform
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, Schema
 from flowsql_grammar import ast
-from flowsql_planner.bind.environment import Environment
+from flowsql_planner.bind.environment import Environment, OuterRow
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Merged, Namespace, Scope
 from flowsql_planner.bind.output_names import uniquify
@@ -24,7 +24,7 @@ from flowsql_planner.bind.query.table import bind_resolved, find_table
 from flowsql_planner.bind.query.unnest import Unnested, bind_table_call, bind_unnest
 from flowsql_planner.bind.query.window_function import as_window_call, bind_window
 from flowsql_planner.bind.sql_text.expand_names import path_of
-from flowsql_planner.logical.nodes import Filter, Join, Project, Rel, TemporalJoin
+from flowsql_planner.logical.nodes import Apply, Filter, Join, Project, Rel, TemporalJoin
 from flowsql_planner.logical.rewrite import refs
 
 Hints = tuple[tuple[str, str], ...]
@@ -53,13 +53,8 @@ def bind_relation(env: Environment, node: ast.Relation) -> Bound:
         case ast.TableRef():
             return _bind_table_ref(env, node)
         case ast.DerivedTable(query, lateral, alias):
-            if lateral:
-                raise NotSupportedYetError("LATERAL (subquery)", node.span)
-            rel = env.bind_query(env, query)
-            if alias is not None and len(rel.schema) == 1 and not alias.columns and _is_values(query):
-                # Flink: the alias of VALUES names its only column too.
-                alias = replace(alias, columns=(alias.name,))
-            return _aliased(rel, alias)
+            del lateral  # Without an item in front there is nothing to be lateral to.
+            return _derived(env.bind_query(env, query), query, alias)
         case ast.TableFunction(call, lateral, alias):
             rows = _table_rows(env, node, Scope())
             if rows is not None:
@@ -82,6 +77,14 @@ def bind_relation(env: Environment, node: ast.Relation) -> Bound:
             raise NotSupportedYetError("TABLESAMPLE", node.span)
         case _:
             assert_never(node)
+
+
+def _derived(rel: Rel, query: ast.Query, alias: ast.TableAlias | None) -> Bound:
+    """A query in FROM, under its alias."""
+    if alias is not None and len(rel.schema) == 1 and not alias.columns and _is_values(query):
+        # Flink: the alias of VALUES names its only column too.
+        alias = replace(alias, columns=(alias.name,))
+    return _aliased(rel, alias)
 
 
 def bind_named(env: Environment, name: ast.Identifier, hints: tuple[ast.Hint, ...], span: Span) -> Rel:
@@ -221,6 +224,8 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
         right = _bind_unnest(unnested)
     elif isinstance(node.right, ast.TableFunction) and (rows := _table_rows(env, node.right, left.scope)) is not None:
         return _bind_correlate(env, node, left, rows)
+    elif isinstance(node.right, ast.DerivedTable) and node.right.lateral:
+        return _bind_lateral(env, node, node.right, left)
     elif isinstance(node.right, ast.TableRef):
         right = _bind_table_ref(env, node.right, joined=True)
     else:
@@ -253,6 +258,39 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
     return Bound(joined, Scope(outer.namespaces, (*merged, *_with_types(kept, schema))))
 
 
+def _bind_lateral(env: Environment, node: ast.Join, item: ast.DerivedTable, left: Bound) -> Bound:
+    """Rows beside the rows of a query that may read them. The condition is asked inside of the query, as in Flink."""
+    kind = _KINDS[node.kind]
+    if kind in (JoinKind.RIGHT, JoinKind.FULL):
+        raise BindError(
+            "lateral-join",
+            f"{node.kind.value} JOIN LATERAL is not possible: a query that reads the left row has none without it",
+            item.span,
+            "CROSS JOIN LATERAL or LEFT JOIN LATERAL",
+        )
+    if node.natural or node.using:
+        raise NotSupportedYetError(f"{'NATURAL JOIN' if node.natural else 'USING'} with LATERAL", node.span, "write ON")
+    row = OuterRow(ExpressionBinder(env.context, left.scope, "LATERAL", nested=env))
+    right = _derived(env.bind_query(env.around(row), item.query), item.query, item.alias)
+    _refuse_equal_aliases(left.scope, right.scope, item.span)
+    width = left.scope.width
+    condition, _ = _condition(env, node, left.scope, right.scope, _beside(left.scope, right.scope, width), width)
+    rel = right.rel
+    if condition is not None and not (isinstance(condition, Literal) and condition.value is True):
+
+        def moved(expr: Expr) -> Expr:
+            if not isinstance(expr, InputRef):
+                return expr
+            return row.capture(expr) if expr.index < width else replace(expr, index=expr.index - width)
+
+        rel = Filter(rel, transform(condition, moved), node.span)
+    outer = kind is JoinKind.LEFT
+    schema = _join_schema(left.rel.schema, rel.schema, False, outer)
+    namespaces = ((n.as_nullable() if outer else n).shifted(width) for n in right.scope.namespaces)
+    made = Apply(left.rel, rel, kind, tuple(row.captured), None, schema, item.span)
+    return Bound(made, Scope((*left.scope.namespaces, *namespaces), left.scope.merged))
+
+
 def _beside(left: Scope, right: Scope, width: int) -> Scope:
     moved = tuple(
         Merged(m.name, remap_inputs(m.expr, lambda i: i + width), frozenset(i + width for i in m.covers))
@@ -267,7 +305,7 @@ def _condition(
     """The join condition, and for USING and NATURAL the pairs of columns that become one."""
     if node.on is not None:
         plain = Scope(both.namespaces, both.merged)
-        return ExpressionBinder(env.context, plain, "ON", nested=env.nested).condition(node.on), []
+        return ExpressionBinder(env.context, plain, "ON", nested=env).condition(node.on), []
     if node.natural:
         names = [(name, node.span) for name in dict.fromkeys(left.column_names()) if name in right.column_names()]
     else:

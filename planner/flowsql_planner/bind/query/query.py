@@ -138,12 +138,12 @@ def _bind_select(
     if node.where is not None:
         # The one column of JOIN USING is known to the SELECT list alone; WHERE sees both sides, as in Flink.
         both_sides = Scope(source.scope.namespaces)
-        condition = ExpressionBinder(env.context, both_sides, "WHERE", nested=env.nested).condition(node.where)
+        condition = ExpressionBinder(env.context, both_sides, "WHERE", nested=env).condition(node.where)
         source = Bound(Filter(source.rel, condition, node.where.span), source.scope)
-    if env.nested is not None and node.hints:
+    if not env.context.streaming and node.hints:
         check_join_hints(source.rel, node.hints)
     collector = AggregateCollector(grouped=_names_groups(node.group_by))
-    binder = ExpressionBinder(env.context, source.scope, "SELECT", collector, env.nested, windows=windows)
+    binder = ExpressionBinder(env.context, source.scope, "SELECT", collector, env, windows=windows)
     try:
         items = _select_items(binder, node.items)
     except BindError:
@@ -459,9 +459,7 @@ def _bind_set_operation(env: Environment, node: ast.SetOperation) -> Rel:
 
 
 def _bind_intersect_except(env: Environment, node: ast.SetOperation) -> Rel:
-    """INTERSECT or EXCEPT; only batch mode executes them."""
-    if env.context.streaming:
-        raise NotSupportedYetError(f"{node.operator.value}{' ALL' if node.all else ''}", node.span)
+    """INTERSECT or EXCEPT."""
     rels = [_bind_body(env, node.left), _bind_body(env, node.right)]
     names = _same_width(rels, (node.left, node.right), node)
     types = [_union_type(rels, i, node) for i in range(len(names))]

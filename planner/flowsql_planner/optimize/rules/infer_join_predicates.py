@@ -39,7 +39,9 @@ def infer_join_predicates(rel: Rel) -> Rel | None:
     pairs: list[tuple[int, int]] = []
     for part in conjuncts(rel.condition):
         match part:
-            case Call(function="=", args=(InputRef(index=a), InputRef(index=b))) if (a < width) != (b < width):
+            case Call(function="=" | "IS NOT DISTINCT FROM", args=(InputRef(index=a), InputRef(index=b))) if (
+                a < width
+            ) != (b < width):
                 pairs.append((min(a, b), max(a, b) - width))
     if not pairs:
         return None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from flowsql_core.errors import InternalError
 from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal, input_refs, remap_inputs, walk
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import INT
 from flowsql_planner.logical.nodes import (
     Aggregate,
+    Apply,
     ChangelogFunction,
     Correlate,
     Expand,
@@ -91,6 +93,8 @@ class _Pruner:
                 return self._join(rel, needed)
             case TemporalJoin():
                 return self._temporal_join(rel, needed)
+            case Apply():
+                raise InternalError("a query that was not decorrelated")
             case Union():
                 return self._union(rel, needed)
             case Sort():
@@ -140,6 +144,8 @@ class _Pruner:
             made, places = self._scan(rel.input, tuple(dict.fromkeys(read)))
         else:
             made, places = self.prune(rel.input, frozenset(read))
+        if not kept and isinstance(made, Scan):
+            return made, {}
         if not kept:
             exprs, names = (Literal(0, INT.as_nullable(False)),), ("$f0",)
         moved = tuple(_remap(expr, places) for expr in exprs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from flowsql_core.expr import Literal, conjuncts
 from flowsql_core.graph.specs import JoinKind
@@ -13,6 +14,8 @@ from flowsql_planner.logical.nodes import (
     Join,
     Project,
     Rel,
+    SetOperation,
+    SetOperator,
     Sort,
     TemporalJoin,
     Union,
@@ -20,12 +23,15 @@ from flowsql_planner.logical.nodes import (
     WatermarkAssigner,
 )
 
+#: Aggregates whose value of no rows Flink knows before the job runs (AVG is a sum and a count to it).
+_OF_NOTHING: Final = {"COUNT": 0, "$SUM0": 0, "SUM": None, "MIN": None, "MAX": None, "AVG": None}
+
 
 def prune_empty(rel: Rel) -> Rel | None:
     """Filter(x, FALSE)  =>  VALUES (); and upwards through what keeps empty empty.
 
-    A global aggregate has a row for no input and stays. A source that is not read makes no watermarks either: there
-    is nothing left that waits for them.
+    A global aggregate of nothing is its one row, as in Flink where that is known before the job runs. A source that is
+    not read makes no watermarks either: there is nothing left that waits for them.
     """
     match rel:
         case Filter(condition=condition) if any(
@@ -40,6 +46,11 @@ def prune_empty(rel: Rel) -> Rel | None:
             return _empty(rel)
         case Aggregate(input=source, grouping=grouping) if grouping and rel.grouping_sets is None:
             return _empty(rel) if _is_empty(source) else None
+        case Aggregate(input=source, grouping=(), grouping_sets=None, window=None, calls=calls) if _is_empty(source):
+            if not all(call.function in _OF_NOTHING for call in calls):
+                return None
+            row = tuple(Literal(_OF_NOTHING[call.function], call.type) for call in calls)
+            return Values((row,), rel.schema, rel.span)
         case Join(left=left, right=right, kind=kind):
             gone = {
                 JoinKind.INNER: _is_empty(left) or _is_empty(right),
@@ -52,6 +63,12 @@ def prune_empty(rel: Rel) -> Rel | None:
             return _empty(rel) if gone[kind] else None
         case TemporalJoin(left=left):
             return _empty(rel) if _is_empty(left) else None
+        case SetOperation(left=left, right=right, operator=operator, all=all_rows):
+            if _is_empty(left) or (operator is SetOperator.INTERSECT and _is_empty(right)):
+                return _empty(rel)
+            if not _is_empty(right):
+                return None
+            return left if all_rows else Aggregate(left, tuple(range(len(left.schema))), (), rel.schema, span=rel.span)
         case Union(inputs=all_inputs):
             kept = tuple(child for child in all_inputs if not _is_empty(child))
             if len(kept) == len(all_inputs):

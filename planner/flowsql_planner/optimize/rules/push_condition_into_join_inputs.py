@@ -9,13 +9,14 @@ from flowsql_planner.logical.rewrite import make_join
 from flowsql_planner.optimize.determinism import is_deterministic
 
 _FILTERS_LEFT = (JoinKind.INNER, JoinKind.RIGHT, JoinKind.SEMI)
-_FILTERS_RIGHT = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+_FILTERS_RIGHT = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI)
 
 
 def push_condition_into_join_inputs(rel: Rel) -> Rel | None:
     """Join(a, b, ON p(a) AND q(b) AND r(a, b))  =>  Join(Filter(a, p), Filter(b, q), ON r).
 
-    Only on sides whose unmatched rows are not kept: there a row that fails ON would still be padded.
+    Only on sides whose unmatched rows are not kept: there a row that fails ON would still be padded. As in Flink's
+    plans, the condition of an anti join stays whole.
     """
     if not isinstance(rel, Join) or rel.condition is None:
         return None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from flowsql_core.expr import Call, Expr, InputRef, input_refs, transform
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.python_specs import PythonCalcSpec
-from flowsql_core.graph.specs import CalcSpec, CorrelateSpec, ExpandSpec, OperatorSpec
+from flowsql_core.graph.specs import REPLICATE_ROWS, CalcSpec, CorrelateSpec, ExpandSpec, OperatorSpec
 from flowsql_core.python_call import called_function, python_call
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
@@ -229,9 +229,13 @@ class CorrelateNode(Keyless):
         number = sum(isinstance(below, CorrelateNode) for below in walk(source))
         row = ExpressionPrinter([f"$cor{number}.{name}" for name in source.names])
         function = "$UNNEST_ROWS_WITH_ORDINALITY$1" if self.ordinality else "$UNNEST_ROWS$1"
-        call = f"{function}({row.print(self.collection)})"
+        call = invocation = f"{function}({row.print(self.collection)})"
+        if isinstance(self.collection, Call) and self.collection.function == REPLICATE_ROWS:
+            arguments = [arg.index for arg in self.collection.args if isinstance(arg, InputRef)]
+            invocation = f"{REPLICATE_ROWS}$1({', '.join(f'${index}' for index in arguments)})"
+            call = f"{REPLICATE_ROWS}$1({','.join(source.names[index] for index in arguments)})"
         attributes = [
-            ("invocation", call),
+            ("invocation", invocation),
             ("correlate", f"table({call})"),
             ("select", ",".join(self.names)),
             ("rowType", record_type(self.schema, expanded=bool(source.schema))),

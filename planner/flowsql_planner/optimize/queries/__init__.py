@@ -1,0 +1,1 @@
+"""Queries inside of queries: subqueries become joins, INTERSECT and EXCEPT joins or counts."""
