@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flowsql.table.catalog.resolved_schema import ResolvedSchema
 from flowsql.table.explain_detail import ExplainDetail as ExplainDetail
 from flowsql.table.expression import Expression
+from flowsql.table.query.aggregated_table import AggregatedTable
 from flowsql.table.query.combined_tables import bare, body_of, check_columns, without_condition
 from flowsql.table.query.grouped_table import GroupedTable as GroupedTable
 from flowsql.table.query.grouped_table import GroupWindowedTable as GroupWindowedTable
@@ -292,9 +293,9 @@ class Table(QueryOperand):
         made = row_call(func, self._schema, "flat_map")
         return self._lateral("flat_map", ast.JoinKind.INNER, made, None, only_rows=True)
 
-    def aggregate(self, func: object) -> Table:
-        """The fields of the ROW that an aggregate function makes of all rows."""
-        raise NotSupportedYetError("Table.aggregate", hint="select(...) takes aggregates: col('a').sum")
+    def aggregate(self, func: object) -> AggregatedTable:
+        """The fields of the ROW that an aggregate function makes of all rows; ``select`` makes a table of them."""
+        return GroupedTable(self, ()).aggregate(func)
 
     def flat_aggregate(self, func: object) -> Table:
         """The rows that a table aggregate function makes of all rows."""

@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from flowsql_core.expr import AggregateCall, input_refs
 from flowsql_core.graph.specs import JoinKind
+from flowsql_core.python_call import aggregate_name
 from flowsql_core.types.logical import Schema
 from flowsql_planner.logical.expression_text import ExpressionPrinter, calcite_type, literal_text, target_columns
 from flowsql_planner.logical.nodes import (
@@ -166,7 +167,7 @@ def _call(call: AggregateCall) -> str:
     args = ", ".join(f"${arg.index}" for arg in call.args)
     distinct = "DISTINCT " if call.distinct else ""
     where = "" if call.filter_index is None else f" FILTER ${call.filter_index}"
-    return f"{call.function}({distinct}{args}){where}"
+    return f"{aggregate_name(call)}({distinct}{args}){where}"
 
 
 def _window(rel: WindowTableFunction) -> str:

@@ -51,6 +51,7 @@ from flowsql_planner.physical.nodes import (
     WatermarkAssignerNode,
 )
 from flowsql_planner.physical.over import plan_over
+from flowsql_planner.physical.python_aggregate import calls_python_aggregates, plan_python_aggregate
 from flowsql_planner.physical.scan import plan_scan
 from flowsql_planner.physical.temporal_join import plan_temporal_join
 from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
@@ -136,22 +137,24 @@ def _as_nullable_as(source: Physical, union: Union) -> Physical:
 
 
 def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:
+    in_python = calls_python_aggregates(rel.calls)
     if rel.window is not None:
         return plan_group_window(rel, source, context)
-    windowed = plan_window_aggregate(rel, source, context)
+    windowed = None if in_python else plan_window_aggregate(rel, source, context)
     if windowed is not None:
         return windowed
+    group_aggregate = plan_python_aggregate if in_python else plan_group_aggregate
     used = frozenset(rel.grouping) | {arg.index for call in rel.calls for arg in call.args}
     plain = materialize_time(source, used)
     if plain is source:
-        return plan_group_aggregate(rel, source, context)
+        return group_aggregate(rel, source, context)
     calls = tuple(
         replace(call, args=tuple(replace(arg, type=plain.schema[arg.index].type) for arg in call.args))
         for call in rel.calls
     )
     groups = tuple(Column(rel.schema[i].name, plain.schema[index].type) for i, index in enumerate(rel.grouping))
     moved = replace(rel, calls=calls, schema=groups + rel.schema[len(groups) :])
-    return plan_group_aggregate(moved, plain, context)
+    return group_aggregate(moved, plain, context)
 
 
 def _sort(rel: Sort, source: Physical) -> Physical:

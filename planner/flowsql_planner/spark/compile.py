@@ -43,7 +43,14 @@ from flowsql_planner.logical.nodes import (
 )
 from flowsql_planner.logical.rewrite import walk as walk_plan
 from flowsql_planner.spark import sql
-from flowsql_planner.spark.aggregate import check_windows, group_call, group_keys, over_call, wants_places
+from flowsql_planner.spark.aggregate import (
+    check_windows,
+    group_call,
+    group_keys,
+    over_call,
+    refuse_python,
+    wants_places,
+)
 from flowsql_planner.spark.around_spark import (
     answer_scan,
     apart_from_queries,
@@ -150,6 +157,7 @@ class SparkCompiler:
             case Filter():
                 return self._filter(rel, outer)
             case Aggregate():
+                refuse_python(rel.calls)
                 return self._aggregate(rel, outer)
             case Join():
                 return self._join(rel, outer)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from flowsql_core.expr import AggregateCall
 from flowsql_core.graph.specs import WindowSpec
+from flowsql_core.python_call import aggregate_name
 from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
 from flowsql_planner.physical.nodes.line import (
@@ -20,7 +21,8 @@ from flowsql_planner.physical.nodes.line import (
 
 def _call_text(call: AggregateCall, names: Sequence[str], retracting: bool) -> str:
     args = ", ".join(names[arg.index] for arg in call.args) or "*"
-    name = f"{call.function}_RETRACT" if retracting else call.function
+    function = aggregate_name(call)
+    name = f"{function}_RETRACT" if retracting else function
     distinct = "DISTINCT " if call.distinct else ""
     where = "" if call.filter_index is None else f" FILTER {names[call.filter_index]}"
     return f"{name}({distinct}{args}){where}"
