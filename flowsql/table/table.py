@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flowsql.table.catalog.resolved_schema import ResolvedSchema
 from flowsql.table.explain_detail import ExplainDetail as ExplainDetail
 from flowsql.table.expression import Expression
-from flowsql.table.query.aggregated_table import AggregatedTable
+from flowsql.table.query.aggregated_table import AggregatedTable, FlatAggregateTable
 from flowsql.table.query.combined_tables import bare, body_of, check_columns, without_condition
 from flowsql.table.query.grouped_table import GroupedTable as GroupedTable
 from flowsql.table.query.grouped_table import GroupWindowedTable as GroupWindowedTable
@@ -297,9 +297,9 @@ class Table(QueryOperand):
         """The fields of the ROW that an aggregate function makes of all rows; ``select`` makes a table of them."""
         return GroupedTable(self, ()).aggregate(func)
 
-    def flat_aggregate(self, func: object) -> Table:
-        """The rows that a table aggregate function makes of all rows."""
-        raise NotSupportedYetError("Table.flat_aggregate")
+    def flat_aggregate(self, func: object) -> FlatAggregateTable:
+        """The rows that a table aggregate function makes of all rows; ``select`` makes a table of them."""
+        return GroupedTable(self, ()).flat_aggregate(func)
 
     def to_changelog(self, *arguments: Expression) -> Table:
         """The changes as rows with a column ``op`` that tells their kind.

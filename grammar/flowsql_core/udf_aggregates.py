@@ -40,7 +40,12 @@ class AggregateUdf(ScalarUdf):
 
 
 class TableAggregateUdf(AggregateUdf):
-    """A table aggregate function. ``result_type``: the ROW of one row; a value that is no ROW is its only field."""
+    """A table aggregate function. ``result_type``: the ROW of one row; a value that is no ROW is its only field.
+
+    ``in_flat_aggregate``: as that method calls it; nowhere else may it stand among columns.
+    """
+
+    in_flat_aggregate: bool = False
 
 
 def declared_type(given: Any) -> LogicalType:

@@ -16,12 +16,14 @@ import pyarrow as pa
 import pytest
 
 from flowsql.session_zone import session_zone
+from flowsql.table.expressions import col
 from flowsql.table.session.environment import TableEnvironment
+from flowsql.table.udf import TableAggregateFunction, udtaf
 from flowsql_core import column_bytes
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.python_specs import PythonGroupAggregateSpec
+from flowsql_core.graph.python_specs import PythonGroupAggregateSpec, PythonGroupTableAggregateSpec
 from flowsql_core.graph.specs import (
     ConstraintEnforcerSpec,
     SinkConflictsSpec,
@@ -183,6 +185,22 @@ class Bag(AggregateFunction):
 """
 
 
+class Extremes(TableAggregateFunction):
+    """The least and the greatest two numbers: none, one or two rows."""
+
+    def create_accumulator(self) -> list[int]:
+        return []
+
+    def accumulate(self, accumulator: list[int], *args: Any) -> None:
+        if args[0] is not None:
+            accumulator.append(args[0])
+            accumulator.sort()
+
+    def emit_value(self, accumulator: list[int]) -> Iterable[Any]:
+        for place in range(min(2, len(accumulator))):
+            yield "ab"[place], accumulator[place], accumulator[-1 - place]
+
+
 class Session:
     """Makes the job of a statement at any parallelism."""
 
@@ -213,6 +231,10 @@ class Session:
             "tripled = udf(lambda n: 3 * n, result_type='BIGINT', func_type='pandas')\n$$ LANGUAGE PYTHON"
         )
         self.execute(f"CREATE TEMPORARY SYSTEM FUNCTION bag AS $$\n{BAG}$$ LANGUAGE PYTHON")
+        extremes = udtaf(Extremes(), "INT", "ROW<tag STRING, low INT, high INT>", "ARRAY<INT>")
+        parts = self._environment.from_path("parts")
+        rows = parts.group_by(col("who")).flat_aggregate(extremes(col("n")).alias("place", "low", "high"))
+        self._environment.create_temporary_view("extremes", rows.select(col("*")))
         self.execute(
             "CREATE VIEW tens AS SELECT who, window_time AS wt, COUNT(*) AS c, SUM(n) AS s FROM "
             "TABLE(TUMBLE(TABLE late, DESCRIPTOR(ts), INTERVAL '10' SECOND)) "
@@ -281,7 +303,7 @@ def changelog(case: Case, graph: JobGraph, changes: Changes) -> list[Any]:
     rows in any.
     """
     nodes = [node for vertex in graph.vertices for node in vertex.operators]
-    bundles = any(isinstance(node.spec, PythonGroupAggregateSpec) for node in nodes)
+    bundles = any(isinstance(node.spec, PythonGroupAggregateSpec | PythonGroupTableAggregateSpec) for node in nodes)
     if bundles and case.options.get(BUNDLE_SIZE.key) != "1":
         return []
     if MINI_BATCH in case.options or any(node.number_of_inputs > 1 for node in nodes):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from typing import Any, ClassVar
 
@@ -12,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from flowsql.table import TableEnvironment
-from flowsql.table.expressions import call, col
-from flowsql.table.udf import AggregateFunction, udaf
+from flowsql.table.expressions import call, col, lit
+from flowsql.table.udf import AggregateFunction, TableAggregateFunction, udaf, udtaf
+from flowsql.table.window import Tumble
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.element import MAX_WATERMARK
 from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError, PlanError
@@ -139,6 +141,63 @@ def test_what_streaming_does_not_have() -> None:
         made.explain_sql("SELECT k, mean(n) FROM numbers GROUP BY k")
     with pytest.raises(PlanError, match="DISTINCT of a Python aggregate function takes no values of type ROW"):
         made.explain_sql("SELECT total(DISTINCT ROW(k, n)) FROM numbers")
+
+
+class Both(TableAggregateFunction):
+    """Two rows a group, with what it summed."""
+
+    def create_accumulator(self) -> Any:
+        return [0]
+
+    def accumulate(self, accumulator: Any, value: Any) -> None:
+        accumulator[0] += value
+
+    def emit_value(self, accumulator: Any) -> Any:
+        yield "plus", accumulator[0]
+        yield "minus", -accumulator[0]
+
+
+def test_table_aggregates_stand_in_flat_aggregate_only() -> None:
+    made = environment()
+    both = udtaf(Both(), result_type="ROW<sign STRING, n BIGINT>", accumulator_type="ARRAY<BIGINT>")
+    table = made.sql_query("SELECT k, n FROM numbers WHERE n IS NOT NULL")
+    rows = table.group_by(col("k")).flat_aggregate(both(col("n"))).select(col("k"), col("n"))
+    assert [tuple(row) for row in rows.execute().collect()] == [(1, 15), (1, -15), (2, 20), (2, -20)]
+    assert re.search(r"PythonGroupTableAggregate\(.* Both\$\d+\(.*\) AS \(sign, n\)\]\)", rows.explain())
+    # Keys alone: as many rows as the function makes.
+    keys = table.group_by(col("k")).flat_aggregate(both(col("n"))).select(col("k"))
+    assert [tuple(row) for row in keys.execute().collect()] == [(1,), (1,), (2,), (2,)]
+    clash = table.group_by(col("k")).flat_aggregate(both(col("n")).alias("k", "m"))
+    assert [tuple(row) for row in clash.select(col("m")).execute().collect()] == [(15,), (-15,), (20,), (-20,)]
+    with pytest.raises(BindError, match="'Both' is a table aggregate function: it can be called only in"):
+        table.select(both(col("n")))
+    with pytest.raises(BindError, match="is a table aggregate function"):
+        table.aggregate(both(col("n")))
+    with pytest.raises(BindError, match="has 2 columns, whereas alias list has 3 columns"):
+        table.flat_aggregate(both(col("n")).alias("a", "b", "c"))
+    with pytest.raises(RuntimeError, match="Method get_result_type is not implemented"):
+        udtaf(Both())
+    with pytest.raises(ValueError, match="func_type must be 'general'"):
+        udtaf(Both(), func_type="pandas")
+
+
+def test_windows_and_batch_mode_are_refused() -> None:
+    batch = environment(execution_runtime__mode="batch")
+    with pytest.raises(NotSupportedYetError, match="the Python aggregate function total in batch mode"):
+        batch.explain_sql("SELECT k, total(n) FROM numbers GROUP BY k")
+    made = environment()
+    made.execute_sql(
+        "CREATE TABLE moments (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'datagen')"
+    )
+    windowed = made.from_path("moments").window(Tumble.over(lit(1).seconds).on(col("ts")).alias("w")).group_by(col("w"))
+    with pytest.raises(NotSupportedYetError, match="the Python aggregate function Sum in a window"):
+        windowed.select(udaf(Sum())(col("n")))
+    # Over the table function of a window Flink updates the group of each window.
+    plan = made.explain_sql(
+        "SELECT window_start, total(n) FROM TABLE(TUMBLE(TABLE moments, DESCRIPTOR(ts), INTERVAL '1' SECOND)) "
+        "GROUP BY window_start, window_end"
+    )
+    assert "PythonGroupAggregate(groupBy=[window_start, window_end], select=[window_start, window_end, total(n)" in plan
 
 
 # Against a model, with an operator of its own

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Final
 
 from flowsql.table.expression import Expression
 from flowsql.table.query.row_functions import row_call
 from flowsql.table.syntax.build import api_nodes, ast
+from flowsql.table.syntax.inline_functions import inline_name
+from flowsql.table.syntax.rewrite import rewritten
 from flowsql_core.errors import BindError
 from flowsql_core.types.logical import LogicalType, RowType, Schema
+from flowsql_core.udf_aggregates import TableAggregateUdf
 
 if TYPE_CHECKING:
     from flowsql.table.table import Table
@@ -18,6 +22,10 @@ if TYPE_CHECKING:
 _RESULT: Final = "TMP_0"
 #: The column of a row that is no ROW.
 _SINGLE: Final = "f0"
+
+
+#: Declared functions, and how ``flat_aggregate`` calls them.
+_FLAT: Final[dict[int, tuple[object, TableAggregateUdf]]] = {}
 
 
 class AggregatedTable:
@@ -40,6 +48,30 @@ def aggregate_call(func: object, schema: Schema, method: str) -> Expression:
     made = row_call(func, schema, method)
     names: tuple[str, ...] = () if isinstance(func, Expression) else getattr(func, "aliases", ())
     return made.alias(*names) if names else made
+
+
+def flat_call(call: Expression) -> Expression:
+    """The call of a table aggregate function as one that stands among columns.
+
+    Raises:
+        BindError: it is none.
+    """
+
+    def flat(node: ast.Node) -> ast.Node:
+        if not isinstance(node, api_nodes.InlineFunction) or not isinstance(node.function, TableAggregateUdf):
+            return node
+        # The declared one is kept beside its copy: its id must not become another one's.
+        _, made = _FLAT.setdefault(id(node.function), (node.function, copy.copy(node.function)))
+        made.in_flat_aggregate = True
+        return api_nodes.InlineFunction(inline_name(made), function=made, quoted=True, span=node.span)
+
+    made = rewritten(call._node, flat)
+    inner = made.expression if isinstance(made, ast.SelectItem) else made
+    name = inner.name.last if isinstance(inner, ast.FunctionCall) else None
+    if not isinstance(name, api_nodes.InlineFunction) or not isinstance(name.function, TableAggregateUdf):
+        hint = "what udtaf() makes of a TableAggregateFunction: flat_aggregate(f(col('a')))"
+        raise BindError("not-a-function", "flat_aggregate() takes a table aggregate function.", inner.span, hint)
+    return Expression(made)
 
 
 def result_columns(item: ast.SelectItem, type_: LogicalType | None, rows: bool) -> list[ast.SelectItem]:

@@ -26,6 +26,7 @@ from flowsql_planner.logical.nodes import (
     SetOperator,
     Sink,
     Sort,
+    TableAggregate,
     TemporalJoin,
     Union,
     Values,
@@ -86,6 +87,9 @@ def _line(rel: Rel) -> str:
             return f"LogicalWatermarkAssigner(rowtime=[{name}], watermark=[{_PRINTER.print(rel.expression)}])"
         case Aggregate():
             return f"LogicalAggregate({_aggregate(rel)})"
+        case TableAggregate(grouping=grouping, call=call):
+            keys = ", ".join(map(str, grouping))
+            return f"LogicalTableAggregate(group=[{{{keys}}}], tableAggregate=[[{_call(call)}]])"
         case Expand():
             rows_text = ", ".join("{" + ", ".join(_PRINTER.print(e) for e in row) + "}" for row in rel.projections)
             return f"LogicalExpand(projects=[{rows_text}])"

@@ -23,6 +23,7 @@ from flowsql_planner.logical.nodes import (
     SetOperation,
     Sink,
     Sort,
+    TableAggregate,
     TemporalJoin,
     Union,
     Values,
@@ -51,7 +52,11 @@ from flowsql_planner.physical.nodes import (
     WatermarkAssignerNode,
 )
 from flowsql_planner.physical.over import plan_over
-from flowsql_planner.physical.python_aggregate import calls_python_aggregates, plan_python_aggregate
+from flowsql_planner.physical.python_aggregate import (
+    calls_python_aggregates,
+    plan_python_aggregate,
+    plan_table_aggregate,
+)
 from flowsql_planner.physical.scan import plan_scan
 from flowsql_planner.physical.temporal_join import plan_temporal_join
 from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
@@ -82,6 +87,8 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             )
         case Aggregate():
             return _aggregate(rel, plan_physical(rel.input, context), context)
+        case TableAggregate():
+            return plan_table_aggregate(rel, plan_physical(rel.input, context))
         case Expand():
             source = plan_physical(rel.input, context)
             return ExpandNode(inputs=(source,), schema=rel.schema, projections=rel.projections, span=rel.span)

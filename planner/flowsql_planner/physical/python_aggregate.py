@@ -7,16 +7,19 @@ functions of pandas see whole groups, so that they need a window which ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import AggregateCall
 from flowsql_core.python_call import aggregated_with
 from flowsql_core.types import logical as t
+from flowsql_core.types.logical import Column
 from flowsql_core.udf import FunctionKind
-from flowsql_planner.logical.nodes import Aggregate
+from flowsql_planner.logical.nodes import Aggregate, TableAggregate
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange, hinted_ttl_ms
-from flowsql_planner.physical.nodes import Physical, PythonGroupAggregate
+from flowsql_planner.physical.materialize_time import materialize_time
+from flowsql_planner.physical.nodes import Physical, PythonGroupAggregate, PythonGroupTableAggregate
 
 
 def calls_python_aggregates(calls: Sequence[AggregateCall]) -> bool:
@@ -49,6 +52,20 @@ def plan_python_aggregate(rel: Aggregate, source: Physical, context: PlanContext
         grouping=rel.grouping,
         calls=rel.calls,
         state_ttl_ms=hinted_ttl_ms(rel.hints, "STATE_TTL"),
+        span=rel.span,
+    )
+
+
+def plan_table_aggregate(rel: TableAggregate, source: Physical) -> Physical:
+    """The rows that a function makes of each group; time attributes that it reads are plain moments."""
+    plain = materialize_time(source, frozenset(rel.grouping) | {arg.index for arg in rel.call.args})
+    args = tuple(replace(arg, type=plain.schema[arg.index].type) for arg in rel.call.args)
+    groups = tuple(Column(rel.schema[i].name, plain.schema[index].type) for i, index in enumerate(rel.grouping))
+    return PythonGroupTableAggregate(
+        inputs=(exchange(plain, rel.grouping),),
+        schema=groups + rel.schema[len(groups) :],
+        grouping=rel.grouping,
+        call=replace(rel.call, args=args),
         span=rel.span,
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, assert_never
 
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.expr import Expr, conjunction
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import SparkQuery, StagedInput
@@ -34,6 +34,7 @@ from flowsql_planner.logical.nodes import (
     SetOperator,
     Sink,
     Sort,
+    TableAggregate,
     TemporalJoin,
     Union,
     Values,
@@ -159,6 +160,9 @@ class SparkCompiler:
             case Aggregate():
                 refuse_python(rel.calls)
                 return self._aggregate(rel, outer)
+            case TableAggregate():
+                refuse_python((rel.call,))
+                raise InternalError("a table aggregate without Python")
             case Join():
                 return self._join(rel, outer)
             case TemporalJoin():

@@ -24,6 +24,9 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     python_specs.PythonGroupAggregateSpec: OperatorClass(
         "python_aggregate.group:PythonGroupAggregateOperator", stateful=True
     ),
+    python_specs.PythonGroupTableAggregateSpec: OperatorClass(
+        "python_aggregate.table:PythonGroupTableAggregateOperator", stateful=True
+    ),
     specs.WatermarkAssignerSpec: OperatorClass("watermark:WatermarkAssignerOperator"),
     specs.MiniBatchAssignerSpec: OperatorClass("mini_batch:MiniBatchAssignerOperator"),
     specs.UnionSpec: OperatorClass("union:UnionOperator"),

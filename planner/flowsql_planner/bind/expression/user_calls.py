@@ -70,7 +70,7 @@ def user_aggregate(
     """
     udf = _load(functions, found, node)
     name = node.name.last.text
-    if isinstance(udf, TableAggregateUdf):
+    if isinstance(udf, TableAggregateUdf) and not udf.in_flat_aggregate:
         message = f"'{spoken_name(name)}' is a table aggregate function: it can be called only in flat_aggregate()."
         raise BindError("function-kind", message, node.span)
     if node.within_group or node.order_by:

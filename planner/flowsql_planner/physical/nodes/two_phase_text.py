@@ -19,7 +19,8 @@ from flowsql_planner.physical.nodes.line import (
 )
 
 
-def _call_text(call: AggregateCall, names: Sequence[str], retracting: bool) -> str:
+def call_text(call: AggregateCall, names: Sequence[str], retracting: bool) -> str:
+    """``COUNT(*)``; over an input that retracts ``COUNT_RETRACT(*)``."""
     args = ", ".join(names[arg.index] for arg in call.args) or "*"
     function = aggregate_name(call)
     name = f"{function}_RETRACT" if retracting else function
@@ -33,7 +34,7 @@ def call_texts(
 ) -> list[str]:
     """``COUNT(*) AS n``; over an input that retracts ``COUNT_RETRACT(*) AS n``, but for MIN and MAX that are steady."""
     return [
-        f"{_call_text(call, names, retracting and not (steady_extremes and call.function in ('MIN', 'MAX')))}"
+        f"{call_text(call, names, retracting and not (steady_extremes and call.function in ('MIN', 'MAX')))}"
         f" AS {call.name}"
         for call in calls
     ]
@@ -75,7 +76,7 @@ def _partials(phases: Phases) -> tuple[list[_Partial], list[str]]:
     distinct: list[str] = []
     made = []
     for call in phases.calls:
-        text = _call_text(call, names, retracting)
+        text = call_text(call, names, retracting)
         columns: tuple[str, ...]
         if call.function == "AVG":
             columns, number = (f"sum${number}", f"count${number + 1}"), number + 2

@@ -157,13 +157,12 @@ class PythonCalls:
             )
         return made
 
-    def keep(self, slots: Int32s, accumulators: Sequence[Sequence[Any]]) -> None:
-        """Write the accumulators of distinct slots."""
-        columns = [
-            pa.array([self._bytes(place, one) for one in found], pa.binary())
-            for place, found in enumerate(accumulators)
-        ]
-        self._stored.scatter(slots, columns)
+    def keep(self, slots: Int32s, accumulators: Sequence[Sequence[Any]], exists: npt.NDArray[np.bool_]) -> None:
+        """Write the accumulators of those of distinct slots that exist."""
+        rows = np.flatnonzero(exists)
+        kept = rows.tolist()
+        blobs = ([self._bytes(place, found[row]) for row in kept] for place, found in enumerate(accumulators))
+        self._stored.scatter(slots[rows], [pa.array(column, pa.binary()) for column in blobs])
 
     def _bytes(self, place: int, accumulator: Any) -> bytes:
         try:
@@ -266,6 +265,26 @@ class PythonCalls:
                     raise self._wrong(place, WrongValueError(0, None, type_))
         return self.written(place, self._writers[place], made)
 
+    def rows(
+        self, accumulators: Sequence[Any], wanted: npt.NDArray[np.bool_]
+    ) -> tuple[list[tuple[Any, ...]], npt.NDArray[np.int64]]:
+        """Rows that the table aggregate function, the only call, makes: all of them, and the group of each.
+
+        Args:
+            wanted: (m,): of these groups.
+        """
+        emit_value = self._objects[0].emit_value  # type: ignore[attr-defined]
+        made: list[tuple[Any, ...]] = []
+        groups: list[int] = []
+        try:
+            for group in np.flatnonzero(wanted).tolist():
+                for row in emit_value(accumulators[group]) or ():
+                    made.append(tuple(row) if isinstance(row, tuple) or hasattr(row, "get_row_kind") else (row,))
+                    groups.append(group)
+        except Exception as error:
+            raise self._failed(error, f"emit_value() of {self._named(0)}", 0) from error
+        return made, np.array(groups, np.int64)
+
     def written(self, place: int, write: Writer, values: list[Any]) -> Any:
         """Values that a function gave, as a column.
 
@@ -284,7 +303,8 @@ class PythonCalls:
 
     def _wrong(self, place: int, error: WrongValueError) -> ExecutionError:
         text = wrong_value_text(error, self.calls[place].type)
-        return ExecutionError(WRONG_RESULT, f"{text}\nin get_value() of {self._named(place)}", self.calls[place].span)
+        method = "get_value" if hasattr(self._objects[place], "get_value") else "emit_value"
+        return ExecutionError(WRONG_RESULT, f"{text}\nin {method}() of {self._named(place)}", self.calls[place].span)
 
 
 def _group(call: AggregateCall) -> tuple[tuple[int, ...], int | None]:

@@ -64,9 +64,13 @@ class PythonAggregateProgram:
         self._built_in.forget(slots)
         self.python.forget(slots)
 
+    def count(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> Changes:
+        """Count all rows and fold the built-in calls: each slot changes once, in the order of their first rows."""
+        return self._built_in.fold(slots, columns, signs, every=False)
+
     def fold(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> Changes:
         """Take all rows in and say what changed: each slot once, in the order of their first rows."""
-        changes = self._built_in.fold(slots, columns, signs, every=False)
+        changes = self.count(slots, columns, signs)
         touched, existed, exists = changes.slots, changes.existed(), changes.exists()
         order, starts = in_groups(touched, slots, signs)
         accumulators = self.python.accumulators(touched, existed)
@@ -75,8 +79,7 @@ class PythonAggregateProgram:
         before = [self.python.results(place, accumulators[place], existed) for place in count]
         self.python.take_in(slots, order, starts, columns, signs, accumulators)
         after = [self.python.results(place, accumulators[place], exists) for place in count]
-        kept = np.flatnonzero(exists)
-        self.python.keep(touched[kept], [[found[row] for row in kept.tolist()] for found in accumulators])
+        self.python.keep(touched, accumulators, exists)
         all_touched = np.ones(len(touched), np.bool_)
         walked = (ValueResults(old, new, all_touched) for old, new in zip(before, after, strict=True))
         folded = iter(changes.results)
