@@ -32,7 +32,7 @@ from flowsql.table.table_result import TableResult
 from flowsql.table.table_schema import TableSchema
 from flowsql.table.values.final_rows import final_rows, in_zone
 from flowsql_core.catalog import CatalogTable
-from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.errors import BindError, did_you_mean
 
 if TYPE_CHECKING:
     from flowsql.table.session.environment import TableEnvironment

@@ -14,7 +14,7 @@ import pytest
 
 from flowsql.table import TableEnvironment
 from flowsql.table.expressions import call, col, lit
-from flowsql.table.udf import AggregateFunction, TableAggregateFunction, udaf, udtaf
+from flowsql.table.udf import AggregateFunction, TableAggregateFunction, udaf, udf, udtaf
 from flowsql.table.window import Tumble
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack
 from flowsql_core.element import MAX_WATERMARK
@@ -121,8 +121,12 @@ def test_names_and_places() -> None:
     assert sorted(map(tuple, grouped.execute().collect())) == [(15, 10, 16), (20, 20, 21)]
     assert [tuple(row) for row in table.select(call("total", col("k")).alias("t")).execute().collect()] == [(4,)]
     assert answers(made, "SELECT k FROM numbers GROUP BY k HAVING total(k) > 2") == [(2,)]
+    made.create_temporary_system_function("mean", udaf(lambda v: v.mean(), result_type="DOUBLE", func_type="pandas"))
+    made.create_temporary_system_function("own", udf(lambda k: k, result_type="INT"))
     for query, message in [
-        ("SELECT total(k) OVER (PARTITION BY k) FROM numbers", "OVER"),
+        ("SELECT total(k) OVER (ORDER BY k) FROM numbers", "Non-Pandas Python UDAFs are not supported in stream mode"),
+        ("SELECT mean(k) OVER (ORDER BY k) FROM numbers", "the Python aggregate function mean with OVER"),
+        ("SELECT own(k) OVER (ORDER BY k) FROM numbers", "OVER must be applied to aggregate function"),
         ("SELECT k FROM numbers WHERE total(k) > 1", "Aggregate expression is illegal in WHERE clause"),
         ("SELECT total(total(k)) FROM numbers", "Aggregate expressions cannot be nested"),
         ("SELECT total(k, k) FROM numbers", "Invalid function call"),
@@ -190,8 +194,8 @@ def test_windows_and_batch_mode_are_refused() -> None:
         "CREATE TABLE moments (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'datagen')"
     )
     windowed = made.from_path("moments").window(Tumble.over(lit(1).seconds).on(col("ts")).alias("w")).group_by(col("w"))
-    with pytest.raises(NotSupportedYetError, match="the Python aggregate function Sum in a window"):
-        windowed.select(udaf(Sum())(col("n")))
+    with pytest.raises(NotSupportedYetError, match="the Python aggregate function Sum in a group window"):
+        windowed.select(udaf(Sum())(col("n"))).explain()
     # Over the table function of a window Flink updates the group of each window.
     plan = made.explain_sql(
         "SELECT window_start, total(n) FROM TABLE(TUMBLE(TABLE moments, DESCRIPTOR(ts), INTERVAL '1' SECOND)) "

@@ -56,6 +56,7 @@ from flowsql_planner.physical.python_aggregate import (
     calls_python_aggregates,
     plan_python_aggregate,
     plan_table_aggregate,
+    refuse_python_aggregates,
 )
 from flowsql_planner.physical.scan import plan_scan
 from flowsql_planner.physical.temporal_join import plan_temporal_join
@@ -146,6 +147,7 @@ def _as_nullable_as(source: Physical, union: Union) -> Physical:
 def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:
     in_python = calls_python_aggregates(rel.calls)
     if rel.window is not None:
+        refuse_python_aggregates(rel.calls, "in a group window")
         return plan_group_window(rel, source, context)
     windowed = None if in_python else plan_window_aggregate(rel, source, context)
     if windowed is not None:

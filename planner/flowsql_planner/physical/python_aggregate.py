@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flowsql_core.errors import PlanError
+from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.expr import AggregateCall
-from flowsql_core.python_call import aggregated_with
+from flowsql_core.python_call import aggregate_name, aggregated_with, spoken_name
 from flowsql_core.types import logical as t
 from flowsql_core.types.logical import Column
 from flowsql_core.udf import FunctionKind
@@ -25,6 +25,14 @@ from flowsql_planner.physical.nodes import Physical, PythonGroupAggregate, Pytho
 def calls_python_aggregates(calls: Sequence[AggregateCall]) -> bool:
     """Whether one of the calls is of Python."""
     return any(aggregated_with(call) is not None for call in calls)
+
+
+def refuse_python_aggregates(calls: Sequence[AggregateCall], where: str) -> None:
+    """NotSupportedYetError for a call of Python where no operator makes it."""
+    for call in calls:
+        if aggregated_with(call) is not None:
+            name = spoken_name(aggregate_name(call))
+            raise NotSupportedYetError(f"the Python aggregate function {name} {where}", call.span)
 
 
 def plan_python_aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:

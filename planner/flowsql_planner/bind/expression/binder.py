@@ -244,6 +244,12 @@ class ExpressionBinder:
         if node.over is not None:
             if _is_system_function(name) and not is_aggregate(name) and name not in _OVER_ONLY:
                 raise BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
+            user = self._user_function(node)
+            if user is not None:
+                # Imported on use, as in ``_user_call``.
+                from flowsql_planner.bind.expression.user_calls import over_refusal
+
+                raise over_refusal(self.context.catalogs.functions, user, node)
             return bind_over(self, name, node)
         if name in _OVER_ONLY:
             raise BindError("no-over", "OVER clause is necessary for window functions", node.span)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql_compute.functions.registry import implicit_cast
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Cast, Expr
 from flowsql_core.python_call import PYTHON, PythonFunction, aggregate_options, python_call, spoken_name
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import argument_cast_allowed
-from flowsql_core.udf import ScalarUdf, TableUdf
+from flowsql_core.udf import FunctionKind, ScalarUdf, TableUdf
 from flowsql_core.udf_aggregates import AggregateUdf, TableAggregateUdf
 from flowsql_core.udf_types import takes, type_of_hint
 from flowsql_grammar import ast
@@ -54,6 +54,19 @@ def bind_user_call(
 def is_user_aggregate(functions: FunctionManager, found: UserFunction, node: ast.FunctionCall) -> bool:
     """Whether a user's function aggregates rows."""
     return isinstance(_load(functions, found, node), AggregateUdf)
+
+
+def over_refusal(functions: FunctionManager, found: UserFunction, node: ast.FunctionCall) -> Exception:
+    """Why a user's function cannot stand before OVER: Flink takes aggregates of pandas alone."""
+    udf = _load(functions, found, node)
+    if not isinstance(udf, AggregateUdf):
+        return BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
+    if udf.kind is not FunctionKind.PANDAS:
+        message = "Non-Pandas Python UDAFs are not supported in stream mode currently."
+        return BindError("general-aggregate-over", message, node.span)
+    return NotSupportedYetError(
+        f"the Python aggregate function {spoken_name(node.name.last.text)} with OVER", node.span
+    )
 
 
 def user_aggregate(
