@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_core.column_bytes import taken
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import AggregateCall
 from flowsql_core.python_call import aggregate_name, aggregated_with, spoken_name
@@ -199,10 +200,9 @@ class PythonCalls:
             skipped: npt.NDArray[np.uint8] = skip.view(np.uint8) if skip.any() else NO_BYTES
             entries, _ = store.find_or_insert(slots, [columns[column] for column in arguments], skipped)
             rows.add_group(number, store.count_distinct(entries, base, bits=not self.retracts))
-        index = pa.array(order)
         whole = len(order) == len(slots) and bool((order[1:] > order[:-1]).all())
         values = {
-            column: read(columns[column] if whole else columns[column].take(index))
+            column: read(columns[column] if whole else taken(columns[column], order))
             for column, read in self._readers.items()
         }
         bounds = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
