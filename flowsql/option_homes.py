@@ -54,6 +54,8 @@ OPTION_HOMES: Final = {
     "pipeline.operator-chaining.enabled": "flowsql_planner.translate.options",
     "python.execution-mode": "flowsql_runtime.python.options",
     "python.fn-execution.arrow.batch.size": "flowsql_runtime.python.options",
+    "python.fn-execution.bundle.size": "flowsql_runtime.python.options",
+    "python.fn-execution.bundle.time": "flowsql_runtime.python.options",
     "restart-strategy.exponential-delay.attempts-before-reset-backoff": "flowsql_runtime.cluster.restart",
     "restart-strategy.exponential-delay.backoff-multiplier": "flowsql_runtime.cluster.restart",
     "restart-strategy.exponential-delay.initial-backoff": "flowsql_runtime.cluster.restart",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flowsql.table.catalog.resolved_schema import ResolvedSchema
 from flowsql.table.explain_detail import ExplainDetail as ExplainDetail
 from flowsql.table.expression import Expression
+from flowsql.table.query.aggregated_table import AggregatedTable, FlatAggregateTable
 from flowsql.table.query.combined_tables import bare, body_of, check_columns, without_condition
 from flowsql.table.query.grouped_table import GroupedTable as GroupedTable
 from flowsql.table.query.grouped_table import GroupWindowedTable as GroupWindowedTable
@@ -31,7 +32,7 @@ from flowsql.table.table_result import TableResult
 from flowsql.table.table_schema import TableSchema
 from flowsql.table.values.final_rows import final_rows, in_zone
 from flowsql_core.catalog import CatalogTable
-from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.errors import BindError, did_you_mean
 
 if TYPE_CHECKING:
     from flowsql.table.session.environment import TableEnvironment
@@ -292,13 +293,13 @@ class Table(QueryOperand):
         made = row_call(func, self._schema, "flat_map")
         return self._lateral("flat_map", ast.JoinKind.INNER, made, None, only_rows=True)
 
-    def aggregate(self, func: object) -> Table:
-        """The fields of the ROW that an aggregate function makes of all rows."""
-        raise NotSupportedYetError("Table.aggregate", hint="select(...) takes aggregates: col('a').sum")
+    def aggregate(self, func: object) -> AggregatedTable:
+        """The fields of the ROW that an aggregate function makes of all rows; ``select`` makes a table of them."""
+        return GroupedTable(self, ()).aggregate(func)
 
-    def flat_aggregate(self, func: object) -> Table:
-        """The rows that a table aggregate function makes of all rows."""
-        raise NotSupportedYetError("Table.flat_aggregate")
+    def flat_aggregate(self, func: object) -> FlatAggregateTable:
+        """The rows that a table aggregate function makes of all rows; ``select`` makes a table of them."""
+        return GroupedTable(self, ()).flat_aggregate(func)
 
     def to_changelog(self, *arguments: Expression) -> Table:
         """The changes as rows with a column ``op`` that tells their kind.

@@ -6,6 +6,7 @@ they make, which expressions of the Table API call.
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 from collections.abc import Callable, Iterable
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from flowsql_core.catalog import CatalogFunction
 from flowsql_core.errors import BindError, NotSupportedYetError
-from flowsql_core.types.logical import ArrayType, Field, LogicalType, RowType
+from flowsql_core.types.logical import ArrayType, Field, LogicalType, MapType, RowType
 from flowsql_core.udf import (
     AggregateFunction,
     AsyncScalarFunction,
@@ -29,6 +30,7 @@ from flowsql_core.udf import (
     UserDefinedFunction,
     function_name,
 )
+from flowsql_core.udf_aggregates import AggregateUdf, TableAggregateUdf, make_aggregate, make_own
 from flowsql_core.udf_types import make_udf
 
 if TYPE_CHECKING:
@@ -42,8 +44,10 @@ __all__ = [
     "ScalarFunction",
     "TableAggregateFunction",
     "TableFunction",
+    "UserDefinedAggregateFunctionWrapper",
     "UserDefinedFunction",
     "UserDefinedScalarFunctionWrapper",
+    "UserDefinedTableAggregateFunctionWrapper",
     "UserDefinedTableFunctionWrapper",
     "udaf",
     "udf",
@@ -63,6 +67,32 @@ class UserDefinedTableFunctionWrapper(TableUdf):
 
     def __repr__(self) -> str:
         return f"<udtf {self.name} -> {self.result_type}>"
+
+
+class UserDefinedAggregateFunctionWrapper(AggregateUdf):
+    """What :func:`udaf` makes. A call makes an expression: ``total(col("a"))``."""
+
+    def __call__(self, *args: object) -> Expression:
+        """The function over columns and values."""
+        from flowsql.table import expressions
+
+        return expressions.call(self, *args)
+
+    def alias(self, *names: str) -> UserDefinedAggregateFunctionWrapper:
+        """The function for ``aggregate`` and ``flat_aggregate`` of whole rows, with names of its results."""
+        made = copy.copy(self)
+        made.aliases = names
+        return made
+
+    #: Names that :meth:`alias` gave.
+    aliases: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{'udtaf' if isinstance(self, TableAggregateUdf) else 'udaf'} {self.name} -> {self.result_type}>"
+
+
+class UserDefinedTableAggregateFunctionWrapper(UserDefinedAggregateFunctionWrapper, TableAggregateUdf):
+    """What :func:`udtaf` makes. A call makes an expression for ``flat_aggregate``."""
 
 
 class UserDefinedScalarFunctionWrapper(ScalarUdf):
@@ -176,8 +206,29 @@ def udaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """Not there yet: functions that give one value for many rows."""
-    return _not_yet("the aggregate function", f, name)
+    """Declare an aggregate function, as a decorator or by a call: one value for many rows.
+
+    Args:
+        f: an :class:`AggregateFunction`; with ``func_type="pandas"`` also anything that takes Series and gives a value.
+        input_types: types of the arguments, to which these are cast. Left out: arguments come as they are.
+        result_type: a data type or its SQL text. Left out: what ``get_result_type`` says.
+        accumulator_type: likewise, of ``get_accumulator_type``. Accumulators are kept as the Python objects they are.
+        deterministic: whether equal rows always give equal results.
+        name: how plans and messages call it.
+        func_type: ``general`` (row by row) or ``pandas`` (all rows at once).
+
+    Raises:
+        TypeError: no aggregate function, or no types. ValueError: another ``func_type``.
+    """
+    kind = _aggregate_kind(func_type)
+
+    def declare(function: Any) -> AggregateUdf:
+        return _declare_aggregate(
+            function, input_types, result_type, accumulator_type, deterministic, name, kind,
+            UserDefinedAggregateFunctionWrapper,
+        )  # fmt: skip
+
+    return declare if f is None else declare(f)
 
 
 def udtaf(
@@ -189,8 +240,65 @@ def udtaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """Not there yet: functions that give any number of rows for many rows."""
-    return _not_yet("the table aggregate function", f, name)
+    """Declare a table aggregate function, a :class:`TableAggregateFunction`: any number of rows for many rows.
+
+    Arguments are those of :func:`udaf`; ``result_type`` is the ROW of one row.
+
+    Raises:
+        TypeError: no table aggregate function, or no types. ValueError: another ``func_type`` than ``general``.
+    """
+    if func_type != "general":
+        raise ValueError(f"The func_type must be 'general', got {func_type}.")
+
+    def declare(function: Any) -> AggregateUdf:
+        return _declare_aggregate(
+            function, input_types, result_type, accumulator_type, deterministic, name, FunctionKind.GENERAL,
+            UserDefinedTableAggregateFunctionWrapper,
+        )  # fmt: skip
+
+    return declare if f is None else declare(f)
+
+
+def _aggregate_kind(func_type: str) -> FunctionKind:
+    if func_type not in ("general", "pandas"):
+        raise ValueError(f"The func_type must be one of 'general, pandas', got {func_type}.")
+    return FunctionKind(func_type)
+
+
+def _declare_aggregate(
+    function: Any,
+    input_types: Any,
+    result_type: Any,
+    accumulator_type: Any,
+    deterministic: bool | None,
+    name: str | None,
+    kind: FunctionKind,
+    make: type[AggregateUdf],
+) -> AggregateUdf:
+    if isinstance(function, type) or not (isinstance(function, UserDefinedFunction) or callable(function)):
+        raise TypeError(f"Invalid function: not a function or callable (__call__ is not defined): {type(function)}")
+    said = isinstance(function, ImperativeAggregateFunction)
+    if result_type is None and said:
+        result_type = function.get_result_type()
+    if result_type is None:
+        raise TypeError("Invalid returnType: returnType should be DataType or str but is None")
+    if accumulator_type is None and said and kind is FunctionKind.GENERAL:
+        accumulator_type = function.get_accumulator_type()
+    result = _logical(result_type, "returnType")
+    if kind is FunctionKind.PANDAS and isinstance(result, MapType):
+        raise TypeError(f"Invalid returnType: Pandas UDAF doesn't support DataType type {result} currently")
+    made = make_aggregate(
+        function,
+        name=name,
+        input_types=_input_types(input_types),
+        result_type=result,
+        accumulator_type=None if accumulator_type is None else _logical(accumulator_type, "accumulator_type"),
+        deterministic=deterministic,
+        kind=kind,
+        make=make,
+    )
+    made.__doc__ = getattr(function, "__doc__", None)
+    return made
 
 
 def stored_function(function: Any) -> CatalogFunction:
@@ -199,10 +307,14 @@ def stored_function(function: Any) -> CatalogFunction:
     Raises:
         BindError: a lambda, or anything else that no path leads to.
     """
-    declared = function if isinstance(function, ScalarUdf) else make_udf(function)
+    if isinstance(function, ImperativeAggregateFunction):
+        declared: ScalarUdf = make_own(function)
+    else:
+        declared = function if isinstance(function, ScalarUdf) else make_udf(function)
     own = declared.function
     # An object without values of its own is what its class makes anew.
-    named = type(own) if isinstance(own, ScalarFunction) and not vars(own) else own
+    plain = isinstance(own, ScalarFunction | ImperativeAggregateFunction) and not vars(own)
+    named = type(own) if plain else own
     module, path = getattr(named, "__module__", "__main__"), getattr(named, "__qualname__", "")
     found: Any = None
     if module != "__main__":

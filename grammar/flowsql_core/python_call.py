@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, Final
 
-from flowsql_core.expr import Call, Expr, walk
+from flowsql_core.expr import AggregateCall, Call, Expr, walk
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import LogicalType
@@ -21,7 +21,7 @@ _FUNCTION: Final = "function"
 
 @record
 class PythonFunction:
-    """A scalar Python function as plans carry it; the result type is the call's.
+    """A Python function as plans carry it; the result type is the call's.
 
     ``name``: as EXPLAIN shows it. ``kind``: value of :class:`flowsql_core.udf.FunctionKind`. Where the function comes
     from is one of: ``path`` (``package.module.name``, imported), ``source`` (its text), or the resource table's object
@@ -60,3 +60,22 @@ def called_function(expr: Expr) -> PythonFunction | None:
 def calls_python(expr: Expr) -> bool:
     """Whether a Python function is called anywhere in an expression."""
     return any(isinstance(node, Call) and node.function == PYTHON for node in walk(expr))
+
+
+def aggregated_with(call: AggregateCall) -> PythonFunction | None:
+    """The Python function of an aggregate call; None for a built-in one."""
+    if call.function != PYTHON:
+        return None
+    found: PythonFunction = dict(call.options)[_FUNCTION]
+    return found
+
+
+def aggregate_options(function: PythonFunction) -> tuple[tuple[str, Any], ...]:
+    """The options of the aggregate call, named :data:`PYTHON`, of a function."""
+    return ((_FUNCTION, function),)
+
+
+def aggregate_name(call: AggregateCall) -> str:
+    """The name of an aggregate call's function, as EXPLAIN shows it."""
+    function = aggregated_with(call)
+    return call.function if function is None else function.name

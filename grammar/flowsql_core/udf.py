@@ -277,7 +277,7 @@ def _row_values(row: Any) -> tuple[Any, ...]:
 
 
 class ImperativeAggregateFunction(UserDefinedFunction, ABC):
-    """What aggregate functions have in common. Declared so that programs import; calls are not there yet."""
+    """What aggregate functions have in common: an accumulator for each group, a Python object of any type."""
 
     @abstractmethod
     def create_accumulator(self) -> Any:

@@ -9,7 +9,8 @@ import types
 from typing import Any
 
 from flowsql_core.errors import BindError, FlowSqlError
-from flowsql_core.udf import ScalarFunction, ScalarUdf, UserDefinedFunction
+from flowsql_core.udf import ImperativeAggregateFunction, ScalarFunction, ScalarUdf, UserDefinedFunction
+from flowsql_core.udf_aggregates import make_own
 from flowsql_core.udf_types import make_udf
 
 
@@ -108,13 +109,15 @@ def _object_at(path: str) -> Any:
 def _declared(found: Any, where: str, name: str) -> ScalarUdf:
     if isinstance(found, ScalarUdf):
         return found
-    if isinstance(found, type) and issubclass(found, ScalarFunction):
+    if isinstance(found, type) and issubclass(found, ScalarFunction | ImperativeAggregateFunction):
         found = found()
     try:
+        if isinstance(found, ImperativeAggregateFunction):
+            return make_own(found, name)
         return make_udf(found, name=name)
     except FlowSqlError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise BindError(
             "function-not-loadable", f"{where} is no Python function that gives a value: {error}"
         ) from error

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from flowsql_compute.eval.context import EvalContext
-from flowsql_core.config import PARALLELISM, Configuration
+from flowsql_core.config import PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph

@@ -16,11 +16,14 @@ import pyarrow as pa
 import pytest
 
 from flowsql.session_zone import session_zone
+from flowsql.table.expressions import col
 from flowsql.table.session.environment import TableEnvironment
+from flowsql.table.udf import TableAggregateFunction, udtaf
 from flowsql_core import column_bytes
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.python_specs import PythonGroupAggregateSpec, PythonGroupTableAggregateSpec
 from flowsql_core.graph.specs import (
     ConstraintEnforcerSpec,
     SinkConflictsSpec,
@@ -36,6 +39,7 @@ from flowsql_planner.bind.statement import bind_statement
 from flowsql_planner.planner import Planner
 from flowsql_runtime.checkpoint.layout import new_states
 from flowsql_runtime.operators import registry
+from flowsql_runtime.python.options import BUNDLE_SIZE
 from flowsql_runtime.task.chain import OperatorOutput
 from flowsql_runtime.task.services import JobServices
 from flowsql_runtime.testing.cut import run_cut, run_whole
@@ -145,6 +149,58 @@ def _changes(path: Path) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
+#: Pairs that came and did not go, as text: what is taken back is looked for among what was kept.
+BAG: Final = """
+from flowsql.table import ListView, MapView
+from flowsql.table.udf import AggregateFunction
+
+class Bag(AggregateFunction):
+    def create_accumulator(self):
+        return [MapView(), ListView(), 0]
+
+    def accumulate(self, kept, tag, n):
+        kept[0][tag] = kept[0].get(tag) + 1 if kept[0].contains(tag) else 1
+        kept[1].add(n)
+        kept[2] += 1
+
+    def retract(self, kept, tag, n):
+        kept[0].put(tag, kept[0].get(tag) - 1)
+        if not kept[0].get(tag):
+            kept[0].remove(tag)
+        numbers = list(kept[1].get())
+        numbers.remove(n)
+        kept[1].clear()
+        kept[1].add_all(numbers)
+        kept[2] -= 1
+
+    def get_value(self, kept):
+        numbers = sorted(kept[1], key=lambda n: (n is None, n))
+        return f"{sorted(kept[0].items(), key=str)} {numbers} {kept[2]}"
+
+    def get_result_type(self):
+        return "STRING"
+
+    def get_accumulator_type(self):
+        return "ROW<tags MAP<STRING, INT>, numbers ARRAY<INT>, n INT>"
+"""
+
+
+class Extremes(TableAggregateFunction):
+    """The least and the greatest two numbers: none, one or two rows."""
+
+    def create_accumulator(self) -> list[int]:
+        return []
+
+    def accumulate(self, accumulator: list[int], *args: Any) -> None:
+        if args[0] is not None:
+            accumulator.append(args[0])
+            accumulator.sort()
+
+    def emit_value(self, accumulator: list[int]) -> Iterable[Any]:
+        for place in range(min(2, len(accumulator))):
+            yield "ab"[place], accumulator[place], accumulator[-1 - place]
+
+
 class Session:
     """Makes the job of a statement at any parallelism."""
 
@@ -174,6 +230,11 @@ class Session:
             "CREATE TEMPORARY SYSTEM FUNCTION tripled AS $$\nfrom flowsql.table.udf import udf\n\n"
             "tripled = udf(lambda n: 3 * n, result_type='BIGINT', func_type='pandas')\n$$ LANGUAGE PYTHON"
         )
+        self.execute(f"CREATE TEMPORARY SYSTEM FUNCTION bag AS $$\n{BAG}$$ LANGUAGE PYTHON")
+        extremes = udtaf(Extremes(), "INT", "ROW<tag STRING, low INT, high INT>", "ARRAY<INT>")
+        parts = self._environment.from_path("parts")
+        rows = parts.group_by(col("who")).flat_aggregate(extremes(col("n")).alias("place", "low", "high"))
+        self._environment.create_temporary_view("extremes", rows.select(col("*")))
         self.execute(
             "CREATE VIEW tens AS SELECT who, window_time AS wt, COUNT(*) AS c, SUM(n) AS s FROM "
             "TABLE(TUMBLE(TABLE late, DESCRIPTOR(ts), INTERVAL '10' SECOND)) "
@@ -238,9 +299,13 @@ def changelog(case: Case, graph: JobGraph, changes: Changes) -> list[Any]:
     """The changes as far as their order is promised at parallelism 1.
 
     Two inputs run in threads of their own: one order for each key only, which the table shows. Mini-batches may cut
-    anywhere. Keys of one window close together: windows in order, its rows in any.
+    anywhere, and a cut ends the bundle of a Python aggregate. Keys of one window close together: windows in order, its
+    rows in any.
     """
     nodes = [node for vertex in graph.vertices for node in vertex.operators]
+    bundles = any(isinstance(node.spec, PythonGroupAggregateSpec | PythonGroupTableAggregateSpec) for node in nodes)
+    if bundles and case.options.get(BUNDLE_SIZE.key) != "1":
+        return []
     if MINI_BATCH in case.options or any(node.number_of_inputs > 1 for node in nodes):
         return []
     if any(isinstance(node.spec, WindowAggregateSpec) for node in nodes):

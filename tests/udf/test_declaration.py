@@ -193,22 +193,63 @@ def test_what_cannot_be_declared() -> None:
 
 
 def test_other_functions_are_not_there_yet() -> None:
-    class Total(AggregateFunction):
-        def get_value(self, accumulator: Any) -> Any: ...
-        def create_accumulator(self) -> Any: ...
-        def accumulate(self, accumulator: Any, *args: Any) -> None: ...
-
     class Lookup(AsyncScalarFunction):
         async def eval(self, *args: Any) -> Any: ...
 
-    for declare, construct in [
-        (lambda: udaf(Total(), result_type="INT"), "the aggregate function Total"),
-        (lambda: udtaf(Total(), name="top"), "the table aggregate function top"),
-        (lambda: udf(Lookup(), result_type="INT"), "the asynchronous function Lookup"),
-    ]:
-        with pytest.raises(NotSupportedYetError) as caught:
+    with pytest.raises(NotSupportedYetError) as caught:
+        udf(Lookup(), result_type="INT")
+    assert caught.value.construct == "the asynchronous function Lookup"
+
+
+class Total(AggregateFunction):
+    """Says no types."""
+
+    def get_value(self, accumulator: Any) -> Any:
+        return accumulator[0]
+
+    def create_accumulator(self) -> Any:
+        return [0]
+
+    def accumulate(self, accumulator: Any, *args: Any) -> None:
+        accumulator[0] += args[0]
+
+
+class Typed(Total):
+    def get_result_type(self) -> Any:
+        return DataTypes.BIGINT()
+
+    def get_accumulator_type(self) -> Any:
+        return DataTypes.ROW([DataTypes.FIELD("n", DataTypes.LIST_VIEW(DataTypes.BIGINT()))])
+
+
+def test_aggregates_are_declared_as_in_pyflink() -> None:
+    made = udaf(Typed(), name="total", deterministic=True)
+    assert (made.name, str(made.result_type), str(made.accumulator_type)) == (
+        "total",
+        "BIGINT",
+        "ROW<`n` ARRAY<BIGINT>>",
+    )
+    assert str(udaf(Typed(), result_type="INT").result_type) == "INT"
+    mean = udaf(lambda v: v.mean(), result_type=DataTypes.FLOAT(), func_type="pandas")
+    assert str(mean.accumulator_type) == "ARRAY<FLOAT>"
+
+    with pytest.raises(RuntimeError, match="Method get_result_type is not implemented"):
+        udaf(Total())
+    with pytest.raises(RuntimeError, match="Method get_accumulator_type is not implemented"):
+        udaf(Total(), result_type="INT")
+    with pytest.raises(TypeError, match="Invalid returnType: returnType should be DataType or str but is None"):
+        udaf(lambda v: v, func_type="pandas")
+    with pytest.raises(TypeError, match="Pandas UDAF doesn't support DataType type"):
+        udaf(lambda v: v, func_type="pandas", result_type="MAP<INT, INT>")
+    with pytest.raises(ValueError, match="func_type must be one of 'general, pandas', got arrow"):
+        udaf(Typed(), func_type="arrow")
+    with pytest.raises(ValueError, match="Inconsistent deterministic"):
+        udaf(Typed(), deterministic=False)
+    for declare in (lambda: udaf(Typed), lambda: udaf(3), lambda: udtaf(Typed())):
+        with pytest.raises(TypeError, match="Invalid function"):
             declare()
-        assert caught.value.construct == construct
+    with pytest.raises(TypeError, match="is no scalar function"):
+        udf(Typed(), result_type="INT")
 
 
 def test_functions_are_found_as_in_flink() -> None:

@@ -7,6 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
 from flowsql.table.expression import Expression
+from flowsql.table.query.aggregated_table import (
+    AggregatedTable,
+    FlatAggregateTable,
+    aggregate_call,
+    flat_call,
+    result_columns,
+)
 from flowsql.table.query.projection import Projection, item_name, named, with_properties
 from flowsql.table.syntax.build import ast, column, select
 from flowsql.table.syntax.method_text import Step
@@ -43,13 +50,36 @@ class GroupedTable:
         group_by = ast.GroupBy(grouping) if grouping else None
         return table._then(step, replace(select(table._relation(), chosen), group_by=group_by))
 
-    def aggregate(self, func: object) -> object:
-        """The fields of the ROW that an aggregate function makes of each group."""
-        raise NotSupportedYetError("GroupedTable.aggregate", hint="select(...) takes aggregates: col('a').sum")
+    def aggregate(self, func: object) -> AggregatedTable:
+        """The fields of the ROW that an aggregate function makes of each group.
 
-    def flat_aggregate(self, func: object) -> object:
-        """The rows that a table aggregate function makes of each group."""
-        raise NotSupportedYetError("GroupedTable.flat_aggregate")
+        Args:
+            func: a call, ``f(col("a")).alias("x", "y")``, or a declared function that takes the whole row.
+        """
+        return AggregatedTable(self._with_results("aggregate", func))
+
+    def flat_aggregate(self, func: object) -> FlatAggregateTable:
+        """The rows that a table aggregate function makes of each group.
+
+        Args:
+            func: as of :meth:`aggregate`.
+        """
+        return FlatAggregateTable(self._with_results("flat_aggregate", func))
+
+    def _with_results(self, method: str, func: object) -> Table:
+        """Keys, and the columns of what a function makes of each group."""
+        table = self._table
+        flat = method == "flat_aggregate"
+        call = aggregate_call(func, table._schema, method)
+        step = Step(self._step.source, method, (call,))
+        with table._environment.located(step.source):
+            projection = table._projection(step)
+            (item,) = projection.items((flat_call(call) if flat else call,))
+            columns = result_columns(item, projection.type_of(item.expression), flat)
+        kept = [_changed(key, key.expression) for key in self._keys if item_name(key) is not None]
+        grouping = tuple(key.expression for key in self._keys)
+        group_by = ast.GroupBy(grouping) if grouping else None
+        return table._then(step, replace(select(table._relation(), [*kept, *columns]), group_by=group_by))
 
 
 def _changed(item: ast.SelectItem, expression: ast.Expression) -> ast.SelectItem:

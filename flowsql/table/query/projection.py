@@ -15,6 +15,7 @@ from flowsql.table.syntax.method_text import Step
 from flowsql.table.syntax.rewrite import placed, rewritten
 from flowsql_core.errors import BindError, FlowSqlError, did_you_mean
 from flowsql_core.types import logical as t
+from flowsql_core.udf_aggregates import AggregateUdf
 
 if TYPE_CHECKING:
     from flowsql.table.session.environment import TableEnvironment
@@ -255,6 +256,8 @@ def _is_aggregate(node: ast.Node) -> bool:
         return True
     if not isinstance(node, ast.FunctionCall) or node.over is not None or len(node.name.parts) > 1:
         return False
+    if isinstance(node.name.last, api_nodes.InlineFunction):
+        return isinstance(node.name.last.function, AggregateUdf)
     from flowsql_compute.functions.registry import is_aggregate
 
     return is_aggregate(node.name.last.text.upper())

@@ -8,13 +8,18 @@ from flowsql_core.catalog import CatalogFunction
 
 
 def catalog_function(function: Any) -> CatalogFunction:
-    """The catalog's entry of a function object: what ``udf`` made, a ``ScalarFunction``, or a function with hints.
+    """The catalog's entry of a function object: what ``udf`` made, a ``ScalarFunction`` or ``AggregateFunction``,
+    or a function with hints.
 
     Raises:
         TypeError: not a function. BindError: its result type is not known.
     """
-    from flowsql_core.udf import ScalarUdf
+    from flowsql_core.udf import ImperativeAggregateFunction, ScalarUdf
+    from flowsql_core.udf_aggregates import make_own
     from flowsql_core.udf_types import make_udf
 
-    declared = function if isinstance(function, ScalarUdf) else make_udf(function)
+    if isinstance(function, ImperativeAggregateFunction):
+        declared: ScalarUdf = make_own(function)
+    else:
+        declared = function if isinstance(function, ScalarUdf) else make_udf(function)
     return CatalogFunction(f"{type(function).__module__}.{declared.name}", function=declared)

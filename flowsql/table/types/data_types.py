@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql.table.types.data_type import DataType, RowField, RowType, data_type, logical_type
-from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.errors import BindError
 from flowsql_core.types import logical as t
 from flowsql_core.types.text import parse_type
 
@@ -207,10 +207,10 @@ class DataTypes:
 
     @staticmethod
     def LIST_VIEW(element_type: DataType) -> DataType:  # noqa: N802
-        """A list in the accumulator of an aggregate function."""
-        raise NotSupportedYetError("DataTypes.LIST_VIEW")
+        """A ``ListView`` in the accumulator of an aggregate function; elsewhere an ARRAY."""
+        return DataTypes.ARRAY(element_type)
 
     @staticmethod
     def MAP_VIEW(key_type: DataType, value_type: DataType) -> DataType:  # noqa: N802
-        """A map in the accumulator of an aggregate function."""
-        raise NotSupportedYetError("DataTypes.MAP_VIEW")
+        """A ``MapView`` in the accumulator of an aggregate function; elsewhere a MAP."""
+        return DataTypes.MAP(key_type, value_type)

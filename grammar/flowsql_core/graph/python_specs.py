@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowsql_core.expr import Expr
+from flowsql_core.expr import AggregateCall, Expr
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
@@ -18,3 +18,35 @@ class PythonCalcSpec(OperatorSpec):
 
     projections: tuple[Expr, ...]
     input: Schema
+
+
+@record
+class PythonGroupAggregateSpec(OperatorSpec):
+    """Aggregate per key, for ever, with Python aggregate functions, and built-in ones beside them.
+
+    ``calls``: those of Python (``flowsql_core.python_call.aggregated_with``) name their function. ``output``: grouping
+    columns, then results.
+    """
+
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    input: Schema
+    output: Schema
+    input_retracts: bool
+    emit_update_before: bool
+    state_ttl_ms: int = 0
+
+
+@record
+class PythonGroupTableAggregateSpec(OperatorSpec):
+    """The rows that a Python table aggregate function makes of each group.
+
+    ``call``: its type is the ROW of one row. ``output``: grouping columns, then the fields of a row.
+    """
+
+    grouping: tuple[int, ...]
+    call: AggregateCall
+    input: Schema
+    output: Schema
+    input_retracts: bool
+    state_ttl_ms: int = 0

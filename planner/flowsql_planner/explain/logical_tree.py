@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from flowsql_core.expr import AggregateCall, Call, Expr, input_refs
 from flowsql_core.graph.specs import JoinKind
+from flowsql_core.python_call import aggregate_name
 from flowsql_core.types.logical import Schema
 from flowsql_planner.logical.correlation import outer_call
 from flowsql_planner.logical.expression_text import ExpressionPrinter, calcite_type, literal_text, target_columns
@@ -29,6 +30,7 @@ from flowsql_planner.logical.nodes import (
     SetOperator,
     Sink,
     Sort,
+    TableAggregate,
     TemporalJoin,
     Union,
     Values,
@@ -124,6 +126,9 @@ def _line(rel: Rel, printer: ExpressionPrinter) -> str:
             return f"LogicalWatermarkAssigner(rowtime=[{name}], watermark=[{printer.print(rel.expression)}])"
         case Aggregate():
             return f"LogicalAggregate({_aggregate(rel)})"
+        case TableAggregate(grouping=grouping, call=call):
+            keys = ", ".join(map(str, grouping))
+            return f"LogicalTableAggregate(group=[{{{keys}}}], tableAggregate=[[{_call(call)}]])"
         case Expand():
             rows_text = ", ".join("{" + ", ".join(printer.print(e) for e in row) + "}" for row in rel.projections)
             return f"LogicalExpand(projects=[{rows_text}])"
@@ -214,7 +219,7 @@ def _call(call: AggregateCall) -> str:
     args = ", ".join(f"${arg.index}" for arg in call.args)
     distinct = "DISTINCT " if call.distinct else ""
     where = "" if call.filter_index is None else f" FILTER ${call.filter_index}"
-    return f"{call.function}({distinct}{args}){where}"
+    return f"{aggregate_name(call)}({distinct}{args}){where}"
 
 
 def _window(rel: WindowTableFunction) -> str:

@@ -110,6 +110,20 @@ class Aggregate:
 
 
 @record
+class TableAggregate:
+    """Grouping columns, then the fields of the rows that a table aggregate function makes of each group.
+
+    ``grouping``: input columns. ``call``: of Python; its type is that of a row, a ROW unless rows have one field.
+    """
+
+    input: Rel
+    grouping: tuple[int, ...]
+    call: AggregateCall
+    schema: Schema
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
 class Expand:
     """Each row once per projection list: grouping sets as the optimizer writes them (the binder never makes it)."""
 
@@ -419,6 +433,7 @@ Rel = (
     | Filter
     | WatermarkAssigner
     | Aggregate
+    | TableAggregate
     | Expand
     | WindowTableFunction
     | ChangelogFunction
@@ -454,6 +469,7 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
             | Filter()
             | WatermarkAssigner()
             | Aggregate()
+            | TableAggregate()
             | Expand()
             | WindowTableFunction()
             | ChangelogFunction()

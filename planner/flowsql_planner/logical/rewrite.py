@@ -26,6 +26,7 @@ from flowsql_planner.logical.nodes import (
     SetOperation,
     Sink,
     Sort,
+    TableAggregate,
     TemporalJoin,
     Union,
     Values,
@@ -58,6 +59,7 @@ def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:
             | Filter()
             | WatermarkAssigner()
             | Aggregate()
+            | TableAggregate()
             | Expand()
             | WindowTableFunction()
             | ChangelogFunction()
@@ -219,6 +221,10 @@ def _retype_node(rel: Rel) -> Rel:
                 for i, index in enumerate(rel.grouping)
             )
             return replace(rel, calls=calls, schema=groups + rel.schema[len(groups) :])
+        case TableAggregate(input=source, call=call, grouping=grouping, schema=schema):
+            groups = tuple(Column(schema[i].name, source.schema[index].type) for i, index in enumerate(grouping))
+            moved = replace(call, args=tuple(ref(source.schema, arg.index) for arg in call.args))
+            return replace(rel, call=moved, schema=groups + schema[len(groups) :])
         case Expand(input=source):
             projections = tuple(tuple(retype_expr(expr, source.schema) for expr in row) for row in rel.projections)
             schema = tuple(

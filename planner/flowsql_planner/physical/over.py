@@ -116,9 +116,6 @@ def _require(call: OverCall) -> None:
 
 
 def _check_order(call: OverCall, window: _Window) -> None:
-    if call.function in _NUMBERS and (len(window.order) > 1 or any(descending for _, descending in window.order)):
-        # A filter on the number makes a ranking of it, which is planned elsewhere.
-        raise NotSupportedYetError(f"{call.function}(...) OVER (...)", call.span)
     if len(window.order) != 1:
         message = "The window can only be ordered by a single time column."
         raise PlanError("over-order", message, call.span, "a streaming OVER window has ORDER BY one column")

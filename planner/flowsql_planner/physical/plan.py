@@ -25,6 +25,7 @@ from flowsql_planner.logical.nodes import (
     SetOperation,
     Sink,
     Sort,
+    TableAggregate,
     TemporalJoin,
     Union,
     Values,
@@ -52,6 +53,12 @@ from flowsql_planner.physical.nodes import (
     WatermarkAssignerNode,
 )
 from flowsql_planner.physical.over import plan_over
+from flowsql_planner.physical.python_aggregate import (
+    calls_python_aggregates,
+    plan_python_aggregate,
+    plan_table_aggregate,
+    refuse_python_aggregates,
+)
 from flowsql_planner.physical.rank import plan_rank, plan_sort_limit
 from flowsql_planner.physical.scan import plan_scan
 from flowsql_planner.physical.temporal_join import plan_temporal_join
@@ -83,6 +90,8 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             )
         case Aggregate():
             return _aggregate(rel, plan_physical(rel.input, context), context)
+        case TableAggregate():
+            return plan_table_aggregate(rel, plan_physical(rel.input, context))
         case Expand():
             source = plan_physical(rel.input, context)
             return ExpandNode(inputs=(source,), schema=rel.schema, projections=rel.projections, span=rel.span)
@@ -142,22 +151,25 @@ def _as_nullable_as(source: Physical, union: Union) -> Physical:
 
 
 def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:
+    in_python = calls_python_aggregates(rel.calls)
     if rel.window is not None:
+        refuse_python_aggregates(rel.calls, "in a group window")
         return plan_group_window(rel, source, context)
-    windowed = plan_window_aggregate(rel, source, context)
+    windowed = None if in_python else plan_window_aggregate(rel, source, context)
     if windowed is not None:
         return windowed
+    group_aggregate = plan_python_aggregate if in_python else plan_group_aggregate
     used = frozenset(rel.grouping) | {arg.index for call in rel.calls for arg in call.args}
     plain = materialize_time(source, used)
     if plain is source:
-        return plan_group_aggregate(rel, source, context)
+        return group_aggregate(rel, source, context)
     calls = tuple(
         replace(call, args=tuple(replace(arg, type=plain.schema[arg.index].type) for arg in call.args))
         for call in rel.calls
     )
     groups = tuple(Column(rel.schema[i].name, plain.schema[index].type) for i, index in enumerate(rel.grouping))
     moved = replace(rel, calls=calls, schema=groups + rel.schema[len(groups) :])
-    return plan_group_aggregate(moved, plain, context)
+    return group_aggregate(moved, plain, context)
 
 
 def _sort(rel: Sort, source: Physical) -> Physical:

@@ -36,6 +36,7 @@ from flowsql_planner.logical.nodes import (
     SetOperator,
     Sink,
     Sort,
+    TableAggregate,
     TemporalJoin,
     Union,
     Values,
@@ -45,7 +46,14 @@ from flowsql_planner.logical.nodes import (
 )
 from flowsql_planner.logical.rewrite import walk as walk_plan
 from flowsql_planner.spark import sql
-from flowsql_planner.spark.aggregate import check_windows, group_call, group_keys, over_call, wants_places
+from flowsql_planner.spark.aggregate import (
+    check_windows,
+    group_call,
+    group_keys,
+    over_call,
+    refuse_python,
+    wants_places,
+)
 from flowsql_planner.spark.around_spark import (
     answer_scan,
     apart_from_queries,
@@ -154,7 +162,11 @@ class SparkCompiler:
             case Filter():
                 return self._filter(rel, outer)
             case Aggregate():
+                refuse_python(rel.calls)
                 return self._aggregate(rel, outer)
+            case TableAggregate():
+                refuse_python((rel.call,))
+                raise InternalError("a table aggregate without Python")
             case Join():
                 return self._join(rel, outer)
             case TemporalJoin():

@@ -8,6 +8,7 @@ from typing import Final
 
 from flowsql_core.expr import AggregateCall, Expr, conjuncts
 from flowsql_core.graph.lineage import Lineage
+from flowsql_core.python_call import aggregate_name, aggregated_with
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 
 #: Longer texts end in a digest of the whole: what is built on them stays short however deep a query nests.
@@ -48,9 +49,9 @@ def call_text(call: AggregateCall, columns: Sequence[str]) -> str:
     args = ", ".join(columns[arg.index] for arg in call.args) or "*"
     distinct = "DISTINCT " if call.distinct else ""
     order = "".join(f" {columns[index]}{' DESC' if down else ''}" for index, down in call.order_by)
-    options = "".join(f" {key}={value}" for key, value in call.options)
+    options = "" if aggregated_with(call) else "".join(f" {key}={value}" for key, value in call.options)
     where = "" if call.filter_index is None else f" FILTER {columns[call.filter_index]}"
-    return f"{call.function}({distinct}{args}{' ORDER BY' + order if order else ''}{options}){where}"
+    return f"{aggregate_name(call)}({distinct}{args}{' ORDER BY' + order if order else ''}{options}){where}"
 
 
 def aggregated(source: Lineage, grouping: Sequence[int], calls: Sequence[AggregateCall], per: str = "") -> Lineage:

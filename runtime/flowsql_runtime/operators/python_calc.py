@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -12,8 +12,7 @@ from flowsql_core.element import LatencyMarker, Watermark, WatermarkStatus
 from flowsql_core.errors import ExecutionError, FailedRow, InternalError
 from flowsql_core.graph.python_specs import PythonCalcSpec
 from flowsql_core.record import record
-from flowsql_core.udf import FunctionContext, FunctionKind, MetricGroup, ScalarUdf
-from flowsql_core.udf_source import load_path, load_source
+from flowsql_core.udf import FunctionKind
 from flowsql_runtime.operators.base import Operator, OperatorContext, Output
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.operators.failure import trace_row
@@ -22,6 +21,7 @@ from flowsql_runtime.python.evaluate import Evaluator
 from flowsql_runtime.python.evaluators import make_evaluator
 from flowsql_runtime.python.failure import UserFailure, UserFailureError
 from flowsql_runtime.python.frames import Frame, FrameKind, WorkerStart
+from flowsql_runtime.python.functions import function_context, load_function
 from flowsql_runtime.python.options import ARROW_BATCH_SIZE, EXECUTION_MODE, ExecutionMode, job_parameters
 from flowsql_runtime.python.program import Layout, PythonProgram, make_layout
 from flowsql_runtime.python.worker_process import WorkerProcess
@@ -61,15 +61,13 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
         # Others are called with as many rows as were asked for.
         self._by_row = program.kind is FunctionKind.GENERAL
         # Each call has an object of its own in each subtask, as in PyFlink, which ships one with each call.
-        functions = [user_copy(_load(function, ctx.resources).function) for function in program.functions]
+        functions = [user_copy(load_function(function, ctx.resources).function) for function in program.functions]
         parameters = job_parameters(dict(ctx.parameters))
         if self._in_process(ctx, program):
             self._worker = WorkerProcess(_start(program, functions, parameters, ctx), self._wake)
             return
         self._evaluator = make_evaluator(program, functions)
-        context = FunctionContext(
-            MetricGroup(ctx.metrics), parameters, ctx.name, ctx.subtask, ctx.parallelism, ctx.max_parallelism
-        )
+        context = function_context(ctx)
         self._guarded(lambda evaluator: evaluator.open(context))
 
     @staticmethod
@@ -255,15 +253,6 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
 def _known(value: int | float) -> int | float:
     """A gauge that a worker read."""
     return value
-
-
-def _load(function: Any, resources: Mapping[str, Any]) -> ScalarUdf:
-    if function.source is not None:
-        return load_source(function.source, function.name)
-    if function.path is not None:
-        return load_path(function.path)
-    found: ScalarUdf = resources[function.key]
-    return found
 
 
 def _start(

@@ -21,6 +21,12 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.ValuesSpec: OperatorClass("values:ValuesOperator", source=True),
     specs.CalcSpec: OperatorClass("calc:CalcOperator"),
     python_specs.PythonCalcSpec: OperatorClass("python_calc:PythonCalcOperator"),
+    python_specs.PythonGroupAggregateSpec: OperatorClass(
+        "python_aggregate.group:PythonGroupAggregateOperator", stateful=True
+    ),
+    python_specs.PythonGroupTableAggregateSpec: OperatorClass(
+        "python_aggregate.table:PythonGroupTableAggregateOperator", stateful=True
+    ),
     specs.WatermarkAssignerSpec: OperatorClass("watermark:WatermarkAssignerOperator"),
     specs.MiniBatchAssignerSpec: OperatorClass("mini_batch:MiniBatchAssignerOperator"),
     specs.UnionSpec: OperatorClass("union:UnionOperator"),

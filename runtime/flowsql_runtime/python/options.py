@@ -35,6 +35,18 @@ ARROW_BATCH_SIZE = option(
     10_000,
     "Rows that a pandas or arrow function gets at most in one call.",
 )
+BUNDLE_SIZE = option(
+    "python.fn-execution.bundle.size",
+    _positive,
+    1_000,
+    "Rows that a Python aggregate takes in before it emits one net change of each group. 1: it emits each change.",
+)
+BUNDLE_TIME_MS = option(
+    "python.fn-execution.bundle.time",
+    _positive,
+    1_000,
+    "Milliseconds that rows wait for the others of their bundle in a Python aggregate, at most.",
+)
 GLOBAL_JOB_PARAMETERS = option(
     "pipeline.global-job-parameters",
     parse_text,

@@ -15,12 +15,12 @@ from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
-from flowsql_planner.bind.data_types import bind_cast_type, is_year_month
+from flowsql_planner.bind.data_types import bind_cast_type
 from flowsql_planner.bind.environment import Environment
 from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector, PendingAggregate, has_mark
 from flowsql_planner.bind.expression.call_forms import Options, as_call, json_options
 from flowsql_planner.bind.expression.group_windows import bind_group_window, is_group_window
-from flowsql_planner.bind.expression.literals import bind_literal, bind_number, unit_interval
+from flowsql_planner.bind.expression.literals import bind_literal, bind_number, unit_interval, written_interval
 from flowsql_planner.bind.expression.over_calls import bind_over
 from flowsql_planner.bind.expression.scope import Scope
 from flowsql_planner.bind.expression.subquery import bind_subquery, outer_column
@@ -88,7 +88,7 @@ class ExpressionBinder:
             case ast.FunctionCall():
                 return self._function(node)
             case ast.Cast(ast.NumberLiteral() | ast.UnaryOp() as number, ast.IntervalType(qualifier), safe):
-                return _written_interval(self.bind(number), qualifier, safe, node.span)
+                return written_interval(self.bind(number), qualifier, safe, node.span)
             case ast.Cast(operand, type_spec, safe):
                 return resolve_cast(self.bind(operand), bind_cast_type(type_spec), safe, node.span)
             case ast.Case():
@@ -244,6 +244,12 @@ class ExpressionBinder:
         if node.over is not None:
             if _is_system_function(name) and not is_aggregate(name) and name not in _OVER_ONLY:
                 raise BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
+            user = self._user_function(node)
+            if user is not None:
+                # Imported on use, as in ``_user_call``.
+                from flowsql_planner.bind.expression.user_calls import over_refusal
+
+                raise over_refusal(self.context.catalogs.functions, user, node)
             return bind_over(self, name, node)
         if name in _OVER_ONLY:
             raise BindError("no-over", "OVER clause is necessary for window functions", node.span)
@@ -254,11 +260,7 @@ class ExpressionBinder:
             raise NotSupportedYetError(f"what stands around the call of {name}", node.span)
         user = self._user_function(node)
         if user is not None:
-            # Imported on use: only calls of user functions load what Python functions need.
-            from flowsql_planner.bind.expression.user_calls import bind_user_call, refuse_clauses
-
-            refuse_clauses(node)
-            return bind_user_call(self.context.catalogs.functions, user, self._arguments(node), node)
+            return self._user_call(user, node)
         if name in _GROUPING_FUNCTIONS:
             return self._grouping(name, node)
         if is_group_window(name, len(node.args)):
@@ -279,12 +281,25 @@ class ExpressionBinder:
                 error.message = error.message.replace(f" {name}(", f" {node.name.last.text}(", 1)
             raise
 
+    def _user_call(self, user: UserFunction, node: ast.FunctionCall) -> Expr:
+        # Imported on use: only calls of user functions load what Python functions need.
+        from flowsql_planner.bind.expression import user_calls
+
+        functions = self.context.catalogs.functions
+        if not user_calls.is_user_aggregate(functions, user, node):
+            user_calls.refuse_clauses(node)
+            return user_calls.bind_user_call(functions, user, self._arguments(node), node)
+        collector = self._collector(node.name.last.text, node.span)
+        inner = replace(self, aggregates=None, clause=f"{node.name.last.text}(...)")
+        condition = None if node.filter is None else replace(inner, clause="FILTER").condition(node.filter)
+        return collector.add(user_calls.user_aggregate(functions, user, inner._arguments(node), condition, node))
+
     def table_call(self, node: ast.FunctionCall) -> Expr | None:
         """The rows that a user's table function makes, as an array; None for a function that is no user's."""
         user = self._user_function(node)
         if user is None:
             return None
-        # Imported on use, as in ``_function``.
+        # Imported on use, as in ``_user_call``.
         from flowsql_planner.bind.expression.user_calls import bind_user_call, refuse_clauses
 
         refuse_clauses(node)
@@ -492,20 +507,6 @@ def _decided(case: Case) -> Expr:
 def _takes_json(function: str, place: int) -> bool:
     """Whether an operand may be ``JSON(x)``: an element of JSON_ARRAY, a value of JSON_OBJECT."""
     return function == "JSON_ARRAY" or (function == "JSON_OBJECT" and place % 2 == 1)
-
-
-def _written_interval(number: Expr, qualifier: ast.IntervalQualifier, safe: bool, span: Span) -> Expr:
-    """``CAST(-3 AS INTERVAL DAY)``: a written number counts the unit, where any other one counts ms or months."""
-    unit = unit_interval(qualifier, span)
-    if not isinstance(number, Literal) or not isinstance(number.type, t.ExactNumericType):
-        return resolve_cast(number, unit.type, safe, span)
-    value = _low_bits(int(number.value * unit.value), 32 if is_year_month(qualifier) else 64)
-    return Literal(value, unit.type.as_nullable() if safe else unit.type, span)
-
-
-def _low_bits(number: int, bits: int) -> int:
-    """The number that Java keeps of one which is too large: its low bits, the highest of them as the sign."""
-    return (number + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
 def _fractions(arg: Expr) -> tuple[float, ...] | None:

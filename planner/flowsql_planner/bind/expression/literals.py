@@ -8,8 +8,9 @@ import re
 from decimal import Decimal
 from typing import assert_never
 
+from flowsql_compute.functions.registry import resolve_cast
 from flowsql_core.errors import BindError
-from flowsql_core.expr import Literal
+from flowsql_core.expr import Expr, Literal
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
@@ -170,3 +171,17 @@ def _interval_ms(text: str, qualifier: ast.IntervalQualifier) -> int:
         if fraction:
             total += int(fraction[:3].ljust(3, "0"))
     return total
+
+
+def written_interval(number: Expr, qualifier: ast.IntervalQualifier, safe: bool, span: Span) -> Expr:
+    """``CAST(-3 AS INTERVAL DAY)``: a written number counts the unit, where any other one counts ms or months."""
+    unit = unit_interval(qualifier, span)
+    if not isinstance(number, Literal) or not isinstance(number.type, t.ExactNumericType):
+        return resolve_cast(number, unit.type, safe, span)
+    value = _low_bits(int(number.value * unit.value), 32 if is_year_month(qualifier) else 64)
+    return Literal(value, unit.type.as_nullable() if safe else unit.type, span)
+
+
+def _low_bits(number: int, bits: int) -> int:
+    """The number that Java keeps of one which is too large: its low bits, the highest of them as the sign."""
+    return (number + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)

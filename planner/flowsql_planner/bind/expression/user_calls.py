@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql_compute.functions.registry import implicit_cast
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Cast, Expr
-from flowsql_core.python_call import PythonFunction, python_call, spoken_name
+from flowsql_core.python_call import PYTHON, PythonFunction, aggregate_options, python_call, spoken_name
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import argument_cast_allowed
-from flowsql_core.udf import ScalarUdf, TableUdf
+from flowsql_core.udf import FunctionKind, ScalarUdf, TableUdf
+from flowsql_core.udf_aggregates import AggregateUdf, TableAggregateUdf
 from flowsql_core.udf_types import takes, type_of_hint
 from flowsql_grammar import ast
+from flowsql_planner.bind.expression.aggregate_calls import PendingAggregate
 from flowsql_planner.catalog.functions import FunctionManager, UserFunction
 from flowsql_planner.error_position import errors_at
 
@@ -36,17 +38,78 @@ def bind_user_call(
         BindError: the function cannot be loaded, does not take these arguments, or gives no rows, or rows, where the
             other is wanted.
     """
-    with errors_at(node.span):
-        udf = functions.load(found)
-    # Plans show a name as it was written, though letters of any case find the function.
+    udf = _load(functions, found, node)
     name = node.name.last.text
-    if isinstance(udf, TableUdf) is not rows:
+    if isinstance(udf, TableUdf) is not rows or isinstance(udf, AggregateUdf):
+        if isinstance(udf, AggregateUdf):
+            message = f"'{spoken_name(name)}' is an aggregate function: it makes no rows of one row."
+            raise BindError("function-kind", message, node.span)
         kind, place = ("table", "in FROM: LATERAL TABLE(...)") if not rows else ("scalar", "where a value stands")
         message = f"'{spoken_name(name)}' is a {kind} function: it can be called only {place}."
         raise BindError("function-kind", message, node.span)
     cast = _arguments(name, udf, tuple(_moment(arg) for arg in args), node.span)
+    return python_call(_function(found, udf, name), cast, udf.result_type, node.span)
+
+
+def is_user_aggregate(functions: FunctionManager, found: UserFunction, node: ast.FunctionCall) -> bool:
+    """Whether a user's function aggregates rows."""
+    return isinstance(_load(functions, found, node), AggregateUdf)
+
+
+def over_refusal(functions: FunctionManager, found: UserFunction, node: ast.FunctionCall) -> Exception:
+    """Why a user's function cannot stand before OVER: Flink takes aggregates of pandas alone."""
+    udf = _load(functions, found, node)
+    if not isinstance(udf, AggregateUdf):
+        return BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
+    if udf.kind is not FunctionKind.PANDAS:
+        message = "Non-Pandas Python UDAFs are not supported in stream mode currently."
+        return BindError("general-aggregate-over", message, node.span)
+    return NotSupportedYetError(
+        f"the Python aggregate function {spoken_name(node.name.last.text)} with OVER", node.span
+    )
+
+
+def user_aggregate(
+    functions: FunctionManager,
+    found: UserFunction,
+    args: Sequence[Expr],
+    condition: Expr | None,
+    node: ast.FunctionCall,
+) -> PendingAggregate:
+    """The typed call of a user's aggregate function. ``condition``: of FILTER.
+
+    Raises:
+        BindError: the function does not take these arguments or clauses, or gives rows.
+    """
+    udf = _load(functions, found, node)
+    name = node.name.last.text
+    if isinstance(udf, TableAggregateUdf) and not udf.in_flat_aggregate:
+        message = f"'{spoken_name(name)}' is a table aggregate function: it can be called only in flat_aggregate()."
+        raise BindError("function-kind", message, node.span)
+    if node.within_group or node.order_by:
+        message = f"Aggregate expression '{spoken_name(name)}' must not contain a WITHIN GROUP clause"
+        raise BindError("within-group", message, node.span)
+    cast = _arguments(name, udf, tuple(_moment(arg) for arg in args), node.span)
+    return PendingAggregate(
+        PYTHON,
+        cast,
+        udf.result_type,
+        node.quantifier is ast.SetQuantifier.DISTINCT,
+        condition,
+        options=aggregate_options(_function(found, udf, name)),
+        span=node.span,
+    )
+
+
+def _load(functions: FunctionManager, found: UserFunction, node: ast.FunctionCall) -> ScalarUdf:
+    with errors_at(node.span):
+        return functions.load(found)
+
+
+def _function(found: UserFunction, udf: ScalarUdf, name: str) -> PythonFunction:
+    """The function as plans carry it, under its name as it was written: letters of any case find a function."""
     stored = found.definition if found.definition.function is None else None
-    function = PythonFunction(
+    return PythonFunction(
         name,
         udf.key if stored is None else f"{stored.class_name}/{found.name}",
         udf.kind.value,
@@ -55,7 +118,6 @@ def bind_user_call(
         source=None if stored is None else stored.source,
         function=udf,
     )
-    return python_call(function, cast, udf.result_type, node.span)
 
 
 def _moment(arg: Expr) -> Expr:
@@ -109,7 +171,10 @@ def _form(name: str, udf: ScalarUdf) -> str:
 
     from flowsql_core.udf import called, table_eval
 
-    function = table_eval(udf.function.inner) if isinstance(udf, TableUdf) else called(udf.function)
+    if isinstance(udf, AggregateUdf):
+        function = udf.takes_rows
+    else:
+        function = table_eval(udf.function.inner) if isinstance(udf, TableUdf) else called(udf.function)
     try:
         return f"{name}{inspect.signature(function)}"
     except (TypeError, ValueError):

@@ -9,15 +9,16 @@ from dataclasses import dataclass, field, replace
 from flowsql_compute.functions.registry import resolve_call, resolve_case, resolve_cast
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import AggregateCall, Call, Case, Cast, Expr, InputRef, Literal, children, with_children
+from flowsql_core.python_call import PYTHON
 from flowsql_core.record import record
 from flowsql_core.span import Span
-from flowsql_core.types.logical import Column
+from flowsql_core.types.logical import Column, LogicalType, RowType, Schema
 from flowsql_grammar import ast
 from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector, PendingAggregate, mark_index
 from flowsql_planner.bind.output_names import uniquify
 from flowsql_planner.logical.group_window import AUXILIARY, no_such_window
 from flowsql_planner.logical.internal_calls import is_internal
-from flowsql_planner.logical.nodes import Aggregate, Project, Rel
+from flowsql_planner.logical.nodes import Aggregate, Project, Rel, TableAggregate
 
 Hints = tuple[tuple[str, str], ...]
 Sets = tuple[tuple[int, ...], ...]
@@ -99,6 +100,9 @@ class Aggregation:
         if expr in self.grouping.exprs and not isinstance(expr, Literal):
             index = self.grouping.exprs.index(expr)
             return InputRef(index, self._group_column(index).type, expr.span)
+        of_row = self._field_of_rows(expr)
+        if of_row is not None:
+            return of_row
         mark = mark_index(expr)
         if mark is not None:
             return self._lift_aggregate(self.collector.calls[mark], expr.span)
@@ -118,6 +122,17 @@ class Aggregation:
             return with_children(expr, new) if old else expr
         return _retype(expr, new)
 
+    def _field_of_rows(self, expr: Expr) -> InputRef | None:
+        """A field of the rows that a table aggregate function makes: a column of its own."""
+        mark = mark_index(expr.args[0]) if isinstance(expr, Call) and expr.function == "FIELD" else None
+        if mark is None or not _makes_rows(self.collector.calls[mark]):
+            return None
+        assert isinstance(expr, Call)
+        call = self.collector.calls[mark]
+        self._lift_aggregate(call, expr.span)
+        place = int(expr.option("index"))
+        return InputRef(len(self.grouping.exprs) + place, _fields_of(call.type)[place].type, expr.span)
+
     def build(self, names: dict[Expr, str], hints: Hints, span: Span | None) -> Rel:
         """Project the group expressions and arguments, then aggregate. ``names``: aliases of lifted expressions."""
         columns: list[Expr] = list(self.grouping.exprs)
@@ -135,6 +150,15 @@ class Aggregation:
         # COUNT(*) of everything needs no column: there is nothing to project.
         if columns and columns != [InputRef(i, column.type) for i, column in enumerate(rel.schema)]:
             rel = Project(rel, tuple(columns), uniquify([*group_names, *argument_names]), span)
+        if calls and _makes_rows(calls[0]):
+            groups = [Column(name, self._group_column(i).type) for i, name in enumerate(group_names)]
+            made = [
+                Column(names.get(InputRef(width + i, field.type), field.name), field.type)
+                for i, field in enumerate(_fields_of(calls[0].type))
+            ]
+            whole = uniquify([column.name for column in (*groups, *made)])
+            schema = tuple(Column(name, column.type) for name, column in zip(whole, (*groups, *made), strict=True))
+            return TableAggregate(rel, tuple(range(width)), calls[0], schema, span)
         output_names = uniquify([*group_names, *(call.name for call in calls)])
         calls = [replace(call, name=name) for call, name in zip(calls, output_names[width:], strict=True)]
         schema = (
@@ -168,6 +192,23 @@ class Aggregation:
         width = len(self.grouping.exprs)
         type_ = self._group_column(index).type if index < width else self._kept[index - width].type
         return InputRef(index, type_)
+
+
+def _makes_rows(call: AggregateCall | PendingAggregate) -> bool:
+    """Whether a call is of a table aggregate function."""
+    if call.function != PYTHON:
+        return False
+    # Imported on use: only calls of user functions load what Python functions need.
+    from flowsql_core.udf_aggregates import TableAggregateUdf
+
+    return isinstance(dict(call.options)["function"].function, TableAggregateUdf)
+
+
+def _fields_of(type_: LogicalType) -> Schema:
+    """The columns of the rows that a table aggregate function makes: the fields of a ROW, any other value alone."""
+    if isinstance(type_, RowType):
+        return tuple(Column(field.name, field.type) for field in type_.fields)
+    return (Column("f0", type_),)
 
 
 def _call(pending: PendingAggregate, columns: list[Expr], name: str) -> AggregateCall:

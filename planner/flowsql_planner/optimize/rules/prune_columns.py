@@ -26,6 +26,7 @@ from flowsql_planner.logical.nodes import (
     SetOperation,
     Sink,
     Sort,
+    TableAggregate,
     TemporalJoin,
     Union,
     Values,
@@ -83,6 +84,8 @@ class _Pruner:
                 return self._watermark(rel, needed)
             case Aggregate():
                 return self._aggregate(rel, needed)
+            case TableAggregate():
+                return self._table_aggregate(rel)
             case Expand():
                 return self._expand(rel, needed)
             case WindowTableFunction():
@@ -150,6 +153,15 @@ class _Pruner:
             exprs, names = (Literal(0, INT.as_nullable(False)),), ("$f0",)
         moved = tuple(_remap(expr, places) for expr in exprs)
         return replace(rel, input=made, exprs=moved, names=names), {old: new for new, old in enumerate(kept)}
+
+    def _table_aggregate(self, rel: TableAggregate) -> tuple[Rel, Places]:
+        """Rows are made whole: only what the function does not read goes."""
+        call = rel.call
+        read = {arg.index for arg in call.args} | {*rel.grouping}
+        made, places = self.narrow(rel.input, frozenset(read))
+        moved = replace(call, args=tuple(replace(arg, index=places[arg.index]) for arg in call.args))
+        grouping = tuple(places[index] for index in rel.grouping)
+        return replace(rel, input=made, grouping=grouping, call=moved), _same(rel)
 
     def _watermark(self, rel: WatermarkAssigner, needed: frozenset[int]) -> tuple[Rel, Places]:
         wanted = needed | {rel.rowtime_index} | input_refs(rel.expression)

@@ -22,6 +22,8 @@ from flowsql_planner.physical.nodes.join import WindowJoin as WindowJoin
 from flowsql_planner.physical.nodes.lookup_join import LookupJoin as LookupJoin
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode as MiniBatchMode
 from flowsql_planner.physical.nodes.over import OverAggregate as OverAggregate
+from flowsql_planner.physical.nodes.python_aggregate import PythonGroupAggregate as PythonGroupAggregate
+from flowsql_planner.physical.nodes.python_aggregate import PythonGroupTableAggregate as PythonGroupTableAggregate
 from flowsql_planner.physical.nodes.rank import RankNode as RankNode
 from flowsql_planner.physical.nodes.rank import SortLimit as SortLimit
 from flowsql_planner.physical.nodes.sink import SinkNode as SinkNode

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from flowsql_core.expr import AggregateCall
 from flowsql_core.graph.specs import WindowSpec
+from flowsql_core.python_call import aggregate_name
 from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
 from flowsql_planner.physical.nodes.line import (
@@ -18,9 +19,11 @@ from flowsql_planner.physical.nodes.line import (
 )
 
 
-def _call_text(call: AggregateCall, names: Sequence[str], retracting: bool) -> str:
+def call_text(call: AggregateCall, names: Sequence[str], retracting: bool) -> str:
+    """``COUNT(*)``; over an input that retracts ``COUNT_RETRACT(*)``."""
     args = ", ".join(names[arg.index] for arg in call.args) or "*"
-    name = f"{call.function}_RETRACT" if retracting else call.function
+    function = aggregate_name(call)
+    name = f"{function}_RETRACT" if retracting else function
     distinct = "DISTINCT " if call.distinct else ""
     where = "" if call.filter_index is None else f" FILTER {names[call.filter_index]}"
     return f"{name}({distinct}{args}){where}"
@@ -31,7 +34,7 @@ def call_texts(
 ) -> list[str]:
     """``COUNT(*) AS n``; over an input that retracts ``COUNT_RETRACT(*) AS n``, but for MIN and MAX that are steady."""
     return [
-        f"{_call_text(call, names, retracting and not (steady_extremes and call.function in ('MIN', 'MAX')))}"
+        f"{call_text(call, names, retracting and not (steady_extremes and call.function in ('MIN', 'MAX')))}"
         f" AS {call.name}"
         for call in calls
     ]
@@ -73,7 +76,7 @@ def _partials(phases: Phases) -> tuple[list[_Partial], list[str]]:
     distinct: list[str] = []
     made = []
     for call in phases.calls:
-        text = _call_text(call, names, retracting)
+        text = call_text(call, names, retracting)
         columns: tuple[str, ...]
         if call.function == "AVG":
             columns, number = (f"sum${number}", f"count${number + 1}"), number + 2

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,9 @@ from flowsql_runtime.operators.aggregate.changes import Changes
 from flowsql_runtime.operators.aggregate.emit import changelog_of
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Operator, OperatorContext
+from flowsql_runtime.state.backend import StoreFactory
 from flowsql_runtime.state.names import StateNames, TableNames, kept_for
+from flowsql_runtime.state.stores import AccumulatorStore, KeyIndex
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
@@ -34,11 +36,37 @@ def signs_of(batch: ChangelogBatch) -> Int8s:
     return (1 - 2 * (batch.kinds & 1)).astype(np.int8)
 
 
+class GroupProgram(Protocol):
+    """What groups ask of the calls that aggregate them."""
+
+    @property
+    def retracts(self) -> bool:
+        """Whether rows may be taken back."""
+        ...
+
+    @property
+    def store(self) -> AccumulatorStore:
+        """Where the rows of groups are counted."""
+        ...
+
+    def open(self, states: StoreFactory, index: KeyIndex) -> None:
+        """Make the stores beside the slots of ``index``."""
+        ...
+
+    def table_names(self, columns: Sequence[str]) -> Mapping[str, TableNames]:
+        """What the stores mean."""
+        ...
+
+    def forget(self, slots: Int32s) -> None:
+        """Clear all that is kept of slots."""
+        ...
+
+
 class KeyedAggregation:
     """Groups of one operator: their index, program, expiry and vacant slots. Shared by one- and two-phase operators."""
 
     def __init__(
-        self, ctx: OperatorContext, program: AggregateProgram, grouping: tuple[int, ...], input: Schema, ttl_ms: int
+        self, ctx: OperatorContext, program: GroupProgram, grouping: tuple[int, ...], input: Schema, ttl_ms: int
     ) -> None:
         self._clock = ctx.clock
         self._program = program

@@ -1,0 +1,1 @@
+"""Operators that aggregate with Python functions."""
