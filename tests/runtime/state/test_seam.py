@@ -30,7 +30,18 @@ OPEN = {
 #: Make the backend that the configuration names, or one to look at an operator's layout.
 MAKERS = {"cluster/deploy.py", "testing/harness.py", "checkpoint/layout.py"}
 #: Kernels that work on arrays of a batch alone.
-FREE_KERNELS = {"accumulate", "conflicts", "interval", "outer_join", "over", "over_stages", "rows", "split", "temporal"}
+FREE_KERNELS = {
+    "accumulate",
+    "conflicts",
+    "interval",
+    "outer_join",
+    "over",
+    "over_stages",
+    "over_values",
+    "rows",
+    "split",
+    "temporal",
+}
 
 
 def _imports(path: Path) -> Iterator[str]:
