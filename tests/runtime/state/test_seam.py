@@ -38,6 +38,7 @@ FREE_KERNELS = {
     "outer_join",
     "over",
     "over_stages",
+    "over_values",
     "rows",
     "split",
     "temporal",
