@@ -1,0 +1,1 @@
+"""Rules that move filters, and make them simpler."""
