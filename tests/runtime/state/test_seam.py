@@ -26,6 +26,7 @@ OPEN = {
     "arrow_words",
     "flat_rows",
     "names",
+    "rankings",
 }
 #: Make the backend that the configuration names, or one to look at an operator's layout.
 MAKERS = {"cluster/deploy.py", "testing/harness.py", "checkpoint/layout.py"}
@@ -38,6 +39,7 @@ FREE_KERNELS = {
     "outer_join",
     "over",
     "over_stages",
+    "over_values",
     "rows",
     "split",
     "temporal",
@@ -88,4 +90,4 @@ def test_the_protocols_show_methods_and_no_data() -> None:
 def test_the_protocols_name_no_class_of_a_backend() -> None:
     for module in ("stores", "backend"):
         named = _named(ROOT / "state" / f"{module}.py", "state")
-        assert named <= {"stores", "native"}, module
+        assert named <= {"stores", "native", "rankings"}, module
