@@ -27,7 +27,6 @@ OPEN = {
     "arrow_words",
     "flat_rows",
     "names",
-    "rankings",
 }
 #: Make the backend that the configuration names, or one to look at an operator's layout.
 MAKERS = {"cluster/deploy.py", "testing/harness.py", "checkpoint/layout.py"}
