@@ -9,11 +9,11 @@ from flowsql_compute.eval.context import EvalContext
 from flowsql_planner.logical.nodes import Rel
 from flowsql_planner.optimize.abilities import SourceAbilities
 from flowsql_planner.optimize.driver import Rule, Stage, TreeRule
+from flowsql_planner.optimize.queries.beside_queries import beside_queries
 from flowsql_planner.optimize.queries.decorrelate import decorrelate
 from flowsql_planner.optimize.queries.lift_subqueries import lift_subqueries
 from flowsql_planner.optimize.queries.push_filter_through_set_operation import push_filter_through_set_operation
 from flowsql_planner.optimize.queries.rewrite_set_operations import rewrite_set_operations
-from flowsql_planner.optimize.rules.beside_queries import beside_queries
 from flowsql_planner.optimize.rules.expand_grouping_sets import expand_grouping_sets
 from flowsql_planner.optimize.rules.fold_constants import fold_constants
 from flowsql_planner.optimize.rules.group_windows import group_windows
