@@ -8,8 +8,8 @@ from typing import TypeVar
 from flowsql_compute.eval.context import EvalContext
 from flowsql_planner.logical.nodes import Rel
 from flowsql_planner.optimize.abilities import SourceAbilities
-from flowsql_planner.optimize.beside_queries import beside_queries
 from flowsql_planner.optimize.driver import Rule, Stage, TreeRule
+from flowsql_planner.optimize.queries.beside_queries import beside_queries
 from flowsql_planner.optimize.queries.decorrelate import decorrelate
 from flowsql_planner.optimize.queries.lift_subqueries import lift_subqueries
 from flowsql_planner.optimize.queries.push_filter_through_set_operation import push_filter_through_set_operation
