@@ -79,9 +79,10 @@ def windows(environment: TableEnvironment, folder: Path) -> None:
     result.execute().print()
     twin = environment.sql_query(
         """SELECT city, `start`, total, purchases
-           FROM (SELECT buyer, window_start AS `start`, SUM(amount) AS total, COUNT(1) AS purchases
-                 FROM TABLE(TUMBLE(TABLE purchases, DESCRIPTOR(ts), INTERVAL '5' MINUTE))
-                 GROUP BY window_start, window_end, buyer)
+           FROM (SELECT buyer, TUMBLE_START(ts, INTERVAL '5' MINUTE) AS `start`, SUM(amount) AS total,
+                        COUNT(1) AS purchases
+                 FROM purchases
+                 GROUP BY TUMBLE(ts, INTERVAL '5' MINUTE), buyer)
            JOIN cities ON buyer = name"""
     )
     print("the plans are the same:", result.explain() == twin.explain())

@@ -24,6 +24,7 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import LOCAL_TIME_ZONE
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.python_specs import PythonGroupAggregateSpec, PythonGroupTableAggregateSpec
+from flowsql_core.graph.rank_specs import WindowDeduplicateSpec, WindowRankSpec
 from flowsql_core.graph.specs import (
     ConstraintEnforcerSpec,
     SinkConflictsSpec,
@@ -66,12 +67,14 @@ Changes = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Case:
-    """A query and the options it runs with."""
+    """A query, the options it runs with, and what the file says of it."""
 
     number: int
     sql: str
     options: dict[str, str]
     serial: bool
+    each_backend: bool
+    slow: bool
 
 
 def read_cases() -> list[Case]:
@@ -82,8 +85,10 @@ def read_cases() -> list[Case]:
         head = lines.pop(0)[3:] if lines and lines[0].startswith("-- ") else ""
         pairs = [pair.partition("=") for pair in head.split(",") if "=" in pair]
         options = {key.strip(): value.strip() for key, _, value in pairs}
+        words = [word.strip() for word in head.split(",")]
         if lines:
-            cases.append(Case(len(cases), "\n".join(lines), options, serial=head == "serial"))
+            said = ["serial" in words, "each backend" in words, "slow" in words]
+            cases.append(Case(len(cases), "\n".join(lines), options, *said))
     return cases
 
 
@@ -300,7 +305,7 @@ def changelog(case: Case, graph: JobGraph, changes: Changes) -> list[Any]:
 
     Two inputs run in threads of their own: one order for each key only, which the table shows. Mini-batches may cut
     anywhere, and a cut ends the bundle of a Python aggregate. Keys of one window close together: windows in order, its
-    rows in any.
+    rows in any; queries of rankings name the window first.
     """
     nodes = [node for vertex in graph.vertices for node in vertex.operators]
     bundles = any(isinstance(node.spec, PythonGroupAggregateSpec | PythonGroupTableAggregateSpec) for node in nodes)
@@ -312,6 +317,8 @@ def changelog(case: Case, graph: JobGraph, changes: Changes) -> list[Any]:
         return [
             (window, Counter(map(frozen, rows))) for window, rows in itertools.groupby(changes, lambda row: row[1:3])
         ]
+    if any(isinstance(node.spec, WindowRankSpec | WindowDeduplicateSpec) for node in nodes):
+        return [(end, Counter(map(frozen, rows))) for end, rows in itertools.groupby(changes, lambda row: row[1])]
     return changes
 
 
