@@ -269,6 +269,19 @@ told = udf(lambda x: x * 0 + len(x), result_type='INT', func_type='pandas')
 $$ LANGUAGE PYTHON"""
 
 
+PYTHON_AGGREGATE = """CREATE TEMPORARY FUNCTION total AS $$
+from flowsql.table.udf import AggregateFunction, udaf
+class Total(AggregateFunction):
+    def create_accumulator(self):
+        return [0]
+    def accumulate(self, accumulator, value):
+        accumulator[0] += value
+    def get_value(self, accumulator):
+        return accumulator[0]
+total = udaf(Total(), result_type='INT', accumulator_type='ARRAY<INT>')
+$$ LANGUAGE PYTHON"""
+
+
 def functions(definition: str) -> Callable[[Options], Any]:
     """What a Python function is told."""
 
@@ -279,6 +292,18 @@ def functions(definition: str) -> Callable[[Options], Any]:
             return [row[0] for row in rows]
 
     return observe
+
+
+def bundles(options: Options) -> int:
+    """How often a Python aggregate tells its result, over ten rows that take half a second."""
+    environment = session(options)
+    environment.execute_sql(PYTHON_AGGREGATE)
+    environment.execute_sql(
+        "CREATE TEMPORARY TABLE slow (n INT) WITH ('connector' = 'datagen', 'rows-per-second' = '20', "
+        "'number-of-rows' = '10', 'fields.n.kind' = 'sequence', 'fields.n.start' = '1', 'fields.n.end' = '10')"
+    )
+    with environment.execute_sql("SELECT total(n) FROM slow").collect() as rows:
+        return sum(1 for _ in rows)
 
 
 def outputs(run: JobMaster) -> list[str]:
@@ -406,6 +431,8 @@ EFFECTS: dict[str, Effect] = {
     "pipeline.operator-chaining.enabled": Effect("false", job_of(GROUPED)),
     "python.execution-mode": Effect("process", functions(FUNCTION)),
     "python.fn-execution.arrow.batch.size": Effect("3", functions(PANDAS_FUNCTION)),
+    "python.fn-execution.bundle.size": Effect("1", bundles),
+    "python.fn-execution.bundle.time": Effect("10", bundles),
     "spark.master": Effect(
         "local[7]", lambda options: spark_options(Configuration(values=options), {})["spark.master"]
     ),
