@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Final
 
 from flowsql_core.errors import InternalError
-from flowsql_core.graph import specs, time_join_specs, window_specs
+from flowsql_core.expr import AggregateCall
+from flowsql_core.graph import over_specs, python_specs, rank_specs, specs, time_join_specs, window_specs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
@@ -50,7 +51,19 @@ _STATEFUL: Final = (
     specs.GroupAggregateSpec,
     specs.GlobalGroupAggregateSpec,
     specs.WindowAggregateSpec,
+    window_specs.SessionAggregateSpec,
+    window_specs.EmittingWindowSpec,
     window_specs.SessionTableFunctionSpec,
+    python_specs.PythonGroupAggregateSpec,
+    python_specs.PythonGroupTableAggregateSpec,
+    over_specs.OverAggregateSpec,
+    rank_specs.RankSpec,
+    rank_specs.DeduplicateSpec,
+    rank_specs.WindowRankSpec,
+    rank_specs.WindowDeduplicateSpec,
+    rank_specs.TemporalSortSpec,
+    rank_specs.SortSpec,
+    specs.ChangelogNormalizeSpec,
     specs.JoinSpec,
     specs.WindowJoinSpec,
     specs.SinkMaterializerSpec,
@@ -88,6 +101,38 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             if spec.window.kind is specs.WindowKind.SESSION:
                 found["starts"] = (*keys, NamedColumn("v:start", "window_start", _WINDOW_END))
             return found
+        case python_specs.PythonGroupAggregateSpec(grouping=grouping, calls=calls, input=input):
+            keys = _keys([input[column] for column in grouping])
+            found = _python_aggregate(keys, calls, input, spec.input_retracts)
+            return found | (_written(keys) if spec.state_ttl_ms else {})
+        case python_specs.PythonGroupTableAggregateSpec(grouping=grouping, call=call, input=input):
+            keys = _keys([input[column] for column in grouping])
+            found = _python_aggregate(keys, (call,), input, spec.input_retracts)
+            return found | (_written(keys) if spec.state_ttl_ms else {})
+        case over_specs.OverAggregateSpec():
+            return _over(spec)
+        case rank_specs.RankSpec(input=input):
+            keys = _keys([input[key] for key in spec.partition])
+            found = {"rows": (*keys, *_rows(input))}
+            if spec.last is None:
+                found["last"] = (*keys, NamedColumn("v:last", "last_place", _COUNT))
+            return found | (_written(keys) if spec.state_ttl_ms else {})
+        case rank_specs.DeduplicateSpec():
+            return _deduplicate(spec)
+        case rank_specs.WindowRankSpec(input=input):
+            return {"rows": (*_window_keys([input[key] for key in spec.partition]), *_rows(input))}
+        case rank_specs.WindowDeduplicateSpec(input=input):
+            keys = _window_keys([input[key] for key in spec.partition])
+            time = NamedColumn("v:time", "time", _time_type(input[spec.time_index]))
+            return {"times": (*keys, time), "rows": (*keys, *_row_of_key(input))}
+        case rank_specs.TemporalSortSpec(input=input, time_index=time_index):
+            time_type = _MOMENT if time_index is None else _time_type(input[time_index])
+            return {"rows": (NamedColumn("namespace", "time", time_type), *_rows(input))}
+        case rank_specs.SortSpec(input=input):
+            return {"rows": _rows(input)}
+        case specs.ChangelogNormalizeSpec(input=input):
+            keys = _keys([input[key] for key in spec.keys])
+            return {"rows": (*keys, *_flat_rows(input))} | (_written(keys) if spec.state_ttl_ms else {})
         case specs.JoinSpec():
             of_left, of_right = counted_sides(spec.kind)
             sides = (
@@ -140,6 +185,64 @@ def _interval_join(spec: time_join_specs.IntervalJoinSpec) -> NamedStates:
     return found
 
 
+def _python_aggregate(
+    keys: tuple[NamedColumn, ...], calls: Sequence[AggregateCall], input: t.Schema, retracts: bool
+) -> NamedStates:
+    # Loaded by jobs that have such calls only.
+    from flowsql_runtime.operators.python_aggregate.program import PythonAggregateProgram
+
+    program = PythonAggregateProgram(calls, input, retracts)
+    found = _aggregate("aggregate", keys, program.built_in)
+    accumulators = (NamedColumn(stored, name, t.BYTES) for stored, name in program.python.accumulator_columns())
+    found["python.accumulators"] = (*keys, *accumulators)
+    word = NamedColumn("v:count", "occurrences" if retracts else "seen", _COUNT)
+    for place, columns in enumerate(program.python.distinct_values()):
+        values = (NamedColumn(f"m{i}", column.name, column.type) for i, column in enumerate(columns))
+        found[f"python.distinct{place}"] = (*keys, *values, word)
+    return found
+
+
+def _over(spec: over_specs.OverAggregateSpec) -> NamedStates:
+    keys = _keys([spec.input[column] for column in spec.partition])
+    if spec.order is over_specs.OverOrder.VALUES:
+        return {"rows": (*keys, *_flat_rows(spec.input))} | (_idle(keys) if spec.state_ttl_ms else {})
+    # Loaded by jobs that have such windows only.
+    from flowsql_runtime.operators.over.frames import OverFrames
+
+    # Whether rows of one time are answered together changes nothing in what is kept.
+    frames = OverFrames(spec, timed=False)
+    found = _aggregate("over", keys, frames.program)
+    time_type = _time_type(spec.input[spec.order_index])
+    of_time = spec.preceding is not None and not spec.counts_rows
+    if frames.keeps_rows:
+        held = [spec.input[index] for index in frames.calls.columns]
+        found["held"] = (*keys, *_flat_rows([*held, t.Column("time", time_type)] if of_time else held))
+    in_row_time = spec.order is over_specs.OverOrder.ROW_TIME
+    if in_row_time or of_time:
+        found["waiting"] = (*keys, NamedColumn("namespace", "time", time_type), *_flat_rows(spec.input))
+    if of_time or (in_row_time and spec.preceding is not None):
+        found["answered"] = (*keys, NamedColumn("v:last", "last_time", time_type))
+    if of_time:
+        found["answered"] += (NamedColumn("v:over", "frame_ends", time_type),)
+        found["over"] = (*keys, NamedColumn("time", "time", time_type))
+    return found | (_idle(keys) if spec.state_ttl_ms and not of_time else {})
+
+
+def _deduplicate(spec: rank_specs.DeduplicateSpec) -> NamedStates:
+    keys = _keys([spec.input[key] for key in spec.keys])
+    found: NamedStates = {}
+    waits = spec.insert_only and spec.time_index is not None
+    if spec.time_index is not None:
+        time_type = _time_type(spec.input[spec.time_index])
+        found["times"] = (*keys, NamedColumn("v:time", "time", time_type))
+        if waits:
+            found["times"] += (NamedColumn("v:state", "state", _COUNT),)
+            found["timers"] = (*keys, NamedColumn("time", "time", time_type))
+    if waits or spec.emit_update_before:
+        found["rows"] = (*keys, *_row_of_key(spec.input))
+    return found | (_written(keys) if spec.state_ttl_ms else {})
+
+
 def _timed_rows(columns: Sequence[t.Column], more: Sequence[t.Column] = ()) -> tuple[NamedColumn, ...]:
     """Those of ``TimedRows``; nested columns stand as several."""
     found, at = [], 0
@@ -154,6 +257,11 @@ def _timers(name: str, keys: tuple[NamedColumn, ...]) -> NamedStates:
         name: (*keys, NamedColumn("time", "time", _MOMENT)),
         f"{name} of key": (*keys, NamedColumn("v:time", "time", _MOMENT)),
     }
+
+
+def _time_type(column: t.Column) -> t.LogicalType:
+    """Of milliseconds that are kept of a time attribute."""
+    return _WINDOW_END if isinstance(column.type, t.TimestampType) else _MOMENT
 
 
 def _keys(columns: Sequence[t.Column]) -> tuple[NamedColumn, ...]:
@@ -188,7 +296,7 @@ def _session_aggregate(spec: window_specs.SessionAggregateSpec) -> NamedStates:
     return found
 
 
-def _flat_rows(columns: Sequence[t.Column], first: int) -> tuple[NamedColumn, ...]:
+def _flat_rows(columns: Sequence[t.Column], first: int = 0) -> tuple[NamedColumn, ...]:
     """Columns that are kept flat from place ``first`` on."""
     found = []
     for column in columns:
@@ -203,12 +311,28 @@ def _rows(columns: Sequence[t.Column]) -> tuple[NamedColumn, ...]:
     )
 
 
+def _row_of_key(columns: Sequence[t.Column]) -> tuple[NamedColumn, ...]:
+    """Those of a store that keeps one row a key, or NULLs once the row has left."""
+    return tuple(
+        NamedColumn(f"v:r{place}", column.name, t.without_attribute(column.type).as_nullable())
+        for place, column in enumerate(columns)
+    )
+
+
 def _stamp() -> tuple[NamedColumn, ...]:
     return (NamedColumn("stamp", "written_at", _MOMENT),)
 
 
 def _written(keys: tuple[NamedColumn, ...]) -> NamedStates:
     return {"written": (*keys, NamedColumn("at", "written_at", _MOMENT))}
+
+
+def _idle(keys: tuple[NamedColumn, ...]) -> NamedStates:
+    """The stores of ``IdleKeys``."""
+    return {
+        "idle": (*keys, NamedColumn("at", "written_at", _MOMENT)),
+        "since": (*keys, NamedColumn("v:since", "written_at", _MOMENT)),
+    }
 
 
 def _aggregate(name: str, keys: tuple[NamedColumn, ...], program: AggregateProgram) -> NamedStates:

@@ -7,6 +7,7 @@ unless the reader says that their origin may be trusted; state that belongs to n
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -28,6 +29,9 @@ from flowsql_runtime.state.flat_rows import flat_types, whole_columns
 _ENTRIES: Final = "entries"
 _TIMERS: Final = ("timers.event", "timers.processing")
 _WINDOW_SCOPE: Final = "window."
+_PYTHON_ACCUMULATORS: Final = "python.accumulators"
+#: A column of the one row that a store keeps of each key.
+_CELL: Final = re.compile(r"v:r\d+")
 
 #: How elements of state without keys go to the subtasks of a restored job, by the numbers of ``encode_operator``.
 _MODES: Final = ("list", "union", "broadcast")
@@ -67,7 +71,8 @@ class ReadableState:
     """A state that was found.
 
     ``columns``: of the table. ``stored``: for each the column of the parts' streams it is made of; empty where the
-    whole part is needed. ``unpack``: for Python objects that may be unpickled.
+    whole part is needed. ``unpack``: for Python objects that may be unpickled. ``pickled``: places of columns that hold
+    one such object a row.
     """
 
     name: str
@@ -75,6 +80,7 @@ class ReadableState:
     parts: tuple[ReadablePart, ...]
     stored: tuple[str, ...] = ()
     unpack: Unpack | None = None
+    pickled: frozenset[int] = frozenset()
 
     def read(self, snapshot: SnapshotParts, readable: ReadablePart, wanted: Sequence[int]) -> list[ReadBatch]:
         """The columns ``wanted`` of a part, and the number of rows, batch by batch.
@@ -91,16 +97,16 @@ class ReadableState:
             return [self._keyless(data, readable.subtask, wanted)]
         if self.unpack is not None:
             return [self._unpacked(pa.ipc.open_stream(pa.py_buffer(data)).read_all(), wanted)]
-        names = pa.ipc.open_stream(pa.py_buffer(data)).schema.names
-        ranges = [self._range(names, place) for place in wanted]
+        schema = pa.ipc.open_stream(pa.py_buffer(data)).schema
+        ranges = [self._range(schema, place) for place in wanted]
         # Without a column the key groups say how many rows there are.
-        included = sorted({place for one in ranges for place in one} or {names.index(KEY_GROUP)})
+        included = sorted({place for one in ranges for place in one} or {schema.get_field_index(KEY_GROUP)})
         options = pa.ipc.IpcReadOptions(included_fields=included)
         found: list[ReadBatch] = []
         with pa.ipc.open_stream(pa.py_buffer(data), options=options) as stream:
             for batch in stream:
                 columns = [
-                    _typed(self.columns[place].type, [batch.column(included.index(at)) for at in one])
+                    self._column(place, [batch.column(included.index(at)) for at in one])
                     for place, one in zip(wanted, ranges, strict=True)
                 ]
                 found.append((columns, batch.num_rows))
@@ -110,21 +116,25 @@ class ReadableState:
         if self.unpack is not None:
             yield self._unpacked(table, wanted)
             return
-        ranges = [self._range(table.column_names, place) for place in wanted]
+        ranges = [self._range(table.schema, place) for place in wanted]
         for batch in table.to_batches():
             columns = [
-                _typed(self.columns[place].type, [batch.column(at) for at in one])
-                for place, one in zip(wanted, ranges, strict=True)
+                self._column(place, [batch.column(at) for at in one]) for place, one in zip(wanted, ranges, strict=True)
             ]
             yield columns, batch.num_rows
 
-    def _range(self, names: Sequence[str], place: int) -> range:
-        """Stored columns of a column: several for a nested value that an aggregate keeps."""
-        first = names.index(self.stored[place])
+    def _range(self, schema: Any, place: int) -> range:
+        """Stored columns of a column: several for a ROW that is kept flat, the first says whether it is there."""
+        first = schema.get_field_index(self.stored[place])
         type_ = to_arrow(self.columns[place].type)
-        if not pa.types.is_struct(type_) or ".values" not in self.name:
-            return range(first, first + 1)
-        return range(first, first + len(flat_types(type_)))
+        if pa.types.is_struct(type_) and pa.types.is_boolean(schema.field(first).type):
+            return range(first, first + len(flat_types(type_)))
+        return range(first, first + 1)
+
+    def _column(self, place: int, parts: Sequence[Any]) -> Any:
+        if place not in self.pickled:
+            return _typed(self.columns[place].type, parts)
+        return pa.array([repr(_loaded(blob.as_buffer())) if blob.is_valid else None for blob in parts[0]], pa.string())
 
     def _keyless(self, data: Any, subtask: int, wanted: Sequence[int]) -> ReadBatch:
         table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
@@ -175,8 +185,10 @@ def find_state(snapshot: SnapshotParts, operator: OperatorState, name: str | Non
     if named is not None:
         shown = _without_repeated_keys(named)
         names = _unique([one.name for one in shown])
-        columns = tuple(t.Column(name, parse_type(one.type)) for name, one in zip(names, shown, strict=True))
-        return ReadableState(chosen, columns, parts, tuple(one.stored for one in shown))
+        pickled = frozenset(place for place, one in enumerate(shown) if unpickle and _is_pickled(chosen, one))
+        types = (t.STRING if place in pickled else parse_type(one.type) for place, one in enumerate(shown))
+        columns = tuple(t.Column(name, type_) for name, type_ in zip(names, types, strict=True))
+        return ReadableState(chosen, columns, parts, tuple(one.stored for one in shown), pickled=pickled)
     stored = _stored_schema(snapshot, chosen, parts)
     if stored is None or _ENTRIES in stored.names:
         return _object_state(chosen, parts, unpickle)
@@ -225,10 +237,21 @@ def _chosen(operator: OperatorState, known: list[str], name: str | None) -> str:
     return accumulators[0] if accumulators else known[0]
 
 
+def _is_pickled(state: str, column: ReadableColumn) -> bool:
+    return state == _PYTHON_ACCUMULATORS and column.stored.startswith("v:")
+
+
 def _without_repeated_keys(named: Sequence[ReadableColumn]) -> list[ReadableColumn]:
     """Rows hold their own key: it is shown once."""
     rows = {one.name for one in named if one.stored.startswith("r")}
-    return [one for one in named if not (one.stored.startswith("k") and one.name in rows)]
+    keys = {one.name for one in named if one.stored.startswith("k")}
+    # The one row of a key may be gone, the key never is.
+    return [
+        one
+        for one in named
+        if not (one.stored.startswith("k") and one.name in rows)
+        and not (_CELL.fullmatch(one.stored) and one.name in keys)
+    ]
 
 
 def _unique(names: Sequence[str]) -> list[str]:

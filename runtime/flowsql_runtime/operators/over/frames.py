@@ -62,7 +62,7 @@ class OverFrames:
         self.calls = OverCalls(spec)
         self._types = self.calls.types
         self._flat = [part for type_ in self._types for part in flat_types(type_)]
-        self._program = self.calls.program(retracts=self._preceding is not None)
+        self.program = self.calls.program(retracts=self._preceding is not None)
         self._lagging = max((lag.offset for lag in self.calls.lags), default=0)
         self._scratch: Int32s = np.zeros(0, np.int32)
 
@@ -71,13 +71,14 @@ class OverFrames:
         return self._preceding is not None
 
     @property
-    def _keeps_rows(self) -> bool:
+    def keeps_rows(self) -> bool:
+        """Whether rows stand beside the accumulators."""
         return self._slides or self._lagging > 0
 
     def open(self, states: StoreFactory, index: KeyIndex) -> None:
         """Make the stores beside the slots of ``index``."""
-        self._program.open(states, index, "over")
-        if self._keeps_rows:
+        self.program.open(states, index, "over")
+        if self.keeps_rows:
             times = [pa.int64()] if self._by_time else []
             self._held = states.row_fifo("held", index, [*self._flat, *times])
 
@@ -87,8 +88,8 @@ class OverFrames:
 
     def names(self, columns: Sequence[str], order: str) -> dict[str, TableNames]:
         """What the stores mean. ``columns``: canonical texts of those that calls read; ``order``: of the order."""
-        tables = dict(self._program.table_names(self.calls.texts(columns), "over"))
-        if self._keeps_rows:
+        tables = dict(self.program.table_names(self.calls.texts(columns), "over"))
+        if self.keeps_rows:
             texts = [
                 f"{text} [{part}]" if part else text
                 for text, type_ in zip(columns, self._types, strict=True)
@@ -102,8 +103,8 @@ class OverFrames:
 
     def forget(self, slots: Int32s) -> None:
         """Clear what is kept of slots."""
-        self._program.forget(slots)
-        if self._keeps_rows:
+        self.program.forget(slots)
+        if self.keeps_rows:
             self._held.drop_slots(slots)
 
     def answer(
@@ -151,7 +152,7 @@ class OverFrames:
         restarts: Int8s | None = None,
     ) -> None:
         step = None if restarts is None else Step(RESTART, restarts)
-        changes = self._program.fold(slots, columns, signs, True, step)
+        changes = self.program.fold(slots, columns, signs, True, step)
         rows = 2 * answers.astype(np.int64) + 1
         for place, result in zip(self.calls.folded, changes.results, strict=True):
             results[place] = result.to_arrow(rows)

@@ -21,7 +21,7 @@ from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import AggregateCall
 from flowsql_core.python_call import aggregate_name, aggregated_with, spoken_name
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import IntegerType, Schema
+from flowsql_core.types.logical import Column, IntegerType, Schema, without_attribute
 from flowsql_core.udf import ImperativeAggregateFunction
 from flowsql_runtime.operators.aggregate.inputs import Sign, SignRows
 from flowsql_runtime.operators.base import OperatorContext
@@ -138,6 +138,24 @@ class PythonCalls:
             meaning = f"values of Python functions: DISTINCT({', '.join(names.values())}){where}"
             tables[f"{_DISTINCT}{number}"] = TableNames(meaning, names | {"v:count": "rows"})
         return tables
+
+    def accumulator_columns(self) -> list[tuple[str, str]]:
+        """Name in saved tables and readable name of the accumulator of each call."""
+        found = []
+        for place, call in enumerate(self.calls):
+            words = [spoken_name(aggregate_name(call)), *(["distinct"] if call.distinct else [])]
+            words += [self.input[arg.index].name for arg in call.args]
+            if call.filter_index is not None:
+                words += ["filter", self.input[call.filter_index].name]
+            found.append((f"v:call{place}", "_".join(words)))
+        return found
+
+    def distinct_values(self) -> list[Schema]:
+        """Columns of each set of DISTINCT values."""
+        return [
+            tuple(Column(self.input[i].name, without_attribute(self.input[i].type)) for i in arguments)
+            for arguments, _ in self._groups
+        ]
 
     def forget(self, slots: Int32s) -> None:
         """Clear all that is kept of slots."""

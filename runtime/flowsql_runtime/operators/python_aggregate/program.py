@@ -38,35 +38,35 @@ class PythonAggregateProgram:
         self.retracts = retracts
         self._in_python = [aggregated_with(call) is not None for call in self.calls]
         pairs = list(zip(self.calls, self._in_python, strict=True))
-        self._built_in = AggregateProgram([call for call, python in pairs if not python], input, retracts)
+        self.built_in = AggregateProgram([call for call, python in pairs if not python], input, retracts)
         self.python = PythonCalls([call for call, python in pairs if python], input, retracts)
 
     @property
     def store(self) -> AccumulatorStore:
         """Where the rows of groups are counted."""
-        return self._built_in.store
+        return self.built_in.store
 
     def open(self, states: StoreFactory, index: KeyIndex) -> None:
         """Make the stores beside the slots of ``index``."""
-        self._built_in.open(states, index)
+        self.built_in.open(states, index)
         self.python.open(states, index)
 
     def table_names(self, columns: Sequence[str]) -> dict[str, TableNames]:
         """What the stores mean. ``columns``: canonical texts of the input's columns."""
-        return self._built_in.table_names(columns) | self.python.table_names(columns)
+        return self.built_in.table_names(columns) | self.python.table_names(columns)
 
     def known_signs(self, slots: Int32s, signs: Int8s) -> Int8s:
         """The signs without retractions of slots that have no rows."""
-        return self._built_in.known_signs(slots, signs)
+        return self.built_in.known_signs(slots, signs)
 
     def forget(self, slots: Int32s) -> None:
         """Clear all that is kept of slots; whoever removes keys calls it first."""
-        self._built_in.forget(slots)
+        self.built_in.forget(slots)
         self.python.forget(slots)
 
     def count(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> Changes:
         """Count all rows and fold the built-in calls: each slot changes once, in the order of their first rows."""
-        return self._built_in.fold(slots, columns, signs, every=False)
+        return self.built_in.fold(slots, columns, signs, every=False)
 
     def fold(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> Changes:
         """Take all rows in and say what changed: each slot once, in the order of their first rows."""
