@@ -83,7 +83,6 @@ class Lateness:
         touched = touched[:known].copy()
         stored = [values_and_validity(column)[0].copy() for column in self._answered.gather(touched)]
         last, over = stored[0], stored[1] if len(stored) > 1 else np.zeros(known, np.int64)
-        answered_before = last.copy()
         if not late:
             last[:] = np.iinfo(np.int64).min
         fires, epochs = np.empty(n, np.int32), np.zeros(n, np.int32)
@@ -94,7 +93,6 @@ class Lateness:
             over, np.ascontiguousarray(timer_times), keys[n:].copy(), np.empty(len(levels), np.int32),
             np.empty(2 * n + len(timer_times), np.int32), fires, epochs, clears, made_times, made_keys,
         )  # fmt: skip
-        np.maximum(last, answered_before, out=last)
         self._answered.scatter(touched, [pa.array(column) for column in (last, over)[: len(stored)]])
         if self._timers is None:
             return Judged(fires, epochs, _NOTHING, _NOTHING)
