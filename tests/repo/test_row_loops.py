@@ -47,7 +47,7 @@ ALLOWED: Final = {
     "flowsql_runtime/time/timers:TimerService.register_processing_timers": "alarms of one operator, not rows",
     "flowsql_runtime/network/selector:HashSelector.select": "over channels",
     "flowsql_runtime/operators/values:literal_column": "over the rows that stand in the text of a query",
-    "flowsql_runtime/reading/columns:ReadableState._column": "over accumulators of Python functions, that a query unpickles",
+    "flowsql_runtime/reading/columns:ReadableState._column": "accumulators of Python functions, where asked for",
     "flowsql_runtime/reading/columns:ReadableState._keyless": "over entries of operator state, that a query reads",
     "flowsql_runtime/reading/columns:ReadableState._of_rows": "over state that holds Python objects",
     "flowsql_runtime/checkpoint/encode:encode_operator": "over elements of operator state",
