@@ -1,10 +1,10 @@
 """The fault harness: jobs in child processes, killed again and again, restarted from their last checkpoint.
 
-``python tests/chaos/recovery/harness.py [KILLS [SEED]] [--short] [--jobs=NAME,NAME]``. Each job runs undisturbed
-once. Then it is killed (SIGKILL) at random moments and at chosen places (in the middle of writing a snapshot, of a
-commit, of a restore), and started again from the newest checkpoint that is there, at another parallelism now and then,
-until it has ended. What it committed must be what the undisturbed run committed: no row lost, none doubled; with
-AT_LEAST_ONCE none lost.
+``python tests/chaos/recovery/harness.py [KILLS [SEED]] [--short] [--jobs=NAME,NAME] [--rows=N] [--side-by-side=N]``.
+Each job runs undisturbed once. Then it is killed (SIGKILL) at random moments and at chosen places (in the middle of
+writing a snapshot, of a commit, of a restore), and started again from the newest checkpoint that is there, at another
+parallelism now and then, until it has ended. What it committed must be what the undisturbed run committed: no row lost,
+none doubled; with AT_LEAST_ONCE none lost.
 
 Every job is played on every backend, aligned and unaligned; on ``rocksdb`` no state stays in memory between two
 batches. The short form plays each job in one of these ways. Two rounds run side by side, as a start is mostly one
@@ -43,7 +43,7 @@ KILLS_A_ROUND: Final = 12
 #: The input of the job that reads a folder: files, and seconds between them.
 ARRIVING_FILES: Final = 30
 ARRIVAL_S: Final = 0.1
-#: Rounds that run at the same time.
+#: Rounds that run at the same time, unless told otherwise.
 SIDE_BY_SIDE: Final = 2
 BACKENDS: Final[Mapping[str, Mapping[str, str]]] = {
     "hashmap": {},
@@ -397,7 +397,9 @@ class Schedule:
             self._changed.notify_all()
 
 
-def run(folder: Path, rounds: list[Round], kills: int, rows: int, seed: int) -> dict[Round, Tally]:
+def run(
+    folder: Path, rounds: list[Round], kills: int, rows: int, seed: int, side_by_side: int = SIDE_BY_SIDE
+) -> dict[Round, Tally]:
     """Play rounds until there were ``kills`` kills over all; raises BrokenPromiseError where nothing can be said."""
     write_inputs(folder, rows, seed)
     jobs = sorted({one.job for one in rounds})
@@ -414,10 +416,10 @@ def run(folder: Path, rounds: list[Round], kills: int, rows: int, seed: int) -> 
             finally:
                 schedule.done(one, most, tally)
 
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+    with ThreadPoolExecutor(side_by_side) as pool:
         wholes = pool.map(lambda job: undisturbed(job, folder, folder / f"whole-{job}"), jobs)
         wanted = dict(zip(jobs, wholes, strict=True))
-        for player in [pool.submit(play_some) for _ in range(SIDE_BY_SIDE)]:
+        for player in [pool.submit(play_some) for _ in range(side_by_side)]:
             player.result()
     return schedule.tallies
 
@@ -460,13 +462,16 @@ def main() -> int:
     arguments.add_argument("seed", type=int, nargs="?", default=random.randrange(1 << 30))
     arguments.add_argument("--short", action="store_true", help="fewer rows, each job in one way")
     arguments.add_argument("--jobs", type=job_names, default=tuple(JOBS), help="only these, with commas between them")
+    arguments.add_argument("--rows", type=int, help="of each input: 60000, 20000 if short")
+    arguments.add_argument("--side-by-side", type=int, default=SIDE_BY_SIDE, help="jobs that run at the same time")
     given = arguments.parse_args()
+    rows = given.rows or (20_000 if given.short else 60_000)
     kills, seed, short = given.kills, given.seed, given.short
     began = time.monotonic()
     print(f"{kills} kills, seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         rounds = [one for one in (short_rounds() if short else all_rounds()) if one.job in given.jobs]
-        tallies = run(Path(folder), rounds, kills, 20_000 if short else 60_000, seed)
+        tallies = run(Path(folder), rounds, kills, rows, seed, given.side_by_side)
     whole = Tally()
     for one, tally in tallies.items():
         print(one, tally)

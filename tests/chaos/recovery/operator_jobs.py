@@ -80,13 +80,17 @@ def top_n(environment: StreamTableEnvironment, folder: Path) -> None:
 
 
 def over(environment: StreamTableEnvironment, folder: Path) -> None:
-    """Sums and extremes over rows before and over time before."""
+    """Sums and extremes over rows before and over time before, of few keys: each batch visits the rows of all."""
     sink(environment, folder, "by_rows", "id BIGINT, total INT, least INT, c BIGINT")
     sink(environment, folder, "by_time", "id BIGINT, total INT, most INT, c BIGINT")
-    values = "SUM(n) OVER w, {}(n) OVER w, COUNT(*) OVER w FROM left_rows WINDOW w AS (PARTITION BY k ORDER BY ts {})"
-    by_rows = values.format("MIN", "ROWS BETWEEN 9 PRECEDING AND CURRENT ROW")
-    by_time = values.format("MAX", "RANGE BETWEEN INTERVAL '1' SECOND PRECEDING AND CURRENT ROW")
-    _insert(environment, f"INSERT INTO by_rows SELECT id, {by_rows}", f"INSERT INTO by_time SELECT id, {by_time}")
+    values = "SELECT id, SUM(n) OVER w, {}(n) OVER w, COUNT(*) OVER w FROM left_rows WHERE k < 6"
+    window = "WINDOW w AS (PARTITION BY k ORDER BY ts {} PRECEDING AND CURRENT ROW)"
+    a_second = "RANGE BETWEEN INTERVAL '1' SECOND"
+    _insert(
+        environment,
+        f"INSERT INTO by_rows {values.format('MIN')} {window.format('ROWS BETWEEN 9')}",
+        f"INSERT INTO by_time {values.format('MAX')} {window.format(a_second)}",
+    )
 
 
 def session(environment: StreamTableEnvironment, folder: Path) -> None:
@@ -94,7 +98,7 @@ def session(environment: StreamTableEnvironment, folder: Path) -> None:
     sink(environment, folder, "o", "s TIMESTAMP(3), e TIMESTAMP(3), k INT, c BIGINT, total INT, least STRING")
     environment.execute_sql(
         "INSERT INTO o SELECT window_start, window_end, k, COUNT(*), SUM(n), MIN(txt) FROM "
-        "TABLE(SESSION(TABLE left_rows PARTITION BY k, DESCRIPTOR(ts), INTERVAL '0.200' SECOND)) "
+        "TABLE(SESSION(TABLE left_rows PARTITION BY k, DESCRIPTOR(ts), INTERVAL '0.200' SECOND)) WHERE k < 20 "
         "GROUP BY window_start, window_end, k"
     ).wait()
 
