@@ -1,17 +1,20 @@
 """The fault harness: jobs in child processes, killed again and again, restarted from their last checkpoint.
 
-``python tests/chaos/recovery/harness.py [KILLS [SEED]] [--short]``. Each job runs undisturbed once. Then it is killed
-(SIGKILL) at random moments and at chosen places (in the middle of writing a snapshot, of a commit, of a restore), and
-started again from the newest checkpoint that is there, at another parallelism now and then, until it has ended. What
-it committed must be what the undisturbed run committed: no row lost, none doubled; with AT_LEAST_ONCE none lost.
+``python tests/chaos/recovery/harness.py [KILLS [SEED]] [--short] [--jobs=NAME,NAME] [--rows=N] [--side-by-side=N]``.
+Each job runs undisturbed once. Then it is killed (SIGKILL) at random moments and at chosen places (in the middle of
+writing a snapshot, of a commit, of a restore), and started again from the newest checkpoint that is there, at another
+parallelism now and then, until it has ended. What it committed must be what the undisturbed run committed: no row lost,
+none doubled; with AT_LEAST_ONCE none lost.
 
 Every job is played on every backend, aligned and unaligned; on ``rocksdb`` no state stays in memory between two
-batches. Two rounds run side by side, as a start is mostly one thread that loads code. At the end there is a line for
-each kind of round; the exit code is 1 if a row was lost or doubled, or a job did not come back.
+batches. The short form plays each job in one of these ways. Two rounds run side by side, as a start is mostly one
+thread that loads code. At the end there is a line for each kind of round; the exit code is 1 if a row was lost or
+doubled, or a job did not come back.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import random
@@ -40,7 +43,7 @@ KILLS_A_ROUND: Final = 12
 #: The input of the job that reads a folder: files, and seconds between them.
 ARRIVING_FILES: Final = 30
 ARRIVAL_S: Final = 0.1
-#: Rounds that run at the same time.
+#: Rounds that run at the same time, unless told otherwise.
 SIDE_BY_SIDE: Final = 2
 BACKENDS: Final[Mapping[str, Mapping[str, str]]] = {
     "hashmap": {},
@@ -82,7 +85,7 @@ class Round:
 
     def __str__(self) -> str:
         mode = ("unaligned" if self.unaligned else "aligned") if self.exactly_once else "at least once"
-        return f"{self.job:13} {self.backend:7} {mode + (', clock jumps' if self.jumps else ''):20}"
+        return f"{self.job:16} {self.backend:7} {mode + (', clock jumps' if self.jumps else ''):20}"
 
 
 @dataclass
@@ -113,14 +116,18 @@ class Tally:
 
 
 def write_inputs(folder: Path, rows: int, seed: int) -> None:
-    """Two csv files of known rows."""
+    """Two csv files of known rows, up to 3 s out of order; those of a key differ in their times."""
     draw = random.Random(seed)
     for side in ("left", "right"):
         lines = []
+        taken: set[tuple[int, int]] = set()
         for number in range(rows):
-            at_ms = int(number * 120_000 / rows + draw.random() * 3_000)
+            key, at_ms = draw.randrange(40), -1
+            while at_ms < 0 or (key, at_ms) in taken:
+                at_ms = int(number * 120_000 / rows + draw.random() * 3_000)
+            taken.add((key, at_ms))
             stamp = f"2024-01-01 10:{at_ms // 60_000:02}:{at_ms // 1000 % 60:02}.{at_ms % 1000:03}"
-            lines.append(f"{number},{draw.randrange(40)},{draw.randrange(1000)},row {number},{stamp}\n")
+            lines.append(f"{number},{key},{draw.randrange(1000)},row {number},{stamp}\n")
         (folder / f"{side}.csv").write_text("".join(lines), encoding="utf-8")
 
 
@@ -390,7 +397,9 @@ class Schedule:
             self._changed.notify_all()
 
 
-def run(folder: Path, rounds: list[Round], kills: int, rows: int, seed: int) -> dict[Round, Tally]:
+def run(
+    folder: Path, rounds: list[Round], kills: int, rows: int, seed: int, side_by_side: int = SIDE_BY_SIDE
+) -> dict[Round, Tally]:
     """Play rounds until there were ``kills`` kills over all; raises BrokenPromiseError where nothing can be said."""
     write_inputs(folder, rows, seed)
     jobs = sorted({one.job for one in rounds})
@@ -407,10 +416,10 @@ def run(folder: Path, rounds: list[Round], kills: int, rows: int, seed: int) -> 
             finally:
                 schedule.done(one, most, tally)
 
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+    with ThreadPoolExecutor(side_by_side) as pool:
         wholes = pool.map(lambda job: undisturbed(job, folder, folder / f"whole-{job}"), jobs)
         wanted = dict(zip(jobs, wholes, strict=True))
-        for player in [pool.submit(play_some) for _ in range(SIDE_BY_SIDE)]:
+        for player in [pool.submit(play_some) for _ in range(side_by_side)]:
             player.result()
     return schedule.tallies
 
@@ -432,25 +441,37 @@ def all_rounds() -> list[Round]:
 
 
 def short_rounds() -> list[Round]:
-    """Each job on each backend, once aligned and once unaligned; which one where changes from job to job."""
-    return [
-        Round(job, backend, bool((number + place) % 2))
-        for number, job in enumerate(JOBS)
-        for place, backend in enumerate(BACKENDS)
-    ]
+    """Each job in one of the four ways; neighbours in another one."""
+    ways = [(backend, unaligned) for unaligned in (False, True) for backend in BACKENDS]
+    return [Round(job, *ways[number % len(ways)]) for number, job in enumerate(JOBS)]
+
+
+def job_names(text: str) -> tuple[str, ...]:
+    """Names of jobs; raises ArgumentTypeError for one that is none."""
+    names = tuple(text.split(","))
+    for name in names:
+        if name not in JOBS:
+            raise argparse.ArgumentTypeError(f"no job '{name}', there are {', '.join(JOBS)}")
+    return names
 
 
 def main() -> int:
     """Play and tell; 1 if a promise was broken."""
-    numbers = [int(argument) for argument in sys.argv[1:] if argument.isdigit()]
-    short = "--short" in sys.argv
-    kills = numbers[0] if numbers else 400
-    seed = numbers[1] if len(numbers) > 1 else random.randrange(1 << 30)
+    arguments = argparse.ArgumentParser(allow_abbrev=False)
+    arguments.add_argument("kills", type=int, nargs="?", default=400)
+    arguments.add_argument("seed", type=int, nargs="?", default=random.randrange(1 << 30))
+    arguments.add_argument("--short", action="store_true", help="fewer rows, each job in one way")
+    arguments.add_argument("--jobs", type=job_names, default=tuple(JOBS), help="only these, with commas between them")
+    arguments.add_argument("--rows", type=int, help="of each input: 60000, 20000 if short")
+    arguments.add_argument("--side-by-side", type=int, default=SIDE_BY_SIDE, help="jobs that run at the same time")
+    given = arguments.parse_args()
+    rows = given.rows or (20_000 if given.short else 60_000)
+    kills, seed, short = given.kills, given.seed, given.short
     began = time.monotonic()
     print(f"{kills} kills, seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        rounds = short_rounds() if short else all_rounds()
-        tallies = run(Path(folder), rounds, kills, 20_000 if short else 60_000, seed)
+        rounds = [one for one in (short_rounds() if short else all_rounds()) if one.job in given.jobs]
+        tallies = run(Path(folder), rounds, kills, rows, seed, given.side_by_side)
     whole = Tally()
     for one, tally in tallies.items():
         print(one, tally)

@@ -20,29 +20,14 @@ import changelog_sink
 import clocks
 import failures
 import points
+from operator_jobs import OPERATOR_JOBS
 from stream_jobs import STREAM_JOBS
+from tables import CSV, inputs, sink
 
 from flowsql.datastream import StreamExecutionEnvironment
 from flowsql.table import StatementSet, StreamTableEnvironment, TableEnvironment
 from flowsql_runtime.operators.base import SourceStatus
 from flowsql_runtime.operators.source import ScanOperator
-
-CSV: Final = "'connector' = 'filesystem', 'format' = 'csv'"
-ROWS: Final = "id BIGINT, k INT, n INT, txt STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
-
-
-def tables(environment: TableEnvironment, folder: Path) -> None:
-    """The inputs."""
-    for side in ("left", "right"):
-        environment.execute_sql(f"CREATE TABLE {side}_rows ({ROWS}) WITH ({CSV}, 'path' = '{folder}/{side}.csv')")
-
-
-def sink(environment: TableEnvironment, folder: Path, name: str, columns: str, connector: str = "filesystem") -> None:
-    """A table of files below ``out``; some parts are committed with a checkpoint, others go on behind it."""
-    environment.execute_sql(
-        f"CREATE TABLE {name} ({columns}) WITH ('connector' = '{connector}', 'format' = 'csv', "
-        f"'path' = '{folder}/out/{name}', 'sink.rolling-policy.file-size' = '8kb')"
-    )
 
 
 def stateless(environment: TableEnvironment, folder: Path) -> None:
@@ -134,6 +119,7 @@ JOBS: Final[dict[str, Callable[[StreamTableEnvironment, Path], None]]] = {
     "statement-set": statement_set,
     "pipelines": pipelines,
     **STREAM_JOBS,
+    **OPERATOR_JOBS,
     "files": files,
 }
 
@@ -165,7 +151,7 @@ def main() -> None:
     for option in options:
         key, _, value = option.partition("=")
         environment.get_config().set(key, value)
-    tables(environment, Path(folder))
+    inputs(environment, Path(folder))
     JOBS[name](environment, Path(folder))
 
 

@@ -20,6 +20,15 @@ def test_killed_jobs_lose_and_double_nothing() -> None:
     assert "no row lost, none doubled by an exactly-once job" in played.stdout
 
 
+def test_a_name_that_is_no_job_is_refused() -> None:
+    harness = Path(__file__).with_name("harness.py")
+    command = [sys.executable, str(harness), "1", "1", "--jobs=over,rankings"]
+    played = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert played.returncode == 2, played.stdout
+    assert "no job 'rankings', there are stateless, " in played.stderr
+    assert played.stderr.rstrip().endswith("python-aggregate, left-join, files")
+
+
 LOSING = """
 import sys
 from collections import Counter

@@ -15,7 +15,7 @@ from flowsql_grammar import ast
 from flowsql_planner.bind.data_types import bind_type
 
 # Binding strength, as the grammar has it; higher binds more tightly.
-_OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _CONCAT, _SIGN, _PRIMARY = range(1, 10)
+_OVER, _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _CONCAT, _SIGN, _PRIMARY = range(1, 11)
 _STRENGTH = {
     ast.BinaryOperator.OR: _OR,
     ast.BinaryOperator.AND: _AND,
@@ -88,6 +88,9 @@ def _with_strength(node: ast.Expression | ast.Argument) -> tuple[str, int]:
             tail = "" if escape is None else f" ESCAPE {_expr(escape, _COMPARE + 1)}"
             words = f"{'NOT ' * negated}{kind.value}"
             return f"{_expr(operand, _COMPARE + 1)} {words} {_expr(pattern, _COMPARE + 1)}{tail}", _COMPARE
+        case ast.FunctionCall(over=over) if over is not None:
+            window = quote_identifier(over.text) if isinstance(over, ast.Name) else _window(over)
+            return f"{_function(node)} OVER {window}", _OVER
     return _primary(node), _PRIMARY
 
 
@@ -275,7 +278,7 @@ def _function(node: ast.FunctionCall) -> str:
     name = node.name.last.text.upper() if simple else _path(node.name)
     if node.niladic:
         return name
-    if node.over is not None or node.null_treatment is not None or node.match_scope is not None:
+    if node.null_treatment is not None or node.match_scope is not None:
         return _refuse(node)
     quantifier = "" if node.quantifier is None else f"{node.quantifier.value} "
     order = f" ORDER BY {_order(node.order_by)}" if node.order_by else ""
@@ -283,6 +286,24 @@ def _function(node: ast.FunctionCall) -> str:
     if node.within_group:
         text += f" WITHIN GROUP (ORDER BY {_order(node.within_group)})"
     return text + _filter(node.filter)
+
+
+def _window(spec: ast.WindowSpec) -> str:
+    if spec.allow_partial is not None:
+        return _refuse(spec)
+    parts = [] if spec.base is None else [quote_identifier(spec.base.text)]
+    if spec.partition_by:
+        parts.append(f"PARTITION BY {_list(spec.partition_by)}")
+    if spec.order_by:
+        parts.append(f"ORDER BY {_order(spec.order_by)}")
+    if spec.frame is not None:
+        start, end = _bound(spec.frame.start), spec.frame.end
+        parts.append(f"{spec.frame.unit.value} {start if end is None else f'BETWEEN {start} AND {_bound(end)}'}")
+    return f"({' '.join(parts)})"
+
+
+def _bound(bound: ast.FrameBound) -> str:
+    return bound.kind.value if bound.offset is None else f"{_expr(bound.offset, _PRIMARY)} {bound.kind.value}"
 
 
 def _case(node: ast.Case) -> str:
@@ -375,6 +396,11 @@ def _select(node: ast.Select) -> str:
         parts.append(f"GROUP BY {word}" + ", ".join(_grouping(element) for element in node.group_by.elements))
     if node.having is not None:
         parts.append(f"HAVING {_expr(node.having, 0)}")
+    if node.windows:
+        named = (f"{quote_identifier(window.name.text)} AS {_window(window.spec)}" for window in node.windows)
+        parts.append("WINDOW " + ",\n".join(named))
+    if node.qualify is not None:
+        parts.append(f"QUALIFY {_expr(node.qualify, 0)}")
     return "\n".join(parts)
 
 
