@@ -116,7 +116,9 @@ def temporal_join(environment: StreamTableEnvironment, folder: Path) -> None:
     """Rows with the version of their time: of a table with a key, and of a view that keeps the newest row."""
     sink(environment, folder, "of_table", "id BIGINT, version BIGINT, n INT")
     sink(environment, folder, "of_view", "id BIGINT, version BIGINT, n INT")
-    numbered = "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS r FROM right_rows"
+    # A version that comes after a newer one is none: several readers of a file would make other histories.
+    serial = "right_rows /*+ OPTIONS('scan.parallelism' = '1') */"
+    numbered = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS r FROM {serial}"
     newest = environment.sql_query(f"SELECT id, k, n, ts FROM ({numbered}) WHERE r = 1")
     environment.create_temporary_view("versioned", newest)
     joined = "SELECT l.id, v.id, v.n FROM left_rows AS l {} FOR SYSTEM_TIME AS OF l.ts AS v ON l.k = v.k"
