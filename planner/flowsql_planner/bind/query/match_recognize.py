@@ -193,7 +193,7 @@ def bind_match(context: BindContext, node: ast.MatchRecognize, source: Rel) -> R
     steps = _steps(node.pattern)
     names = tuple(name.text for name, *_ in steps)
     time_type = source.schema[order[0].index].type
-    row_time = None if t.is_proctime(time_type) else time_type.as_nullable()
+    row_time = None if t.is_proctime(time_type) else time_type.as_nullable(False)
     computed: list[Expr] = []
     binder = _BinderFactory(context, scope, names, row_time, len(source.schema), computed)
     defined = _definitions(node, names)

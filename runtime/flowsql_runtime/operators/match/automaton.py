@@ -6,15 +6,18 @@ has. Source: Flink, ``NFACompiler``, ``NFA`` and ``AfterMatchSkipStrategy``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from flowsql_core.errors import ExecutionError
 from flowsql_core.graph.match_specs import MatchSkip, PatternVariable
 from flowsql_core.record import record
 
 #: State of a match that is complete.
-FINAL = 0
+FINAL: Final = 0
+#: Start of the run that no row has started yet.
+NOT_STARTED: Final = 2**31 - 1
 
 
 @record
@@ -128,76 +131,143 @@ class Run:
         return first, first + self.counts[variable]
 
 
-@dataclass(slots=True)
-class KeyMatches:
-    """What goes on in one key. ``times``: of its rows, milliseconds. Runs are sorted by their starts.
+class RunHeap:
+    """Runs as Java's ``PriorityQueue`` has them: of those with one start, how the heap lies tells which comes first."""
 
+    def __init__(self, runs: Iterable[Run] = ()) -> None:
+        self.runs: list[Run] = []
+        for run in runs:
+            self.add(run)
+
+    def add(self, run: Run) -> None:
+        """Put a run in its place."""
+        runs, at = self.runs, len(self.runs)
+        runs.append(run)
+        while at and run.start < runs[(at - 1) >> 1].start:
+            runs[at] = runs[(at - 1) >> 1]
+            at = (at - 1) >> 1
+        runs[at] = run
+
+    def poll(self) -> Run:
+        """Take the first run out."""
+        first, last = self.runs[0], self.runs.pop()
+        if self.runs:
+            self._sink(0, last)
+        return first
+
+    def keep_from(self, start: int) -> None:
+        """Remove runs that start before a row."""
+        kept = [run for run in self.runs if run.start >= start]
+        if len(kept) < len(self.runs):
+            self.runs = kept
+            for at in reversed(range(len(kept) // 2)):
+                self._sink(at, kept[at])
+
+    def _sink(self, at: int, run: Run) -> None:
+        runs = self.runs
+        while (child := 2 * at + 1) < len(runs):
+            if child + 1 < len(runs) and runs[child].start > runs[child + 1].start:
+                child += 1
+            if run.start <= runs[child].start:
+                break
+            runs[at] = runs[child]
+            at = child
+        runs[at] = run
+
+
+class KeyMatches:
+    """What goes on in one key. ``times``: of its rows, milliseconds.
+
+    ``partial``: runs that rows may prolong, among them one without rows that starts at ``NOT_STARTED``.
     ``waiting``: complete matches that an older partial one may still rule out.
     """
 
-    automaton: Automaton
-    skip: MatchSkip
-    skip_variable: int | None
-    within_ms: int | None
-    names: Sequence[str]
-    times: list[int]
-    partial: list[Run] = field(default_factory=list)
-    waiting: list[Run] = field(default_factory=list)
+    def __init__(
+        self,
+        automaton: Automaton,
+        skip: MatchSkip,
+        skip_variable: int | None,
+        within_ms: int | None,
+        names: Sequence[str],
+    ) -> None:
+        self._automaton = automaton
+        self._skip = skip
+        self._skip_variable = skip_variable
+        self._within_ms = within_ms
+        self._names = names
+        self.times: list[int] = []
+        self.partial = RunHeap([Run(NOT_STARTED, automaton.start, (0,) * len(names))])
+        self.waiting = RunHeap()
+
+    def restore(self, partial: Iterable[Run], waiting: Iterable[Run]) -> None:
+        """Go on with runs in the order in which they were kept."""
+        self.partial, self.waiting = RunHeap(partial), RunHeap(waiting)
+
+    @property
+    def started(self) -> list[Run]:
+        """Partial runs that have rows."""
+        return [run for run in self.partial.runs if run.start != NOT_STARTED]
 
     def advance(self, time_ms: int) -> list[Run]:
         """Time has reached a moment: partial matches that took too long go, and let others out."""
-        within = self.within_ms
+        within = self._within_ms
         if within is None:
             return []
-        self.partial = [run for run in self.partial if time_ms - self.times[run.start] < within]
+        self.partial = RunHeap(
+            run for run in self.partial.runs if run.start == NOT_STARTED or time_ms - self.times[run.start] < within
+        )
         return self._released()
 
     def candidates(self) -> list[Run]:
-        """The runs that the next row may prolong; the last one is that which it would start."""
-        empty = (0,) * len(self.names)
-        return [*self.partial, Run(len(self.times), self.automaton.start, empty)]
+        """The runs that the next row may prolong, one of them that which it would start."""
+        here = len(self.times)
+        return [Run(min(run.start, here), run.state, run.counts) for run in self.partial.runs]
 
     def take(self, time_ms: int, candidates: Sequence[Run], holds: Callable[[int, int], bool]) -> list[Run]:
         """The matches that a row completes or lets out. ``holds(i, v)``: the condition of ``v`` for candidate ``i``."""
+        here = len(self.times)
         self.times.append(time_ms)
-        partial: list[Run] = []
+        partial, complete = RunHeap(), RunHeap()
         for place, run in enumerate(candidates):
-            for take in self.automaton.takes[run.state]:
+            for take in self._automaton.takes[run.state]:
                 if not holds(place, take.variable) or any(holds(place, other) for other in take.unless):
                     continue
                 v = take.variable
                 counts = (*run.counts[:v], run.counts[v] + 1, *run.counts[v + 1 :])
-                endings = self.automaton.endings[take.target]
+                endings = self._automaton.endings[take.target]
                 if take.target != FINAL:
-                    partial.append(Run(run.start, take.target, counts))
+                    partial.add(Run(run.start, take.target, counts))
                 if take.target == FINAL or any(not any(holds(place, o) for o in unless) for unless in endings):
-                    self.waiting.append(Run(run.start, FINAL, counts))
+                    complete.add(Run(run.start, FINAL, counts))
+            if run.start == here:
+                partial.add(Run(NOT_STARTED, run.state, run.counts))
         self.partial = partial
+        for run in complete.runs:
+            self.waiting.add(run)
         return self._released()
 
     def _released(self) -> list[Run]:
-        self.waiting.sort(key=lambda run: run.start)
         found: list[Run] = []
-        while self.waiting and (not self.partial or self.waiting[0].start <= self.partial[0].start):
-            match = self.waiting.pop(0)
+        while self.waiting.runs and self.waiting.runs[0].start <= self.partial.runs[0].start:
+            match = self.waiting.poll()
             first = self._goes_on_at(match)
-            self.partial = [run for run in self.partial if run.start >= first]
-            self.waiting = [run for run in self.waiting if run.start >= first]
+            self.partial.keep_from(first)
+            self.waiting.keep_from(first)
             found.append(match)
         return found
 
     def _goes_on_at(self, match: Run) -> int:
         """The first row at which another match may start."""
-        if self.skip is MatchSkip.TO_NEXT_ROW:
+        if self._skip is MatchSkip.TO_NEXT_ROW:
             return match.start + 1
-        if self.skip is MatchSkip.PAST_LAST_ROW:
+        if self._skip is MatchSkip.PAST_LAST_ROW:
             return match.end
-        assert self.skip_variable is not None
-        first, behind = match.rows_of(self.skip_variable)
+        assert self._skip_variable is not None
+        first, behind = match.rows_of(self._skip_variable)
         if first == behind:
-            name = self.names[self.skip_variable]
+            name = self._names[self._skip_variable]
             raise ExecutionError("match-skip", f"Could not skip to {name}. No such element in the found match")
-        goes_on = first if self.skip is MatchSkip.TO_FIRST else behind - 1
+        goes_on = first if self._skip is MatchSkip.TO_FIRST else behind - 1
         if goes_on == match.start:
             raise ExecutionError("match-skip", "Could not skip to first element of a match.")
         return goes_on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Column
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.evaluation import eval_context
-from flowsql_runtime.operators.match.automaton import FINAL, Automaton, KeyMatches, Run
+from flowsql_runtime.operators.match.automaton import FINAL, NOT_STARTED, Automaton, KeyMatches, Run
 from flowsql_runtime.operators.match.expressions import MatchExpressions, Place
 from flowsql_runtime.operators.rank.sort import sorted_rows
 from flowsql_runtime.operators.rank.top_n import sort_columns
@@ -38,8 +38,9 @@ Int64s = npt.NDArray[np.int64]
 class _Key:
     """A key while a batch is worked on.
 
-    ``rows``: where its rows are in the table, those of state first. ``steps``: (fire, row of the table or -1, time):
-    rows and advances of time in their order. ``alarms``: when time-outs are due, as they were kept in state.
+    ``rows``: where its rows are in the table, those of state first. ``steps``: rows that come, (watermark that lets it
+    go, row of the table, time). ``alarms``: when time-outs are due, as they were kept in state. ``fire``: the watermark
+    that is worked on; ``open``: time has not yet reached it; ``rank``: of the key's rows and time-outs in it.
     """
 
     def __init__(self, slot: int, matches: KeyMatches) -> None:
@@ -49,6 +50,13 @@ class _Key:
         self.steps: list[tuple[int, int, int]] = []
         self.alarms: set[int] = set()
         self.next = 0
+        self.fire = 0
+        self.open = False
+        self.rank = (0, 0)
+
+    def leave(self, found: list[_Match], run: Run, time_ms: int) -> None:
+        """A match is told: keys of one watermark in the order of their timers, as in Flink."""
+        found.append(_Match((self.fire, *self.rank, len(found)), Place(run, self.rows, None, time_ms)))
 
 
 @record
@@ -56,7 +64,6 @@ class _Step:
     """A row that a key takes next."""
 
     key: _Key
-    fire: int
     row: int
     time_ms: int
     candidates: list[Run]
@@ -82,7 +89,7 @@ class _Asks:
 class _Match:
     """A match on its way out: ``order`` sorts matches as they leave."""
 
-    order: tuple[int, int, int]
+    order: tuple[int, int, int, int]
     place: Place
 
 
@@ -213,7 +220,7 @@ class MatchOperator(Operator[MatchSpec]):
             order = [SortColumn(place + 1, key.ascending, key.nulls_first) for place, key in enumerate(keys)]
             by = sorted_rows([pa.array(times), *(columns[k.index] for k in keys)], [SortColumn(0), *order], len(times))
         else:
-            by = np.argsort(times, kind="stable")
+            by = np.argsort(times, kind="stable").astype(np.int32)
         columns, times = [column.take(pa.array(by)) for column in columns], times[by]
         self._go(columns, times, np.searchsorted(track.wm_ms, times), track, forward)
 
@@ -241,7 +248,6 @@ class MatchOperator(Operator[MatchSpec]):
         levels = [] if track is None else track.wm_ms.tolist()
         for time, slot in zip(alarm_times.tolist(), alarm_slots.tolist(), strict=True):
             work[slot].alarms.discard(time)
-            work[slot].steps.append((int(np.searchsorted(levels, time)), -1, 0))
         found = self._matches(list(work.values()), table, levels) if len(touched) else []
         if len(touched):
             self._save(touched, work, table)
@@ -251,9 +257,7 @@ class MatchOperator(Operator[MatchSpec]):
         """Rows of state before those that come, and what is known of each key: the number of the former, and both."""
         spec = self.spec
         work = {
-            slot: _Key(
-                slot, KeyMatches(self._automaton, spec.skip, spec.skip_variable, spec.within_ms, self._names, [])
-            )
+            slot: _Key(slot, KeyMatches(self._automaton, spec.skip, spec.skip_variable, spec.within_ms, self._names))
             for slot in touched.tolist()
         }
         positions, rows = self._held.rows_of(touched)
@@ -265,10 +269,12 @@ class MatchOperator(Operator[MatchSpec]):
             key.matches.times.append(time)
         positions, runs = self._runs.rows_of(touched)
         starts, states, complete, *counts = (column.to_pylist() for column in self._runs.gather(runs))
+        known: dict[int, tuple[list[Run], list[Run]]] = {}
         for run, position in enumerate(positions.tolist()):
-            key = work[int(touched[position])]
             made = Run(starts[run], states[run], tuple(column[run] for column in counts))
-            (key.matches.waiting if complete[run] else key.matches.partial).append(made)
+            known.setdefault(int(touched[position]), ([], []))[complete[run]].append(made)
+        for slot, (partial, waiting) in known.items():
+            work[slot].matches.restore(partial, waiting)
         for key in work.values():
             key.alarms = self._timeouts(key)
         return len(rows), [joined([old, new]) for old, new in zip(kept, columns, strict=True)], work
@@ -276,7 +282,7 @@ class MatchOperator(Operator[MatchSpec]):
     def _timeouts(self, key: _Key) -> set[int]:
         if self.spec.within_ms is None or not self.spec.row_time:
             return set()
-        return {key.matches.times[run.start] + self.spec.within_ms for run in key.matches.partial}
+        return {key.matches.times[run.start] + self.spec.within_ms for run in key.matches.started}
 
     def _save(self, touched: Int32s, work: dict[int, _Key], table: Sequence[Any]) -> None:
         """Keep the rows of matches that may go on; keys without any go."""
@@ -289,12 +295,23 @@ class MatchOperator(Operator[MatchSpec]):
         run_owners: list[int] = []
         alarms: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
         for slot, key in work.items():
-            alive = [*key.matches.partial, *key.matches.waiting]
-            base = min((run.start for run in alive), default=len(key.rows))
+            alive = [*key.matches.partial.runs, *key.matches.waiting.runs]
+            base = min(len(key.rows), min(run.start for run in alive))
+            if base == len(key.rows):
+                # Only the run that no row has started is left: a key begins with that.
+                alive = []
             rows += key.rows[base:]
             times += key.matches.times[base:]
             owners += [slot] * (len(key.rows) - base)
-            runs += [(run.start - base, run.state, run.state == FINAL, *run.counts) for run in alive]
+            runs += [
+                (
+                    run.start if run.start == NOT_STARTED else run.start - base,
+                    run.state,
+                    run.state == FINAL,
+                    *run.counts,
+                )
+                for run in alive
+            ]
             run_owners += [slot] * len(alive)
             wanted = self._timeouts(key)
             alarms[0].extend((time, slot) for time in sorted(key.alarms - wanted))
@@ -323,13 +340,10 @@ class MatchOperator(Operator[MatchSpec]):
             if variable.row_condition is not None
         }
         found: list[_Match] = []
-        for key in keys:
-            key.steps = list(_in_order(key.steps, levels))
-        ranks = _ranks(keys)
         while keys:
             steps: list[_Step] = []
             for key in keys:
-                step = self._next_row(key, found, ranks)
+                step = self._next_row(key, found, levels)
                 if step is not None:
                     steps.append(step)
             answers = self._answers(steps, table)
@@ -337,20 +351,39 @@ class MatchOperator(Operator[MatchSpec]):
                 step.key.rows.append(step.row)
                 asks = _Asks(number, step.row, by_row, answers)
                 for run in step.key.matches.take(step.time_ms, step.candidates, asks.holds):
-                    _leave(found, step.key, run, step.fire, step.time_ms, ranks)
+                    step.key.leave(found, run, step.time_ms)
             keys = [step.key for step in steps]
         return found
 
-    def _next_row(self, key: _Key, found: list[_Match], ranks: dict[tuple[int, int], int]) -> _Step | None:
-        """The next row of a key, after time has advanced as far."""
-        while key.next < len(key.steps):
-            fire, row, time = key.steps[key.next]
+    def _next_row(self, key: _Key, found: list[_Match], levels: Sequence[int]) -> _Step | None:
+        """The next row of a key, after time has advanced as far: at the end of watermarks, at alarms, at the row."""
+        while True:
+            row = key.steps[key.next] if key.next < len(key.steps) else None
+            goal = len(levels) if row is None else row[0]
+            if key.open and key.fire < goal:
+                key.open = False
+                self._advance(key, found, levels[key.fire])
+                continue
+            alarm = min(self._timeouts(key), default=None)
+            if alarm is not None and levels and alarm <= levels[-1]:
+                fire = int(np.searchsorted(levels, alarm))
+                if fire < goal:
+                    key.fire, key.rank = fire, (alarm, 2**31)
+                    self._advance(key, found, levels[fire])
+                    continue
+            if row is None:
+                return None
             key.next += 1
-            for run in key.matches.advance(time):
-                _leave(found, key, run, fire, time, ranks)
-            if row >= 0:
-                return _Step(key, fire, row, time, key.matches.candidates())
-        return None
+            if not key.open or key.fire != row[0]:
+                key.fire, key.open = row[0], bool(levels)
+                key.rank = (row[2] if alarm is None else min(row[2], alarm), row[1])
+            self._advance(key, found, row[2])
+            return _Step(key, row[1], row[2], key.matches.candidates())
+
+    @staticmethod
+    def _advance(key: _Key, found: list[_Match], time_ms: int) -> None:
+        for run in key.matches.advance(time_ms):
+            key.leave(found, run, time_ms)
 
     def _answers(self, steps: Sequence[_Step], table: Sequence[Any]) -> dict[tuple[int, int, int], bool]:
         """Conditions over earlier rows: by step, candidate and variable."""
@@ -391,27 +424,3 @@ def _truths(array: Any) -> Bools:
     """Where a condition holds: neither FALSE nor NULL."""
     values, valid = values_and_validity(array)
     return values.astype(np.bool_) if valid is None else values.astype(np.bool_) & valid
-
-
-def _in_order(steps: Sequence[tuple[int, int, int]], levels: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Steps of a key by watermark, which is reached once its rows are taken."""
-    for fire in sorted({fire for fire, *_ in steps}):
-        yield from (step for step in steps if step[0] == fire and step[1] >= 0)
-        if levels:
-            yield fire, -1, levels[fire]
-
-
-def _ranks(keys: Sequence[_Key]) -> dict[tuple[int, int], int]:
-    """Keys in the order in which a watermark reaches their rows: by (watermark, slot)."""
-    firsts = {}
-    for place, key in enumerate(keys):
-        for fire, row, _ in key.steps:
-            firsts.setdefault((fire, key.slot), (row < 0, row, place))
-    return {key: rank for rank, key in enumerate(sorted(firsts, key=firsts.__getitem__))}
-
-
-def _leave(
-    found: list[_Match], key: _Key, run: Run, fire: int, time_ms: int, ranks: dict[tuple[int, int], int]
-) -> None:
-    order = (fire, ranks[fire, key.slot], len(found))
-    found.append(_Match(order, Place(run, key.rows, None, time_ms)))
