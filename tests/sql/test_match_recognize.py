@@ -84,7 +84,9 @@ def test_what_is_not_executed_yet_is_refused_by_name(clauses: str, construct: st
 
 
 def test_a_view_holds_a_pattern() -> None:
-    query, wanted = next((query, wanted) for query, wanted in asked() if "WITHIN" in query)
+    query, wanted = next(
+        (query, wanted) for query, wanted in asked() if "WITHIN" in query and not wanted[0].startswith("error")
+    )
     session = environment()
     session.execute_sql(f"CREATE VIEW found AS {query}")
     assert answer_of(session, "SELECT * FROM found") == wanted
