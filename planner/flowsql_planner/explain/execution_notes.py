@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowsql_planner.physical.nodes import MiniBatchAssigner, Physical, walk
+from flowsql_planner.physical.nodes import MatchNode, MiniBatchAssigner, Physical, walk
 from flowsql_planner.physical.passes.mini_batches import idle_assigners
 
 
@@ -20,6 +20,9 @@ def execution_notes(roots: Sequence[Physical], parallelism: int) -> str:
                 rows[f"{', '.join(inner)} {'runs' if len(inner) == 1 else 'run'} inside of {whole.text()}\n"] = None
             elif isinstance(node, MiniBatchAssigner) and id(node) in idle:
                 rows[f"{node.describe()} does not run: no operator above waits for its marks\n"] = None
+            elif isinstance(node, MatchNode) and node.path_conditions():
+                asked = ", ".join(node.path_conditions())
+                rows[f"{node.describe()} asks the conditions of {asked} for each row and partial match\n"] = None
     return "".join(rows)
 
 

@@ -20,6 +20,7 @@ from flowsql_planner.logical.nodes import (
     Expand,
     Filter,
     Join,
+    Match,
     Over,
     OverCall,
     Project,
@@ -167,6 +168,12 @@ def _line(rel: Rel, printer: ExpressionPrinter) -> str:
             return f"{name}(all=[{str(all_rows).lower()}])"
         case Over(calls=calls):
             return f"LogicalWindow({', '.join(_over(call) for call in calls)})"
+        case Match(partition=partition, variables=variables, skip=skip):
+            keys = ", ".join(map(str, partition))
+            steps = ", ".join(variable.name for variable in variables)
+            fields = ", ".join(column.name for column in rel.schema)
+            matched = f"pattern=[({steps})], after=[{skip.value}]"
+            return f"LogicalMatch(partition=[{{{keys}}}], outputFields=[[{fields}]], {matched})"
         case Rank(partition=partition, first=first, last=last):
             keys = ", ".join(map(str, partition))
             end = f"${rel.last_index}" if last is None else str(last)

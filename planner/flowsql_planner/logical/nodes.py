@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import Final, assert_never
 
 from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal
+from flowsql_core.graph.match_specs import MatchSkip, PatternExpression, PatternVariable
 from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind
 from flowsql_core.record import record
 from flowsql_core.row import RowKind
@@ -403,6 +404,23 @@ class Rank:
 
 
 @record
+class Match:
+    """MATCH_RECOGNIZE: the partition's columns, then the measures of each match. Fields as of ``MatchSpec``."""
+
+    input: Rel
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    variables: tuple[PatternVariable, ...]
+    computed: tuple[Expr, ...]
+    measures: tuple[PatternExpression, ...]
+    skip: MatchSkip
+    skip_variable: int | None
+    within_ms: int | None
+    schema: Schema
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
 class Sink:
     """INSERT INTO a table; the input's columns are cast to the table's physical columns already.
 
@@ -446,6 +464,7 @@ Rel = (
     | SetOperation
     | Over
     | Rank
+    | Match
     | Sink
 )
 
@@ -477,6 +496,7 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
             | Sort()
             | Over()
             | Rank()
+            | Match()
             | Sink()
         ):
             return (rel.input,)

@@ -18,6 +18,7 @@ from flowsql_planner.logical.nodes import (
     Expand,
     Filter,
     Join,
+    Match,
     Over,
     Project,
     Rank,
@@ -67,6 +68,7 @@ def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:
             | Sort()
             | Over()
             | Rank()
+            | Match()
             | Sink()
         ):
             return replace(rel, input=new[0])
@@ -200,7 +202,7 @@ def retype(rel: Rel) -> Rel:
 
 def _retype_node(rel: Rel) -> Rel:
     match rel:
-        case Scan() | Values() | Sort() | Sink() | SetOperation() | Over() | Rank():
+        case Scan() | Values() | Sort() | Sink() | SetOperation() | Over() | Rank() | Match():
             return rel
         case Project(input=source, exprs=exprs):
             return replace(rel, exprs=tuple(retype_expr(expr, source.schema) for expr in exprs))

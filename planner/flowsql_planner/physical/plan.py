@@ -17,6 +17,7 @@ from flowsql_planner.logical.nodes import (
     Expand,
     Filter,
     Join,
+    Match,
     Over,
     Project,
     Rank,
@@ -38,6 +39,7 @@ from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange, plan_group_aggregate
 from flowsql_planner.physical.group_window import plan_group_window
 from flowsql_planner.physical.join import plan_join
+from flowsql_planner.physical.match import plan_match
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import (
     ChangelogFunctionNode,
@@ -128,6 +130,8 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             return UnionNode(inputs=inputs, schema=rel.schema, span=rel.span)
         case SetOperation():
             raise NotSupportedYetError(rel.construct, rel.span)
+        case Match():
+            return plan_match(rel, plan_physical(rel.input, context))
         case Over():
             return plan_over(rel, plan_physical(rel.input, context), context)
         case Rank():

@@ -27,6 +27,7 @@ from flowsql_planner.logical.nodes import (
     Expand,
     Filter,
     Join,
+    Match,
     Over,
     Project,
     Rank,
@@ -185,6 +186,8 @@ class SparkCompiler:
                 return self._sort(rel, outer)
             case ChangelogFunction(function=function):
                 raise NotSupportedYetError(f"{function} on Spark", rel.span)
+            case Match():
+                raise NotSupportedYetError("MATCH_RECOGNIZE in batch mode", rel.span)
             case Rank():
                 raise InternalError("a ranking of streaming plans in a plan for Spark")
             case Sink():

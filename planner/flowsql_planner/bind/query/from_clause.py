@@ -68,7 +68,10 @@ def bind_relation(env: Environment, node: ast.Relation) -> Bound:
         case ast.Unnest():
             return _bind_unnest(bind_unnest(env.context, node, Scope()))
         case ast.MatchRecognize():
-            raise NotSupportedYetError("MATCH_RECOGNIZE", node.span)
+            # Loaded by the queries that have it only.
+            from flowsql_planner.bind.query.match_recognize import bind_match
+
+            return _aliased(bind_match(env.context, node, bind_relation(env, node.input).rel), node.alias)
         case ast.Pivot():
             raise NotSupportedYetError("PIVOT", node.span)
         case ast.Unpivot():

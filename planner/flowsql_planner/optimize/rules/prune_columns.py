@@ -17,6 +17,7 @@ from flowsql_planner.logical.nodes import (
     Expand,
     Filter,
     Join,
+    Match,
     Over,
     OverCall,
     Project,
@@ -112,6 +113,9 @@ class _Pruner:
                 return self._over(rel, needed)
             case ChangelogFunction():
                 # The function takes whole rows.
+                return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.input.schema))))), _same(rel)
+            case Match():
+                # Expressions count columns of whole rows.
                 return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.input.schema))))), _same(rel)
             case Rank():
                 return self._rank(rel, needed)

@@ -1,0 +1,43 @@
+"""MATCH_RECOGNIZE as an operator."""
+
+from __future__ import annotations
+
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.expr import Call, walk
+from flowsql_core.python_call import calls_python
+from flowsql_core.types.logical import is_proctime
+from flowsql_planner.logical.nodes import Match
+from flowsql_planner.physical.group_aggregate import exchange
+from flowsql_planner.physical.nodes import MatchNode, Physical
+
+
+def plan_match(rel: Match, source: Physical) -> Physical:
+    """The operator above an exchange by the partition's columns.
+
+    Raises:
+        NotSupportedYetError: an order or a function that the operator lacks.
+    """
+    order = tuple((key.index, key.descending, key.nulls_first) for key in rel.order)
+    row_time = not is_proctime(source.schema[order[0][0]].type)
+    if not row_time and len(order) > 1:
+        raise NotSupportedYetError("MATCH_RECOGNIZE ordered by a processing time and more", rel.span)
+    node = MatchNode(
+        inputs=(exchange(source, rel.partition),),
+        schema=rel.schema,
+        partition=rel.partition,
+        order=order,
+        row_time=row_time,
+        variables=rel.variables,
+        computed=rel.computed,
+        measures=rel.measures,
+        skip=rel.skip,
+        skip_variable=rel.skip_variable,
+        within_ms=rel.within_ms,
+        span=rel.span,
+    )
+    for expr in node.expressions():
+        if calls_python(expr):
+            raise NotSupportedYetError("a Python function in MATCH_RECOGNIZE", rel.span)
+        if any(isinstance(part, Call) and part.function == "CURRENT_WATERMARK" for part in walk(expr)):
+            raise NotSupportedYetError("CURRENT_WATERMARK in MATCH_RECOGNIZE", rel.span)
+    return node
