@@ -37,7 +37,7 @@ ALLOWED: Final = {
     "flowsql_runtime/operators/match/expressions:MatchExpressions._aggregate": "over matches and partial ones",
     "flowsql_runtime/operators/match/expressions:MatchExpressions._read": "over matches and partial ones",
     "flowsql_runtime/operators/match/operator:MatchOperator._emit": "over matches",
-    "flowsql_runtime/operators/match/operator:MatchOperator._go": "rows that the automaton takes; conditions are columns",
+    "flowsql_runtime/operators/match/operator:MatchOperator._go": "rows that the automaton takes",
     "flowsql_runtime/operators/match/operator:MatchOperator._load": "rows of partial matches",
     "flowsql_runtime/operators/match/operator:MatchOperator._save": "rows of partial matches",
     "flowsql_runtime/state/rocksdb/cold_entries:cold_object_tables": "state that holds Python objects",
