@@ -12,7 +12,7 @@ from typing import Final
 
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import AggregateCall
-from flowsql_core.graph import over_specs, python_specs, rank_specs, specs, time_join_specs, window_specs
+from flowsql_core.graph import match_specs, over_specs, python_specs, rank_specs, specs, time_join_specs, window_specs
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
@@ -63,6 +63,7 @@ _STATEFUL: Final = (
     rank_specs.WindowDeduplicateSpec,
     rank_specs.TemporalSortSpec,
     rank_specs.SortSpec,
+    match_specs.MatchSpec,
     specs.ChangelogNormalizeSpec,
     specs.JoinSpec,
     specs.WindowJoinSpec,
@@ -130,6 +131,8 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             return {"rows": (NamedColumn("namespace", "time", time_type), *_rows(input))}
         case rank_specs.SortSpec(input=input):
             return {"rows": _rows(input)}
+        case match_specs.MatchSpec():
+            return _match(spec)
         case specs.ChangelogNormalizeSpec(input=input):
             keys = _keys([input[key] for key in spec.keys])
             return {"rows": (*keys, *_flat_rows(input))} | (_written(keys) if spec.state_ttl_ms else {})
@@ -241,6 +244,21 @@ def _deduplicate(spec: rank_specs.DeduplicateSpec) -> NamedStates:
     if waits or spec.emit_update_before:
         found["rows"] = (*keys, *_row_of_key(spec.input))
     return found | (_written(keys) if spec.state_ttl_ms else {})
+
+
+def _match(spec: match_specs.MatchSpec) -> NamedStates:
+    keys = _keys([spec.input[column] for column in spec.partition])
+    time_type = _time_type(spec.input[spec.order[0][0]])
+    computed = (t.Column(f"condition_{number}", expr.type) for number, expr in enumerate(spec.computed))
+    stored = (*spec.input, *computed)
+    counts = (t.Column(f"rows_of_{variable.name}", t.INT) for variable in spec.variables)
+    runs = (t.Column("start", t.INT), t.Column("state", t.INT), t.Column("complete", t.BooleanType()), *counts)
+    return {
+        "waiting": (*keys, NamedColumn("namespace", "time", time_type), *_flat_rows(stored)),
+        "held": (*keys, *_flat_rows((*stored, t.Column("time", time_type)))),
+        "runs": (*keys, *_rows(runs)),
+        "alarms": (*keys, NamedColumn("time", "time", time_type)),
+    }
 
 
 def _timed_rows(columns: Sequence[t.Column], more: Sequence[t.Column] = ()) -> tuple[NamedColumn, ...]:
