@@ -10,9 +10,9 @@ import numpy as np
 
 from flowsql_compute.compiler.declare import kernel
 from flowsql_compute.kernels.memory import copy_far, far8, far32, far64, store64
+from flowsql_runtime.kernels.row_list import COUNT, NEWEST, OLDER
 
-_OLDER, _BATCH = 0, 1
-_NEWEST, _COUNT = 0, 1
+_BATCH = 1
 
 
 @kernel("void(int32[::1], int64, int32, int32[:,::1], int32[:,::1])")
@@ -21,14 +21,14 @@ def link(slots, first, batch, links, ends):
     for i in range(len(slots)):
         slot = slots[i]
         row = first + i
-        links[row, _OLDER] = -1
+        links[row, OLDER] = -1
         links[row, _BATCH] = batch
         if slot < 0:
             continue
-        if ends[slot, _COUNT]:
-            links[row, _OLDER] = ends[slot, _NEWEST]
-        ends[slot, _NEWEST] = row
-        ends[slot, _COUNT] += 1
+        if ends[slot, COUNT]:
+            links[row, OLDER] = ends[slot, NEWEST]
+        ends[slot, NEWEST] = row
+        ends[slot, COUNT] += 1
 
 
 @kernel("void(int32[::1], int32[:,::1], int64[::1], int64[::1], int32[::1], int32[::1])")

@@ -11,7 +11,18 @@ from __future__ import annotations
 import numpy as np
 
 from flowsql_compute.compiler.declare import device, kernel
-from flowsql_runtime.kernels.byte_arena import compare
+from flowsql_runtime.kernels.row_list import (
+    COUNT,
+    FREE,
+    LIVE,
+    OLDER,
+    SLOT,
+    attach,
+    detach,
+    join_chain,
+    leave_chain,
+    new_row,
+)
 from flowsql_runtime.kernels.sorted_rows import at_place, delete, following, insert, last_row, order_of, rank_of
 
 BEST, REPLACED, ALL = 0, 1, 2
@@ -19,37 +30,20 @@ BEST, REPLACED, ALL = 0, 1, 2
 #: last + 1, how many.
 TOLD, TOUCHED, NOTED, FREED, FREED_LAST, FREED_COUNT = 0, 1, 2, 3, 4, 5
 
-_NEXT_ROW, _FREE, _LIVE = 0, 1, 2
-_OLDER, _NEWER, _SAME, _SLOT = 0, 1, 2, 3
-_NEWEST, _COUNT = 0, 1
 _INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = 0, 1, 2, 3
 
 
 @device
 def _put(i, slot, words, text_words, text_at, rows, links, ends, meta, batch_keys, keys, origin, placed):
     """A new row with its words and sort key, the newest of its slot; returns its id."""
-    if meta[_FREE]:
-        row = np.int64(meta[_FREE] - 1)
-        meta[_FREE] = links[row, _OLDER] + 1
-    else:
-        row = np.int64(meta[_NEXT_ROW])
-        meta[_NEXT_ROW] += 1
-    meta[_LIVE] += 1
+    row = new_row(links, meta)
     for j in range(words.shape[1]):
         rows[row, j] = words[i, j]
     for j in range(len(text_at)):
         rows[row, text_at[j]] = text_words[i, j]
     for j in range(keys.shape[1]):
         keys[row, j] = batch_keys[i, j]
-    links[row, _OLDER] = -1
-    links[row, _NEWER] = -1
-    links[row, _SAME] = -1
-    links[row, _SLOT] = slot
-    if ends[slot, _COUNT]:
-        links[row, _OLDER] = ends[slot, _NEWEST]
-        links[ends[slot, _NEWEST], _NEWER] = row
-    ends[slot, _NEWEST] = row
-    ends[slot, _COUNT] += 1
+    attach(row, slot, True, links, ends)
     origin[row] = i
     placed[i] = row
     return row
@@ -58,18 +52,10 @@ def _put(i, slot, words, text_words, text_at, rows, links, ends, meta, batch_key
 @device
 def _free(row, slot, links, ends, meta, work):
     """Take a row out of its slot; its id waits for :func:`settle`."""
-    older = np.int64(links[row, _OLDER])
-    newer = np.int64(links[row, _NEWER])
-    if newer >= 0:
-        links[newer, _OLDER] = older
-    else:
-        ends[slot, _NEWEST] = older
-    if older >= 0:
-        links[older, _NEWER] = newer
-    ends[slot, _COUNT] -= 1
-    meta[_LIVE] -= 1
-    links[row, _SLOT] = -2 - slot
-    links[row, _OLDER] = work[FREED] - 1
+    detach(row, slot, links, ends)
+    meta[LIVE] -= 1
+    links[row, SLOT] = -2 - slot
+    links[row, OLDER] = work[FREED] - 1
     if work[FREED] == 0:
         work[FREED_LAST] = row + 1
     work[FREED] = row + 1
@@ -81,44 +67,6 @@ def _take(row, slot, links, ends, meta, tree, roots, work):
     """Take a row out of its tree and its slot."""
     delete(row, slot, tree, roots)
     _free(row, slot, links, ends, meta, work)
-
-
-@device
-def _equal_row(i, entry, words, is_bytes, arena, rows, links, chains):
-    """The oldest row equal to row ``i`` of ``words``, taken off its chain; -1 if there is none."""
-    before = np.int64(-1)
-    row = np.int64(chains[entry, 0])
-    while row >= 0:
-        same = True
-        for j in range(words.shape[1]):
-            a = rows[row, j]
-            b = words[i, j]
-            if is_bytes[j] and a != 0 and b != 0:
-                same = same and compare(arena, a, b) == 0
-            elif a != b:
-                same = False
-        if same:
-            break
-        before = row
-        row = np.int64(links[row, _SAME])
-    if row < 0:
-        return row
-    if before < 0:
-        chains[entry, 0] = links[row, _SAME]
-    else:
-        links[before, _SAME] = links[row, _SAME]
-    if chains[entry, 1] == row:
-        chains[entry, 1] = before
-    return row
-
-
-@device
-def _join_chain(row, entry, links, chains):
-    if chains[entry, 0] < 0:
-        chains[entry, 0] = row
-    else:
-        links[chains[entry, 1], _SAME] = row
-    chains[entry, 1] = row
 
 
 @device
@@ -294,7 +242,7 @@ def rank(
         if slot < 0 or signs[i] == 0:
             continue
         last = limits[i] if len(limits) > 1 else limits[0]
-        count = np.int64(ends[slot, _COUNT])
+        count = np.int64(ends[slot, COUNT])
         if every:
             if work[TOLD] + 2 * (min(last, count + 1) + 2) > len(kinds):
                 return i
@@ -317,7 +265,7 @@ def rank(
         if signs[i] < 0:
             if mode != ALL:
                 continue
-            row = _equal_row(i, np.int64(entries[i]), words, is_bytes, arena, rows, links, chains)
+            row = leave_chain(i, np.int64(entries[i]), False, words, is_bytes, arena, rows, links, chains)
             if row < 0:
                 continue
             place = rank_of(row, tree) + 1
@@ -335,7 +283,7 @@ def rank(
         old = np.int64(-1)
         if mode == REPLACED:
             old = np.int64(chains[entries[i], 0])
-            if old >= 0 and links[old, _SLOT] < 0:
+            if old >= 0 and links[old, SLOT] < 0:
                 old = -1
         if old >= 0:
             old_place = rank_of(old, tree) + 1
@@ -381,7 +329,7 @@ def rank(
             chains[entries[i], 1] = row
             replaces[row] = 0
         elif mode == ALL:
-            _join_chain(row, np.int64(entries[i]), links, chains)
+            join_chain(row, np.int64(entries[i]), links, chains)
         if every and place <= last:
             if by_place:
                 _tell_moved(row, place, first, last, before, tree, work, kinds, told, places)
@@ -391,7 +339,7 @@ def rank(
                     _tell(_DELETE, out, last, 0, before, work, kinds, told, places)
                 _tell(_INSERT, row, place, 0, before, work, kinds, told, places)
         if mode != ALL:
-            while ends[slot, _COUNT] > last:
+            while ends[slot, COUNT] > last:
                 _take(last_row(roots[slot], tree), slot, links, ends, meta, tree, roots, work)
     return len(slots)
 
@@ -530,8 +478,8 @@ def freed(links, work, ids, slots):
     row = np.int64(work[FREED] - 1)
     for i in range(len(ids)):
         ids[i] = row
-        slots[i] = -2 - links[row, _SLOT]
-        row = np.int64(links[row, _OLDER])
+        slots[i] = -2 - links[row, SLOT]
+        row = np.int64(links[row, OLDER])
 
 
 @kernel("void(int32[:,::1], int64[::1], int64[::1])")
@@ -541,10 +489,10 @@ def settle(links, meta, work):
         return
     row = np.int64(work[FREED] - 1)
     for _ in range(work[FREED_COUNT]):
-        links[row, _SLOT] = -1
-        row = np.int64(links[row, _OLDER])
-    links[work[FREED_LAST] - 1, _OLDER] = meta[_FREE] - 1
-    meta[_FREE] = work[FREED]
+        links[row, SLOT] = -1
+        row = np.int64(links[row, OLDER])
+    links[work[FREED_LAST] - 1, OLDER] = meta[FREE] - 1
+    meta[FREE] = work[FREED]
     work[FREED] = 0
     work[FREED_LAST] = 0
     work[FREED_COUNT] = 0

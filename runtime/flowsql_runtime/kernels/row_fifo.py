@@ -6,10 +6,7 @@ The row after a row is in its second link; after the newest one comes the oldest
 from __future__ import annotations
 
 from flowsql_compute.compiler.declare import kernel
-from flowsql_runtime.kernels.row_list import FREE, LIVE, NEXT_ROW
-
-_OLDER, _NEWER, _SAME, _SLOT = 0, 1, 2, 3
-_NEWEST, _COUNT = 0, 1
+from flowsql_runtime.kernels.row_list import COUNT, FREE, LIVE, NEWER, NEWEST, OLDER, SAME, SLOT, new_row
 
 
 @kernel("void(int32[::1], int64[:,::1], int64[:,::1], int32[:,::1], int32[:,::1], int64[::1], int32[::1])")
@@ -20,27 +17,21 @@ def append(slots, words, rows, links, ends, meta, out):
         out[i] = -1
         if slot < 0:
             continue
-        if meta[FREE]:
-            row = meta[FREE] - 1
-            meta[FREE] = links[row, _OLDER] + 1
-        else:
-            row = meta[NEXT_ROW]
-            meta[NEXT_ROW] += 1
-        meta[LIVE] += 1
+        row = new_row(links, meta)
         for j in range(words.shape[1]):
             rows[row, j] = words[i, j]
-        links[row, _SAME] = -1
-        links[row, _SLOT] = slot
-        if ends[slot, _COUNT]:
-            newest = ends[slot, _NEWEST]
-            links[row, _OLDER] = newest
-            links[row, _NEWER] = links[newest, _NEWER]
-            links[newest, _NEWER] = row
+        links[row, SAME] = -1
+        links[row, SLOT] = slot
+        if ends[slot, COUNT]:
+            newest = ends[slot, NEWEST]
+            links[row, OLDER] = newest
+            links[row, NEWER] = links[newest, NEWER]
+            links[newest, NEWER] = row
         else:
-            links[row, _OLDER] = -1
-            links[row, _NEWER] = row
-        ends[slot, _NEWEST] = row
-        ends[slot, _COUNT] += 1
+            links[row, OLDER] = -1
+            links[row, NEWER] = row
+        ends[slot, NEWEST] = row
+        ends[slot, COUNT] += 1
         out[i] = row
 
 
@@ -50,11 +41,11 @@ def first(slots, starts, links, ends, probes, found):
     for i in range(len(slots)):
         if starts[i] == starts[i + 1]:
             continue
-        row = links[ends[slots[i], _NEWEST], _NEWER]
+        row = links[ends[slots[i], NEWEST], NEWER]
         for at in range(starts[i], starts[i + 1]):
             probes[at] = i
             found[at] = row
-            row = links[row, _NEWER]
+            row = links[row, NEWER]
 
 
 @kernel("void(int32[::1], int64[::1], int64, int64[:,::1], int32[:,::1], int32[:,::1], int32[::1])")
@@ -63,12 +54,12 @@ def count_below(slots, limits, word, rows, links, ends, out):
     for i in range(len(slots)):
         slot = slots[i]
         out[i] = 0
-        if slot < 0 or slot >= len(ends) or not ends[slot, _COUNT]:
+        if slot < 0 or slot >= len(ends) or not ends[slot, COUNT]:
             continue
-        row = links[ends[slot, _NEWEST], _NEWER]
-        while out[i] < ends[slot, _COUNT] and rows[row, word] < limits[i]:
+        row = links[ends[slot, NEWEST], NEWER]
+        while out[i] < ends[slot, COUNT] and rows[row, word] < limits[i]:
             out[i] += 1
-            row = links[row, _NEWER]
+            row = links[row, NEWER]
 
 
 @kernel("void(int32[::1], int32[::1], int32[:,::1], int32[:,::1], int64[::1])")
@@ -78,15 +69,15 @@ def drop_first(slots, counts, links, ends, meta):
         if not counts[i]:
             continue
         slot = slots[i]
-        newest = ends[slot, _NEWEST]
-        row = links[newest, _NEWER]
+        newest = ends[slot, NEWEST]
+        row = links[newest, NEWER]
         for _ in range(counts[i]):
-            newer = links[row, _NEWER]
-            links[row, _SLOT] = -1
-            links[row, _OLDER] = meta[FREE] - 1
+            newer = links[row, NEWER]
+            links[row, SLOT] = -1
+            links[row, OLDER] = meta[FREE] - 1
             meta[FREE] = row + 1
             meta[LIVE] -= 1
             row = newer
-        ends[slot, _COUNT] -= counts[i]
-        if ends[slot, _COUNT]:
-            links[newest, _NEWER] = row
+        ends[slot, COUNT] -= counts[i]
+        if ends[slot, COUNT]:
+            links[newest, NEWER] = row

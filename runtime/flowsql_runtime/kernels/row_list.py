@@ -14,68 +14,65 @@ from flowsql_compute.compiler.declare import device, kernel
 from flowsql_runtime.kernels.byte_arena import compare
 
 NEXT_ROW, FREE, LIVE = 0, 1, 2
-OLDER, NEWER, _SAME, SLOT = 0, 1, 2, 3
-_NEWEST, _COUNT = 0, 1
+OLDER, NEWER, SAME, SLOT = 0, 1, 2, 3
+NEWEST, COUNT = 0, 1
 
 
 @device(inline=True)
-def put(i, slot, entry, unique, words, rows, links, ends, chains, meta):
-    """Put row ``i`` of ``words`` in; returns its id. ``entry`` is -1 where nothing is ever taken out."""
-    w = words.shape[1]
-    if unique and entry >= 0 and chains[entry, 0] >= 0:
-        row = np.int64(chains[entry, 0])
-        for j in range(w):
-            rows[row, j] = words[i, j]
-        return row
+def new_row(links, meta):
+    """The id of a row that is not used."""
     if meta[FREE]:
-        row = meta[FREE] - 1
+        row = np.int64(meta[FREE] - 1)
         meta[FREE] = links[row, OLDER] + 1
     else:
-        row = meta[NEXT_ROW]
+        row = np.int64(meta[NEXT_ROW])
         meta[NEXT_ROW] += 1
     meta[LIVE] += 1
-    for j in range(w):
-        rows[row, j] = words[i, j]
-    links[row, OLDER] = -1
-    links[row, NEWER] = -1
-    links[row, _SAME] = -1
-    links[row, SLOT] = slot
-    if ends[slot, _COUNT]:
-        links[row, OLDER] = ends[slot, _NEWEST]
-        if entry >= 0:
-            links[ends[slot, _NEWEST], NEWER] = row
-    ends[slot, _NEWEST] = row
-    ends[slot, _COUNT] += 1
-    if entry >= 0:
-        if chains[entry, 0] < 0:
-            chains[entry, 0] = row
-        else:
-            links[chains[entry, 1], _SAME] = row
-        chains[entry, 1] = row
     return row
 
 
 @device(inline=True)
-def unlink(row, slot, links, ends, meta):
-    """Free a row and join those on both sides of it."""
-    older = links[row, OLDER]
-    newer = links[row, NEWER]
-    if newer >= 0:
-        links[newer, OLDER] = older
-    else:
-        ends[slot, _NEWEST] = older
-    if older >= 0:
-        links[older, NEWER] = newer
-    ends[slot, _COUNT] -= 1
-    links[row, SLOT] = -1
-    links[row, OLDER] = meta[FREE] - 1
-    meta[FREE] = row + 1
-    meta[LIVE] -= 1
+def attach(row, slot, both_ways, links, ends):
+    """Make a row the newest of its slot; ``both_ways``: the one before it knows it."""
+    links[row, OLDER] = -1
+    links[row, NEWER] = -1
+    links[row, SAME] = -1
+    links[row, SLOT] = slot
+    if ends[slot, COUNT]:
+        links[row, OLDER] = ends[slot, NEWEST]
+        if both_ways:
+            links[ends[slot, NEWEST], NEWER] = row
+    ends[slot, NEWEST] = row
+    ends[slot, COUNT] += 1
 
 
 @device(inline=True)
-def take(i, slot, entry, unique, words, is_bytes, arena, rows, links, ends, chains, meta):
-    """Take the row that equals row ``i`` of ``words`` out; returns its id, -1 if there is none."""
+def detach(row, slot, links, ends):
+    """Join the rows on both sides of a row, which leaves the list of its slot."""
+    older = np.int64(links[row, OLDER])
+    newer = np.int64(links[row, NEWER])
+    if newer >= 0:
+        links[newer, OLDER] = older
+    else:
+        ends[slot, NEWEST] = older
+    if older >= 0:
+        links[older, NEWER] = newer
+    ends[slot, COUNT] -= 1
+
+
+@device(inline=True)
+def join_chain(row, entry, links, chains):
+    """Make a row the last one of its identity."""
+    if chains[entry, 0] < 0:
+        chains[entry, 0] = row
+    else:
+        links[chains[entry, 1], SAME] = row
+    chains[entry, 1] = row
+
+
+@device(inline=True)
+def leave_chain(i, entry, unique, words, is_bytes, arena, rows, links, chains):
+    """The oldest row that equals row ``i`` of ``words``, off the chain of its identity; -1 if there is none."""
     before = np.int64(-1)
     row = np.int64(chains[entry, 0])
     while row >= 0 and not unique:
@@ -90,16 +87,52 @@ def take(i, slot, entry, unique, words, is_bytes, arena, rows, links, ends, chai
         if same:
             break
         before = row
-        row = np.int64(links[row, _SAME])
+        row = np.int64(links[row, SAME])
     if row < 0:
         return row
     if before < 0:
-        chains[entry, 0] = links[row, _SAME]
+        chains[entry, 0] = links[row, SAME]
     else:
-        links[before, _SAME] = links[row, _SAME]
+        links[before, SAME] = links[row, SAME]
     if chains[entry, 1] == row:
         chains[entry, 1] = before
-    unlink(row, slot, links, ends, meta)
+    return row
+
+
+@device(inline=True)
+def put(i, slot, entry, unique, words, rows, links, ends, chains, meta):
+    """Put row ``i`` of ``words`` in; returns its id. ``entry`` is -1 where nothing is ever taken out."""
+    w = words.shape[1]
+    if unique and entry >= 0 and chains[entry, 0] >= 0:
+        row = np.int64(chains[entry, 0])
+        for j in range(w):
+            rows[row, j] = words[i, j]
+        return row
+    row = new_row(links, meta)
+    for j in range(w):
+        rows[row, j] = words[i, j]
+    attach(row, slot, entry >= 0, links, ends)
+    if entry >= 0:
+        join_chain(row, entry, links, chains)
+    return row
+
+
+@device(inline=True)
+def unlink(row, slot, links, ends, meta):
+    """Free a row and join those on both sides of it."""
+    detach(row, slot, links, ends)
+    meta[LIVE] -= 1
+    links[row, SLOT] = -1
+    links[row, OLDER] = meta[FREE] - 1
+    meta[FREE] = row + 1
+
+
+@device(inline=True)
+def take(i, slot, entry, unique, words, is_bytes, arena, rows, links, ends, chains, meta):
+    """Take the row that equals row ``i`` of ``words`` out; returns its id, -1 if there is none."""
+    row = leave_chain(i, entry, unique, words, is_bytes, arena, rows, links, chains)
+    if row >= 0:
+        unlink(row, slot, links, ends, meta)
     return row
 
 
@@ -150,19 +183,19 @@ def apply_latest(
         kinds[i] = -1
         shown[i] = -1
         if signs[i] > 0:
-            kinds[i] = 2 if ends[slot, _COUNT] else 0
+            kinds[i] = 2 if ends[slot, COUNT] else 0
             put(i, slot, entry, unique, words, rows, links, ends, chains, meta)
             continue
-        newest = np.int64(ends[slot, _NEWEST])
+        newest = np.int64(ends[slot, NEWEST])
         row = take(i, slot, entry, unique, words, is_bytes, arena, rows, links, ends, chains, meta)
         if row < 0:
             continue
-        if not ends[slot, _COUNT]:
+        if not ends[slot, COUNT]:
             kinds[i] = 3
         elif row == newest:
             kinds[i] = 2
             for j in range(words.shape[1]):
-                rows[spare, j] = rows[ends[slot, _NEWEST], j]
+                rows[spare, j] = rows[ends[slot, NEWEST], j]
             shown[i] = spare
             spare += 1
     return spare
@@ -175,8 +208,8 @@ def expand(slots, starts, links, ends, probes, found):
         slot = slots[i]
         if slot < 0 or slot >= len(ends):
             continue
-        count = ends[slot, _COUNT]
-        row = ends[slot, _NEWEST]
+        count = ends[slot, COUNT]
+        row = ends[slot, NEWEST]
         for at in range(starts[i] + count - 1, starts[i] - 1, -1):
             probes[at] = i
             found[at] = row
@@ -188,17 +221,17 @@ def drop_slots(slots, links, ends, meta):
     """Free every row of the slots (lists without identities)."""
     for i in range(len(slots)):
         slot = slots[i]
-        if slot >= len(ends) or not ends[slot, _COUNT]:
+        if slot >= len(ends) or not ends[slot, COUNT]:
             continue
-        row = ends[slot, _NEWEST]
-        for _ in range(ends[slot, _COUNT]):
+        row = ends[slot, NEWEST]
+        for _ in range(ends[slot, COUNT]):
             older = links[row, OLDER]
             links[row, SLOT] = -1
             links[row, OLDER] = meta[FREE] - 1
             meta[FREE] = row + 1
             meta[LIVE] -= 1
             row = older
-        ends[slot, _COUNT] = 0
+        ends[slot, COUNT] = 0
 
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int32[::1])")

@@ -7,34 +7,19 @@ int32 (groups, 2): newest member, members. So ``row_list.expand`` walks these li
 from __future__ import annotations
 
 from flowsql_compute.compiler.declare import device, kernel
-
-_OLDER, _NEWER = 0, 1
-_NEWEST, _COUNT = 0, 1
+from flowsql_runtime.kernels.row_list import COUNT, NEWER, NEWEST, OLDER, detach
 
 
 @device(inline=True)
 def _join(member, group, links, ends):
-    links[member, _OLDER] = -1
-    links[member, _NEWER] = -1
-    if ends[group, _COUNT]:
-        newest = ends[group, _NEWEST]
-        links[member, _OLDER] = newest
-        links[newest, _NEWER] = member
-    ends[group, _NEWEST] = member
-    ends[group, _COUNT] += 1
-
-
-@device(inline=True)
-def _leave(member, group, links, ends):
-    older = links[member, _OLDER]
-    newer = links[member, _NEWER]
-    if newer >= 0:
-        links[newer, _OLDER] = older
-    else:
-        ends[group, _NEWEST] = older
-    if older >= 0:
-        links[older, _NEWER] = newer
-    ends[group, _COUNT] -= 1
+    links[member, OLDER] = -1
+    links[member, NEWER] = -1
+    if ends[group, COUNT]:
+        newest = ends[group, NEWEST]
+        links[member, OLDER] = newest
+        links[newest, NEWER] = member
+    ends[group, NEWEST] = member
+    ends[group, COUNT] += 1
 
 
 @kernel("void(int32[::1], int32[::1], int32[:,::1], int32[:,::1])")
@@ -48,7 +33,7 @@ def link(members, groups, links, ends):
 def unlink(members, groups, links, ends):
     """Members leave their groups."""
     for i in range(len(members)):
-        _leave(members[i], groups[i], links, ends)
+        detach(members[i], groups[i], links, ends)
 
 
 #: What ``stamps`` says of a member that is in no list.
@@ -68,8 +53,8 @@ def touch(members, times, stamps, links, ends, oldest):
             continue
         if stamps[member] != ABSENT:
             if oldest[0] == member:
-                oldest[0] = links[member, _NEWER]
-            _leave(member, 0, links, ends)
+                oldest[0] = links[member, NEWER]
+            detach(member, 0, links, ends)
         _join(member, 0, links, ends)
         if oldest[0] < 0:
             oldest[0] = member
@@ -83,22 +68,22 @@ def put_back(members, times, stamps, links, ends, oldest):
     for i in range(len(members)):
         member = members[i]
         while newer >= 0 and stamps[newer] <= times[i]:
-            newer = links[newer, _NEWER]
+            newer = links[newer, NEWER]
         stamps[member] = times[i]
         if newer < 0:
             _join(member, 0, links, ends)
             if oldest[0] < 0:
                 oldest[0] = member
             continue
-        older = links[newer, _OLDER]
-        links[member, _OLDER] = older
-        links[member, _NEWER] = newer
-        links[newer, _OLDER] = member
+        older = links[newer, OLDER]
+        links[member, OLDER] = older
+        links[member, NEWER] = newer
+        links[newer, OLDER] = member
         if older >= 0:
-            links[older, _NEWER] = member
+            links[older, NEWER] = member
         else:
             oldest[0] = member
-        ends[0, _COUNT] += 1
+        ends[0, COUNT] += 1
 
 
 @kernel("void(int32[::1], int64[::1], int32[:,::1], int32[:,::1], int32[::1])")
@@ -109,8 +94,8 @@ def forget(members, stamps, links, ends, oldest):
         if stamps[member] == ABSENT:
             continue
         if oldest[0] == member:
-            oldest[0] = links[member, _NEWER]
-        _leave(member, 0, links, ends)
+            oldest[0] = links[member, NEWER]
+        detach(member, 0, links, ends)
         stamps[member] = ABSENT
 
 
@@ -122,5 +107,5 @@ def count_until(until, stamps, links, oldest, out):
     while member >= 0 and found < len(out) and stamps[member] <= until:
         out[found] = member
         found += 1
-        member = links[member, _NEWER]
+        member = links[member, NEWER]
     return found
