@@ -23,7 +23,7 @@ _ROW_TIME = (WindowProperty.START, WindowProperty.END, WindowProperty.TIME, Wind
 _CLOCK = (WindowProperty.START, WindowProperty.END, WindowProperty.PROCTIME)
 
 
-def plan_group_window(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:
+def plan_group_window(rel: Aggregate, source: Physical, context: PlanContext) -> GroupWindowAggregate:
     """The aggregate; ``rel.window`` is set."""
     given = rel.window
     assert given is not None

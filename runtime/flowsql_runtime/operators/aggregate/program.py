@@ -276,6 +276,11 @@ class AggregateProgram:
         return not (self._groups or self._extremes or self._ordered_calls)
 
     @property
+    def shares_slices(self) -> bool:
+        """Whether results come of accumulators of several slots, so that windows may share slices."""
+        return self.mergeable
+
+    @property
     def columns_read(self) -> tuple[int, ...]:
         """The input's columns that arguments and filters are."""
         filters = {call.filter_index for call in self.calls if call.filter_index is not None}
@@ -552,6 +557,14 @@ class AggregateProgram:
     def merged_rows(self, positions: Int32s, count: int, members: Int32s) -> Words:
         """Accumulator rows of ``members`` (slots) merged by position, (count, words); bytes stay in the arena."""
         return self.store.merged(positions, count, members, self._merge_ops)
+
+    def merge_slots(self, takers: Int32s, taken: Int32s) -> None:
+        """Slots take others in, pairwise and distinct; nothing is left by ``taken``. Only where ``mergeable``."""
+        members = np.stack((takers, taken), axis=1).ravel()
+        pairs = np.repeat(np.arange(len(takers), dtype=np.int32), 2)
+        merged = self.merged_rows(pairs, len(takers), members)
+        self.forget(members)
+        self.store.put_words(takers, merged)
 
     @property
     def _merge_ops(self) -> npt.NDArray[np.int64]:
