@@ -178,6 +178,13 @@ class Bag(AggregateFunction):
         kept[1].add_all(numbers)
         kept[2] -= 1
 
+    def merge(self, kept, others):
+        for tags, numbers, count in others:
+            for tag, times in tags.items():
+                kept[0].put(tag, times + (kept[0].get(tag) if kept[0].contains(tag) else 0))
+            kept[1].add_all(list(numbers))
+            kept[2] += count
+
     def get_value(self, kept):
         numbers = sorted(kept[1], key=lambda n: (n is None, n))
         return f"{sorted(kept[0].items(), key=str)} {numbers} {kept[2]}"
@@ -234,6 +241,11 @@ class Session:
         self.execute(
             "CREATE TEMPORARY SYSTEM FUNCTION tripled AS $$\nfrom flowsql.table.udf import udf\n\n"
             "tripled = udf(lambda n: 3 * n, result_type='BIGINT', func_type='pandas')\n$$ LANGUAGE PYTHON"
+        )
+        self.execute(
+            "CREATE TEMPORARY SYSTEM FUNCTION spread AS $$\nfrom flowsql.table.udf import udaf\n\n"
+            "spread = udaf(lambda n, tag: f'{sorted(zip(tag, n.fillna(-1).astype(int)))}', result_type='STRING', "
+            "func_type='pandas')\n$$ LANGUAGE PYTHON"
         )
         self.execute(f"CREATE TEMPORARY SYSTEM FUNCTION bag AS $$\n{BAG}$$ LANGUAGE PYTHON")
         extremes = udtaf(Extremes(), "INT", "ROW<tag STRING, low INT, high INT>", "ARRAY<INT>")

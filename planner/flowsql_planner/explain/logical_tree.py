@@ -7,8 +7,7 @@ from typing import Final, assert_never
 
 from flowsql_core.expr import AggregateCall, Call, Expr, input_refs
 from flowsql_core.graph.specs import JoinKind
-from flowsql_core.python_call import aggregate_name
-from flowsql_core.python_call import named_function
+from flowsql_core.python_call import aggregate_name, named_function
 from flowsql_core.types.logical import Schema
 from flowsql_planner.logical.correlation import outer_call
 from flowsql_planner.logical.expression_text import ExpressionPrinter, calcite_type, literal_text, target_columns

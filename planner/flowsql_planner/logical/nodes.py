@@ -342,7 +342,8 @@ class OverCall:
     """A window function over columns of the input.
 
     ``partition``: columns. ``order``: sort keys. ``frame`` None: Flink's default, which is up to the current row with
-    an order and the whole partition without one. Arguments are columns or constants. ``options``: as of an AggregateCall.
+    an order and the whole partition without one. Arguments are columns or constants.
+    ``options``: as of an AggregateCall.
     """
 
     function: str

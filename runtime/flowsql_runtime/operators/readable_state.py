@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import AggregateCall
@@ -20,6 +20,9 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.join.side import counted_sides
 from flowsql_runtime.state.flat_rows import flat_types
+
+if TYPE_CHECKING:
+    from flowsql_runtime.operators.python_aggregate.calls import PythonCalls
 
 _WINDOW_END: Final = t.TimestampType(precision=3, nullable=False)
 _PARTNER_COUNT: Final = t.INT.as_nullable(False)
@@ -56,6 +59,8 @@ _STATEFUL: Final = (
     window_specs.SessionTableFunctionSpec,
     python_specs.PythonGroupAggregateSpec,
     python_specs.PythonGroupTableAggregateSpec,
+    python_specs.PythonWindowAggregateSpec,
+    python_specs.PythonSessionAggregateSpec,
     over_specs.OverAggregateSpec,
     rank_specs.RankSpec,
     rank_specs.DeduplicateSpec,
@@ -96,6 +101,8 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             keys = _session_keys([input[column] for column in spec.partition])
             before = (NamedColumn("r0", "number", _COUNT), NamedColumn("r1", "kind", _SMALL))
             return {"rows": (*keys, *before, *_flat_rows(input, len(before)))} | _sessions(keys)
+        case python_specs.PythonWindowAggregateSpec(grouping=grouping, input=input):
+            return _python_window(spec, _window_keys([input[column] for column in grouping]))
         case specs.WindowAggregateSpec(grouping=grouping, calls=calls, input=input, input_retracts=retracts):
             keys = _window_keys([input[column] for column in grouping])
             found = _aggregate("window", keys, AggregateProgram(calls, input, retracts, clear_at_zero=False))
@@ -195,14 +202,32 @@ def _python_aggregate(
     from flowsql_runtime.operators.python_aggregate.program import PythonAggregateProgram
 
     program = PythonAggregateProgram(calls, input, retracts)
-    found = _aggregate("aggregate", keys, program.built_in)
-    accumulators = (NamedColumn(stored, name, t.BYTES) for stored, name in program.python.accumulator_columns())
-    found["python.accumulators"] = (*keys, *accumulators)
-    word = NamedColumn("v:count", "occurrences" if retracts else "seen", _COUNT)
-    for place, columns in enumerate(program.python.distinct_values()):
+    return _aggregate("aggregate", keys, program.built_in) | _python_calls(keys, program.python)
+
+
+def _python_calls(keys: tuple[NamedColumn, ...], calls: PythonCalls) -> NamedStates:
+    accumulators = (NamedColumn(stored, name, t.BYTES) for stored, name in calls.accumulator_columns())
+    found: NamedStates = {"python.accumulators": (*keys, *accumulators)}
+    word = NamedColumn("v:count", "occurrences" if calls.retracts else "seen", _COUNT)
+    for place, columns in enumerate(calls.distinct_values()):
         values = (NamedColumn(f"m{i}", column.name, column.type) for i, column in enumerate(columns))
         found[f"python.distinct{place}"] = (*keys, *values, word)
     return found
+
+
+def _python_window(
+    spec: python_specs.PythonWindowAggregateSpec | python_specs.PythonSessionAggregateSpec,
+    keys: tuple[NamedColumn, ...],
+) -> NamedStates:
+    # Loaded by jobs that have such calls only.
+    from flowsql_runtime.operators.python_aggregate.window import window_program
+    from flowsql_runtime.operators.python_aggregate.window_program import PandasWindowProgram
+
+    program = window_program(spec)
+    found = _aggregate("window", keys, program)
+    if isinstance(program, PandasWindowProgram):
+        return found | {"pandas.rows": (*keys, *_flat_rows(program.kept_columns()))}
+    return found | _python_calls(keys, program.python)
 
 
 def _over(spec: over_specs.OverAggregateSpec) -> NamedStates:
@@ -211,10 +236,11 @@ def _over(spec: over_specs.OverAggregateSpec) -> NamedStates:
         return {"rows": (*keys, *_flat_rows(spec.input))} | (_idle(keys) if spec.state_ttl_ms else {})
     # Loaded by jobs that have such windows only.
     from flowsql_runtime.operators.over.frames import OverFrames
+    from flowsql_runtime.operators.over.keyed import frames_of
 
     # Whether rows of one time are answered together changes nothing in what is kept.
-    frames = OverFrames(spec, timed=False)
-    found = _aggregate("over", keys, frames.program)
+    frames = frames_of(spec, timed=False)
+    found = _aggregate("over", keys, frames.program) if isinstance(frames, OverFrames) else {}
     time_type = _time_type(spec.input[spec.order_index])
     of_time = spec.preceding is not None and not spec.counts_rows
     if frames.keeps_rows:
@@ -306,8 +332,15 @@ def _sessions(keys: tuple[NamedColumn, ...]) -> NamedStates:
 
 def _session_aggregate(spec: window_specs.SessionAggregateSpec) -> NamedStates:
     keys = _session_keys([spec.input[column] for column in spec.grouping])
-    program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
-    found = _aggregate("window", keys, program) | _sessions(keys)
+    if isinstance(spec, python_specs.PythonSessionAggregateSpec):
+        # Loaded by jobs that have such calls only.
+        from flowsql_runtime.operators.python_aggregate.window import window_program
+
+        program: AggregateProgram = window_program(spec)
+        found = _python_window(spec, keys) | _sessions(keys)
+    else:
+        program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
+        found = _aggregate("window", keys, program) | _sessions(keys)
     if not program.mergeable:
         kept = [spec.input[column] for column in program.columns_read]
         found["rows"] = (*keys, NamedColumn("r0", "sign", _SMALL), *_flat_rows(kept, 1))

@@ -27,12 +27,8 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     python_specs.PythonGroupTableAggregateSpec: OperatorClass(
         "python_aggregate.table:PythonGroupTableAggregateOperator", stateful=True
     ),
-    python_specs.PythonWindowAggregateSpec: OperatorClass(
-        "python_aggregate.window:window_operator", stateful=True
-    ),
-    python_specs.PythonSessionAggregateSpec: OperatorClass(
-        "python_aggregate.window:session_operator", stateful=True
-    ),
+    python_specs.PythonWindowAggregateSpec: OperatorClass("python_aggregate.window:window_operator", stateful=True),
+    python_specs.PythonSessionAggregateSpec: OperatorClass("python_aggregate.window:session_operator", stateful=True),
     python_specs.PythonOverAggregateSpec: OperatorClass("over.by_order:over_operator", stateful=True),
     specs.WatermarkAssignerSpec: OperatorClass("watermark:WatermarkAssignerOperator"),
     specs.MiniBatchAssignerSpec: OperatorClass("mini_batch:MiniBatchAssignerOperator"),

@@ -74,7 +74,9 @@ def over_function(
         message = "Non-Pandas Python UDAFs are not supported in stream mode currently."
         raise BindError("general-aggregate-over", message, node.span)
     if not streaming:
-        raise NotSupportedYetError(f"the Python aggregate function {spoken_name(name)} with OVER in batch mode", node.span)
+        raise NotSupportedYetError(
+            f"the Python aggregate function {spoken_name(name)} with OVER in batch mode", node.span
+        )
     if node.quantifier is ast.SetQuantifier.DISTINCT:
         raise NotSupportedYetError(f"{spoken_name(name)}(DISTINCT ...) OVER (...)", node.span)
 

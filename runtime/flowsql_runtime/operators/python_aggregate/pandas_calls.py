@@ -47,16 +47,16 @@ class PandasCalls(LoadedFunctions):
         """
         ranges, which = np.unique(np.stack((starts, stops)), axis=1, return_inverse=True)
         which = which.ravel()
-        series = [
-            _Ranges(column, field, self._zone) for column, field in zip(columns, self._schema, strict=True)
-        ]
+        series = [_Ranges(column, field, self._zone) for column, field in zip(columns, self._schema, strict=True)]
         bounds = list(zip(ranges[0].tolist(), ranges[1].tolist(), strict=True))
         made = []
         for place, call in enumerate(self.calls):
             arguments = [series[self._places.index(arg.index)] for arg in call.args]
             values = [self._value(place, [one.at(start, stop) for one in arguments]) for start, stop in bounds]
             column = self._column(place, values)
-            made.append(column if len(ranges[0]) == len(starts) and (np.diff(which) == 1).all() else taken(column, which))
+            made.append(
+                column if len(ranges[0]) == len(starts) and (np.diff(which) == 1).all() else taken(column, which)
+            )
         return made
 
     def _value(self, place: int, arguments: list[Any]) -> Any:

@@ -107,9 +107,7 @@ class PythonWindowProgram(AggregateProgram):
         every = np.ones(len(slots), np.bool_)
         return self._together(super().results_at(slots), self.python.accumulators(slots, every), every)
 
-    def _together(
-        self, built_in: list[Any], accumulators: list[list[Any]], wanted: npt.NDArray[np.bool_]
-    ) -> list[Any]:
+    def _together(self, built_in: list[Any], accumulators: list[list[Any]], wanted: npt.NDArray[np.bool_]) -> list[Any]:
         of_python = (self.python.results(place, found, wanted) for place, found in enumerate(accumulators))
         folded = iter(built_in)
         return [next(of_python) if python else next(folded) for python in self._in_python]
@@ -202,7 +200,8 @@ class PandasWindowProgram(AggregateProgram):
         """Results of slots as they stand, Arrow arrays."""
         places, rows = self._rows.rows_of(slots)
         columns = whole_columns(self._types, self._rows.gather(rows))
-        ends = np.cumsum(np.bincount(places, minlength=len(slots)))
-        of_python = iter(self.python.results(columns, np.concatenate(([0], ends[:-1])), ends))
+        counts = np.bincount(places, minlength=len(slots))
+        ends = np.cumsum(counts)
+        of_python = iter(self.python.results(columns, ends - counts, ends))
         folded = iter(super().results_at(slots))
         return [next(of_python) if python else next(folded) for python in self._in_python]
