@@ -85,7 +85,7 @@ def environment(folder: Path, **options: str) -> TableEnvironment:
         ("total", lambda v: v.sum(), "BIGINT"),
         ("joint", lambda v, d: float(v.sum() + d.sum()), "DOUBLE"),
         ("shown", lambda v: f"{list(v)}{v.dtype}{list(v.index)}{v.name}", "STRING"),
-        ("only", lambda v: None if len(v) > 1 else v.iloc[0], "STRING"),
+        ("lone", lambda v: None if len(v) > 1 else v.iloc[0], "STRING"),
         ("listed", lambda v: v.tolist(), "ARRAY<DOUBLE>"),
         ("wrong", lambda v: "x", "BIGINT"),
         ("fails", lambda v: v.nothing, "BIGINT"),
@@ -217,7 +217,7 @@ def test_functions_of_pandas_see_whole_windows(tmp_path: Path) -> None:
         (5, "b", 9, "[9]int32[0]v", 17.5, 1),
     ]
     hop = "HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND)"
-    rows = answers(made, f"SELECT k, total(v), only(c), listed(d) FROM s GROUP BY k, {hop}")
+    rows = answers(made, f"SELECT k, total(v), lone(c), listed(d) FROM s GROUP BY k, {hop}")
     assert ("a", 19, None, [1.5, 2.5, 3.5, 5.5, 7.5]) in rows
     assert ("a", 4, "x", [3.5]) in rows
     assert ("b", 7, "x", [6.5]) in rows

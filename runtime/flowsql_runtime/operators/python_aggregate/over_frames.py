@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from flowsql_core.column_bytes import taken
 from flowsql_core.graph.over_specs import OverAggregateSpec
-from flowsql_runtime.kernels import frame_bounds
 from flowsql_runtime.kernels import over as kernels
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.evaluation import eval_context
@@ -69,7 +68,7 @@ class PandasFrames(HeldFrames):
             by_key = np.concatenate((held_times, times))[order]
             starts = np.empty(n, np.int64)
             latest = np.zeros(len(first), np.int32)
-            frame_bounds.starts_by_time(keys.numbers, own, first.copy(), by_key, known, latest, self._preceding, starts)
+            kernels.starts_by_time(keys.numbers, own, first.copy(), by_key, known, latest, self._preceding, starts)
             answers = np.arange(n, dtype=np.int32)
             kernels.join_peers(keys.numbers, keys.ranks, keys.starts, keys.by_key, times, known, answers)
             stops = own[answers] + 1
