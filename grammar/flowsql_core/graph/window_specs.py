@@ -17,12 +17,15 @@ class EmittingWindowSpec(WindowAggregateSpec):
     """Aggregate per key and window of TUMBLE or HOP with early or late answers.
 
     ``early``: each row changes a window's answer from the first one on; else from the window's end on. ``lateness_ms``:
-    how long behind its end a window takes rows in.
+    how long behind its end a window takes rows in. Delays: processing time from the first row on after which, and again
+    and again, a window tells what changed before or behind its end; 0: with each row.
     """
 
     early: bool = False
     lateness_ms: int = 0
     emit_update_before: bool = True
+    early_delay_ms: int = 0
+    late_delay_ms: int = 0
 
 
 @record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowsql_core.config import STATE_TTL_MS
-from flowsql_core.errors import NotSupportedYetError, PlanError
+from flowsql_core.errors import PlanError
 from flowsql_core.graph.specs import WindowKind, WindowProperty, WindowSpec
 from flowsql_core.types.logical import TimestampLtzType, is_proctime
 from flowsql_planner.logical.nodes import Aggregate
@@ -56,7 +56,6 @@ def emission(kind: WindowKind, clock: bool, context: PlanContext, rel: Aggregate
 
     Raises:
         PlanError: options that do not go together; in Flink's words.
-        NotSupportedYetError: answers that wait.
 
     Source: Flink, ``WindowEmitStrategy``.
     """
@@ -85,8 +84,11 @@ def emission(kind: WindowKind, clock: bool, context: PlanContext, rel: Aggregate
                 "strategy.",
                 rel.span,
             )
-        if wanted[word] and delay > 0:
-            raise NotSupportedYetError(
-                f"table.exec.emit.{word.lower()}-fire.delay above zero", rel.span, "0 answers with each row"
-            )
-    return Emission(early, late and not clock, 0 if clock else lateness)
+    # The clock knows no late rows: plans show the option all the same.
+    return Emission(
+        early,
+        late and (early or not clock),
+        0 if clock else lateness,
+        delays["Early"] if early else 0,
+        delays["Late"] if late else 0,
+    )

@@ -108,6 +108,8 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             found = _aggregate("window", keys, AggregateProgram(calls, input, retracts, clear_at_zero=False))
             if spec.window.kind is specs.WindowKind.SESSION:
                 found["starts"] = (*keys, NamedColumn("v:start", "window_start", _WINDOW_END))
+            if isinstance(spec, window_specs.EmittingWindowSpec) and (spec.early_delay_ms or spec.late_delay_ms):
+                found |= _delayed_window(spec, keys)
             return found
         case python_specs.PythonGroupAggregateSpec(grouping=grouping, calls=calls, input=input):
             keys = _keys([input[column] for column in grouping])
@@ -203,6 +205,16 @@ def _python_aggregate(
 
     program = PythonAggregateProgram(calls, input, retracts)
     return _aggregate("aggregate", keys, program.built_in) | _python_calls(keys, program.python)
+
+
+def _delayed_window(spec: window_specs.EmittingWindowSpec, keys: tuple[NamedColumn, ...]) -> NamedStates:
+    """The stores of ``DelayedWindowOperator`` beside the accumulators."""
+    first = len(spec.grouping)
+    return {
+        "told": (*keys, *_flat_rows(spec.output[first : first + len(spec.calls)])),
+        "phases": (*keys, NamedColumn("v:alarm", "answers_next", _MOMENT), NamedColumn("v:ended", "ended", _COUNT)),
+        "alarms": (*keys, NamedColumn("time", "answers_next", _MOMENT)),
+    }
 
 
 def _python_calls(keys: tuple[NamedColumn, ...], calls: PythonCalls) -> NamedStates:

@@ -36,11 +36,16 @@ def group_window_text(window: WindowSpec, names: Sequence[str]) -> str:
 
 @record
 class Emission:
-    """When windows answer besides their end: with each row before it (``early``), with each behind it (``late``)."""
+    """When windows answer besides their end: before it (``early``), behind it (``late``).
+
+    With each row where a delay is 0; else so long after the first row, and again and again.
+    """
 
     early: bool = False
     late: bool = False
     lateness_ms: int = 0
+    early_delay_ms: int = 0
+    late_delay_ms: int = 0
 
     @property
     def updates(self) -> bool:
@@ -50,7 +55,12 @@ class Emission:
     @property
     def text(self) -> str:
         """As plans show it."""
-        return ", ".join(f"{word} no delay" for word, on in (("early", self.early), ("late", self.late)) if on)
+        answers = (("early", self.early, self.early_delay_ms), ("late", self.late, self.late_delay_ms))
+        return ", ".join(
+            f"{word} delay {delay_ms} millisecond" if delay_ms else f"{word} no delay"
+            for word, on, delay_ms in answers
+            if on
+        )
 
 
 @record(kw_only=True)
@@ -111,6 +121,8 @@ class GroupWindowAggregate(WindowAggregate):
                 early=self.emit.early,
                 lateness_ms=self.emit.lateness_ms,
                 emit_update_before=self.emits_before,
+                early_delay_ms=self.emit.early_delay_ms,
+                late_delay_ms=self.emit.late_delay_ms,
             )
         kind = SessionAggregateSpec if self.window.kind is WindowKind.SESSION else WindowAggregateSpec
         return kind(

@@ -110,7 +110,7 @@ def result_lengths(array: Any) -> npt.NDArray[np.int64] | None:
     kinds = pa.types
     if kinds.is_list(array.type) or kinds.is_map(array.type):
         offsets = array.offsets
-        lengths = np.diff(offsets.to_numpy().astype(np.int64))
+        lengths = np.diff(values_and_validity(offsets)[0].astype(np.int64))
     elif any(is_kind(array.type) for is_kind in (kinds.is_string, kinds.is_binary)):
         lengths = values_and_validity(pc.cast(pc.fill_null(pc.binary_length(array), 0), pa.int64()))[0]
     else:
@@ -218,7 +218,9 @@ class OrderedValues:
     ) -> Any:
         members = versions.members()
         owners = np.repeat(np.arange(versions.count, dtype=np.int32), versions.lengths)
-        sizes = np.zeros(versions.count)
+        # Numbers in JSON become texts of at most so many bytes.
+        digits = 40.0 if self.call.function.startswith("JSON_") else 0.0
+        sizes = digits * versions.lengths
         for column in pool:
             bytes_ = row_bytes(column)
             if bytes_ is not None:
