@@ -13,7 +13,7 @@ import pyarrow as pa
 from flowsql_compute.eval.columns import values_and_validity
 from flowsql_core import column_bytes
 from flowsql_core.arrow import compute as pc
-from flowsql_core.column_bytes import joined, ranges_within, row_bytes, taken
+from flowsql_core.column_bytes import joined, narrow, ranges_within, row_bytes, taken
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import AggregateCall
 from flowsql_core.types.arrow import to_arrow
@@ -193,7 +193,7 @@ class OrderedValues:
         pool = [joined(list(pair)) for pair in zip(held, flat, strict=True)]
 
         def gather(members: Int32s) -> list[Any]:
-            return [taken(column, in_pool[members]) for column in pool]
+            return [narrow(taken(column, in_pool[members])) for column in pool]
 
         if one:
             members = versions.ends(newest=self.call.function == "LAST_VALUE")
