@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowsql_core.expr import AggregateCall
 from flowsql_core.graph.specs import OperatorSpec, WindowAggregateSpec, WindowSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
@@ -36,3 +37,19 @@ class SessionTableFunctionSpec(OperatorSpec):
     window: WindowSpec
     input: Schema
     output: Schema
+
+
+@record
+class CountWindowSpec(OperatorSpec):
+    """Aggregate per key and window of ``size`` rows; a window begins with every ``step``-th row of its key.
+
+    ``output``: grouping columns, then results.
+    """
+
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    size: int
+    step: int
+    input: Schema
+    output: Schema
+    input_retracts: bool

@@ -22,6 +22,7 @@ from flowsql_planner.physical.group_aggregate import exchange, hinted_ttl_ms
 from flowsql_planner.physical.group_window import plan_group_window
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import Physical, PythonGroupAggregate, PythonGroupTableAggregate
+from flowsql_planner.physical.nodes.group_window import CountWindowAggregate
 from flowsql_planner.physical.nodes.python_aggregate import PythonGroupWindowAggregate
 
 
@@ -86,6 +87,8 @@ def plan_python_window(rel: Aggregate, source: Physical, context: PlanContext) -
             raise NotSupportedYetError(f"{word} of {name}, a function of pandas,", call.span, "Flink ignores it")
         if call.distinct and aggregated_with(call) is not None:
             _check_distinct(call)
+    if isinstance(made, CountWindowAggregate):
+        return made
     return PythonGroupWindowAggregate(
         inputs=made.inputs,
         schema=made.schema,

@@ -14,6 +14,7 @@ from flowsql_core.errors import InternalError
 from flowsql_core.expr import AggregateCall
 from flowsql_core.graph import match_specs, over_specs, python_specs, rank_specs, specs, time_join_specs, window_specs
 from flowsql_core.graph.specs import JoinKind
+from flowsql_core.python_call import aggregated_with
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
@@ -56,6 +57,7 @@ _STATEFUL: Final = (
     specs.WindowAggregateSpec,
     window_specs.SessionAggregateSpec,
     window_specs.EmittingWindowSpec,
+    window_specs.CountWindowSpec,
     window_specs.SessionTableFunctionSpec,
     python_specs.PythonGroupAggregateSpec,
     python_specs.PythonGroupTableAggregateSpec,
@@ -103,6 +105,8 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             return {"rows": (*keys, *before, *_flat_rows(input, len(before)))} | _sessions(keys)
         case python_specs.PythonWindowAggregateSpec(grouping=grouping, input=input):
             return _python_window(spec, _window_keys([input[column] for column in grouping]))
+        case window_specs.CountWindowSpec():
+            return _count_window(spec)
         case specs.WindowAggregateSpec(grouping=grouping, calls=calls, input=input, input_retracts=retracts):
             keys = _window_keys([input[column] for column in grouping])
             found = _aggregate("window", keys, AggregateProgram(calls, input, retracts, clear_at_zero=False))
@@ -205,6 +209,58 @@ def _python_aggregate(
 
     program = PythonAggregateProgram(calls, input, retracts)
     return _aggregate("aggregate", keys, program.built_in) | _python_calls(keys, program.python)
+
+
+def _delayed_window(spec: window_specs.EmittingWindowSpec, keys: tuple[NamedColumn, ...]) -> NamedStates:
+    """The stores of ``DelayedWindowOperator`` beside the accumulators."""
+    first = len(spec.grouping)
+    return {
+        "told": (*keys, *_flat_rows(spec.output[first : first + len(spec.calls)])),
+        "phases": (*keys, NamedColumn("v:alarm", "answers_next", _MOMENT), NamedColumn("v:ended", "ended", _COUNT)),
+        "alarms": (*keys, NamedColumn("time", "answers_next", _MOMENT)),
+    }
+
+
+def _python_calls(keys: tuple[NamedColumn, ...], calls: PythonCalls) -> NamedStates:
+    accumulators = (NamedColumn(stored, name, t.BYTES) for stored, name in calls.accumulator_columns())
+    found: NamedStates = {"python.accumulators": (*keys, *accumulators)}
+    word = NamedColumn("v:count", "occurrences" if calls.retracts else "seen", _COUNT)
+    for place, columns in enumerate(calls.distinct_values()):
+        values = (NamedColumn(f"m{i}", column.name, column.type) for i, column in enumerate(columns))
+        found[f"python.distinct{place}"] = (*keys, *values, word)
+    return found
+
+
+def _python_window(
+    spec: python_specs.PythonWindowAggregateSpec | python_specs.PythonSessionAggregateSpec,
+    keys: tuple[NamedColumn, ...],
+) -> NamedStates:
+    return _python_program(keys, spec.calls, spec.input, spec.input_retracts, spec.merges)
+
+
+def _python_program(
+    keys: tuple[NamedColumn, ...], calls: Sequence[AggregateCall], input: t.Schema, retracts: bool, merges: bool
+) -> NamedStates:
+    # Loaded by jobs that have such calls only.
+    from flowsql_runtime.operators.python_aggregate.window_program import PandasWindowProgram, python_program
+
+    program = python_program(calls, input, retracts, merges)
+    found = _aggregate("window", keys, program)
+    if isinstance(program, PandasWindowProgram):
+        return found | {"pandas.rows": (*keys, *_flat_rows(program.kept_columns()))}
+    return found | _python_calls(keys, program.python)
+
+
+def _count_window(spec: window_specs.CountWindowSpec) -> NamedStates:
+    """The stores of ``CountWindowOperator``."""
+    columns = [spec.input[column] for column in spec.grouping]
+    keys = (*_keys(columns), NamedColumn("namespace", "window", _COUNT))
+    if any(aggregated_with(call) is not None for call in spec.calls):
+        found = _python_program(keys, spec.calls, spec.input, spec.input_retracts, merges=False)
+    else:
+        program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
+        found = _aggregate("window", keys, program)
+    return found | {"seen": (*_keys(columns), NamedColumn("v:rows", "rows", _COUNT))}
 
 
 def _delayed_window(spec: window_specs.EmittingWindowSpec, keys: tuple[NamedColumn, ...]) -> NamedStates:

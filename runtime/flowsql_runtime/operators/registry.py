@@ -51,6 +51,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.WindowAggregateSpec: OperatorClass("aggregate.window:WindowAggregateOperator", stateful=True),
     window_specs.SessionAggregateSpec: OperatorClass("window.session:SessionAggregateOperator", stateful=True),
     window_specs.EmittingWindowSpec: OperatorClass("window.delayed:emitting_operator", stateful=True),
+    window_specs.CountWindowSpec: OperatorClass("window.counting:CountWindowOperator", stateful=True),
     window_specs.SessionTableFunctionSpec: OperatorClass("window.session:SessionTableFunctionOperator", stateful=True),
     specs.WindowTableFunctionSpec: OperatorClass("window_table_function:WindowTableFunctionOperator"),
     over_specs.OverAggregateSpec: OperatorClass("over.by_order:over_operator", stateful=True),

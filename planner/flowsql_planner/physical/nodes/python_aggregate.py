@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from flowsql_core.errors import BindError
 from flowsql_core.expr import AggregateCall, Expr
@@ -16,7 +15,6 @@ from flowsql_core.graph.python_specs import (
     PythonWindowAggregateSpec,
 )
 from flowsql_core.graph.specs import OperatorSpec, WindowKind
-from flowsql_core.python_call import aggregate_options, aggregated_with
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.aggregate import GroupAggregate
@@ -25,21 +23,12 @@ from flowsql_planner.physical.nodes.group_window import GroupWindowAggregate
 from flowsql_planner.physical.nodes.line import Attributes, group_by
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.nodes.over import OverAggregate
+from flowsql_planner.physical.nodes.python_calls import by_name, calls_by_name
 from flowsql_planner.traits.changes import ALL, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.lineage import call_text, short
 from flowsql_planner.traits.window import WindowColumns
-
-
-def by_name(call: AggregateCall, job: JobContext) -> AggregateCall:
-    """The call without its function's object, which goes into the job's resources if no text can name it."""
-    function = aggregated_with(call)
-    if function is None:
-        return call
-    if function.path is None and function.source is None:
-        job.resources[function.key] = function.function
-    return replace(call, options=aggregate_options(replace(function, function=None)))
 
 
 @record(kw_only=True)
@@ -74,11 +63,6 @@ class PythonGroupAggregate(GroupAggregate):
             emit_update_before=self.emits_before,
             state_ttl_ms=job.state_ttl_ms(self.state_ttl_ms),
         )
-
-
-def calls_by_name(calls: Sequence[AggregateCall], job: JobContext) -> tuple[AggregateCall, ...]:
-    """:func:`by_name` of each."""
-    return tuple(by_name(call, job) for call in calls)
 
 
 @record(kw_only=True)

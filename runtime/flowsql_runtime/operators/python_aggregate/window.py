@@ -17,17 +17,19 @@ from flowsql_runtime.operators.aggregate.window import WindowAggregateOperator
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.operators.python_aggregate.bundle import BundleOperator
-from flowsql_runtime.operators.python_aggregate.window_program import PandasWindowProgram, PythonWindowProgram
+from flowsql_runtime.operators.python_aggregate.window_program import (
+    PandasWindowProgram,
+    PythonWindowProgram,
+    python_program,
+)
 from flowsql_runtime.operators.window.session import SessionAggregateOperator
 
 
 def window_program(
     spec: PythonWindowAggregateSpec | PythonSessionAggregateSpec,
 ) -> PythonWindowProgram | PandasWindowProgram:
-    """The calls of an operator: Flink has those of pandas or general ones in one window, not both."""
-    if of_pandas(spec):
-        return PandasWindowProgram(spec.calls, spec.input, spec.input_retracts)
-    return PythonWindowProgram(spec.calls, spec.input, spec.input_retracts, spec.merges)
+    """The calls of an operator."""
+    return python_program(spec.calls, spec.input, spec.input_retracts, spec.merges)
 
 
 def of_pandas(spec: WindowAggregateSpec) -> bool:

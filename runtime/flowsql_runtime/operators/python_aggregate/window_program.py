@@ -12,6 +12,7 @@ from flowsql_core.expr import AggregateCall
 from flowsql_core.python_call import aggregated_with
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Column, Schema, without_attribute
+from flowsql_core.udf import FunctionKind
 from flowsql_runtime.operators.aggregate.changes import Changes
 from flowsql_runtime.operators.aggregate.inputs import Step
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
@@ -132,6 +133,16 @@ class PythonWindowProgram(AggregateProgram):
         self.forget(members)
         self.store.put_words(takers, merged)
         self.python.keep(takers, joined, np.ones(len(takers), np.bool_))
+
+
+def python_program(
+    calls: Sequence[AggregateCall], input: Schema, retracts: bool, merges: bool
+) -> PythonWindowProgram | PandasWindowProgram:
+    """The calls of an operator: Flink has those of pandas or general ones in one window, not both."""
+    kinds = {function.kind for call in calls if (function := aggregated_with(call)) is not None}
+    if FunctionKind.PANDAS.value in kinds:
+        return PandasWindowProgram(calls, input, retracts)
+    return PythonWindowProgram(calls, input, retracts, merges)
 
 
 class PandasWindowProgram(AggregateProgram):
