@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from flowsql.table.expression.expression import Expression, Word, rows_of_interval
 from flowsql.table.syntax.build import ast, shown
@@ -11,6 +11,10 @@ from flowsql_core.types.logical import is_time_attribute
 
 if TYPE_CHECKING:
     from flowsql.table.query.projection import Projection
+
+
+#: The call of a number of rows (``logical/group_window.py`` of the planner).
+_ROWS: Final = "$ROWS"
 
 
 class GroupWindow:
@@ -32,25 +36,39 @@ class GroupWindow:
     def arguments(self, projection: Projection) -> tuple[ast.ColumnRef, tuple[ast.Expression, ...]]:
         """The time attribute and the lengths.
 
+        A number of rows is a call of its own, which SQL does not have.
+
         Raises:
-            NotSupportedYetError: a window that counts rows.
-            BindError: the time attribute is no plain column.
+            BindError: the time attribute is no plain column; a session of rows, rows beside time.
         """
         time = projection.value(self.time_field, 0)
         if not isinstance(time, ast.ColumnRef) or len(time.path.parts) != 1:
             raise BindError("bad-time-field", "A window stands on a column: .on(col('ts')).", time.span)
-        for amount in self.amounts:
-            if rows_of_interval(projection.expression(amount)) is not None:
-                raise NotSupportedYetError("a group window that counts rows", time.span)
+        counts = [rows_of_interval(projection.expression(amount)) for amount in self.amounts]
+        if self.function == "SESSION" and counts != [None]:
+            message = "A session window expects a gap literal of a day-time interval type."
+            raise BindError("bad-window", message, time.span)
+        if None in counts and counts.count(None) < len(counts):
+            message = "A sliding window expects the same type of size and slide."
+            raise BindError("bad-window", message, time.span)
         type_ = projection.type_of(time)
         if type_ is not None and not is_time_attribute(type_):
             message = "A group window expects a time attribute for grouping in a stream environment."
             raise BindError("no-time-attribute", message, time.span, "WATERMARK FOR makes a column one")
-        return time, tuple(projection.value(amount, 0) for amount in self.amounts)
+        amounts = zip(self.amounts, counts, strict=True)
+        return time, tuple(
+            projection.value(amount, 0) if count is None else _call(_ROWS, count) for amount, count in amounts
+        )
+
+    def counts_rows(self, projection: Projection) -> bool:
+        """Whether lengths are numbers of rows."""
+        return any(rows_of_interval(projection.expression(amount)) is not None for amount in self.amounts)
 
     def call(self, table: ast.TableArgument, projection: Projection) -> ast.FunctionCall:
         """The window function over a table, for batch mode."""
         time, amounts = self.arguments(projection)
+        if self.counts_rows(projection):
+            raise NotSupportedYetError("a group window that counts rows in batch mode", time.span)
         descriptor = ast.Descriptor((ast.DescriptorColumn(time.path),))
         return _call(self.function, table, descriptor, *amounts)
 

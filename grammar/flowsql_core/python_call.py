@@ -64,9 +64,14 @@ def calls_python(expr: Expr) -> bool:
 
 def aggregated_with(call: AggregateCall) -> PythonFunction | None:
     """The Python function of an aggregate call; None for a built-in one."""
-    if call.function != PYTHON:
+    return named_function(call.function, call.options)
+
+
+def named_function(function: str, options: tuple[tuple[str, Any], ...]) -> PythonFunction | None:
+    """The Python function that a call of :data:`PYTHON` names by its options; None for another function."""
+    if function != PYTHON:
         return None
-    found: PythonFunction = dict(call.options)[_FUNCTION]
+    found: PythonFunction = dict(options)[_FUNCTION]
     return found
 
 

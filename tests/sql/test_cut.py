@@ -16,9 +16,11 @@ import pyarrow as pa
 import pytest
 
 from flowsql.session_zone import session_zone
-from flowsql.table.expressions import col
+from flowsql.table.expression.expression import Expression
+from flowsql.table.expressions import call, col, row_interval
 from flowsql.table.session.environment import TableEnvironment
 from flowsql.table.udf import TableAggregateFunction, udtaf
+from flowsql.table.window import Slide
 from flowsql_core import column_bytes
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import LOCAL_TIME_ZONE
@@ -178,6 +180,13 @@ class Bag(AggregateFunction):
         kept[1].add_all(numbers)
         kept[2] -= 1
 
+    def merge(self, kept, others):
+        for tags, numbers, count in others:
+            for tag, times in tags.items():
+                kept[0].put(tag, times + (kept[0].get(tag) if kept[0].contains(tag) else 0))
+            kept[1].add_all(list(numbers))
+            kept[2] += count
+
     def get_value(self, kept):
         numbers = sorted(kept[1], key=lambda n: (n is None, n))
         return f"{sorted(kept[0].items(), key=str)} {numbers} {kept[2]}"
@@ -235,11 +244,22 @@ class Session:
             "CREATE TEMPORARY SYSTEM FUNCTION tripled AS $$\nfrom flowsql.table.udf import udf\n\n"
             "tripled = udf(lambda n: 3 * n, result_type='BIGINT', func_type='pandas')\n$$ LANGUAGE PYTHON"
         )
+        self.execute(
+            "CREATE TEMPORARY SYSTEM FUNCTION spread AS $$\nfrom flowsql.table.udf import udaf\n\n"
+            "spread = udaf(lambda n, tag: f'{sorted(zip(tag, n.fillna(-1).astype(int)))}', result_type='STRING', "
+            "func_type='pandas')\n$$ LANGUAGE PYTHON"
+        )
         self.execute(f"CREATE TEMPORARY SYSTEM FUNCTION bag AS $$\n{BAG}$$ LANGUAGE PYTHON")
         extremes = udtaf(Extremes(), "INT", "ROW<tag STRING, low INT, high INT>", "ARRAY<INT>")
         parts = self._environment.from_path("parts")
         rows = parts.group_by(col("who")).flat_aggregate(extremes(col("n")).alias("place", "low", "high"))
         self._environment.create_temporary_view("extremes", rows.select(col("*")))
+        timed = self._environment.sql_query("SELECT who, tag, n, PROCTIME() AS p FROM clicks")
+        counted = timed.window(Slide.over(row_interval(5)).every(row_interval(2)).on(col("p")).alias("w"))
+        rows = counted.group_by(col("w"), col("who")).select(col("who"), *self._in_counted())
+        self._environment.create_temporary_view("counted", rows)
+        rows = counted.group_by(col("w"), col("who")).select(col("who"), call("bag", col("tag"), col("n")).alias("b"))
+        self._environment.create_temporary_view("counted_bags", rows)
         self.execute(
             "CREATE VIEW tens AS SELECT who, window_time AS wt, COUNT(*) AS c, SUM(n) AS s FROM "
             "TABLE(TUMBLE(TABLE late, DESCRIPTOR(ts), INTERVAL '10' SECOND)) "
@@ -255,6 +275,10 @@ class Session:
             "'connector' = 'filesystem', 'format' = 'debezium-json', 'scan.parallelism' = '1', "
             f"'path' = '{folder / 'stock.json'}')"
         )
+
+    def _in_counted(self) -> list[Expression]:
+        n, tag = col("n"), col("tag")
+        return [n.sum.alias("s"), n.count.alias("c"), n.max.alias("m"), tag.count.distinct.alias("d")]
 
     def execute(self, sql: str) -> None:
         """Run a statement to its end."""

@@ -327,7 +327,7 @@ def test_a_query_behind_a_sql_text_is_shown_below_it(environment: TableEnvironme
         (lambda t: t.window(Tumble.over(lit(1).days).on(col("id")).alias("w")).group_by(col("id")),
          "GroupBy must contain exactly one window alias."),
         (lambda t: t.window(Tumble.over(row_interval(2)).on(col("id")).alias("w")).group_by(col("w")),
-         "not supported yet: a group window that counts rows"),
+         "A group window expects a time attribute"),
         (lambda t: t.over_window(Over.order_by(col("id")).preceding(UNBOUNDED_ROW).alias("w"))
          .select(col("id").sum.over(col("v"))), "Window 'v' not found"),
         (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from flowsql_core.expr import AggregateCall, Expr
-from flowsql_core.graph.specs import OperatorSpec
+from flowsql_core.graph.over_specs import OverAggregateSpec
+from flowsql_core.graph.specs import OperatorSpec, WindowAggregateSpec
+from flowsql_core.graph.window_specs import SessionAggregateSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 
@@ -50,3 +52,25 @@ class PythonGroupTableAggregateSpec(OperatorSpec):
     output: Schema
     input_retracts: bool
     state_ttl_ms: int = 0
+
+
+@record
+class PythonWindowAggregateSpec(WindowAggregateSpec):
+    """Aggregate per key and group window with Python functions, and built-in ones beside them.
+
+    ``merges``: accumulators of slices combine, so that a row is accumulated once, whatever windows it is in.
+    """
+
+    merges: bool = False
+
+
+@record
+class PythonSessionAggregateSpec(SessionAggregateSpec):
+    """The same per key and session. ``merges``: accumulators of sessions that touch combine; else rows are kept."""
+
+    merges: bool = False
+
+
+@record
+class PythonOverAggregateSpec(OverAggregateSpec):
+    """Functions of pandas over the rows of a frame: Series of those of each row."""

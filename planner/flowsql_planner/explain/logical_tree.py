@@ -7,7 +7,7 @@ from typing import Final, assert_never
 
 from flowsql_core.expr import AggregateCall, Call, Expr, input_refs
 from flowsql_core.graph.specs import JoinKind
-from flowsql_core.python_call import aggregate_name
+from flowsql_core.python_call import aggregate_name, named_function
 from flowsql_core.types.logical import Schema
 from flowsql_planner.logical.correlation import outer_call
 from flowsql_planner.logical.expression_text import ExpressionPrinter, calcite_type, literal_text, target_columns
@@ -274,4 +274,6 @@ def _over(call: OverCall) -> str:
         )
         window.append(f"{call.frame.unit.value} BETWEEN {' AND '.join(bounds)}")
     distinct = "DISTINCT " if call.distinct else ""
-    return f"{call.name}=[{call.function}({distinct}{args}) OVER ({' '.join(window)})]"
+    python = named_function(call.function, call.options)
+    function = call.function if python is None else python.name
+    return f"{call.name}=[{function}({distinct}{args}) OVER ({' '.join(window)})]"

@@ -26,6 +26,8 @@ class Auxiliary:
 
 #: Grouping calls: the time, then lengths (of HOP first the slide).
 WINDOWS: Final = {f"${kind.value}": kind for kind in (WindowKind.TUMBLE, WindowKind.HOP, WindowKind.SESSION)}
+#: A length of a grouping call in rows, which the Table API has; SQL has no name for it.
+ROWS: Final = "$ROWS"
 #: What stands above the aggregate in place of the grouping call; arguments: start, end, row time, time of the clock.
 PROPERTIES: Final = "$WINDOW"
 PARTS: Final = ("START", "END", "ROWTIME", "PROCTIME")
@@ -36,6 +38,8 @@ AUXILIARY: Final = {f"{kind.value}_{part}": Auxiliary(kind.value, part) for kind
 class GroupWindow:
     """The window of an aggregate. ``time_index``: column of its input; lengths in ms, of SESSION the gap.
 
+    ``counts_rows``: lengths are numbers of rows.
+
     ``properties``: columns behind the calls: start, end, row time (not for windows of the clock), time of the clock;
     none where nobody reads them.
     """
@@ -45,6 +49,7 @@ class GroupWindow:
     size_ms: int
     step_ms: int
     properties: Schema
+    counts_rows: bool = False
 
 
 def no_such_window(call: Call) -> BindError:

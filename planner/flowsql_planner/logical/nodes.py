@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Hashable, Iterator
 from dataclasses import field
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal
 from flowsql_core.graph.match_specs import MatchSkip, PatternExpression, PatternVariable
@@ -343,6 +343,7 @@ class OverCall:
 
     ``partition``: columns. ``order``: sort keys. ``frame`` None: Flink's default, which is up to the current row with
     an order and the whole partition without one. Arguments are columns or constants.
+    ``options``: as of an AggregateCall.
     """
 
     function: str
@@ -353,6 +354,7 @@ class OverCall:
     order: tuple[SortKey, ...] = ()
     frame: Frame | None = None
     distinct: bool = False
+    options: tuple[tuple[str, Any], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def reads(self) -> frozenset[int]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from flowsql_core.config import STATE_TTL_MS
-from flowsql_core.errors import NotSupportedYetError, PlanError
+from flowsql_core.errors import BindError, NotSupportedYetError, PlanError
 from flowsql_core.graph.specs import WindowKind, WindowProperty, WindowSpec
 from flowsql_core.types.logical import TimestampLtzType, is_proctime
 from flowsql_planner.logical.nodes import Aggregate
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import Physical
-from flowsql_planner.physical.nodes.group_window import Emission, GroupWindowAggregate
+from flowsql_planner.physical.nodes.group_window import CountWindowAggregate, Emission, GroupWindowAggregate
 from flowsql_planner.physical.options import (
     ALLOW_LATENESS_MS,
     EARLY_FIRE,
@@ -23,12 +23,21 @@ _ROW_TIME = (WindowProperty.START, WindowProperty.END, WindowProperty.TIME, Wind
 _CLOCK = (WindowProperty.START, WindowProperty.END, WindowProperty.PROCTIME)
 
 
-def plan_group_window(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:
+def plan_group_window(rel: Aggregate, source: Physical, context: PlanContext) -> GroupWindowAggregate:
     """The aggregate; ``rel.window`` is set."""
     given = rel.window
     assert given is not None
     time = source.schema[given.time_index].type
     clock = is_proctime(time)
+    if given.counts_rows and not clock:
+        message = "Event-time grouping windows on row intervals are currently not supported."
+        raise PlanError(
+            "count-window", message, rel.span, "count rows in processing time: .on() of a PROCTIME() column"
+        )
+    if given.counts_rows and given.properties:
+        kind = "tumble" if given.kind is WindowKind.TUMBLE else "slide"
+        message = f"Window start and Window end cannot be selected for a row-count {kind} window."
+        raise BindError("count-window", message, rel.span)
     window = WindowSpec(
         kind=given.kind,
         size_ms=given.size_ms,
@@ -39,7 +48,9 @@ def plan_group_window(rel: Aggregate, source: Physical, context: PlanContext) ->
     )
     properties = (_CLOCK if clock else _ROW_TIME) if given.properties else ()
     emit = emission(given.kind, clock, context, rel)
-    return GroupWindowAggregate(
+    if given.counts_rows and emit.updates:
+        raise NotSupportedYetError("early or late answers of windows that count rows", rel.span)
+    return (CountWindowAggregate if given.counts_rows else GroupWindowAggregate)(
         inputs=(exchange(source, rel.grouping),),
         schema=rel.schema,
         grouping=rel.grouping,
@@ -56,7 +67,6 @@ def emission(kind: WindowKind, clock: bool, context: PlanContext, rel: Aggregate
 
     Raises:
         PlanError: options that do not go together; in Flink's words.
-        NotSupportedYetError: answers that wait.
 
     Source: Flink, ``WindowEmitStrategy``.
     """
@@ -85,8 +95,11 @@ def emission(kind: WindowKind, clock: bool, context: PlanContext, rel: Aggregate
                 "strategy.",
                 rel.span,
             )
-        if wanted[word] and delay > 0:
-            raise NotSupportedYetError(
-                f"table.exec.emit.{word.lower()}-fire.delay above zero", rel.span, "0 answers with each row"
-            )
-    return Emission(early, late and not clock, 0 if clock else lateness)
+    # The clock knows no late rows: plans show the option all the same.
+    return Emission(
+        early,
+        late and (early or not clock),
+        0 if clock else lateness,
+        delays["Early"] if early else 0,
+        delays["Late"] if late else 0,
+    )

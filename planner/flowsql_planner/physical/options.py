@@ -85,7 +85,10 @@ EARLY_FIRE = option(
     "Group windows answer before they end: with each row (TUMBLE and HOP; the delay must be 0).",
 )
 EARLY_FIRE_DELAY_MS = option(
-    "table.exec.emit.early-fire.delay", parse_duration_ms, -1, "How long early answers wait; must be given, and 0."
+    "table.exec.emit.early-fire.delay",
+    parse_duration_ms,
+    -1,
+    "How long early answers wait, by the clock; 0: each row answers. Must be given.",
 )
 LATE_FIRE = option(
     "table.exec.emit.late-fire.enabled",
@@ -94,7 +97,10 @@ LATE_FIRE = option(
     "Group windows answer again with each late row (TUMBLE and HOP; the delay must be 0).",
 )
 LATE_FIRE_DELAY_MS = option(
-    "table.exec.emit.late-fire.delay", parse_duration_ms, -1, "How long late answers wait; must be given, and 0."
+    "table.exec.emit.late-fire.delay",
+    parse_duration_ms,
+    -1,
+    "How long late answers wait, by the clock; 0: each row answers. Must be given.",
 )
 ALLOW_LATENESS_MS = option(
     "table.exec.emit.allow-lateness",

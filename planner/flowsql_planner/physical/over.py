@@ -16,6 +16,7 @@ from flowsql_core.config import RUNTIME_MODE, RuntimeMode
 from flowsql_core.errors import BindError, NotSupportedYetError, PlanError
 from flowsql_core.expr import AggregateCall, Case, Cast, Expr, InputRef, Literal, remap_inputs
 from flowsql_core.graph.over_specs import OverOrder
+from flowsql_core.python_call import named_function
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.nodes import BoundKind, Frame, FrameBound, FrameUnit, Over, OverCall
@@ -23,7 +24,7 @@ from flowsql_planner.logical.rewrite import ref, refs
 from flowsql_planner.physical.calc import make_calc
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange
-from flowsql_planner.physical.nodes import OverAggregate, Physical
+from flowsql_planner.physical.nodes import OverAggregate, Physical, PythonOverAggregate
 
 #: Functions that number rows: over a stream all of them count the rows of their frame.
 _NUMBERS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
@@ -41,9 +42,13 @@ def plan_over(rel: Over, source: Physical, context: PlanContext) -> Physical:
     first = rel.calls[0]
     if context.configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH:
         raise NotSupportedYetError(f"{first.function}(...) OVER (...)", first.span or rel.span)
+    in_python = any(named_function(call.function, call.options) is not None for call in rel.calls)
     window = _Window.of(first, source.schema)
     for call in rel.calls:
         _require(call)
+        if in_python and named_function(call.function, call.options) is None:
+            message = "Python UDAF and Java/Scala UDAF cannot be used together."
+            raise PlanError("python-over", message, call.span or rel.span, "compute the other in a query of its own")
         if _Window.of(call, source.schema) != window:
             raise PlanError(
                 "over-windows",
@@ -61,6 +66,12 @@ def plan_over(rel: Over, source: Physical, context: PlanContext) -> Physical:
         if t.is_proctime(order_type)
         else OverOrder.VALUES
     )
+    if in_python and order is OverOrder.VALUES:
+        message = "OVER windows' ordering in stream mode must be defined on a time attribute."
+        raise PlanError("over-order", message, first.span)
+    if in_python and preceding is None:
+        message = "Python UDAF is not supported to be used in UNBOUNDED PRECEDING OVER windows."
+        raise PlanError("python-over", message, first.span, "start at a number of rows or an interval PRECEDING")
     if order is OverOrder.VALUES and preceding is not None:
         message = "Non-time attribute sort is not supported for bounded OVER window."
         raise PlanError("over-order", message, first.span, "order by a time attribute, or start at UNBOUNDED PRECEDING")
@@ -72,7 +83,7 @@ def plan_over(rel: Over, source: Physical, context: PlanContext) -> Physical:
     width = len(below.schema)
     calls = tuple(building.call(made, width) for made in building.calls)
     schema = (*below.schema, *(t.Column(call.name, call.type) for call in calls))
-    over = OverAggregate(
+    over = (PythonOverAggregate if in_python else OverAggregate)(
         inputs=(exchange(below, window.partition),),
         schema=schema,
         partition=window.partition,
@@ -154,6 +165,7 @@ class _Made:
     args: tuple[Expr, ...]
     type: t.LogicalType
     distinct: bool
+    options: tuple[tuple[str, Any], ...] = ()
     span: Span | None = field(default=None, compare=False)
 
 
@@ -175,6 +187,8 @@ class _Calls:
             _plain(ref(self.source.schema, arg.index)) if isinstance(arg, InputRef) else arg for arg in call.args
         )
         name, distinct, span = call.function, call.distinct, call.span
+        if named_function(name, call.options) is not None:
+            return self._made(name, args, call.type, distinct, span, call.options)
         if name not in _NUMBERS and name != "LAG":
             name = aggregate_function(name).name
         if name == "SUM":
@@ -187,9 +201,15 @@ class _Calls:
         return self._made(name, args, t.without_attribute(call.type), distinct, span)
 
     def _made(
-        self, name: str, args: tuple[Expr, ...], type_: t.LogicalType, distinct: bool, span: Span | None
+        self,
+        name: str,
+        args: tuple[Expr, ...],
+        type_: t.LogicalType,
+        distinct: bool,
+        span: Span | None,
+        options: tuple[tuple[str, Any], ...] = (),
     ) -> InputRef:
-        made = _Made(name, args, type_, distinct, span)
+        made = _Made(name, args, type_, distinct, options, span)
         if made not in self.calls:
             self.calls.append(made)
         return InputRef(self.calls.index(made), type_, span)
@@ -260,7 +280,7 @@ class _Calls:
             return len(self.source.schema) + self.added.index(arg)
 
         given = made.args
-        options: tuple[tuple[str, Any], ...] = ()
+        options = made.options
         if made.function == "PERCENTILE":
             given, options = _with_fraction(made)
         args = tuple(InputRef(place(arg), arg.type) for arg in given)

@@ -58,8 +58,8 @@ from flowsql_planner.physical.over import plan_over
 from flowsql_planner.physical.python_aggregate import (
     calls_python_aggregates,
     plan_python_aggregate,
+    plan_python_window,
     plan_table_aggregate,
-    refuse_python_aggregates,
 )
 from flowsql_planner.physical.rank import plan_rank, plan_sort_limit
 from flowsql_planner.physical.scan import plan_scan
@@ -157,8 +157,7 @@ def _as_nullable_as(source: Physical, union: Union) -> Physical:
 def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:
     in_python = calls_python_aggregates(rel.calls)
     if rel.window is not None:
-        refuse_python_aggregates(rel.calls, "in a group window")
-        return plan_group_window(rel, source, context)
+        return (plan_python_window if in_python else plan_group_window)(rel, source, context)
     windowed = None if in_python else plan_window_aggregate(rel, source, context)
     if windowed is not None:
         return windowed

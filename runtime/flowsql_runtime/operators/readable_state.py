@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import AggregateCall
 from flowsql_core.graph import match_specs, over_specs, python_specs, rank_specs, specs, time_join_specs, window_specs
 from flowsql_core.graph.specs import JoinKind
+from flowsql_core.python_call import aggregated_with
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.join.side import counted_sides
 from flowsql_runtime.state.flat_rows import flat_types
+
+if TYPE_CHECKING:
+    from flowsql_runtime.operators.python_aggregate.calls import PythonCalls
 
 _WINDOW_END: Final = t.TimestampType(precision=3, nullable=False)
 _PARTNER_COUNT: Final = t.INT.as_nullable(False)
@@ -53,9 +57,12 @@ _STATEFUL: Final = (
     specs.WindowAggregateSpec,
     window_specs.SessionAggregateSpec,
     window_specs.EmittingWindowSpec,
+    window_specs.CountWindowSpec,
     window_specs.SessionTableFunctionSpec,
     python_specs.PythonGroupAggregateSpec,
     python_specs.PythonGroupTableAggregateSpec,
+    python_specs.PythonWindowAggregateSpec,
+    python_specs.PythonSessionAggregateSpec,
     over_specs.OverAggregateSpec,
     rank_specs.RankSpec,
     rank_specs.DeduplicateSpec,
@@ -96,11 +103,17 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             keys = _session_keys([input[column] for column in spec.partition])
             before = (NamedColumn("r0", "number", _COUNT), NamedColumn("r1", "kind", _SMALL))
             return {"rows": (*keys, *before, *_flat_rows(input, len(before)))} | _sessions(keys)
+        case python_specs.PythonWindowAggregateSpec(grouping=grouping, input=input):
+            return _python_window(spec, _window_keys([input[column] for column in grouping]))
+        case window_specs.CountWindowSpec():
+            return _count_window(spec)
         case specs.WindowAggregateSpec(grouping=grouping, calls=calls, input=input, input_retracts=retracts):
             keys = _window_keys([input[column] for column in grouping])
             found = _aggregate("window", keys, AggregateProgram(calls, input, retracts, clear_at_zero=False))
             if spec.window.kind is specs.WindowKind.SESSION:
                 found["starts"] = (*keys, NamedColumn("v:start", "window_start", _WINDOW_END))
+            if isinstance(spec, window_specs.EmittingWindowSpec) and (spec.early_delay_ms or spec.late_delay_ms):
+                found |= _delayed_window(spec, keys)
             return found
         case python_specs.PythonGroupAggregateSpec(grouping=grouping, calls=calls, input=input):
             keys = _keys([input[column] for column in grouping])
@@ -195,14 +208,94 @@ def _python_aggregate(
     from flowsql_runtime.operators.python_aggregate.program import PythonAggregateProgram
 
     program = PythonAggregateProgram(calls, input, retracts)
-    found = _aggregate("aggregate", keys, program.built_in)
-    accumulators = (NamedColumn(stored, name, t.BYTES) for stored, name in program.python.accumulator_columns())
-    found["python.accumulators"] = (*keys, *accumulators)
-    word = NamedColumn("v:count", "occurrences" if retracts else "seen", _COUNT)
-    for place, columns in enumerate(program.python.distinct_values()):
+    return _aggregate("aggregate", keys, program.built_in) | _python_calls(keys, program.python)
+
+
+def _delayed_window(spec: window_specs.EmittingWindowSpec, keys: tuple[NamedColumn, ...]) -> NamedStates:
+    """The stores of ``DelayedWindowOperator`` beside the accumulators."""
+    first = len(spec.grouping)
+    return {
+        "told": (*keys, *_flat_rows(spec.output[first : first + len(spec.calls)])),
+        "phases": (*keys, NamedColumn("v:alarm", "answers_next", _MOMENT), NamedColumn("v:ended", "ended", _COUNT)),
+        "alarms": (*keys, NamedColumn("time", "answers_next", _MOMENT)),
+    }
+
+
+def _python_calls(keys: tuple[NamedColumn, ...], calls: PythonCalls) -> NamedStates:
+    accumulators = (NamedColumn(stored, name, t.BYTES) for stored, name in calls.accumulator_columns())
+    found: NamedStates = {"python.accumulators": (*keys, *accumulators)}
+    word = NamedColumn("v:count", "occurrences" if calls.retracts else "seen", _COUNT)
+    for place, columns in enumerate(calls.distinct_values()):
         values = (NamedColumn(f"m{i}", column.name, column.type) for i, column in enumerate(columns))
         found[f"python.distinct{place}"] = (*keys, *values, word)
     return found
+
+
+def _python_window(
+    spec: python_specs.PythonWindowAggregateSpec | python_specs.PythonSessionAggregateSpec,
+    keys: tuple[NamedColumn, ...],
+) -> NamedStates:
+    return _python_program(keys, spec.calls, spec.input, spec.input_retracts, spec.merges)
+
+
+def _python_program(
+    keys: tuple[NamedColumn, ...], calls: Sequence[AggregateCall], input: t.Schema, retracts: bool, merges: bool
+) -> NamedStates:
+    # Loaded by jobs that have such calls only.
+    from flowsql_runtime.operators.python_aggregate.window_program import PandasWindowProgram, python_program
+
+    program = python_program(calls, input, retracts, merges)
+    found = _aggregate("window", keys, program)
+    if isinstance(program, PandasWindowProgram):
+        return found | {"pandas.rows": (*keys, *_flat_rows(program.kept_columns()))}
+    return found | _python_calls(keys, program.python)
+
+
+def _count_window(spec: window_specs.CountWindowSpec) -> NamedStates:
+    """The stores of ``CountWindowOperator``."""
+    columns = [spec.input[column] for column in spec.grouping]
+    keys = (*_keys(columns), NamedColumn("namespace", "window", _COUNT))
+    if any(aggregated_with(call) is not None for call in spec.calls):
+        found = _python_program(keys, spec.calls, spec.input, spec.input_retracts, merges=False)
+    else:
+        program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
+        found = _aggregate("window", keys, program)
+    return found | {"seen": (*_keys(columns), NamedColumn("v:rows", "rows", _COUNT))}
+
+
+def _delayed_window(spec: window_specs.EmittingWindowSpec, keys: tuple[NamedColumn, ...]) -> NamedStates:
+    """The stores of ``DelayedWindowOperator`` beside the accumulators."""
+    first = len(spec.grouping)
+    return {
+        "told": (*keys, *_flat_rows(spec.output[first : first + len(spec.calls)])),
+        "phases": (*keys, NamedColumn("v:alarm", "answers_next", _MOMENT), NamedColumn("v:ended", "ended", _COUNT)),
+        "alarms": (*keys, NamedColumn("time", "answers_next", _MOMENT)),
+    }
+
+
+def _python_calls(keys: tuple[NamedColumn, ...], calls: PythonCalls) -> NamedStates:
+    accumulators = (NamedColumn(stored, name, t.BYTES) for stored, name in calls.accumulator_columns())
+    found: NamedStates = {"python.accumulators": (*keys, *accumulators)}
+    word = NamedColumn("v:count", "occurrences" if calls.retracts else "seen", _COUNT)
+    for place, columns in enumerate(calls.distinct_values()):
+        values = (NamedColumn(f"m{i}", column.name, column.type) for i, column in enumerate(columns))
+        found[f"python.distinct{place}"] = (*keys, *values, word)
+    return found
+
+
+def _python_window(
+    spec: python_specs.PythonWindowAggregateSpec | python_specs.PythonSessionAggregateSpec,
+    keys: tuple[NamedColumn, ...],
+) -> NamedStates:
+    # Loaded by jobs that have such calls only.
+    from flowsql_runtime.operators.python_aggregate.window import window_program
+    from flowsql_runtime.operators.python_aggregate.window_program import PandasWindowProgram
+
+    program = window_program(spec)
+    found = _aggregate("window", keys, program)
+    if isinstance(program, PandasWindowProgram):
+        return found | {"pandas.rows": (*keys, *_flat_rows(program.kept_columns()))}
+    return found | _python_calls(keys, program.python)
 
 
 def _over(spec: over_specs.OverAggregateSpec) -> NamedStates:
@@ -211,10 +304,11 @@ def _over(spec: over_specs.OverAggregateSpec) -> NamedStates:
         return {"rows": (*keys, *_flat_rows(spec.input))} | (_idle(keys) if spec.state_ttl_ms else {})
     # Loaded by jobs that have such windows only.
     from flowsql_runtime.operators.over.frames import OverFrames
+    from flowsql_runtime.operators.over.keyed import frames_of
 
     # Whether rows of one time are answered together changes nothing in what is kept.
-    frames = OverFrames(spec, timed=False)
-    found = _aggregate("over", keys, frames.program)
+    frames = frames_of(spec, timed=False)
+    found = _aggregate("over", keys, frames.program) if isinstance(frames, OverFrames) else {}
     time_type = _time_type(spec.input[spec.order_index])
     of_time = spec.preceding is not None and not spec.counts_rows
     if frames.keeps_rows:
@@ -306,8 +400,15 @@ def _sessions(keys: tuple[NamedColumn, ...]) -> NamedStates:
 
 def _session_aggregate(spec: window_specs.SessionAggregateSpec) -> NamedStates:
     keys = _session_keys([spec.input[column] for column in spec.grouping])
-    program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
-    found = _aggregate("window", keys, program) | _sessions(keys)
+    if isinstance(spec, python_specs.PythonSessionAggregateSpec):
+        # Loaded by jobs that have such calls only.
+        from flowsql_runtime.operators.python_aggregate.window import window_program
+
+        program: AggregateProgram = window_program(spec)
+        found = _python_window(spec, keys) | _sessions(keys)
+    else:
+        program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
+        found = _aggregate("window", keys, program) | _sessions(keys)
     if not program.mergeable:
         kept = [spec.input[column] for column in program.columns_read]
         found["rows"] = (*keys, NamedColumn("r0", "sign", _SMALL), *_flat_rows(kept, 1))

@@ -27,6 +27,9 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     python_specs.PythonGroupTableAggregateSpec: OperatorClass(
         "python_aggregate.table:PythonGroupTableAggregateOperator", stateful=True
     ),
+    python_specs.PythonWindowAggregateSpec: OperatorClass("python_aggregate.window:window_operator", stateful=True),
+    python_specs.PythonSessionAggregateSpec: OperatorClass("python_aggregate.window:session_operator", stateful=True),
+    python_specs.PythonOverAggregateSpec: OperatorClass("over.by_order:over_operator", stateful=True),
     specs.WatermarkAssignerSpec: OperatorClass("watermark:WatermarkAssignerOperator"),
     specs.MiniBatchAssignerSpec: OperatorClass("mini_batch:MiniBatchAssignerOperator"),
     specs.UnionSpec: OperatorClass("union:UnionOperator"),
@@ -47,7 +50,8 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.GlobalGroupAggregateSpec: OperatorClass("aggregate.global_phase:GlobalGroupAggregateOperator", stateful=True),
     specs.WindowAggregateSpec: OperatorClass("aggregate.window:WindowAggregateOperator", stateful=True),
     window_specs.SessionAggregateSpec: OperatorClass("window.session:SessionAggregateOperator", stateful=True),
-    window_specs.EmittingWindowSpec: OperatorClass("window.emitting:EmittingWindowOperator", stateful=True),
+    window_specs.EmittingWindowSpec: OperatorClass("window.delayed:emitting_operator", stateful=True),
+    window_specs.CountWindowSpec: OperatorClass("window.counting:CountWindowOperator", stateful=True),
     window_specs.SessionTableFunctionSpec: OperatorClass("window.session:SessionTableFunctionOperator", stateful=True),
     specs.WindowTableFunctionSpec: OperatorClass("window_table_function:WindowTableFunctionOperator"),
     over_specs.OverAggregateSpec: OperatorClass("over.by_order:over_operator", stateful=True),

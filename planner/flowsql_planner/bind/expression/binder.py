@@ -247,9 +247,10 @@ class ExpressionBinder:
             user = self._user_function(node)
             if user is not None:
                 # Imported on use, as in ``_user_call``.
-                from flowsql_planner.bind.expression.user_calls import over_refusal
+                from flowsql_planner.bind.expression.user_calls import over_function
 
-                raise over_refusal(self.context.catalogs.functions, user, node)
+                found = over_function(self.context.catalogs.functions, user, node, self.context.streaming)
+                return bind_over(self, name, node, found)
             return bind_over(self, name, node)
         if name in _OVER_ONLY:
             raise BindError("no-over", "OVER clause is necessary for window functions", node.span)

@@ -15,14 +15,14 @@ from flowsql_core.expr import Call, Expr, Literal
 from flowsql_core.graph.specs import WindowKind
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_planner.logical.group_window import AUXILIARY, WINDOWS
+from flowsql_planner.logical.group_window import AUXILIARY, ROWS, WINDOWS
 
 _LENGTHS = {WindowKind.TUMBLE: 1, WindowKind.HOP: 2, WindowKind.SESSION: 1}
 
 
 def is_group_window(name: str, arguments: int) -> bool:
     """Whether a call is one of a group window, or of what belongs to one."""
-    return name in AUXILIARY or (f"${name}" in WINDOWS and arguments >= 2)
+    return name in AUXILIARY or name == ROWS or (f"${name}" in WINDOWS and arguments >= 2)
 
 
 def bind_group_window(name: str, args: Sequence[Expr], clause: str, streaming: bool, span: Span | None) -> Expr:
@@ -35,6 +35,8 @@ def bind_group_window(name: str, args: Sequence[Expr], clause: str, streaming: b
     """
     if not streaming:
         raise NotSupportedYetError(f"the group window function {name} in batch mode", span)
+    if name == ROWS:
+        return Call(ROWS, tuple(args), t.BIGINT.as_nullable(False), (), span)
     function = f"${AUXILIARY[name].window}" if name in AUXILIARY else f"${name}"
     window = _window(function, args, span)
     if name in AUXILIARY:
@@ -60,6 +62,9 @@ def _window(function: str, args: Sequence[Expr], span: Span | None) -> Call:
     if len(args) != lengths + 1 or not isinstance(args[0].type, t.TimestampType | t.TimestampLtzType):
         raise misfit
     for length in args[1:]:
+        if isinstance(length, Call) and length.function == ROWS:
+            _check_rows(length, kind, span)
+            continue
         if isinstance(length.type, t.YearMonthIntervalType):
             raise PlanError(
                 "window-unit",
@@ -82,6 +87,15 @@ def _window(function: str, args: Sequence[Expr], span: Span | None) -> Call:
             "WATERMARK FOR makes a column one",
         )
     return Call(function, tuple(args), args[0].type, (), span)
+
+
+def _check_rows(length: Call, kind: WindowKind, span: Span | None) -> None:
+    """BindError for a number of rows that makes no window."""
+    (rows,) = length.args
+    if not isinstance(rows, Literal) or not isinstance(rows.type, t.IntegerType) or rows.value is None:
+        raise BindError("bad-window-size", "Only a constant number of rows makes a window", length.span or span)
+    if int(rows.value) <= 0:
+        raise BindError("bad-window-size", f"{kind.value} needs sizes above zero", length.span or span)
 
 
 def _property_type(name: str, time: t.LogicalType, span: Span | None) -> t.LogicalType:

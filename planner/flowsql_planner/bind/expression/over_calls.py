@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from flowsql_compute.functions.registry import implicit_cast
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr, InputRef, Literal, transform, walk
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
@@ -30,8 +31,21 @@ _WITHOUT_FRAME: Final = _RANKS | _SHARES | _NEIGHBOURS | {"NTILE"}
 _BOUND_ORDER: Final = tuple(BoundKind)
 
 
-def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall) -> Expr:
+@record
+class OverFunction:
+    """A user's function before OVER: its name in calls, their options, and what types its arguments."""
+
+    function: str
+    type: t.LogicalType
+    options: tuple[tuple[str, Any], ...]
+    arguments: Callable[[Sequence[Expr]], Sequence[Expr]]
+
+
+def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: OverFunction | None = None) -> Expr:
     """A window function as a call over its arguments, partition columns and sort keys, in this order.
+
+    Args:
+        user: the function, where a user made it.
 
     Raises:
         BindError: OVER where no window function may stand, or a window that contradicts itself.
@@ -73,7 +87,10 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall) -> Expr:
     if not streaming and any(t.is_proctime(expr.type) for expr in order):
         raise NotSupportedYetError("OVER (... ORDER BY a processing time) in batch mode", node.span)
     frame = None if window.frame is None else _frame(binder, window.frame)
-    args, type_ = _typed(name, args, frame, node.span)
+    if user is None:
+        args, type_ = _typed(name, args, frame, node.span)
+    else:
+        name, args, type_ = user.function, list(user.arguments(args)), user.type
     directions = tuple(
         (item.descending, not item.descending if item.nulls is None else item.nulls is ast.NullOrder.FIRST)
         for item in window.order_by
@@ -87,6 +104,7 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall) -> Expr:
         ("partition", len(partition)),
         ("order", directions),
         ("frame", frame),
+        ("options", () if user is None else user.options),
     )
     return Call(OVER, (*args, *partition, *order), type_, options, node.span)
 
@@ -146,6 +164,7 @@ def _over_call(call: Call, column: Callable[[Expr], int], name: str) -> OverCall
         ),
         call.option("frame"),
         call.option("distinct"),
+        call.option("options"),
         call.span,
     )
 

@@ -16,6 +16,7 @@ from flowsql_core.udf_aggregates import AggregateUdf, TableAggregateUdf
 from flowsql_core.udf_types import takes, type_of_hint
 from flowsql_grammar import ast
 from flowsql_planner.bind.expression.aggregate_calls import PendingAggregate
+from flowsql_planner.bind.expression.over_calls import OverFunction
 from flowsql_planner.catalog.functions import FunctionManager, UserFunction
 from flowsql_planner.error_position import errors_at
 
@@ -56,17 +57,33 @@ def is_user_aggregate(functions: FunctionManager, found: UserFunction, node: ast
     return isinstance(_load(functions, found, node), AggregateUdf)
 
 
-def over_refusal(functions: FunctionManager, found: UserFunction, node: ast.FunctionCall) -> Exception:
-    """Why a user's function cannot stand before OVER: Flink takes aggregates of pandas alone."""
+def over_function(
+    functions: FunctionManager, found: UserFunction, node: ast.FunctionCall, streaming: bool
+) -> OverFunction:
+    """A user's function before OVER.
+
+    Raises:
+        BindError: no aggregate of pandas, which alone Flink takes.
+        NotSupportedYetError: batch mode; DISTINCT.
+    """
     udf = _load(functions, found, node)
+    name = node.name.last.text
     if not isinstance(udf, AggregateUdf):
-        return BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
+        raise BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
     if udf.kind is not FunctionKind.PANDAS:
         message = "Non-Pandas Python UDAFs are not supported in stream mode currently."
-        return BindError("general-aggregate-over", message, node.span)
-    return NotSupportedYetError(
-        f"the Python aggregate function {spoken_name(node.name.last.text)} with OVER", node.span
-    )
+        raise BindError("general-aggregate-over", message, node.span)
+    if not streaming:
+        raise NotSupportedYetError(
+            f"the Python aggregate function {spoken_name(name)} with OVER in batch mode", node.span
+        )
+    if node.quantifier is ast.SetQuantifier.DISTINCT:
+        raise NotSupportedYetError(f"{spoken_name(name)}(DISTINCT ...) OVER (...)", node.span)
+
+    def arguments(args: Sequence[Expr]) -> Sequence[Expr]:
+        return _arguments(name, udf, tuple(_moment(arg) for arg in args), node.span)
+
+    return OverFunction(PYTHON, udf.result_type, aggregate_options(_function(found, udf, name)), arguments)
 
 
 def user_aggregate(

@@ -93,7 +93,9 @@ def _resolved(expr: Expr) -> Expr:
 
 
 def _window(call: Call, place: int) -> GroupWindow:
-    lengths = [int(length.value) for length in call.args[1:] if isinstance(length, Literal)]
+    counts_rows = any(isinstance(length, Call) for length in call.args[1:])
+    amounts = [length.args[0] if isinstance(length, Call) else length for length in call.args[1:]]
+    lengths = [int(length.value) for length in amounts if isinstance(length, Literal)]
     step, size = lengths[0], lengths[-1]
     time = call.type
     names = ["w$start", "w$end", "w$rowtime", "w$proctime"]
@@ -106,4 +108,4 @@ def _window(call: Call, place: int) -> GroupWindow:
         types = (_BOUND, _BOUND, moment, moment)
     columns = tuple(t.Column(name, type_) for name, type_ in zip(names, types, strict=True))
     kind: WindowKind = WINDOWS[call.function]
-    return GroupWindow(kind, place, size, step, columns)
+    return GroupWindow(kind, place, size, step, columns, counts_rows)

@@ -25,6 +25,7 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode as MiniBatch
 from flowsql_planner.physical.nodes.over import OverAggregate as OverAggregate
 from flowsql_planner.physical.nodes.python_aggregate import PythonGroupAggregate as PythonGroupAggregate
 from flowsql_planner.physical.nodes.python_aggregate import PythonGroupTableAggregate as PythonGroupTableAggregate
+from flowsql_planner.physical.nodes.python_aggregate import PythonOverAggregate as PythonOverAggregate
 from flowsql_planner.physical.nodes.rank import RankNode as RankNode
 from flowsql_planner.physical.nodes.rank import SortLimit as SortLimit
 from flowsql_planner.physical.nodes.sink import SinkNode as SinkNode

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import OperatorSpec, WindowAggregateSpec, WindowKind, WindowProperty, WindowSpec
-from flowsql_core.graph.window_specs import EmittingWindowSpec, SessionAggregateSpec
+from flowsql_core.graph.window_specs import CountWindowSpec, EmittingWindowSpec, SessionAggregateSpec
+from flowsql_core.python_call import aggregated_with
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.base import Connectors, JobContext, named
 from flowsql_planner.physical.nodes.line import Attributes, group_by
+from flowsql_planner.physical.nodes.python_calls import calls_by_name
 from flowsql_planner.physical.nodes.window import WindowAggregate
 from flowsql_planner.traits.changes import INSERTS, Modifies, Modify
 from flowsql_planner.traits.lineage import aggregated, short
@@ -36,11 +38,16 @@ def group_window_text(window: WindowSpec, names: Sequence[str]) -> str:
 
 @record
 class Emission:
-    """When windows answer besides their end: with each row before it (``early``), with each behind it (``late``)."""
+    """When windows answer besides their end: before it (``early``), behind it (``late``).
+
+    With each row where a delay is 0; else so long after the first row, and again and again.
+    """
 
     early: bool = False
     late: bool = False
     lateness_ms: int = 0
+    early_delay_ms: int = 0
+    late_delay_ms: int = 0
 
     @property
     def updates(self) -> bool:
@@ -50,7 +57,12 @@ class Emission:
     @property
     def text(self) -> str:
         """As plans show it."""
-        return ", ".join(f"{word} no delay" for word, on in (("early", self.early), ("late", self.late)) if on)
+        answers = (("early", self.early, self.early_delay_ms), ("late", self.late, self.late_delay_ms))
+        return ", ".join(
+            f"{word} delay {delay_ms} millisecond" if delay_ms else f"{word} no delay"
+            for word, on, delay_ms in answers
+            if on
+        )
 
 
 @record(kw_only=True)
@@ -111,8 +123,47 @@ class GroupWindowAggregate(WindowAggregate):
                 early=self.emit.early,
                 lateness_ms=self.emit.lateness_ms,
                 emit_update_before=self.emits_before,
+                early_delay_ms=self.emit.early_delay_ms,
+                late_delay_ms=self.emit.late_delay_ms,
             )
         kind = SessionAggregateSpec if self.window.kind is WindowKind.SESSION else WindowAggregateSpec
         return kind(
             self.grouping, self.calls, self.window, self.properties, source.schema, self.schema, source.retracts
+        )
+
+
+@record(kw_only=True)
+class CountWindowAggregate(GroupWindowAggregate):
+    """Aggregate per key and window of a number of rows; lengths of ``window`` are rows."""
+
+    @property
+    def title(self) -> str:
+        """As of windows of time; those with functions of Python have Flink's other name."""
+        in_python = any(aggregated_with(call) is not None for call in self.calls)
+        return "PythonGroupWindowAggregate" if in_python else "GroupWindowAggregate"
+
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """Which rows are in a window is up to how many came before."""
+        return True
+
+    def repeatable(self) -> bool:
+        """Rows count as they come."""
+        return False
+
+    def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
+        """Keys and results."""
+        window = f"{group_window_text(self.window, arriving[0].columns)} ROWS"
+        return aggregated(arriving[0], self.grouping, self.calls, window)
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """The operator."""
+        source = self.inputs[0]
+        return CountWindowSpec(
+            self.grouping,
+            calls_by_name(self.calls, job),
+            self.window.size_ms,
+            self.window.step_ms,
+            source.schema,
+            self.schema,
+            source.retracts,
         )

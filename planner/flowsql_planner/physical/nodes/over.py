@@ -129,14 +129,19 @@ class OverAggregate(Inner):
 
     def spec(self, job: JobContext) -> OperatorSpec:
         """One operator."""
+        return self._spec_of(OverAggregateSpec, self.calls, job)
+
+    def _spec_of(
+        self, kind: type[OverAggregateSpec], calls: tuple[AggregateCall, ...], job: JobContext
+    ) -> OperatorSpec:
         source = self.inputs[0]
-        return OverAggregateSpec(
+        return kind(
             self.partition,
             self.order,
             self.order_index,
             self.counts_rows,
             self.preceding,
-            self.calls,
+            calls,
             self.constants,
             source.schema,
             self.schema,

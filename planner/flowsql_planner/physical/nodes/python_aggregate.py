@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from flowsql_core.errors import BindError
 from flowsql_core.expr import AggregateCall, Expr
 from flowsql_core.graph.lineage import Lineage
-from flowsql_core.graph.python_specs import PythonGroupAggregateSpec, PythonGroupTableAggregateSpec
-from flowsql_core.graph.specs import OperatorSpec
-from flowsql_core.python_call import aggregate_options, aggregated_with
+from flowsql_core.graph.python_specs import (
+    PythonGroupAggregateSpec,
+    PythonGroupTableAggregateSpec,
+    PythonOverAggregateSpec,
+    PythonSessionAggregateSpec,
+    PythonWindowAggregateSpec,
+)
+from flowsql_core.graph.specs import OperatorSpec, WindowKind
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.aggregate import GroupAggregate
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, named
+from flowsql_planner.physical.nodes.group_window import GroupWindowAggregate
 from flowsql_planner.physical.nodes.line import Attributes, group_by
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
+from flowsql_planner.physical.nodes.over import OverAggregate
+from flowsql_planner.physical.nodes.python_calls import by_name, calls_by_name
 from flowsql_planner.traits.changes import ALL, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.lineage import call_text, short
 from flowsql_planner.traits.window import WindowColumns
-
-
-def by_name(call: AggregateCall, job: JobContext) -> AggregateCall:
-    """The call without its function's object, which goes into the job's resources if no text can name it."""
-    function = aggregated_with(call)
-    if function is None:
-        return call
-    if function.path is None and function.source is None:
-        job.resources[function.key] = function.function
-    return replace(call, options=aggregate_options(replace(function, function=None)))
 
 
 @record(kw_only=True)
@@ -66,11 +63,6 @@ class PythonGroupAggregate(GroupAggregate):
             emit_update_before=self.emits_before,
             state_ttl_ms=job.state_ttl_ms(self.state_ttl_ms),
         )
-
-
-def calls_by_name(calls: Sequence[AggregateCall], job: JobContext) -> tuple[AggregateCall, ...]:
-    """:func:`by_name` of each."""
-    return tuple(by_name(call, job) for call in calls)
 
 
 @record(kw_only=True)
@@ -160,3 +152,41 @@ class PythonGroupTableAggregate(Inner):
             input_retracts=source.retracts,
             state_ttl_ms=job.state_ttl_ms(),
         )
+
+
+@record(kw_only=True)
+class PythonGroupWindowAggregate(GroupWindowAggregate):
+    """Aggregate per key and group window with functions of Python, and built-in ones beside them.
+
+    ``merges``: accumulators combine (``PythonWindowAggregateSpec``).
+    """
+
+    merges: bool = False
+
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """Nobody knows whether a function tells the order of its rows."""
+        return self.inputs[0].retracts
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """The operator of the window's kind."""
+        source = self.inputs[0]
+        session = self.window.kind is WindowKind.SESSION
+        return (PythonSessionAggregateSpec if session else PythonWindowAggregateSpec)(
+            self.grouping,
+            calls_by_name(self.calls, job),
+            self.window,
+            self.properties,
+            source.schema,
+            self.schema,
+            source.retracts,
+            merges=self.merges,
+        )
+
+
+@record(kw_only=True)
+class PythonOverAggregate(OverAggregate):
+    """Functions of pandas over the rows up to each row; its input is an Exchange."""
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """One operator."""
+        return self._spec_of(PythonOverAggregateSpec, calls_by_name(self.calls, job), job)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,10 +53,6 @@ class Step:
     signs: Int8s
     words: Int64s | None = None
     first: bool = False
-
-    def at(self, rows: npt.NDArray[Any]) -> Step:
-        """The step for some of the rows."""
-        return replace(self, signs=self.signs[rows], words=None if self.words is None else self.words[rows])
 
 
 @record

@@ -24,7 +24,7 @@ from flowsql_core.record import record
 from flowsql_core.types.arrow import from_arrow, to_arrow
 from flowsql_core.types.logical import Column, DecimalType, FloatType, LogicalType, Schema, without_attribute
 from flowsql_runtime.kernels import accumulate as kernels
-from flowsql_runtime.operators.aggregate.changes import Changes, joined
+from flowsql_runtime.operators.aggregate.changes import Changes
 from flowsql_runtime.operators.aggregate.exchange import Place, columns_of_states, places_of, put_columns
 from flowsql_runtime.operators.aggregate.inputs import Argument, ArgumentRows, Sign, SignRows, Step, extreme_code
 from flowsql_runtime.operators.aggregate.ordered_values import OrderedValues, ValueResults, takes_nulls
@@ -276,6 +276,11 @@ class AggregateProgram:
         return not (self._groups or self._extremes or self._ordered_calls)
 
     @property
+    def shares_slices(self) -> bool:
+        """Whether results come of accumulators of several slots, so that windows may share slices."""
+        return self.mergeable
+
+    @property
     def columns_read(self) -> tuple[int, ...]:
         """The input's columns that arguments and filters are."""
         filters = {call.filter_index for call in self.calls if call.filter_index is not None}
@@ -387,11 +392,6 @@ class AggregateProgram:
                 words.append(number.partition(".")[2])
         return "_".join(words)
 
-    @property
-    def keeps_order(self) -> bool:
-        """Whether a call keeps values in order: then a change per row needs rounds of distinct slots."""
-        return bool(self._ordered_calls)
-
     # -- running
 
     def known_signs(self, slots: Int32s, signs: Int8s) -> Int8s:
@@ -409,8 +409,8 @@ class AggregateProgram:
             signs: int8 (n,): 1, -1 or 0.
             step: another op of the program.
         """
-        if every and self.keeps_order:
-            return self._fold_in_rounds(slots, columns, signs, step)
+        if every and self._ordered:
+            return self._fold_every(slots, columns, signs, step)
         self.store.prepare()
         if self._ordered:
             known, first, places = np.unique(slots, return_index=True, return_inverse=True)
@@ -484,22 +484,16 @@ class AggregateProgram:
         entries, _ = store.find_or_insert(slots, [columns[column] for column in group.columns], skipped)
         return store.count_distinct(entries, filtered, bits=not self.retracts)
 
-    def _fold_in_rounds(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, step: Step | None) -> Changes:
-        """Rows of one slot one after the other, rows of different slots together; then in row order again."""
-        order = np.argsort(slots, kind="stable")
-        ordered = slots[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(slots) else np.zeros(0, np.int64)
-        rank = np.empty(len(slots), np.int64)
-        rank[order] = np.arange(len(slots)) - np.repeat(starts, np.diff(np.r_[starts, len(slots)]))
-        parts = []
-        for number in range(int(rank.max()) + 1 if len(rank) else 0):
-            rows = np.flatnonzero(rank == number)
-            index = pa.array(rows)
-            part = [column.take(index) for column in columns]
-            changes = self.fold(slots[rows], part, signs[rows], False, None if step is None else step.at(rows))
-            kept = Changes(changes.slots.copy(), changes.first_rows, changes.states.copy(), changes.results)
-            parts.append((rows[changes.first_rows], kept))
-        return self._with_results(*joined(parts, len(self.calls)))
+    def _fold_every(self, slots: Int32s, columns: Sequence[Any], signs: Int8s, step: Step | None) -> Changes:
+        """A change a row, of calls that keep their values too."""
+        self.store.prepare()
+        changes = self._run(slots, columns, signs, kernels.EVERY, step)
+        rows = changes.first_rows
+        kept: list[ResultColumn] = []
+        for values in self._ordered:
+            own = self._signs.row(self._sign(values.call, takes_nulls(values.call)))
+            kept.append(values.follow(own, slots, columns, rows))
+        return self._with_results(changes, kept)
 
     # -- slots
 
@@ -552,6 +546,14 @@ class AggregateProgram:
     def merged_rows(self, positions: Int32s, count: int, members: Int32s) -> Words:
         """Accumulator rows of ``members`` (slots) merged by position, (count, words); bytes stay in the arena."""
         return self.store.merged(positions, count, members, self._merge_ops)
+
+    def merge_slots(self, takers: Int32s, taken: Int32s) -> None:
+        """Slots take others in, pairwise and distinct; nothing is left by ``taken``. Only where ``mergeable``."""
+        members = np.stack((takers, taken), axis=1).ravel()
+        pairs = np.repeat(np.arange(len(takers), dtype=np.int32), 2)
+        merged = self.merged_rows(pairs, len(takers), members)
+        self.forget(members)
+        self.store.put_words(takers, merged)
 
     @property
     def _merge_ops(self) -> npt.NDArray[np.int64]:

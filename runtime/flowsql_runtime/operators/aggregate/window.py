@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import values_and_validity
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack, watermark_per_row
+from flowsql_core.column_bytes import taken
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import WindowAggregateSpec, WindowKind, WindowProperty
 from flowsql_core.types.arrow import to_arrow
@@ -48,10 +49,15 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         super().__init__(spec)
         self._slicing = Slicing.of(spec.window)
         self._attached = spec.window.end_index is not None
-        self._program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
+        self._program = self.make_program()
         several = not self._slicing.slices_are_windows and not self._attached
-        self._per_window = not several or not self._program.mergeable
-        self._expand = several and not self._program.mergeable
+        self._per_window = not several or not self._program.shares_slices
+        self._expand = several and not self._program.shares_slices
+
+    def make_program(self) -> AggregateProgram:
+        """The calls."""
+        spec = self.spec
+        return AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
 
     def open(self, ctx: OperatorContext) -> None:
         """Make the state."""
@@ -331,10 +337,11 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
 
     def _rows_out(self, members: Int32s, windows: Int64s, rows: npt.NDArray[np.int64]) -> ChangelogBatch:
         """Rows of windows from merged accumulators; ``members``: a slot with the key of each."""
+        results = self._program.results_of(rows)
         if self.spec.input_retracts:
-            filled = rows[:, 0] != 0
-            members, windows, rows = members[filled], windows[filled], rows[filled]
-        return self._with_windows(members, windows, self._program.results_of(rows))
+            filled = np.flatnonzero(rows[:, 0])
+            members, windows, results = members[filled], windows[filled], [taken(one, filled) for one in results]
+        return self._with_windows(members, windows, results)
 
     def _with_windows(self, slots: Int32s, windows: Int64s, results: list[Any]) -> ChangelogBatch:
         columns: list[Any] = [*self._index.columns_at(np.ascontiguousarray(slots)), *results]

@@ -39,19 +39,20 @@ class OverCalls:
         self.constants = tuple(spec.constants[index - width] for index in used if index >= width)
         own = [Column(spec.input[index].name, without_attribute(spec.input[index].type)) for index in self.columns]
         self.types = [to_arrow(column.type) for column in own]
-        self._schema = (*own, *(Column(f"c{i}", constant.type) for i, constant in enumerate(self.constants)))
+        self.schema = (*own, *(Column(f"c{i}", constant.type) for i, constant in enumerate(self.constants)))
         moved = [_moved(call, used) for call in calls]
         self.lags = [self._lag(place, call) for place, call in enumerate(moved) if call.function == "LAG"]
         #: Places of the other calls, which accumulators answer.
         self.folded = [place for place, call in enumerate(moved) if call.function != "LAG"]
-        self._calls = [moved[place] for place in self.folded]
+        #: The other calls, over :meth:`with_constants`.
+        self.calls = [moved[place] for place in self.folded]
 
     def __len__(self) -> int:
         return len(self.folded) + len(self.lags)
 
     def program(self, retracts: bool) -> AggregateProgram:
         """The accumulators of all calls but LAG. As in Flink, sums of doubles keep what rounding left behind."""
-        return AggregateProgram(self._calls, self._schema, retracts, clear_at_zero=False)
+        return AggregateProgram(self.calls, self.schema, retracts, clear_at_zero=False)
 
     def with_constants(self, columns: Sequence[Any], n: int) -> list[Any]:
         """The input of the program: Arrow columns at :attr:`columns`, and the constants, of ``n`` rows."""

@@ -13,18 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import values_and_validity
 from flowsql_compute.eval.literal import literal_array
 from flowsql_core.arrow import compute as pc
-from flowsql_core.column_bytes import joined, taken
+from flowsql_core.column_bytes import taken
 from flowsql_core.expr import Literal
 from flowsql_core.graph.over_specs import OverAggregateSpec
 from flowsql_runtime.kernels import over as kernels
 from flowsql_runtime.kernels.accumulate import RESTART
 from flowsql_runtime.operators.aggregate.inputs import Step
-from flowsql_runtime.operators.over.calls import OverCalls
+from flowsql_runtime.operators.over.held import FrameKeys, HeldFrames
 from flowsql_runtime.state.backend import StoreFactory
-from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
 from flowsql_runtime.state.names import TableNames
 from flowsql_runtime.state.stores import KeyIndex
 
@@ -33,42 +31,13 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 
-class _Keys:
-    """The keys of rows that are answered together: a number each, and their rows by key."""
-
-    def __init__(self, slots: Int32s, scratch: Int32s) -> None:
-        n = len(slots)
-        self.numbers, self.ranks = np.empty(n, np.int32), np.empty(n, np.int32)
-        touched, counts = np.empty(n, np.int32), np.empty(n, np.int32)
-        known = int(kernels.number(slots, scratch, self.numbers, self.ranks, touched, counts))
-        self.slots, self.counts = touched[:known].copy(), counts[:known].copy()
-        self.starts = np.zeros(known + 1, np.int64)
-        np.cumsum(self.counts, out=self.starts[1:])
-        self.by_key = np.empty(n, np.int32)
-        self.by_key[self.starts[self.numbers] + self.ranks] = np.arange(n, dtype=np.int32)
-
-
-class OverFrames:
-    """The calls of one operator over the frames of its keys.
-
-    Args:
-        timed: whether rows of one time are answered together.
-    """
+class OverFrames(HeldFrames):
+    """The calls of one operator over the frames of its keys, in accumulators."""
 
     def __init__(self, spec: OverAggregateSpec, timed: bool) -> None:
-        self._timed = timed and not spec.counts_rows
-        self._preceding = spec.preceding
-        self._counts_rows = spec.counts_rows
-        self.calls = OverCalls(spec)
-        self._types = self.calls.types
-        self._flat = [part for type_ in self._types for part in flat_types(type_)]
+        super().__init__(spec, timed)
         self.program = self.calls.program(retracts=self._preceding is not None)
         self._lagging = max((lag.offset for lag in self.calls.lags), default=0)
-        self._scratch: Int32s = np.zeros(0, np.int32)
-
-    @property
-    def _slides(self) -> bool:
-        return self._preceding is not None
 
     @property
     def keeps_rows(self) -> bool:
@@ -78,34 +47,16 @@ class OverFrames:
     def open(self, states: StoreFactory, index: KeyIndex) -> None:
         """Make the stores beside the slots of ``index``."""
         self.program.open(states, index, "over")
-        if self.keeps_rows:
-            times = [pa.int64()] if self._by_time else []
-            self._held = states.row_fifo("held", index, [*self._flat, *times])
-
-    @property
-    def _by_time(self) -> bool:
-        return self._slides and not self._counts_rows
+        super().open(states, index)
 
     def names(self, columns: Sequence[str], order: str) -> dict[str, TableNames]:
         """What the stores mean. ``columns``: canonical texts of those that calls read; ``order``: of the order."""
-        tables = dict(self.program.table_names(self.calls.texts(columns), "over"))
-        if self.keeps_rows:
-            texts = [
-                f"{text} [{part}]" if part else text
-                for text, type_ in zip(columns, self._types, strict=True)
-                for part in range(len(flat_types(type_)))
-            ]
-            texts += [order] if self._by_time else []
-            tables["held"] = TableNames(
-                "rows of the frame" if self._slides else "last rows", {f"r{i}": text for i, text in enumerate(texts)}
-            )
-        return tables
+        return dict(self.program.table_names(self.calls.texts(columns), "over")) | super().names(columns, order)
 
     def forget(self, slots: Int32s) -> None:
         """Clear what is kept of slots."""
         self.program.forget(slots)
-        if self.keeps_rows:
-            self._held.drop_slots(slots)
+        super().forget(slots)
 
     def answer(
         self, slots: Int32s, columns: Sequence[Any], times: Int64s | None, epochs: Int32s | None = None
@@ -119,10 +70,7 @@ class OverFrames:
             epochs: how often the key's frame of time was dropped before each row, (n,); None: never.
         """
         n = len(slots)
-        highest = int(slots.max(initial=-1)) + 1
-        if highest > len(self._scratch):
-            self._scratch = np.full(max(highest, 2 * len(self._scratch)), -1, np.int32)
-        keys = _Keys(np.ascontiguousarray(slots), self._scratch)
+        keys = self._keys_of(slots)
         results: list[Any] = [None] * len(self.calls)
         if not self._slides:
             answers = np.arange(n, dtype=np.int32)
@@ -159,7 +107,7 @@ class OverFrames:
 
     # -- frames that slide
 
-    def _slide_rows(self, keys: _Keys, slots: Int32s, columns: Sequence[Any], results: list[Any]) -> None:
+    def _slide_rows(self, keys: FrameKeys, slots: Int32s, columns: Sequence[Any], results: list[Any]) -> None:
         assert self._preceding is not None
         size = self._preceding + 1
         held = self._held.counts(keys.slots)
@@ -177,7 +125,7 @@ class OverFrames:
 
     def _slide_time(
         self,
-        keys: _Keys,
+        keys: FrameKeys,
         slots: Int32s,
         columns: Sequence[Any],
         times: Int64s,
@@ -206,18 +154,6 @@ class OverFrames:
         self._held.drop_first(keys.slots, old)
         self._keep(slots, columns, keys.ranks >= (heads - old)[keys.numbers], times)
 
-    def _pool(self, keys: _Keys, counts: Int32s, columns: Sequence[Any]) -> tuple[Int64s, Int64s, list[Any]]:
-        """The oldest rows that keys hold: their times, where those of each key start, and columns with the batch's."""
-        starts = np.zeros(len(counts) + 1, np.int64)
-        np.cumsum(counts, out=starts[1:])
-        if not starts[-1]:
-            return np.zeros(0, np.int64), starts, list(columns)
-        _, rows = self._held.first(keys.slots, counts)
-        stored = self._held.gather(rows)
-        times = values_and_validity(stored[len(self._flat)])[0] if self._by_time else np.zeros(0, np.int64)
-        whole = whole_columns(self._types, stored[: len(self._flat)])
-        return times, starts, [joined(list(pair)) for pair in zip(whole, columns, strict=True)]
-
     def _run(
         self,
         slots: Int32s,
@@ -232,18 +168,9 @@ class OverFrames:
         columns = [taken(column, places) for column in pool]
         self._fold(slots[owners], self.calls.with_constants(columns, len(owners)), signs, answers, results, restarts)
 
-    def _keep(self, slots: Int32s, columns: Sequence[Any], kept: npt.NDArray[np.bool_], times: Int64s | None) -> None:
-        """The rows of the batch that stay in their frames."""
-        if not kept.all():
-            rows = np.flatnonzero(kept)
-            slots, columns = slots[rows], [taken(column, rows) for column in columns]
-            times = None if times is None else times[rows]
-        flat = [part for column in columns for part in flat_columns(column)]
-        self._held.append(np.ascontiguousarray(slots), flat if times is None else [*flat, pa.array(times)])
-
     # -- LAG
 
-    def _look_back(self, keys: _Keys, columns: Sequence[Any], answers: Int32s, results: list[Any]) -> None:
+    def _look_back(self, keys: FrameKeys, columns: Sequence[Any], answers: Int32s, results: list[Any]) -> None:
         held = self._held.counts(keys.slots)
         _, starts, pool = self._pool(keys, held, columns)
         loaded = int(starts[-1])

@@ -13,9 +13,11 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.column_bytes import narrow, taken
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.over_specs import OverAggregateSpec
+from flowsql_core.graph.python_specs import PythonOverAggregateSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.over.frames import OverFrames
+from flowsql_runtime.operators.over.held import HeldFrames
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
 from flowsql_runtime.state.names import StateNames, TableNames, kept_for, row_names
 from flowsql_runtime.state.stores import RowList, WindowIndex
@@ -34,13 +36,22 @@ class KeyedOverOperator(Operator[OverAggregateSpec]):
 
     def __init__(self, spec: OverAggregateSpec) -> None:
         super().__init__(spec)
-        self._frames = OverFrames(spec, self._timed)
+        self._frames = frames_of(spec, self._timed)
 
     def open(self, ctx: OperatorContext) -> None:
         """Make the keys."""
         types = [to_arrow(self.spec.input[column].type) for column in self.spec.partition]
         self._index = ctx.state.key_index(types)
         self._frames.open(ctx.state, self._index)
+        self._frames.load(ctx)
+
+    def finish(self) -> None:
+        """Close the functions of a user, which says whether that went well."""
+        self._frames.close()
+
+    def close(self) -> None:
+        """Close the functions of a job that failed."""
+        self._frames.close()
 
     def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
         """Frames by key, and what waits."""
@@ -76,6 +87,16 @@ class KeyedOverOperator(Operator[OverAggregateSpec]):
 
     def _empty(self) -> list[Any]:
         return [pa.nulls(0, to_arrow(column.type)) for column in self.spec.output]
+
+
+def frames_of(spec: OverAggregateSpec, timed: bool) -> HeldFrames:
+    """The frames of an operator's calls."""
+    if isinstance(spec, PythonOverAggregateSpec):
+        # Loaded by jobs that have such calls only.
+        from flowsql_runtime.operators.python_aggregate.over_frames import PandasFrames
+
+        return PandasFrames(spec, timed)
+    return OverFrames(spec, timed)
 
 
 class WaitingRows:

@@ -22,10 +22,11 @@ S = TypeVar("S", bound=OperatorSpec)
 
 
 class BundleOperator(Operator[S], Generic[S]):
-    """Base: hands bundles to :meth:`process_bundle`."""
+    """Base: hands bundles of its only input to :meth:`process_bundle`, and watermarks on behind them."""
 
     def open(self, ctx: OperatorContext) -> None:
         """Nothing waits."""
+        super().open(ctx)
         self._size = BUNDLE_SIZE.read(ctx.parameter(BUNDLE_SIZE.key, str(BUNDLE_SIZE.default)))
         self._time_ms = BUNDLE_TIME_MS.read(ctx.parameter(BUNDLE_TIME_MS.key, str(BUNDLE_TIME_MS.default)))
         self._waiting: list[ChangelogBatch] = []
@@ -41,13 +42,13 @@ class BundleOperator(Operator[S], Generic[S]):
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Fill bundles."""
-        track = self.advance_track(input_index, batch.track)
+        track = batch.track
         offsets = () if track is None else tuple(track.offsets.tolist())
         batch = batch.with_track(None)
         first = marks = 0
         while first < batch.num_rows:
             last = min(first + self._size - self._waiting_rows, batch.num_rows)
-            self._add(batch if last - first == batch.num_rows else batch.slice(first, last))
+            self._fill(batch if last - first == batch.num_rows else batch.slice(first, last))
             first = last
             while marks < len(offsets) and offsets[marks] <= last:
                 assert track is not None
@@ -57,11 +58,11 @@ class BundleOperator(Operator[S], Generic[S]):
                 self.end_bundle()
                 if self.ctx.time_slice.over:
                     self.ctx.time_slice.next()
-        if track is not None and not self._waiting_rows:
+        if track is not None and len(track) and not self._waiting_rows:
             self._held_ms = None
-            self.output.emit_watermark(Watermark(track.last_ms))
+            super().process_watermark(input_index, Watermark(track.last_ms))
 
-    def _add(self, piece: ChangelogBatch) -> None:
+    def _fill(self, piece: ChangelogBatch) -> None:
         if not self._waiting_rows:
             self._ends_ms = self.ctx.clock.now_ms() + self._time_ms
             self.ctx.timers.register_processing_timers(np.array([self._ends_ms]), np.zeros(1, np.int64))
@@ -76,7 +77,7 @@ class BundleOperator(Operator[S], Generic[S]):
                 self.process_bundle(batch)
         held, self._held_ms = self._held_ms, None
         if held is not None:
-            self.output.emit_watermark(Watermark(held))
+            super().process_watermark(0, Watermark(held))
 
     def process_watermark(self, input_index: int, watermark: Watermark) -> None:
         """A watermark between batches: at once where nothing waits; the last one ends the bundle."""
@@ -85,10 +86,7 @@ class BundleOperator(Operator[S], Generic[S]):
         if not self._waiting_rows:
             super().process_watermark(input_index, watermark)
             return
-        self._input_watermarks[input_index] = max(self._input_watermarks[input_index], watermark.timestamp_ms)
-        combined = self._combined()
-        if combined > self._watermark:
-            self._watermark = self._held_ms = combined
+        self._held_ms = watermark.timestamp_ms
 
     def on_processing_timers(self, times_ms: Int64s, slots: Int64s) -> None:
         """The time of a bundle is over; alarms of bundles that were full before mean nothing."""

@@ -19,22 +19,21 @@ import pyarrow as pa
 from flowsql_core.column_bytes import taken
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import AggregateCall
-from flowsql_core.python_call import aggregate_name, aggregated_with, spoken_name
+from flowsql_core.python_call import aggregate_name, spoken_name
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Column, IntegerType, Schema, without_attribute
 from flowsql_core.udf import ImperativeAggregateFunction
 from flowsql_runtime.operators.aggregate.inputs import Sign, SignRows
 from flowsql_runtime.operators.base import OperatorContext
-from flowsql_runtime.python.evaluate import RAISED, WRONG_RESULT, wrong_value_text
-from flowsql_runtime.python.failure import call_text, describe_failure
-from flowsql_runtime.python.functions import function_context, load_function
+from flowsql_runtime.operators.python_aggregate.functions import LoadedFunctions
+from flowsql_runtime.python.evaluate import WRONG_RESULT, wrong_value_text
+from flowsql_runtime.python.failure import call_text
 from flowsql_runtime.python.values_in import reader
 from flowsql_runtime.python.values_out import Writer, WrongValueError, writer
 from flowsql_runtime.state.backend import StoreFactory
 from flowsql_runtime.state.names import TableNames
 from flowsql_runtime.state.object_store import pickled
 from flowsql_runtime.state.stores import NO_BYTES, KeyIndex, MapStore, StoredColumn
-from flowsql_runtime.stream.copies import user_copy
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
@@ -45,7 +44,7 @@ _ACCUMULATORS: Final = "python.accumulators"
 _DISTINCT: Final = "python.distinct"
 
 
-class PythonCalls:
+class PythonCalls(LoadedFunctions):
     """The Python calls of one operator over one input.
 
     Args:
@@ -54,11 +53,9 @@ class PythonCalls:
     """
 
     def __init__(self, calls: Sequence[AggregateCall], input: Schema, retracts: bool) -> None:
-        self.calls = tuple(calls)
+        super().__init__(calls)
         self.input = input
         self.retracts = retracts
-        self._opened: list[int] = []
-        self._objects: list[ImperativeAggregateFunction] = []
         #: Arguments of DISTINCT calls, each list with the FILTER that is applied before.
         self._groups: list[tuple[tuple[int, ...], int | None]] = []
         for call in self.calls:
@@ -69,43 +66,10 @@ class PythonCalls:
 
     def load(self, ctx: OperatorContext, zone: str) -> None:
         """Make the functions of this subtask, and open them."""
-        for call in self.calls:
-            named = aggregated_with(call)
-            assert named is not None
-            self._objects.append(user_copy(load_function(named, ctx.resources).function))
         columns = sorted({arg.index for call in self.calls for arg in call.args})
         self._readers = {column: reader(self.input[column].type, zone) for column in columns}
         self._writers = [writer(call.type.as_nullable(), zone) for call in self.calls]
-        context = function_context(ctx)
-        for place, function in enumerate(self._objects):
-            # Closed also when opening fails half-way.
-            self._opened.append(place)
-            self.guarded(place, "open", function.open, context)
-
-    def close(self) -> None:
-        """Close every function that was opened; the first failure is raised after all were tried."""
-        first: ExecutionError | None = None
-        opened, self._opened = self._opened, []
-        for place in opened:
-            try:
-                self.guarded(place, "close", self._objects[place].close)
-            except ExecutionError as error:
-                first = first or error
-        if first is not None:
-            raise first
-
-    def guarded(self, place: int, method: str, call: Callable[..., Any], *args: Any) -> Any:
-        """What a function's method gives; its exception as the job's error."""
-        try:
-            return call(*args)
-        except Exception as error:
-            raise self._failed(error, f"{method}() of {self._named(place)}", place) from error
-
-    def _named(self, place: int) -> str:
-        return f"the Python function '{spoken_name(aggregate_name(self.calls[place]))}'"
-
-    def _failed(self, error: Exception, where: str, place: int) -> ExecutionError:
-        return ExecutionError(RAISED, describe_failure(error, where), self.calls[place].span)
+        super().load(ctx, zone)
 
     # -- state
 
@@ -175,6 +139,33 @@ class PythonCalls:
                 ]
             )
         return made
+
+    def merged(self, slots: Int32s, groups: Int32s, count: int) -> list[list[Any]]:
+        """New accumulators that take in those of slots, by call and group.
+
+        Args:
+            groups: int32 (n,) below ``count``: which one takes the accumulator of each slot in, in this order.
+        """
+        made = []
+        for place, found in enumerate(self.accumulators(slots, np.ones(len(slots), np.bool_))):
+            function = self._objects[place]
+            takers = [self.guarded(place, "create_accumulator", function.create_accumulator) for _ in range(count)]
+            self._merge(place, [takers[group] for group in groups.tolist()], found)
+            made.append(takers)
+        return made
+
+    def join(self, takers: Int32s, taken: Int32s) -> list[list[Any]]:
+        """The accumulators of slots after those of others were merged into them, pairwise."""
+        every = np.ones(len(takers), np.bool_)
+        found = self.accumulators(takers, every)
+        for place, others in enumerate(self.accumulators(taken, every)):
+            self._merge(place, found[place], others)
+        return found
+
+    def _merge(self, place: int, takers: Sequence[Any], taken: Sequence[Any]) -> None:
+        merge = self._objects[place].merge
+        for taker, one in zip(takers, taken, strict=True):
+            self.guarded(place, "merge", merge, taker, [one])
 
     def keep(self, slots: Int32s, accumulators: Sequence[Sequence[Any]], exists: npt.NDArray[np.bool_]) -> None:
         """Write the accumulators of those of distinct slots that exist."""

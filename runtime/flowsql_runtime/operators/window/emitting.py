@@ -156,11 +156,13 @@ class EmittingWindowOperator(Operator[EmittingWindowSpec]):
         if self.spec.window.processing_time and len(fresh):
             self._wait_for(ends[fresh])
         signs = signs_of(given)
-        visible = self.spec.early | (triggers <= levels[rows])
+        late_rows: npt.NDArray[np.bool_] = triggers <= levels[rows]
+        visible = self._visible(slots, late_rows)
         if not visible.all():
             quiet = np.flatnonzero(~visible)
             part_of = given.take(quiet)
             self._program.fold(slots[quiet], part_of.columns, signs[quiet], every=False)
+            self._kept_quiet(slots[quiet], late_rows[quiet])
         if not visible.any():
             self._pass_time(track)
             return
@@ -169,6 +171,13 @@ class EmittingWindowOperator(Operator[EmittingWindowSpec]):
             track = WatermarkTrack(np.searchsorted(rows[loud], track.offsets).astype(np.int32), track.wm_ms)
         part_of = (given if len(loud) == len(rows) else given.take(loud)).with_track(track)
         self._answer(part_of, slots[loud], ends[loud], triggers[loud], signs[loud])
+
+    def _visible(self, slots: Int32s, late: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Which rows answer at once. ``late``: whether each came behind the end of its window."""
+        return self.spec.early | late
+
+    def _kept_quiet(self, slots: Int32s, late: npt.NDArray[np.bool_]) -> None:
+        """Rows were taken in without an answer."""
 
     def _pass_time(self, track: WatermarkTrack | None) -> None:
         if track is not None:
@@ -238,12 +247,18 @@ class EmittingWindowOperator(Operator[EmittingWindowSpec]):
         if not len(due):
             return
         windows, slots = self._index.up_to(int(due[-1]))
+        ended = self._trigger_ms(windows) > before
+        self._end(slots[ended], windows[ended])
+        self._forget(slots[self._trigger_ms(windows) + self.spec.lateness_ms <= until])
+
+    def _end(self, slots: Int32s, windows: Int64s) -> None:
+        """Windows end: those that said nothing answer."""
         if not self.spec.early:
-            ended = self._trigger_ms(windows) > before
-            self._show(slots[ended], windows[ended])
-        over = slots[self._trigger_ms(windows) + self.spec.lateness_ms <= until]
-        self._program.forget(over)
-        self._index.remove(over)
+            self._show(slots, windows)
+
+    def _forget(self, slots: Int32s) -> None:
+        self._program.forget(slots)
+        self._index.remove(slots)
 
     def _show(self, slots: Int32s, windows: Int64s) -> None:
         """The first answer of windows that have rows."""

@@ -217,11 +217,16 @@ class SessionAggregateOperator(SessionOperator[SessionAggregateSpec]):
     def __init__(self, spec: SessionAggregateSpec) -> None:
         super().__init__(spec)
         self.keys, self.window, self.input, self.output_schema = spec.grouping, spec.window, spec.input, spec.output
-        self._program = AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
+        self._program = self.make_program()
         self._merges = self._program.mergeable
         self.in_order = not (self._merges and self._program.commutes)
         #: Columns of rows that are kept.
         self._kept = () if self._merges else self._program.columns_read
+
+    def make_program(self) -> AggregateProgram:
+        """The calls."""
+        spec = self.spec
+        return AggregateProgram(spec.calls, spec.input, spec.input_retracts, clear_at_zero=False)
 
     def open(self, ctx: OperatorContext) -> None:
         """Make the state."""
@@ -252,11 +257,7 @@ class SessionAggregateOperator(SessionOperator[SessionAggregateSpec]):
     def merge(self, takers: Int32s, taken: Int32s) -> None:
         """Accumulators add up; rows of the session taken in come behind those of the other."""
         if self._rows is None:
-            members = np.stack((takers, taken), axis=1).ravel()
-            pairs = np.repeat(np.arange(len(takers), dtype=np.int32), 2)
-            merged = self._program.merged_rows(pairs, len(takers), members)
-            self._program.forget(members)
-            self._program.store.put_words(takers, merged)
+            self._program.merge_slots(takers, taken)
             return
         places, rows = self._rows.rows_of(taken)
         columns = list(self._rows.gather(rows))
