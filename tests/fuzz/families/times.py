@@ -152,8 +152,9 @@ def over_updates(maker: Maker, depth: int) -> Relation:
 
 def first_or_last(maker: Maker, depth: int) -> Relation:
     """The first or the last row of each key by time, where no two rows have one time."""
-    below = maker.timed(lambda table: table.unique_time)
-    if not below.unique_time:
+    # Late rows are dropped, but with mini-batches they are not.
+    below = maker.timed(lambda table: table.unique_time and not table.late)
+    if not below.unique_time or below.late:
         return below
     maker.use("deduplicate")
     columns = [column for column in below.columns if column.type in PLAIN]
@@ -167,7 +168,5 @@ def first_or_last(maker: Maker, depth: int) -> Relation:
         f"(SELECT {{0}}, ROW_NUMBER() OVER ({by}) AS {number} FROM {{1}} AS t)", joined(", ", items), below.sql
     )
     sql = both(f"(SELECT {listed} FROM {{0}} AS t WHERE {number} = 1)", ranked)
-    if below.late:
-        sql = only("late rows in Deduplicate", "{0}", sql)
     kept = tuple(replace(column, name=names[column.name]) for column in columns)
     return replace(below.timeless(), sql=sql, columns=kept, grows=direction == "")
