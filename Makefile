@@ -10,6 +10,9 @@ DEMO_DATA := build/demo-data
 SOURCES := flowsql grammar planner runtime connectors
 # Processes of the test run.
 WORKERS ?= 2
+# Minutes and first seed of the differential fuzzer.
+MINUTES ?= 10
+SEED ?= 1
 
 .PHONY: help demo test check bench fuzz chaos parity clean
 
@@ -18,7 +21,8 @@ help:
 	@echo "make test   the whole test suite"
 	@echo "make check  formatting, lint, types, layers, tests"
 	@echo "make bench  cold start, micro benchmarks, Python functions, streams, Nexmark"
-	@echo "make fuzz   10,000 mutated statements, 10,000 random expressions, property tests with many more examples"
+	@echo "make fuzz   10,000 mutated statements, 10,000 random expressions, property tests with many more examples,"
+	@echo "            random queries run in many ways and asked of DuckDB (MINUTES=10 SEED=1)"
 	@echo "make chaos  end running jobs at random points, look at what is left; the long tests"
 	@echo "make parity bounded scripts through FlowSQL's runtime, Spark and DuckDB, tables compared"
 	@echo "make clean  remove what make made"
@@ -68,6 +72,7 @@ fuzz: $(VENV)/test.installed
 	$(BIN)/python tests/planner/fuzz_plan.py 10000
 	$(BIN)/python tests/compute/random_expressions.py 10000
 	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -m hypothesis
+	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/python -m tests.fuzz.run --minutes $(MINUTES) --seed $(SEED) --processes $(WORKERS)
 
 chaos: $(VENV)/test.installed
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m nightly

@@ -296,8 +296,8 @@ class JoinSpec(OperatorSpec):
     ``condition`` is over the concatenated row (left columns, then right) and holds what the keys do not say.
     ``null_safe[i]``: key i matches NULL with NULL (IS NOT DISTINCT FROM).
     ``left_unique``/``right_unique``: columns of that side that are unique within it (an upsert key), or None.
-    ``left_unique_is_key``: that unique key is contained in the join key.
     ``mini_batch`` None: each row is joined when it comes.
+    ``left_upserts``/``right_upserts``: that side's updates come without the row that they replace.
     """
 
     kind: JoinKind
@@ -316,6 +316,8 @@ class JoinSpec(OperatorSpec):
     left_ttl_ms: int = 0
     right_ttl_ms: int = 0
     mini_batch: MiniBatch | None = None
+    left_upserts: bool = False
+    right_upserts: bool = False
 
 
 @record

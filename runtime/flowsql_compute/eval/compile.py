@@ -494,6 +494,8 @@ def _case_runner(expr: Case, inputs: tuple[_Step, ...]) -> Callable[[_Frame], Da
 def _gather(frame: _Frame, branch: Rows, results: Sequence[_Step], arrow_type: pa.DataType) -> Datum:
     """Row i of the result that ``branch[i]`` names; results are evaluated where they are needed only."""
     n = frame.n
+    if not n:  # a batch may carry watermarks alone
+        return pa.nulls(0, arrow_type)
     used = np.flatnonzero(np.bincount(branch, minlength=len(results)))
     if len(used) == 1:
         return results[int(used[0])](frame)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,8 @@ def updates(seed: int) -> list[Event]:
 @pytest.mark.parametrize("size", [2, 9, 10_000])
 def test_updates_of_a_key_become_one(kind: JoinKind, size: int, before: bool) -> None:
     found = updates(3)
-    spec = joined(kind, left_unique=(0,), right_unique=(0,), mini_batch=MiniBatch(size, 1_000))
+    unique = joined(kind, left_unique=(0,), right_unique=(0,), mini_batch=MiniBatch(size, 1_000))
+    spec = replace(unique, left_upserts=not before, right_upserts=not before)
     harness = OperatorHarness(spec, keys=[(0,), (0,)])
     for side, rows in found:
         harness.batch(batch(side, [row for row in rows if before or row[0] != 1]), side)
@@ -97,6 +99,15 @@ def test_one_change_a_key_within_a_mini_batch() -> None:
     harness.batch(more.with_track(WatermarkTrack(np.array([7], np.int32), np.array([20], np.int64))), 1)
     harness.watermark(20, 0)
     assert harness.rows[1:] == [("-U", 1, "a", 1, 6), ("+U", 1, "a", 1, 9), ("+I", 3, "c", 3, 1)]
+
+
+def test_a_row_that_comes_as_an_update_and_goes_was_not_there_before() -> None:
+    """An update moved the row from another join key: its -U went there."""
+    spec = joined(JoinKind.LEFT, left_unique=(1,), mini_batch=MiniBatch(1_000, 1_000))
+    harness = OperatorHarness(spec, keys=[(0,), (0,)])
+    harness.batch(batch(0, [(0, 1, "a"), (1, 1, "a"), (2, 2, "a"), (3, 2, "a")]), 0)
+    harness.end()
+    assert harness.rows == []
 
 
 def test_outer_joins_pad_fewer_rows() -> None:

@@ -85,6 +85,11 @@ def _with_strength(node: ast.Expression | ast.Argument) -> tuple[str, int]:
             )
         case ast.InList(operand, values, negated):
             return f"{_expr(operand, _COMPARE + 1)} {'NOT ' * negated}IN ({_list(values)})", _COMPARE
+        case ast.InSubquery(operand, query, negated):
+            return f"{_expr(operand, _COMPARE + 1)} {'NOT ' * negated}IN ({_query(query)})", _COMPARE
+        case ast.QuantifiedComparison(operator, left, quantifier, right):
+            listed = _query(right) if isinstance(right, ast.Query) else _list(right)
+            return f"{_expr(left, _COMPARE + 1)} {operator.value} {quantifier.value} ({listed})", _COMPARE
         case ast.Like(operand, pattern, kind, escape, negated):
             tail = "" if escape is None else f" ESCAPE {_expr(escape, _COMPARE + 1)}"
             words = f"{'NOT ' * negated}{kind.value}"
@@ -141,6 +146,10 @@ def _primary(node: ast.Expression | ast.Argument) -> str:
             return f"DESCRIPTOR({', '.join(_path(column.name) for column in columns)})"
         case ast.DefaultValue():
             return "DEFAULT"
+        case ast.Subquery(query):
+            return f"({_query(query)})"
+        case ast.Exists(query):
+            return f"EXISTS ({_query(query)})"
     return _literal(node) or _special_call(node) or _json_call(node) or _refuse(node)
 
 
@@ -434,13 +443,14 @@ def _order(items: Iterable[ast.OrderItem]) -> str:
 
 def _relation(node: ast.Relation) -> str:
     match node:
-        case ast.TableRef(name, hints):
+        case ast.TableRef(name, hints, period):
             text = _path(name) + (f" {_hints(hints)}" if hints else "")
+            text += "" if period is None else f" FOR SYSTEM_TIME AS OF {_expr(period, 0)}"
             return text + _alias(node.alias)
-        case ast.TableFunction(call):
-            return f"TABLE({_function(call)}){_alias(node.alias)}"
-        case ast.DerivedTable(query):
-            return f"({_query(query)}){_alias(node.alias)}"
+        case ast.TableFunction(call, lateral):
+            return f"{'LATERAL ' * lateral}TABLE({_function(call)}){_alias(node.alias)}"
+        case ast.DerivedTable(query, lateral):
+            return f"{'LATERAL ' * lateral}({_query(query)}){_alias(node.alias)}"
         case ast.Unnest(operands, ordinality):
             return f"UNNEST({_list(operands)}){' WITH ORDINALITY' * ordinality}{_alias(node.alias)}"
         case ast.Join():
@@ -512,7 +522,8 @@ def _alias(alias: ast.TableAlias | None) -> str:
 def _table_argument(node: ast.TableArgument) -> str:
     table = f"({_query(node.table)})" if isinstance(node.table, ast.Query) else f"TABLE {_path(node.table)}"
     partition = f" PARTITION BY {_list(node.partition_by)}" if node.partition_by else ""
-    return table + partition
+    order = f" ORDER BY {_order(node.order_by)}" if node.order_by else ""
+    return table + partition + order
 
 
 def _hints(hints: Iterable[ast.Hint]) -> str:

@@ -96,6 +96,11 @@ class Physical(ABC):
         """Whether the node's updates carry ``-U``."""
         return self.mode is not None and self.mode.contains(RowKind.UPDATE_BEFORE)
 
+    @property
+    def upserts(self) -> bool:
+        """Whether the node's updates come without the row that they replace."""
+        return self.mode is not None and self.mode.contains(RowKind.UPDATE_AFTER) and not self.emits_before
+
     # The changelog
 
     @abstractmethod

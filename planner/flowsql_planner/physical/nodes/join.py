@@ -241,6 +241,8 @@ class JoinNode(PairsOfRows):
             left_ttl_ms=job.state_ttl_ms(self.left_ttl_ms),
             right_ttl_ms=job.state_ttl_ms(self.right_ttl_ms),
             mini_batch=job.mini_batch if self.waits_for_mini_batch() else None,
+            left_upserts=left.upserts,
+            right_upserts=right.upserts,
         )
 
 

@@ -14,7 +14,6 @@ from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.rank_specs import DeduplicateSpec, OrderKeys, RankSpec, RankStrategy
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
-from flowsql_core.row import RowKind
 from flowsql_core.types.logical import is_proctime, is_rowtime, is_time_attribute
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, named
 from flowsql_planner.physical.nodes.line import Attributes, Line, fetch_text, order_text
@@ -74,9 +73,7 @@ class Ranking(Inner, ABC):
         source = self.inputs[0]
         if not source.retracts:
             return RankStrategy.APPEND_FAST
-        assert source.mode is not None
-        upserts = source.mode.contains(RowKind.UPDATE_AFTER) and not source.emits_before
-        return RankStrategy.UPDATE_FAST if upserts else RankStrategy.RETRACT
+        return RankStrategy.UPDATE_FAST if source.upserts else RankStrategy.RETRACT
 
     def strategy_text(self) -> str:
         """The strategy as plans print it."""

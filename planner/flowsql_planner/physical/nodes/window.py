@@ -59,7 +59,7 @@ class WindowTableFunctionNode(Keyless):
     def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
         """The input's columns, and the window's."""
         window = window_text(self.window, arriving[0].columns, self.partition)
-        added = tuple(short(f"{role.value} OF {window}") for role in WindowProperty)
+        added = tuple(short(f"{role.value} OF {window}") for role in _PROPERTY)
         return Lineage((*arriving[0].columns, *added), arriving[0].conditions)
 
     def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
@@ -127,10 +127,14 @@ class WindowAggregate(Inner):
         return any(map(order_sensitive, self.calls)) and self.inputs[0].retracts
 
     def upsert_keys(self) -> Keys:
-        """As in Flink: the grouping together with any one of the window's columns."""
+        """The grouping together with any one of the window's columns; many cumulating windows have one start.
+
+        In Flink the start is a key of these, too, and a join keeps one of their rows.
+        """
         base = len(self.grouping) + len(self.calls)
         groups = frozenset(range(len(self.grouping)))
-        return frozenset(groups | {base + i} for i in range(len(self.properties)))
+        shared = WindowProperty.START if self.window.kind is WindowKind.CUMULATE else None
+        return frozenset(groups | {base + i} for i, role in enumerate(self.properties) if role is not shared)
 
     def window_columns(self) -> WindowColumns | None:
         """The properties."""

@@ -36,8 +36,8 @@ class JoinBundle:
         self._full = min(mini_batch.size_rows, _MOST_ROWS) if mini_batch.size_rows > 0 else _MOST_ROWS
         self._order = (0, 1) if spec.kind is JoinKind.RIGHT else (1, 0)
         self._folds = (
-            _Fold(spec.left, spec.left_keys, spec.left_unique),
-            _Fold(spec.right, spec.right_keys, spec.right_unique),
+            _Fold(spec.left, spec.left_keys, spec.left_unique, spec.left_upserts),
+            _Fold(spec.right, spec.right_keys, spec.right_unique, spec.right_upserts),
         )
         self._waiting: tuple[list[ChangelogBatch], list[ChangelogBatch]] = ([], [])
         self._rows = 0
@@ -66,7 +66,8 @@ class _Fold:
     than of the other.
     """
 
-    def __init__(self, schema: Schema, keys: tuple[int, ...], unique: tuple[int, ...] | None) -> None:
+    def __init__(self, schema: Schema, keys: tuple[int, ...], unique: tuple[int, ...] | None, upserts: bool) -> None:
+        self._upserts = upserts
         self._unique = None if unique is None else tuple(sorted({*keys, *unique}))
         # Rows are told apart by an index, which keeps no nested values; rows without columns are all alike.
         self._folds = bool(schema) and not any(pa.types.is_nested(to_arrow(column.type)) for column in schema)
@@ -82,7 +83,7 @@ class _Fold:
         keys = np.zeros(len(rows), np.int32)
         if self._unique:
             keys, _ = number_rows([batch.columns[column] for column in self._unique])
-        return _net_of_keys(batch, batch.kinds, keys, rows)
+        return _net_of_keys(batch, batch.kinds, keys, rows, self._upserts)
 
 
 def _net_of_equal_rows(batch: ChangelogBatch, kinds: Kinds, rows: Int32s) -> ChangelogBatch:
@@ -100,7 +101,7 @@ def _net_of_equal_rows(batch: ChangelogBatch, kinds: Kinds, rows: Int32s) -> Cha
     return batch.with_kinds(kinds).filter(kept)
 
 
-def _net_of_keys(batch: ChangelogBatch, kinds: Kinds, keys: Int32s, rows: Int32s) -> ChangelogBatch:
+def _net_of_keys(batch: ChangelogBatch, kinds: Kinds, keys: Int32s, rows: Int32s, upserts: bool) -> ChangelogBatch:
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
     first, last = order[starts], order[np.append(starts[1:], len(keys)) - 1]
@@ -116,8 +117,10 @@ def _net_of_keys(batch: ChangelogBatch, kinds: Kinds, keys: Int32s, rows: Int32s
     kept = np.zeros(len(kinds), np.bool_)
     kept[first[took & ~same]] = True
     kept[last[put & ~same]] = True
-    # Upserts alone: only the last change knows that the row went.
-    kept[last[~took & ~put & ~new]] = True
+    if upserts:
+        # Only the last change knows that the row went. Elsewhere the key's first row is +U where another key was left
+        # for it, or the mini-batch before ended with its -U: no row stands there.
+        kept[last[~took & ~put & ~new]] = True
     return batch.with_kinds(made).filter(kept)
 
 

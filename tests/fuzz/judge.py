@@ -1,0 +1,160 @@
+"""Whether the answers to a query are one: of two ways to run it, of DuckDB, of batch mode."""
+
+from __future__ import annotations
+
+import itertools
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from flowsql_core.errors import FlowSqlError, InternalError
+from flowsql_core.graph.rank_specs import WindowDeduplicateSpec, WindowRankSpec
+from flowsql_core.graph.specs import WindowAggregateSpec
+from flowsql_runtime.operators.registry import is_source
+
+from .queries import Query
+from .session import Answer, Changes, Session, TakenBackError, folded, plain
+from .variations import Variation
+
+#: Rows of a difference that are shown.
+SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A difference, or a failure that is none of the user's.
+
+    Attributes:
+        kind: what must stay the same while the case shrinks.
+        text: what a reader needs.
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was compared."""
+
+    fault: Fault | None = None
+    refused: str | None = None
+    judged: frozenset[str] = frozenset()
+    #: Why DuckDB was not asked.
+    no_twin: str | None = None
+    empty: bool = False
+
+
+def judge(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, variation: Variation) -> Verdict:
+    """Run a query the plain way and another, and ask DuckDB."""
+    sql = query.flink()
+    try:
+        for statement in query.statements():
+            session.execute(statement)
+        return _judged(session, duck, query, sql, variation)
+    except FlowSqlError as error:
+        if isinstance(error, InternalError):
+            return Verdict(Fault(f"InternalError {error.message[:60]}", error.message))
+        return Verdict(refused=f"{error.code}: {error.message.splitlines()[0][:100]}")
+    finally:
+        for definition in reversed(query.definitions if query.views else ()):
+            session.execute(f"DROP TEMPORARY VIEW IF EXISTS {definition.name}")
+
+
+def _judged(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, sql: str, variation: Variation) -> Verdict:
+    judged: set[str] = set()
+    base = _run(session, sql, Variation())
+    if isinstance(base, Fault):
+        return Verdict(base)
+    table = _table(base)
+    if isinstance(table, Fault):
+        return Verdict(table)
+    other = _run(session, sql, variation)
+    if isinstance(other, Fault):
+        return Verdict(other)
+    judged.add("variation")
+    varied = _table(other)
+    if isinstance(varied, Fault):
+        return Verdict(varied)
+    if varied != table:
+        return Verdict(Fault("differs: variation", difference("plain", table, str(variation), varied)))
+    if variation.same_changes and _one_order(session, sql):
+        judged.add("changelog")
+        if list(map(plain, base)) != list(map(plain, other)):
+            return Verdict(Fault("differs: changelog", _first_difference(base, other)))
+    wanted = twin_answer(duck, query)
+    if wanted is not None:
+        judged.add("duckdb")
+        if wanted != table:
+            return Verdict(Fault("differs: duckdb", difference("duckdb", wanted, "flowsql", table)))
+    batch = session.batch(sql)
+    if batch is not None:
+        judged.add("batch")
+        if batch != table:
+            return Verdict(Fault("differs: batch", difference("streaming", table, "batch", batch)))
+    no_twin = None if wanted is not None else query.sql.why or "unknown"
+    return Verdict(judged=frozenset(judged), no_twin=no_twin, empty=not table)
+
+
+def twin_answer(duck: duckdb.DuckDBPyConnection, query: Query) -> Answer | None:
+    """What DuckDB says; None for a query without a twin."""
+    text = query.duck()
+    return None if text is None else Counter(plain(list(row)) for row in duck.execute(text).fetchall())
+
+
+def _run(session: Session, sql: str, variation: Variation) -> Changes | Fault:
+    try:
+        return session.changes(sql, variation)
+    except InternalError:
+        raise
+    except FlowSqlError as error:
+        cause = error.__cause__
+        if cause is None or isinstance(cause, FlowSqlError):
+            raise
+        return _crash(cause)
+    except Exception as error:
+        return _crash(error)
+
+
+def _crash(error: BaseException) -> Fault:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(frame.filename).name}:{frame.name}"
+    return Fault(f"{type(error).__name__} in {place}", "".join(traceback.format_exception(error))[-3000:])
+
+
+def _table(changes: Changes) -> Answer | Fault:
+    try:
+        return folded(changes)
+    except TakenBackError as error:
+        return Fault("taken back", f"{error}\n" + "\n".join(map(str, changes[:60])))
+
+
+def _one_order(session: Session, sql: str) -> bool:
+    """Whether every change has its place: inputs come in threads of their own, and rows of a window in any order."""
+    graph = session.graph(sql, 1, Variation().options())
+    nodes = [node for vertex in graph.vertices for node in vertex.operators]
+    by_window = WindowAggregateSpec | WindowRankSpec | WindowDeduplicateSpec
+    return (
+        sum(is_source(node.spec) for node in nodes) == 1
+        and len({edge.target_vertex for edge in graph.edges}) == len(graph.edges)
+        and not any(node.number_of_inputs > 1 or isinstance(node.spec, by_window) for node in nodes)
+    )
+
+
+def difference(one: str, wanted: Answer, other: str, found: Answer) -> str:
+    """What only one of two answers has."""
+    lines = []
+    for name, rows in ((one, wanted - found), (other, found - wanted)):
+        lines.append(f"only {name}: {sum(rows.values())} rows")
+        lines += [f"  {count} x {row}" for row, count in itertools.islice(rows.items(), SHOWN)]
+    return "\n".join(lines)
+
+
+def _first_difference(base: Changes, other: Changes) -> str:
+    for place, (one, two) in enumerate(itertools.zip_longest(base, other)):
+        if one is None or two is None or plain(one) != plain(two):
+            return f"change {place}: {one} in one batch, {two} cut ({len(base)} and {len(other)} changes)"
+    raise AssertionError("the changes differ")

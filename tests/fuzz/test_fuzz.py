@@ -1,0 +1,92 @@
+"""The differential fuzzer over fixed worlds (``make fuzz`` takes others), and that it finds what differs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .draws import Draws
+from .queries import Queries
+from .scripts import read, run, script_of
+from .session import Session
+from .shrink import Shrinker
+from .tables import Tables
+from .variations import Variation
+from .world import run_world
+
+#: Worlds of the suite: about a minute on two cores.
+WORLDS = tuple(range(1000, 1012))
+QUERIES = 40
+
+
+@pytest.mark.parametrize("seed", WORLDS)
+def test_a_query_has_one_answer(seed: int) -> None:
+    report = run_world(seed, QUERIES)
+    small = [Shrinker(finding, seconds=10).shrink() for finding in report.findings[:2]]
+    assert not small, "\n".join(f"{finding.fault.text}\n{script_of(finding, None)}" for finding in small)
+    assert report.judged["variation"] == report.queries > 0.9 * QUERIES
+    assert report.judged["duckdb"] > 0.6 * QUERIES
+
+
+def test_a_seed_makes_the_same_queries() -> None:
+    assert Tables(7).draw() == Tables(7).draw()
+    tables = Tables(7).draw()
+    query = Queries(Draws(7), tables).query(3)
+    assert Queries(Draws(7), tables).query(3) == query
+    assert Queries(Draws(None, query.draws), tables).query(3) == query
+
+
+def test_all_operators_are_drawn_and_most_queries_have_a_twin() -> None:
+    tables = Tables(7).draw()
+    queries = [Queries(Draws(seed), tables).query(3) for seed in range(1500)]
+    used: Counter[str] = sum((query.used for query in queries), Counter())
+    wanted = {
+        *("SELECT", "WHERE", "UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL", "DISTINCT"),
+        *("GROUP BY", "HAVING", "FILTER", "COUNT DISTINCT", "ROLLUP", "CUBE", "GROUPING SETS", "UNNEST", "total"),
+        *("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "self join", "lookup join", "temporal join", "LIMIT"),
+        *("IN", "NOT IN", "EXISTS", "NOT EXISTS", "scalar query", "VIEW", "WITH", "Top-N", "Top-N with number"),
+        *("TUMBLE", "HOP", "CUMULATE", "SESSION", "window aggregate", "window Top-N", "window deduplicate"),
+        *("window JOIN", "window LEFT JOIN", "window SEMI", "window ANTI", "OVER", "OVER without time", "deduplicate"),
+        *("interval JOIN", "interval LEFT JOIN", "interval RIGHT JOIN", "interval FULL JOIN"),
+    }
+    assert wanted <= {name for name, count in used.items() if count}
+    assert sum(query.duck() is not None for query in queries) > 0.8 * len(queries)
+
+
+def _losing_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of 7 rows lose the last change that brings a row with a 7."""
+    changes = Session.changes
+
+    def lossy(self: Session, sql: str, variation: Variation) -> list[tuple[Any, ...]]:
+        found = changes(self, sql, variation)
+        if variation.batch_rows == 7 and found and found[-1][0] == "+I" and 7 in found[-1]:
+            found.pop()
+        return found
+
+    monkeypatch.setattr(Session, "changes", lossy)
+
+
+def test_a_difference_is_found_and_shrinks_to_a_script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with monkeypatch.context() as patch:
+        _losing_rows(patch)
+        found = next(finding for seed in range(50, 90) for finding in run_world(seed, 30).findings)
+        small = Shrinker(found, seconds=20).shrink()
+        assert small.fault.kind == found.fault.kind
+        query = small.case.query()
+        assert len(query.flink()) < 200
+        assert sum(len(table.events) for table in small.case.tables if table.name in query.tables) < 4
+        text = script_of(small, None)
+        with pytest.raises(AssertionError):
+            run(read(text), tmp_path / "broken")
+    run(read(text), tmp_path / "mended")
+
+
+def test_a_variation_is_read_as_it_was_written() -> None:
+    written = Variation(batch_rows=7, backend="rocksdb", mini_batch=5, split=True, cut=-3, after=2)
+    assert Variation.read(str(written)) == written
+    assert Variation.read(str(Variation())) == Variation()
+    assert len(written.simpler()) == 6
+    assert written not in written.simpler()

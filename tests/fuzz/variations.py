@@ -1,0 +1,125 @@
+"""How a query may be run: none of it may change its answer."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+from ..cold_state import BACKENDS
+
+BATCH_ROWS: Final = (1, 7, 65_536)
+_MINI_BATCH: Final = "table.exec.mini-batch"
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One way to run a query; the defaults are the plain way.
+
+    Attributes:
+        batch_rows: rows of a batch, at sources and behind exchanges.
+        parallelism: of the job, or of the job before the cut.
+        backend: of state, with nothing in memory between two batches on ``rocksdb``.
+        mini_batch: rows of a mini-batch; 0: none.
+        phases: ``table.optimizer.agg-phase-strategy``.
+        split: split distinct aggregates.
+        cut: rows of each source before a snapshot; None: not cut. Negative: another number for each source.
+        after: parallelism behind the cut.
+        backend_after: backend behind the cut.
+    """
+
+    batch_rows: int = 65_536
+    parallelism: int = 1
+    backend: str = "hashmap"
+    mini_batch: int = 0
+    phases: str = "AUTO"
+    split: bool = False
+    cut: int | None = None
+    after: int = 1
+    backend_after: str = "hashmap"
+
+    def options(self, behind: bool = False) -> dict[str, str]:
+        """Of the job before or behind the cut."""
+        rows = str(self.batch_rows)
+        made = {"flowsql.source.batch-rows": rows, "flowsql.network.batch-rows": rows}
+        made |= BACKENDS[self.backend_after if behind else self.backend]
+        if self.mini_batch:
+            made |= {
+                f"{_MINI_BATCH}.enabled": "true",
+                f"{_MINI_BATCH}.allow-latency": "5 s",
+                f"{_MINI_BATCH}.size": str(self.mini_batch),
+            }
+        if self.phases != "AUTO":
+            made["table.optimizer.agg-phase-strategy"] = self.phases
+        if self.split:
+            made["table.optimizer.distinct-agg.split.enabled"] = "true"
+        return made
+
+    def position(self, operator: str, subtask: int) -> int:
+        """Where a source is cut."""
+        assert self.cut is not None
+        return self.cut if self.cut >= 0 else zlib.crc32(f"{operator}/{subtask}/{self.cut}".encode()) % 40
+
+    @property
+    def same_changes(self) -> bool:
+        """Whether every change is the same as in the plain way."""
+        plain = replace(self, batch_rows=BATCH_ROWS[-1], backend="hashmap", backend_after="hashmap", cut=None)
+        return plain == Variation()
+
+    def __str__(self) -> str:
+        changed = [
+            f"{field.name}={getattr(self, field.name)}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return " ".join(changed) or "plain"
+
+    @staticmethod
+    def read(text: str) -> Variation:
+        """What ``str`` wrote."""
+        types: dict[str, Any] = {field.name: field.default for field in fields(Variation)}
+        given: dict[str, Any] = {}
+        for pair in [] if text == "plain" else text.split():
+            name, _, value = pair.partition("=")
+            match types[name]:
+                case bool():
+                    given[name] = value == "True"
+                case str():
+                    given[name] = value
+                case _:
+                    given[name] = int(value)
+        return Variation(**given)
+
+    def simpler(self) -> list[Variation]:
+        """The same with one thing as in the plain way."""
+        plain = Variation()
+        return [
+            replace(self, **{field.name: getattr(plain, field.name)})
+            for field in fields(self)
+            if getattr(self, field.name) != getattr(plain, field.name)
+        ]
+
+
+def draw(random_: random.Random) -> Variation:
+    """Any way but the plain one; what costs more comes less often."""
+    made = Variation(
+        batch_rows=random_.choice([1, 7, 7, 7, 65_536, 65_536]), parallelism=random_.choice([1, 1, 1, 2, 2, 3])
+    )
+    if random_.random() < 0.35:
+        made = replace(
+            made,
+            mini_batch=random_.choice([1, 5, 20, 1000]),
+            phases=random_.choice(["AUTO", "AUTO", "ONE_PHASE", "TWO_PHASE"]),
+            split=random_.random() < 0.3,
+        )
+    if random_.random() < 0.25:
+        made = replace(made, backend="rocksdb")
+    if random_.random() < 0.3:
+        made = replace(
+            made,
+            cut=random_.choice([0, 3, 8, 15, 30, 45, -random_.randrange(1, 1000), -random_.randrange(1, 1000)]),
+            after=random_.choice([1, 1, 2, 3]),
+            backend_after=random_.choice(["hashmap", "hashmap", "rocksdb"]),
+        )
+    return made if made != Variation() else replace(made, batch_rows=7)
