@@ -20,9 +20,11 @@ def execution_notes(roots: Sequence[Physical], parallelism: int) -> str:
                 rows[f"{', '.join(inner)} {'runs' if len(inner) == 1 else 'run'} inside of {whole.text()}\n"] = None
             elif isinstance(node, MiniBatchAssigner) and id(node) in idle:
                 rows[f"{node.describe()} does not run: no operator above waits for its marks\n"] = None
-            elif isinstance(node, MatchNode) and node.path_conditions():
-                asked = ", ".join(node.path_conditions())
-                rows[f"{node.describe()} asks the conditions of {asked} for each row and partial match\n"] = None
+            elif isinstance(node, MatchNode) and node.asked_in_python():
+                asked = ", ".join(node.asked_in_python())
+                rows[f"{node.describe()} asks Python for the conditions of {asked}, once a row and partial match\n"] = (
+                    None
+                )
     return "".join(rows)
 
 

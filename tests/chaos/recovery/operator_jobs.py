@@ -1,4 +1,5 @@
-"""SQL jobs for the fault harness, one for each family of operators: rankings, OVER, sessions, joins by time, Python.
+"""SQL jobs for the fault harness, one for each family of operators: rankings, OVER, sessions, joins by time, patterns,
+Python.
 
 What they commit does not depend on the order in which inputs meet: no row is late, rows of a key differ in time, and
 rankings order by a key of their input at last.
@@ -129,6 +130,23 @@ def temporal_join(environment: StreamTableEnvironment, folder: Path) -> None:
     )
 
 
+def match(environment: StreamTableEnvironment, folder: Path) -> None:
+    """Patterns with conditions over earlier rows: matches that take a while, and ones that time rules out."""
+    sink(environment, folder, "dips", "k INT, s BIGINT, low INT, e BIGINT, c BIGINT")
+    sink(environment, folder, "runs", "k INT, s TIMESTAMP(3), total INT, e TIMESTAMP(3)")
+    dips = (
+        "SELECT * FROM left_rows MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts "
+        "MEASURES A.id AS s, LAST(B.n) AS low, C.id AS e, COUNT(B.n) AS c AFTER MATCH SKIP PAST LAST ROW "
+        "PATTERN (A B+ C) DEFINE B AS B.n < COALESCE(LAST(B.n, 1), A.n), C AS C.n > LAST(B.n))"
+    )
+    runs = (
+        "SELECT * FROM right_rows MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts "
+        "MEASURES A.ts AS s, SUM(B.n) AS total, C.ts AS e AFTER MATCH SKIP TO NEXT ROW "
+        "PATTERN (A B*? C) WITHIN INTERVAL '1' SECOND DEFINE A AS A.n < 200, B AS SUM(B.n) < 1500, C AS C.txt > A.txt)"
+    )
+    _insert(environment, f"INSERT INTO dips {dips}", f"INSERT INTO runs {runs}")
+
+
 def python_aggregate(environment: StreamTableEnvironment, folder: Path) -> None:
     """A Python aggregate function with views over the changes of another aggregate."""
     sink(environment, folder, "o", "part INT, held STRING", "changelog")
@@ -155,6 +173,7 @@ OPERATOR_JOBS: Final[dict[str, Callable[[StreamTableEnvironment, Path], None]]] 
     "session": session,
     "interval-join": interval_join,
     "temporal-join": temporal_join,
+    "match": match,
     "python-aggregate": python_aggregate,
     "left-join": left_join,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from flowsql_compute.eval.stack import stack_programs
 from flowsql_core.expr import Expr
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.match_specs import (
@@ -108,9 +109,11 @@ class MatchNode(Inner):
         found = [path.expression for path in paths if path is not None]
         return (*self.computed, *found, *(measure.expression for measure in self.measures))
 
-    def path_conditions(self) -> tuple[str, ...]:
-        """Variables whose conditions read earlier rows of the match."""
-        return tuple(variable.name for variable in self.variables if variable.path_condition is not None)
+    def asked_in_python(self) -> tuple[str, ...]:
+        """Variables whose conditions read earlier rows of the match and are more than the stack machine answers."""
+        programs = stack_programs(self.variables).places
+        pairs = zip(self.variables, programs, strict=True)
+        return tuple(v.name for v, program in pairs if v.path_condition is not None and program is None)
 
     # Texts
 

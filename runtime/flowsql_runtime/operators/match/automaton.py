@@ -1,23 +1,18 @@
-"""A pattern as states and edges, and what one row does to the partial matches of a key.
-
-Patterns are strictly contiguous, so a match is a run of a key's rows: where it starts, and how many rows each variable
-has. Source: Flink, ``NFACompiler``, ``NFA`` and ``AfterMatchSkipStrategy``.
-"""
+"""A pattern as states and edges; ``kernels/match.py`` walks through them. Source: Flink, ``NFACompiler``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from flowsql_core.errors import ExecutionError
-from flowsql_core.graph.match_specs import MatchSkip, PatternVariable
+import numpy as np
+import numpy.typing as npt
+
+from flowsql_core.graph.match_specs import PatternVariable
 from flowsql_core.record import record
+from flowsql_runtime.kernels.match import FINAL
 
-#: State of a match that is complete.
-FINAL: Final = 0
-#: Start of the run that no row has started yet.
-NOT_STARTED: Final = 2**31 - 1
+Int32s = npt.NDArray[np.int32]
 
 
 @record
@@ -109,165 +104,27 @@ class Automaton:
             asked |= {take.variable, *take.unless}.union(*self.endings[take.target])
         return frozenset(asked)
 
+    def arrays(self) -> tuple[Int32s, ...]:
+        """``take_ends``, ``takes``, ``ending_ends``, ``endings``, ``set_ends`` and ``sets`` of the kernel ``walk``."""
+        sets: list[frozenset[int]] = []
 
-@record
-class Run:
-    """Rows ``start`` and following of a key, ``counts`` of them for each variable; partial unless ``state`` is 0."""
+        def number(found: frozenset[int]) -> int:
+            if found not in sets:
+                sets.append(found)
+            return sets.index(found)
 
-    start: int
-    state: int
-    counts: tuple[int, ...]
-
-    @property
-    def end(self) -> int:
-        """Behind the last row."""
-        return self.start + sum(self.counts)
-
-    def rows_of(self, variable: int | None) -> tuple[int, int]:
-        """First row of a variable and the one behind its last; None: of all."""
-        if variable is None:
-            return self.start, self.end
-        first = self.start + sum(self.counts[:variable])
-        return first, first + self.counts[variable]
-
-
-class RunHeap:
-    """Runs as Java's ``PriorityQueue`` has them: of those with one start, how the heap lies tells which comes first."""
-
-    def __init__(self, runs: Iterable[Run] = ()) -> None:
-        self.runs: list[Run] = []
-        for run in runs:
-            self.add(run)
-
-    def add(self, run: Run) -> None:
-        """Put a run in its place."""
-        runs, at = self.runs, len(self.runs)
-        runs.append(run)
-        while at and run.start < runs[(at - 1) >> 1].start:
-            runs[at] = runs[(at - 1) >> 1]
-            at = (at - 1) >> 1
-        runs[at] = run
-
-    def poll(self) -> Run:
-        """Take the first run out."""
-        first, last = self.runs[0], self.runs.pop()
-        if self.runs:
-            self._sink(0, last)
-        return first
-
-    def keep_from(self, start: int) -> None:
-        """Remove runs that start before a row."""
-        kept = [run for run in self.runs if run.start >= start]
-        if len(kept) < len(self.runs):
-            self.runs = kept
-            for at in reversed(range(len(kept) // 2)):
-                self._sink(at, kept[at])
-
-    def _sink(self, at: int, run: Run) -> None:
-        runs = self.runs
-        while (child := 2 * at + 1) < len(runs):
-            if child + 1 < len(runs) and runs[child].start > runs[child + 1].start:
-                child += 1
-            if run.start <= runs[child].start:
-                break
-            runs[at] = runs[child]
-            at = child
-        runs[at] = run
-
-
-class KeyMatches:
-    """What goes on in one key. ``times``: of its rows, milliseconds.
-
-    ``partial``: runs that rows may prolong, among them one without rows that starts at ``NOT_STARTED``.
-    ``waiting``: complete matches that an older partial one may still rule out.
-    """
-
-    def __init__(
-        self,
-        automaton: Automaton,
-        skip: MatchSkip,
-        skip_variable: int | None,
-        within_ms: int | None,
-        names: Sequence[str],
-    ) -> None:
-        self._automaton = automaton
-        self._skip = skip
-        self._skip_variable = skip_variable
-        self._within_ms = within_ms
-        self._names = names
-        self.times: list[int] = []
-        self.partial = RunHeap([Run(NOT_STARTED, automaton.start, (0,) * len(names))])
-        self.waiting = RunHeap()
-
-    def restore(self, partial: Iterable[Run], waiting: Iterable[Run]) -> None:
-        """Go on with runs in the order in which they were kept."""
-        self.partial, self.waiting = RunHeap(partial), RunHeap(waiting)
-
-    @property
-    def started(self) -> list[Run]:
-        """Partial runs that have rows."""
-        return [run for run in self.partial.runs if run.start != NOT_STARTED]
-
-    def advance(self, time_ms: int) -> list[Run]:
-        """Time has reached a moment: partial matches that took too long go, and let others out."""
-        within = self._within_ms
-        if within is None:
-            return []
-        self.partial = RunHeap(
-            run for run in self.partial.runs if run.start == NOT_STARTED or time_ms - self.times[run.start] < within
+        takes = [(take.variable, number(take.unless), take.target) for state in self.takes for take in state]
+        endings = [number(unless) for state in self.endings for unless in state]
+        return (
+            _ends(self.takes),
+            np.array(takes, np.int32).reshape(-1, 3),
+            _ends(self.endings),
+            np.array(endings, np.int32),
+            _ends(sets),
+            np.array([variable for found in sets for variable in sorted(found)], np.int32),
         )
-        return self._released()
 
-    def candidates(self) -> list[Run]:
-        """The runs that the next row may prolong, one of them that which it would start."""
-        here = len(self.times)
-        return [Run(min(run.start, here), run.state, run.counts) for run in self.partial.runs]
 
-    def take(self, time_ms: int, candidates: Sequence[Run], holds: Callable[[int, int], bool]) -> list[Run]:
-        """The matches that a row completes or lets out. ``holds(i, v)``: the condition of ``v`` for candidate ``i``."""
-        here = len(self.times)
-        self.times.append(time_ms)
-        partial, complete = RunHeap(), RunHeap()
-        for place, run in enumerate(candidates):
-            for take in self._automaton.takes[run.state]:
-                if not holds(place, take.variable) or any(holds(place, other) for other in take.unless):
-                    continue
-                v = take.variable
-                counts = (*run.counts[:v], run.counts[v] + 1, *run.counts[v + 1 :])
-                endings = self._automaton.endings[take.target]
-                if take.target != FINAL:
-                    partial.add(Run(run.start, take.target, counts))
-                if take.target == FINAL or any(not any(holds(place, o) for o in unless) for unless in endings):
-                    complete.add(Run(run.start, FINAL, counts))
-            if run.start == here:
-                partial.add(Run(NOT_STARTED, run.state, run.counts))
-        self.partial = partial
-        for run in complete.runs:
-            self.waiting.add(run)
-        return self._released()
-
-    def _released(self) -> list[Run]:
-        found: list[Run] = []
-        while self.waiting.runs and self.waiting.runs[0].start <= self.partial.runs[0].start:
-            match = self.waiting.poll()
-            first = self._goes_on_at(match)
-            self.partial.keep_from(first)
-            self.waiting.keep_from(first)
-            found.append(match)
-        return found
-
-    def _goes_on_at(self, match: Run) -> int:
-        """The first row at which another match may start."""
-        if self._skip is MatchSkip.TO_NEXT_ROW:
-            return match.start + 1
-        if self._skip is MatchSkip.PAST_LAST_ROW:
-            return match.end
-        assert self._skip_variable is not None
-        first, behind = match.rows_of(self._skip_variable)
-        if first == behind:
-            name = self._names[self._skip_variable]
-            raise ExecutionError("match-skip", f"Could not skip to {name}. No such element in the found match")
-        goes_on = first if self._skip is MatchSkip.TO_FIRST else behind - 1
-        if goes_on == match.start:
-            raise ExecutionError("match-skip", "Could not skip to first element of a match.")
-        return goes_on
+def _ends(parts: Iterable[Sequence[object] | frozenset[int]]) -> Int32s:
+    """Where parts that lie one behind another begin, and the end."""
+    return np.cumsum([0, *map(len, parts)]).astype(np.int32)
