@@ -42,6 +42,7 @@ from flowsql_planner.optimize.programs import bounded, streaming
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import Physical, SinkNode
 from flowsql_planner.physical.nodes.base import cumulative_cost, estimate_rows
+from flowsql_planner.physical.options import MULTI_JOIN
 from flowsql_planner.physical.plan import plan_physical
 from flowsql_planner.physical.program import EXECUTION, OBSERVED, PHYSICAL, run_passes
 from flowsql_planner.physical.refusals import refuse_other_in_batch, refuse_stray_windows
@@ -123,7 +124,9 @@ class Planner:
         """The logical plan after all rules."""
         evaluation = EvalContext(zone=context.zone)
         ranks = self._configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH
-        return retype(optimize(root, streaming(_Abilities(context), evaluation, ranks), trace))
+        multi_joins = ranks and self._configuration.get(MULTI_JOIN)
+        program = streaming(_Abilities(context), evaluation, ranks, multi_joins)
+        return retype(optimize(root, program, trace))
 
     def optimized_bounded(self, root: Rel, context: PlanContext) -> Rel:
         """The logical plan as homes of bounded inputs get it."""
