@@ -12,7 +12,7 @@ from flowsql_planner.logical.rewrite import retype_expr
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.equi_condition import EquiCondition, split_condition
 from flowsql_planner.physical.group_aggregate import exchange, hinted_ttl_ms
-from flowsql_planner.physical.interval_join import plan_interval_join
+from flowsql_planner.physical.joins.interval_join import plan_interval_join
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import JoinNode, Physical, UniqueKeySpec, WindowJoin
 from flowsql_planner.traits.keys import Keys

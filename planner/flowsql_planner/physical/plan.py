@@ -40,9 +40,10 @@ from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange, plan_group_aggregate
 from flowsql_planner.physical.group_window import plan_group_window
 from flowsql_planner.physical.join import plan_join
+from flowsql_planner.physical.joins.multi_join import plan_multi_join
+from flowsql_planner.physical.joins.temporal_join import plan_temporal_join
 from flowsql_planner.physical.match import plan_match
 from flowsql_planner.physical.materialize_time import materialize_time
-from flowsql_planner.physical.multi_join import plan_multi_join
 from flowsql_planner.physical.nodes import (
     ChangelogFunctionNode,
     CorrelateNode,
@@ -65,7 +66,6 @@ from flowsql_planner.physical.python_aggregate import (
 )
 from flowsql_planner.physical.rank import plan_rank, plan_sort_limit
 from flowsql_planner.physical.scan import plan_scan
-from flowsql_planner.physical.temporal_join import plan_temporal_join
 from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
 
 

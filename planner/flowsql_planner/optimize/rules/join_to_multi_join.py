@@ -9,7 +9,7 @@ from flowsql_core.python_call import calls_python
 from flowsql_planner.logical.common_join_key import common_join_key
 from flowsql_planner.logical.nodes import Join, MultiJoin, Rel
 from flowsql_planner.logical.rewrite import transform_up
-from flowsql_planner.physical.interval_join import is_interval_join
+from flowsql_planner.physical.joins.interval_join import is_interval_join
 
 #: A hint of a join, without a value.
 _HINT: Final = ("MULTI_JOIN", "")

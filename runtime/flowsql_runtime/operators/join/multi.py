@@ -14,12 +14,13 @@ from flowsql_core.graph.multi_join_specs import MultiJoinSpec
 from flowsql_core.record import record
 from flowsql_core.row import RowKind
 from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.kernels import outer_join as kernels
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.join.combinations import Combinations, Side, equal_pairs
 from flowsql_runtime.operators.join.regular import compiled_condition
 from flowsql_runtime.operators.join.side import MOST_PAIRS, row_ranges
-from flowsql_runtime.state.names import StateNames, kept_for, row_names
+from flowsql_runtime.state.names import StateNames, TableNames, kept_for, row_names
 from flowsql_runtime.state.stores import NO_BYTES, RowList, Rows
 
 Int8s = npt.NDArray[np.int8]
@@ -82,7 +83,7 @@ class MultiJoinOperator(Operator[MultiJoinSpec]):
             self._rows.append(rows)
             self._lists.append(rows)
         self._times = [
-            ctx.state.slot_times(f"input {place} times", self._index) if one.ttl_ms else None
+            ctx.state.slot_times(f"input {place} written", self._index) if one.ttl_ms else None
             for place, one in enumerate(self.spec.inputs)
         ]
         self._conditions = [compiled_condition(one.condition, ctx) for one in self.spec.inputs]
@@ -96,6 +97,8 @@ class MultiJoinOperator(Operator[MultiJoinSpec]):
             known = "" if one.unique is None else ", ".join(sorted(columns[place][i] for i in one.unique))
             facts[f"rows of input {place} unique by"] = known
             tables[f"input {place}"] = row_names(f"rows of input {place}", columns[place])
+            if one.ttl_ms:
+                tables[f"input {place} written"] = TableNames(f"when rows of input {place} were written")
         by_input = [[columns[place][key] for key in one.keys] for place, one in enumerate(self.spec.inputs)]
         return StateNames(tuple(" = ".join(same) for same in zip(*by_input, strict=True)), tables, facts)
 
@@ -131,9 +134,9 @@ class MultiJoinOperator(Operator[MultiJoinSpec]):
         parts = list(row_ranges(np.minimum(sizes, MOST_PAIRS).astype(np.int64)))
         if not self._overwrites(arrival.place) or self._unique_in_key(arrival.place) == ():
             return parts
-        cuts = _repeats(arrival.slots)
-        bounds = sorted({first for first, _ in parts} | set(cuts))
-        return list(zip(bounds, [*bounds[1:], parts[-1][1]], strict=True))
+        starts = np.union1d(_repeats(arrival.slots), [first for first, _ in parts])
+        ends = [*starts[1:], len(arrival.slots)]
+        return [(int(first), int(last)) for first, last in zip(starts, ends, strict=True)]
 
     def _overwrites(self, place: int) -> bool:
         """Whether rows of a LEFT joined input may replace others without taking them back before."""
@@ -333,15 +336,11 @@ def _any_null(columns: Sequence[object]) -> Bools | None:
     return found
 
 
-def _repeats(slots: Int32s) -> list[int]:
+def _repeats(slots: Int32s) -> Int64s:
     """Where rows must be cut so that none of the parts has two of one slot."""
     order = np.argsort(slots, kind="stable")
     same = np.flatnonzero((slots[order][1:] == slots[order][:-1]) & (slots[order][1:] >= 0))
     before = np.full(len(slots), -1, np.int64)
     before[order[same + 1]] = order[same]
-    cuts, start = [0], 0
-    for row in np.flatnonzero(before >= 0).tolist():
-        if before[row] >= start:
-            cuts.append(row)
-            start = row
-    return cuts
+    found = np.empty(max(1, len(slots)), np.int64)
+    return found[: kernels.cuts(before, found)]
