@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from flowsql_core.errors import PlanError
 from flowsql_core.expr import Call, Expr, InputRef, conjunction, conjuncts
 from flowsql_core.graph.specs import WindowSpec
 from flowsql_core.types.logical import LogicalType
@@ -78,6 +79,13 @@ def _window_join(rel: Join, left: Physical, right: Physical, equi: EquiCondition
     times = _positions(equi, windows.times, others.times)
     if not starts or not ends:
         return None
+    if windows.window.processing_time:
+        raise PlanError(
+            "window-join-time",
+            "Processing time Window Join is not supported yet.",
+            rel.span,
+            "join windows of a row time; Flink has no other ones either",
+        )
     keys = equi.without(frozenset(starts) | frozenset(ends) | frozenset(times))
     condition = conjunction(_key_equalities(equi, keys, rel, len(left.schema)) + equi.rest)
     return WindowJoin(

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from flowsql_core.errors import InternalError, NotSupportedYetError
+from flowsql_core.errors import InternalError
 from flowsql_core.expr import Call, Expr, conjuncts
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import JoinKind, JoinSpec, OperatorSpec, WindowJoinSpec, WindowSpec
@@ -340,8 +340,6 @@ class WindowJoin(_OverTime):
     def spec(self, job: JobContext) -> OperatorSpec:
         """Rows wait for the end of their window."""
         refuse_session(self.left_window, self)
-        if self.left_window.processing_time:
-            raise NotSupportedYetError("a window join in processing time", self.span)
         left_end, right_end = self.left_window.end_index, self.right_window.end_index
         if left_end is None or right_end is None:
             raise InternalError("a window join without window ends")
