@@ -35,13 +35,14 @@ from flowsql_planner.explain.sections import (
 )
 from flowsql_planner.explain.stream_graph import chaining_text, json_plan
 from flowsql_planner.large_stack import with_room
-from flowsql_planner.logical.nodes import Rel, Scan, Sink
-from flowsql_planner.logical.rewrite import retype
+from flowsql_planner.logical.nodes import Filter, Project, Rel, Scan, Sink, Union, Values
+from flowsql_planner.logical.rewrite import retype, walk
 from flowsql_planner.optimize.driver import Trace, optimize
 from flowsql_planner.optimize.programs import bounded, streaming
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import Physical, SinkNode
 from flowsql_planner.physical.nodes.base import cumulative_cost, estimate_rows
+from flowsql_planner.physical.options import MULTI_JOIN
 from flowsql_planner.physical.plan import plan_physical
 from flowsql_planner.physical.program import EXECUTION, OBSERVED, PHYSICAL, run_passes
 from flowsql_planner.physical.refusals import refuse_other_in_batch, refuse_stray_windows
@@ -123,7 +124,9 @@ class Planner:
         """The logical plan after all rules."""
         evaluation = EvalContext(zone=context.zone)
         ranks = self._configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH
-        return retype(optimize(root, streaming(_Abilities(context), evaluation, ranks), trace))
+        multi_joins = ranks and self._configuration.get(MULTI_JOIN)
+        program = streaming(_Abilities(context), evaluation, ranks, multi_joins)
+        return retype(optimize(root, program, trace))
 
     def optimized_bounded(self, root: Rel, context: PlanContext) -> Rel:
         """The logical plan as homes of bounded inputs get it."""
@@ -135,6 +138,7 @@ class Planner:
         return run_passes(EXECUTION, self._planned(roots, context), context)
 
     def _planned(self, roots: Sequence[Rel], context: PlanContext) -> tuple[Physical, ...]:
+        context.without_mini_batches = not any(map(_keeps_rows, roots))
         trees: list[Physical] = []
         for root in roots:
             optimized = self.optimized(root, context)
@@ -230,3 +234,9 @@ class _Abilities:
 def _too_deep(roots: Sequence[Rel]) -> PlanError:
     message = "The statement is nested too deeply to be planned"
     return PlanError("nested-too-deeply", message, roots[0].span, "split it with views or WITH")
+
+
+def _keeps_rows(root: Rel) -> bool:
+    """Whether a query as it is written does more than to pass rows on. As in Flink, queries in its expressions do not
+    count: with nothing else beside them no mini-batches are made."""
+    return not all(isinstance(node, Scan | Values | Project | Filter | Union | Sink) for node in walk(root))

@@ -80,7 +80,7 @@ class Environment:
     """What FROM may see: common tables by name, and how nested queries are bound.
 
     ``state_ttl``: table or alias -> duration text of a STATE_TTL hint of the SELECT. ``lookups``: the same of LOOKUP
-    hints, with their options.
+    hints, with their options. ``multi_join``: names in its MULTI_JOIN hints.
     """
 
     context: BindContext
@@ -88,6 +88,7 @@ class Environment:
     common_tables: Mapping[str, Rel] = field(default_factory=dict)
     state_ttl: Mapping[str, str] = field(default_factory=dict)
     lookups: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    multi_join: frozenset[str] = frozenset()
     #: The row around the query, and the windows that its WINDOW clause names.
     outer: OuterRow | None = None
     windows: Mapping[str, ast.WindowSpec] = field(default_factory=dict)

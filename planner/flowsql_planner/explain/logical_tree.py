@@ -21,6 +21,7 @@ from flowsql_planner.logical.nodes import (
     Filter,
     Join,
     Match,
+    MultiJoin,
     Over,
     OverCall,
     Project,
@@ -155,6 +156,10 @@ def _line(rel: Rel, printer: ExpressionPrinter) -> str:
         case Join(condition=on, kind=kind):
             text = "true" if on is None else printer.print(on)
             return f"LogicalJoin(condition=[{text}], joinType=[{_JOIN[kind]}])"
+        case MultiJoin(kinds=kinds, conditions=conditions):
+            asked = ", ".join("true" if on is None else printer.print(on) for on in conditions)
+            kinds_text = ", ".join(_JOIN[kind] for kind in kinds)
+            return f"LogicalMultiJoin(joinConditions=[{asked}], joinTypes=[{kinds_text}])"
         case Apply(kind=kind, parameters=parameters):
             columns = ", ".join(str(index) for index in sorted(frozenset().union(*map(input_refs, parameters))))
             return (

@@ -191,6 +191,22 @@ class Join:
 
 
 @record
+class MultiJoin:
+    """Regular joins of several inputs at once, from left to right: each by a key that all inputs share.
+
+    ``kinds``, ``conditions``: of each input behind the first, INNER or LEFT, over the columns of all inputs up to it.
+    ``ttls``: the time-to-live that a STATE_TTL hint gives to each input. The optimizer alone makes it.
+    """
+
+    inputs: tuple[Rel, ...]
+    kinds: tuple[JoinKind, ...]
+    conditions: tuple[Expr | None, ...]
+    schema: Schema
+    ttls: tuple[str | None, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
 class TemporalJoin:
     """Each left row beside the version of the right table that is valid at its time (FOR SYSTEM_TIME AS OF).
 
@@ -458,6 +474,7 @@ Rel = (
     | WindowTableFunction
     | ChangelogFunction
     | Join
+    | MultiJoin
     | TemporalJoin
     | Apply
     | Correlate
@@ -483,7 +500,7 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
             | SetOperation(left=left, right=right)
         ):
             return (left, right)
-        case Union(inputs=all_inputs):
+        case Union(inputs=all_inputs) | MultiJoin(inputs=all_inputs):
             return all_inputs
         case (
             Project()
@@ -515,6 +532,8 @@ def expressions(rel: Rel) -> Iterator[Expr]:
             yield condition
         case Join(condition=condition) | TemporalJoin(condition=condition) if condition is not None:
             yield condition
+        case MultiJoin(conditions=conditions):
+            yield from (condition for condition in conditions if condition is not None)
         case Apply(parameters=parameters, condition=condition):
             yield from parameters
             if condition is not None:

@@ -19,6 +19,7 @@ from flowsql_planner.logical.nodes import (
     Filter,
     Join,
     Match,
+    MultiJoin,
     Over,
     Project,
     Rank,
@@ -53,7 +54,7 @@ def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:
             return rel
         case Join() | TemporalJoin() | Apply() | SetOperation():
             return replace(rel, left=new[0], right=new[1])
-        case Union():
+        case Union() | MultiJoin():
             return replace(rel, inputs=new)
         case (
             Project()
@@ -146,6 +147,16 @@ def make_join(original: Join, left: Rel, right: Rel, condition: Expr | None, kin
         kind=chosen,
         schema=join_schema(left.schema, right.schema, chosen),
     )
+
+
+def make_multi_join(original: MultiJoin, new: tuple[Rel, ...], conditions: tuple[Expr | None, ...]) -> MultiJoin:
+    """Joins like ``original`` over other inputs; ``conditions`` are typed by their columns."""
+    schema = new[0].schema
+    typed: list[Expr | None] = []
+    for kind, condition, added in zip(original.kinds, conditions, new[1:], strict=True):
+        typed.append(None if condition is None else retype_expr(condition, schema + added.schema))
+        schema = join_schema(schema, added.schema, kind)
+    return replace(original, inputs=new, conditions=tuple(typed), schema=schema)
 
 
 def make_temporal_join(
@@ -250,6 +261,8 @@ def _retype_node(rel: Rel) -> Rel:
             columns = left.schema + right.schema
             on = None if rel.condition is None else retype_expr(rel.condition, columns)
             return make_join(rel, left, right, on)
+        case MultiJoin(inputs=all_inputs):
+            return make_multi_join(rel, all_inputs, rel.conditions)
         case TemporalJoin(left=left, right=right):
             on = None if rel.condition is None else retype_expr(rel.condition, left.schema + right.schema)
             return make_temporal_join(rel, left, right, on, rel.period, rel.version_time)

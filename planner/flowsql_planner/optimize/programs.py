@@ -27,6 +27,7 @@ from flowsql_planner.optimize.rules.filters.simplify_filter import simplify_filt
 from flowsql_planner.optimize.rules.fold_constants import fold_constants
 from flowsql_planner.optimize.rules.group_windows import group_windows
 from flowsql_planner.optimize.rules.infer_join_predicates import infer_join_predicates
+from flowsql_planner.optimize.rules.join_to_multi_join import join_to_multi_join
 from flowsql_planner.optimize.rules.merge_projects import merge_projects
 from flowsql_planner.optimize.rules.prune_columns import prune_columns
 from flowsql_planner.optimize.rules.prune_empty import prune_empty
@@ -75,10 +76,13 @@ _BOUNDED_FILTERS: tuple[Rule, ...] = (
 )
 
 
-def streaming(abilities: SourceAbilities, evaluation: EvalContext, ranks: bool = True) -> tuple[Stage, ...]:
+def streaming(
+    abilities: SourceAbilities, evaluation: EvalContext, ranks: bool = True, multi_joins: bool = False
+) -> tuple[Stage, ...]:
     """The program for unbounded (and, with the same answers, bounded) streaming plans.
 
-    ``ranks``: filters on ROW_NUMBER become rankings, whose answers update.
+    ``ranks``: filters on ROW_NUMBER become rankings, whose answers update. ``multi_joins``: chains of joins become one
+    where they can; else only those with a hint.
     """
     return (
         # Queries leave expressions before anything else, so that every rule sees what is in them.
@@ -101,6 +105,8 @@ def streaming(abilities: SourceAbilities, evaluation: EvalContext, ranks: bool =
         Stage("joins", rules=(push_join_key_expressions, *_TIDY, remove_aggregate_on_unique_key)),
         # LIMIT below projections before columns are pruned, so that the cut is as low as it can be.
         Stage("limits", rules=(push_sort_through_project, *_TIDY)),
+        # Before pruning, which puts projections between joins.
+        Stage("multi joins", tree_rules=(_bound_tree_rule(join_to_multi_join, multi_joins),)),
         # The source is asked before pruning: a filter that it takes over completely needs its columns no longer.
         Stage("scans", rules=(_bound_rule(push_filter_into_scan, abilities),)),
         Stage("columns", tree_rules=(_bound_tree_rule(prune_columns, abilities),)),

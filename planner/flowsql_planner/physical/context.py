@@ -32,6 +32,8 @@ class PlanContext:
     configuration: Configuration
     #: Python objects of the job that is planned, by the id that specs name them with.
     resources: dict[str, Any] = field(default_factory=dict)
+    #: No operator of the statement collects rows, whatever the options say.
+    without_mini_batches: bool = False
     _sources: dict[ScanSpec, TableSource] = field(default_factory=dict)
     _sinks: dict[SinkSpec, TableSink] = field(default_factory=dict)
 
@@ -121,7 +123,7 @@ class PlanContext:
                 "Key: 'table.exec.mini-batch.size' , default: -1 (fallback keys: []) must be > 0.",
                 hint="set 'table.exec.mini-batch.size', e.g. '5000'",
             )
-        return MiniBatch(size, latency)
+        return None if self.without_mini_batches else MiniBatch(size, latency)
 
     @property
     def zone(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from flowsql_core.errors import PlanError
 from flowsql_core.expr import Call, Expr, InputRef, conjunction, conjuncts
 from flowsql_core.graph.specs import WindowSpec
 from flowsql_core.types.logical import LogicalType
@@ -12,7 +13,7 @@ from flowsql_planner.logical.rewrite import retype_expr
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.equi_condition import EquiCondition, split_condition
 from flowsql_planner.physical.group_aggregate import exchange, hinted_ttl_ms
-from flowsql_planner.physical.interval_join import plan_interval_join
+from flowsql_planner.physical.joins.interval_join import plan_interval_join
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import JoinNode, Physical, UniqueKeySpec, WindowJoin
 from flowsql_planner.traits.keys import Keys
@@ -78,6 +79,13 @@ def _window_join(rel: Join, left: Physical, right: Physical, equi: EquiCondition
     times = _positions(equi, windows.times, others.times)
     if not starts or not ends:
         return None
+    if windows.window.processing_time:
+        raise PlanError(
+            "window-join-time",
+            "Processing time Window Join is not supported yet.",
+            rel.span,
+            "join windows of a row time; Flink has no other ones either",
+        )
     keys = equi.without(frozenset(starts) | frozenset(ends) | frozenset(times))
     condition = conjunction(_key_equalities(equi, keys, rel, len(left.schema)) + equi.rest)
     return WindowJoin(

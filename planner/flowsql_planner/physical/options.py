@@ -37,6 +37,12 @@ REUSE_SOURCE = option(
 NON_TEMPORAL_SORT = option(
     "__table.exec.sort.non-temporal.enabled__", parse_bool, False, "Allow a streaming sort by other than time columns."
 )
+MULTI_JOIN = option(
+    "table.optimizer.multi-join.enabled",
+    parse_bool,
+    False,
+    "Run chains of INNER and LEFT joins whose inputs share a key as one operator, which keeps no intermediate rows.",
+)
 
 
 class UpsertMaterialize(enum.Enum):

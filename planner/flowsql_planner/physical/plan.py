@@ -8,7 +8,7 @@ from typing import assert_never
 from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.expr import Cast, Expr, Literal, conjuncts
 from flowsql_core.row import INSERT_ONLY
-from flowsql_core.types.logical import Column, is_proctime, is_time_attribute
+from flowsql_core.types.logical import Column, is_proctime, is_time_attribute, without_attribute
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -18,6 +18,7 @@ from flowsql_planner.logical.nodes import (
     Filter,
     Join,
     Match,
+    MultiJoin,
     Over,
     Project,
     Rank,
@@ -39,6 +40,8 @@ from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange, plan_group_aggregate
 from flowsql_planner.physical.group_window import plan_group_window
 from flowsql_planner.physical.join import plan_join
+from flowsql_planner.physical.joins.multi_join import plan_multi_join
+from flowsql_planner.physical.joins.temporal_join import plan_temporal_join
 from flowsql_planner.physical.match import plan_match
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import (
@@ -63,7 +66,6 @@ from flowsql_planner.physical.python_aggregate import (
 )
 from flowsql_planner.physical.rank import plan_rank, plan_sort_limit
 from flowsql_planner.physical.scan import plan_scan
-from flowsql_planner.physical.temporal_join import plan_temporal_join
 from flowsql_planner.physical.window import plan_window_aggregate, plan_window_function
 
 
@@ -110,6 +112,8 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             )
         case Join():
             return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
+        case MultiJoin():
+            return plan_multi_join(rel, tuple(plan_physical(child, context) for child in rel.inputs))
         case TemporalJoin():
             return plan_temporal_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
         case Apply():
@@ -171,7 +175,10 @@ def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physic
         for call in rel.calls
     )
     groups = tuple(Column(rel.schema[i].name, plain.schema[index].type) for i, index in enumerate(rel.grouping))
-    moved = replace(rel, calls=calls, schema=groups + rel.schema[len(groups) :])
+    # What is made of a time attribute is a plain timestamp.
+    made = tuple(replace(column, type=without_attribute(column.type)) for column in rel.schema[len(groups) :])
+    calls = tuple(replace(call, type=without_attribute(call.type)) for call in calls)
+    moved = replace(rel, calls=calls, schema=groups + made)
     return group_aggregate(moved, plain, context)
 
 

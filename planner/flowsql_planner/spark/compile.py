@@ -28,6 +28,7 @@ from flowsql_planner.logical.nodes import (
     Filter,
     Join,
     Match,
+    MultiJoin,
     Over,
     Project,
     Rank,
@@ -188,6 +189,8 @@ class SparkCompiler:
                 raise NotSupportedYetError(f"{function} on Spark", rel.span)
             case Match():
                 raise NotSupportedYetError("MATCH_RECOGNIZE in batch mode", rel.span)
+            case MultiJoin():
+                raise InternalError("a multi-way join of streaming plans in a plan for Spark")
             case Rank():
                 raise InternalError("a ranking of streaming plans in a plan for Spark")
             case Sink():

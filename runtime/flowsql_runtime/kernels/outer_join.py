@@ -67,3 +67,20 @@ def changes(kinds, first, last, probes, before, own_outer, other_outer, causes, 
                     out[made] = _INSERT
                     made += 1
     return made
+
+
+@kernel("int64(int64[::1], int64[::1])")
+def cuts(before, out):
+    """First rows of parts in which nothing repeats; returns how many. Row 0 is the first one of them.
+
+    Args:
+        before: of each row the last one before it that is like it, or -1.
+        out: room for as many as there are rows, at least one.
+    """
+    out[0] = 0
+    made = 1
+    for row in range(len(before)):
+        if before[row] >= out[made - 1]:
+            out[made] = row
+            made += 1
+    return made

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import AggregateCall
-from flowsql_core.graph import match_specs, over_specs, python_specs, rank_specs, specs, time_join_specs, window_specs
+from flowsql_core.graph import (
+    match_specs,
+    multi_join_specs,
+    over_specs,
+    python_specs,
+    rank_specs,
+    specs,
+    time_join_specs,
+    window_specs,
+)
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.python_call import aggregated_with
 from flowsql_core.record import record
@@ -73,6 +82,7 @@ _STATEFUL: Final = (
     match_specs.MatchSpec,
     specs.ChangelogNormalizeSpec,
     specs.JoinSpec,
+    multi_join_specs.MultiJoinSpec,
     specs.WindowJoinSpec,
     specs.SinkMaterializerSpec,
     specs.SinkConflictsSpec,
@@ -164,6 +174,14 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
                 )
                 for name, schema, keys, ttl_ms, counted in sides
             }
+        case multi_join_specs.MultiJoinSpec(inputs=inputs):
+            states: NamedStates = {}
+            for place, one in enumerate(inputs):
+                keys = _keys([one.schema[key] for key in one.keys])
+                states[f"input {place}"] = (*keys, *_rows(one.schema))
+                if one.ttl_ms:
+                    states[f"input {place} written"] = _written(keys)["written"]
+            return states
         case specs.WindowJoinSpec(left=left, right=right):
             return {
                 "left": (*_window_keys([left[key] for key in spec.left_keys]), *_rows(left)),

@@ -7,7 +7,16 @@ from importlib import import_module
 from typing import Any, Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
-from flowsql_core.graph import match_specs, over_specs, python_specs, rank_specs, specs, time_join_specs, window_specs
+from flowsql_core.graph import (
+    match_specs,
+    multi_join_specs,
+    over_specs,
+    python_specs,
+    rank_specs,
+    specs,
+    time_join_specs,
+    window_specs,
+)
 from flowsql_runtime.operators.base import Operator
 from flowsql_runtime.operators.operator_class import OperatorClass
 
@@ -57,6 +66,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     over_specs.OverAggregateSpec: OperatorClass("over.by_order:over_operator", stateful=True),
     match_specs.MatchSpec: OperatorClass("match.operator:MatchOperator", stateful=True),
     specs.JoinSpec: OperatorClass("join.kinds:regular_join", stateful=True),
+    multi_join_specs.MultiJoinSpec: OperatorClass("join.multi:MultiJoinOperator", stateful=True),
     specs.WindowJoinSpec: OperatorClass("join.window:WindowJoinOperator", stateful=True),
     time_join_specs.IntervalJoinSpec: OperatorClass("join.interval:IntervalJoinOperator", stateful=True),
     time_join_specs.TemporalJoinSpec: OperatorClass("join.temporal:TemporalJoinOperator", stateful=True),

@@ -84,6 +84,9 @@ def _node(rel: n.Rel) -> str:
         case n.WindowTableFunction():
             partition = f", partition={list(rel.partition)}" if rel.partition else ""
             return f"{rel.kind.value}(${rel.time_index}, {rel.size_ms}, {rel.step_ms}, {rel.offset_ms}{partition})"
+        case n.MultiJoin(kinds=kinds, conditions=conditions):
+            asked = ("TRUE" if on is None else expr_text(on) for on in conditions)
+            return f"MultiJoin({', '.join(f'{kind.value} {on}' for kind, on in zip(kinds, asked, strict=True))})"
         case n.Join():
             condition = "TRUE" if rel.condition is None else expr_text(rel.condition)
             hints = f", hints={dict(rel.hints)}" if rel.hints else ""

@@ -18,6 +18,7 @@ from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Merged, Namespace, Scope
 from flowsql_planner.bind.output_names import uniquify
 from flowsql_planner.bind.query.changelog_function import as_changelog_call, bind_changelog
+from flowsql_planner.bind.query.multi_join_hints import MULTI_JOIN
 from flowsql_planner.bind.query.period import bind_period, time_travel
 from flowsql_planner.bind.query.source_function import bind_source_function
 from flowsql_planner.bind.query.table import bind_resolved, find_table
@@ -251,7 +252,8 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
     merged = tuple(_merge(name, a, b, kind, schema, inner.merged, node.span) for name, a, b in pairs)
     kept = tuple(item for item in inner.merged if item.name not in paired)
     ttl = _state_ttl(env, node)
-    joined: Rel = Join(left.rel, right.rel, kind, condition, schema, ttl, node.span)
+    hints = (*ttl, *_multi_join(env, node))
+    joined: Rel = Join(left.rel, right.rel, kind, condition, schema, hints, node.span)
     if isinstance(node.right, ast.TableRef) and node.right.period is not None:
         time = bind_period(env.context, node.right.period, left.scope, node.right, kind)
         version_time = time.version_time(right.rel)
@@ -386,6 +388,12 @@ def _state_ttl(env: Environment, node: ast.Join) -> Hints:
         if name in env.state_ttl
     }
     return tuple(found.items())
+
+
+def _multi_join(env: Environment, node: ast.Join) -> Hints:
+    """``MULTI_JOIN`` of this join: the hint names an item of FROM right below it."""
+    named = any(name in env.multi_join for side in (node.left, node.right) for name in relation_names(side))
+    return ((MULTI_JOIN, ""),) if named else ()
 
 
 def relation_names(node: ast.Relation) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from flowsql_planner.bind.query.from_clause import Bound, bind_named, bind_relat
 from flowsql_planner.bind.query.grouping import Aggregation, Grouping, bind_grouping
 from flowsql_planner.bind.query.join_hints import check_join_hints
 from flowsql_planner.bind.query.lookup_hints import lookup_hints
+from flowsql_planner.bind.query.multi_join_hints import check_multi_join_names, multi_join_names
 from flowsql_planner.bind.query.values import bind_values, one_row
 from flowsql_planner.bind.sql_text.expand_names import path_of
 from flowsql_planner.logical.nodes import (
@@ -133,7 +134,10 @@ def _bind_select(
 ) -> Rel:
     windows = {window.name.text: window.spec for window in node.windows}
     hinted, lookups = _state_ttl_hints(node.hints), lookup_hints(node.hints)
-    env = replace(env, state_ttl=hinted, lookups=lookups, windows=windows)
+    env = replace(env, state_ttl=hinted, lookups=lookups, windows=windows, multi_join=multi_join_names(node.hints))
+    if env.multi_join:
+        leaves = () if node.from_ is None else _leaves(node.from_)
+        check_multi_join_names(node.hints, frozenset(name for leaf in leaves for name in relation_names(leaf)))
     source = _bind_from(env, node)
     if node.where is not None:
         # The one column of JOIN USING is known to the SELECT list alone; WHERE sees both sides, as in Flink.

@@ -18,6 +18,7 @@ from flowsql_planner.logical.nodes import (
     Filter,
     Join,
     Match,
+    MultiJoin,
     Over,
     OverCall,
     Project,
@@ -34,7 +35,15 @@ from flowsql_planner.logical.nodes import (
     WatermarkAssigner,
     WindowTableFunction,
 )
-from flowsql_planner.logical.rewrite import make_aggregate, make_correlate, make_join, make_temporal_join, ref, select
+from flowsql_planner.logical.rewrite import (
+    make_aggregate,
+    make_correlate,
+    make_join,
+    make_multi_join,
+    make_temporal_join,
+    ref,
+    select,
+)
 from flowsql_planner.optimize.abilities import SourceAbilities
 
 #: Old position -> new position of the columns that are still there.
@@ -95,6 +104,8 @@ class _Pruner:
                 return self._correlate(rel, needed)
             case Join():
                 return self._join(rel, needed)
+            case MultiJoin():
+                return self._multi_join(rel, needed)
             case TemporalJoin():
                 return self._temporal_join(rel, needed)
             case Apply():
@@ -248,6 +259,20 @@ class _Pruner:
         if rel.kind in (JoinKind.SEMI, JoinKind.ANTI):
             places = dict(of_left)
         return made, places
+
+    def _multi_join(self, rel: MultiJoin, needed: frozenset[int]) -> tuple[Rel, Places]:
+        used = needed.union(*(input_refs(condition) for condition in rel.conditions if condition is not None))
+        places: Places = {}
+        first, moved = 0, 0
+        pruned: list[Rel] = []
+        for child in rel.inputs:
+            width = len(child.schema)
+            made, found = self.narrow(child, frozenset(i - first for i in used if first <= i < first + width))
+            places |= {first + old: moved + new for old, new in found.items()}
+            pruned.append(made)
+            first, moved = first + width, moved + len(made.schema)
+        conditions = tuple(None if part is None else _remap(part, places) for part in rel.conditions)
+        return make_multi_join(rel, tuple(pruned), conditions), places
 
     def _temporal_join(self, rel: TemporalJoin, needed: frozenset[int]) -> tuple[Rel, Places]:
         width = len(rel.left.schema)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from flowsql_core.errors import InternalError, NotSupportedYetError
+from flowsql_core.errors import InternalError
 from flowsql_core.expr import Call, Expr, conjuncts
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import JoinKind, JoinSpec, OperatorSpec, WindowJoinSpec, WindowSpec
@@ -27,7 +27,7 @@ from flowsql_planner.traits.lineage import conditions, united
 from flowsql_planner.traits.window import WindowColumns
 
 #: What Flink guesses of equal keys, of comparisons, of any other condition, and of rows without a partner.
-_KEYED: Final = 0.15
+KEYED: Final = 0.15
 _COMPARED: Final = 0.5
 _OTHERWISE: Final = 0.25
 _LEAST_ANTI: Final = 0.1
@@ -42,7 +42,23 @@ class UniqueKeySpec(enum.Enum):
     IN_JOIN_KEY = "JoinKeyContainsUniqueKey"
 
 
-def _selectivity(condition: Expr | None) -> float:
+def paired_keys(
+    kind: JoinKind, left: Keys, left_keys: frozenset[int], right: Keys, right_keys: frozenset[int], width: int
+) -> Keys:
+    """What identifies a pair of rows that are joined by keys; the right columns come behind ``width`` left ones."""
+    left_unique = any(key <= left_keys for key in left)
+    right_unique = any(key <= right_keys for key in right)
+    keys: set[frozenset[int]] = set()
+    shifted = {frozenset(column + width for column in key) for key in right}
+    if right_unique and kind in (JoinKind.INNER, JoinKind.LEFT):
+        keys |= left
+    if left_unique and kind in (JoinKind.INNER, JoinKind.RIGHT):
+        keys |= shifted
+    # A pair of keys identifies a pair of rows; padded sides are NULL as a whole.
+    return frozenset(keys | {a | b for a in left for b in shifted})
+
+
+def selectivity(condition: Expr | None) -> float:
     """The share of pairs that fulfil a condition, as Flink guesses."""
     share = 1.0
     for part in conjuncts(condition):
@@ -66,8 +82,8 @@ class PairsOfRows(Inner, ABC):
     def row_estimate(self, arriving: Sequence[float]) -> float:
         """Without statistics of keys a share of all rows has a partner; outer joins keep the others."""
         left, right = arriving
-        share = _selectivity(self.unkeyed())
-        pairs = ((left + right) * _KEYED if self.left_keys else left * right) * share
+        share = selectivity(self.unkeyed())
+        pairs = ((left + right) * KEYED if self.left_keys else left * right) * share
         match self.kind:
             case JoinKind.INNER:
                 return pairs
@@ -169,16 +185,7 @@ class JoinNode(PairsOfRows):
         if self.kind in (JoinKind.SEMI, JoinKind.ANTI):
             return frozenset(key for key in left if left_keys <= key)
         width = len(self.inputs[0].schema)
-        left_unique = any(key <= left_keys for key in left)
-        right_unique = any(key <= right_keys for key in right)
-        keys: set[frozenset[int]] = set()
-        shifted = {frozenset(column + width for column in key) for key in right}
-        if right_unique and self.kind in (JoinKind.INNER, JoinKind.LEFT):
-            keys |= left
-        if left_unique and self.kind in (JoinKind.INNER, JoinKind.RIGHT):
-            keys |= shifted
-        # A pair of keys identifies a pair of rows; padded sides are NULL as a whole.
-        keys |= {a | b for a in left for b in shifted}
+        keys = paired_keys(self.kind, left, left_keys, right, right_keys, width)
         # Only keys that hold the join key of one side keep the order of changes through the shuffles.
         moved = frozenset(column + width for column in right_keys)
         return frozenset(key for key in keys if left_keys <= key or moved <= key)
@@ -236,8 +243,8 @@ class JoinNode(PairsOfRows):
             right_retracts=right.retracts,
             output=self.schema,
             emit_update_before=self.emits_before,
-            left_unique=_best_key(self.left_upsert_keys, self.left_keys),
-            right_unique=_best_key(self.right_upsert_keys, self.right_keys),
+            left_unique=best_key(self.left_upsert_keys, self.left_keys),
+            right_unique=best_key(self.right_upsert_keys, self.right_keys),
             left_ttl_ms=job.state_ttl_ms(self.left_ttl_ms),
             right_ttl_ms=job.state_ttl_ms(self.right_ttl_ms),
             mini_batch=job.mini_batch if self.waits_for_mini_batch() else None,
@@ -246,7 +253,7 @@ class JoinNode(PairsOfRows):
         )
 
 
-def _best_key(keys: tuple[tuple[int, ...], ...], join_keys: tuple[int, ...]) -> tuple[int, ...] | None:
+def best_key(keys: tuple[tuple[int, ...], ...], join_keys: tuple[int, ...]) -> tuple[int, ...] | None:
     """A key inside the join key if there is one (one row a join key), else the smallest."""
     if not keys:
         return None
@@ -335,8 +342,6 @@ class WindowJoin(_OverTime):
     def spec(self, job: JobContext) -> OperatorSpec:
         """Rows wait for the end of their window."""
         refuse_session(self.left_window, self)
-        if self.left_window.processing_time:
-            raise NotSupportedYetError("a window join in processing time", self.span)
         left_end, right_end = self.left_window.end_index, self.right_window.end_index
         if left_end is None or right_end is None:
             raise InternalError("a window join without window ends")

@@ -10,7 +10,7 @@ from flowsql_planner.logical.nodes import TemporalJoin
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.equi_condition import EquiCondition, split_condition
 from flowsql_planner.physical.group_aggregate import exchange, hinted_ttl_ms
-from flowsql_planner.physical.lookup_join import plan_lookup_join
+from flowsql_planner.physical.joins.lookup_join import plan_lookup_join
 from flowsql_planner.physical.nodes import Physical, TemporalJoinNode
 
 

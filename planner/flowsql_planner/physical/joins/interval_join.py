@@ -17,7 +17,7 @@ from flowsql_core.types.logical import (
     is_time_attribute,
 )
 from flowsql_planner.logical.nodes import Join
-from flowsql_planner.physical.equi_condition import EquiCondition
+from flowsql_planner.physical.equi_condition import EquiCondition, split_condition
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import IntervalJoin, Physical
 
@@ -38,14 +38,48 @@ class _Bound:
 def plan_interval_join(rel: Join, left: Physical, right: Physical, equi: EquiCondition) -> Physical | None:
     """A lower and an upper bound of the distance of two row times (or processing times); as Flink, two comparisons of
     times or one equality."""
+    found = _distance(rel, left.schema, right.schema, equi)
+    if found is None or rel.condition is None:
+        return None
+    equi, rest, bounds, lower_ms, upper_ms = found
+    left_time, right_time = bounds[0].left, bounds[0].right
+    _check_times(rel, left.schema[left_time].type, right.schema[right_time].type)
+    return IntervalJoin(
+        inputs=(exchange(left, equi.left), exchange(right, equi.right)),
+        schema=rel.schema,
+        kind=rel.kind,
+        left_keys=equi.left,
+        right_keys=equi.right,
+        null_safe=equi.null_safe,
+        condition=rel.condition,
+        rest=conjunction(rest),
+        left_time=left_time,
+        right_time=right_time,
+        lower_ms=lower_ms,
+        upper_ms=upper_ms,
+        row_time=not is_proctime(left.schema[left_time].type),
+        span=rel.span,
+    )
+
+
+def is_interval_join(rel: Join) -> bool:
+    """Whether the condition of a logical join bounds how far apart two times are."""
+    left, right = rel.left.schema, rel.right.schema
+    return _distance(rel, left, right, split_condition(rel.condition, len(left))) is not None
+
+
+def _distance(
+    rel: Join, left: Schema, right: Schema, equi: EquiCondition
+) -> tuple[EquiCondition, tuple[Expr, ...], list[_Bound], int, int] | None:
+    """The keys without times, what else is asked, the bounds, and the lower and the upper one in milliseconds."""
     if rel.condition is None or rel.kind not in _PROJECTING:
         return None
-    width = len(left.schema)
-    columns = left.schema + right.schema
+    width = len(left)
+    columns = left + right
     bounds: list[_Bound] = []
     times = []
     for place, (a, b) in enumerate(zip(equi.left, equi.right, strict=True)):
-        if is_time_attribute(left.schema[a].type) and is_time_attribute(right.schema[b].type):
+        if is_time_attribute(left[a].type) and is_time_attribute(right[b].type):
             bounds.append(_Bound(a, b, 0, 0))
             times.append(place)
     equi = equi.without(frozenset(times))
@@ -62,24 +96,7 @@ def plan_interval_join(rel: Join, left: Physical, right: Physical, equi: EquiCon
     uppers = [bound.upper_ms for bound in bounds if bound.upper_ms is not None]
     if len(lowers) != 1 or len(uppers) != 1:
         return None
-    left_time, right_time = bounds[0].left, bounds[0].right
-    _check_times(rel, left.schema[left_time].type, right.schema[right_time].type)
-    return IntervalJoin(
-        inputs=(exchange(left, equi.left), exchange(right, equi.right)),
-        schema=rel.schema,
-        kind=rel.kind,
-        left_keys=equi.left,
-        right_keys=equi.right,
-        null_safe=equi.null_safe,
-        condition=rel.condition,
-        rest=conjunction(tuple(rest)),
-        left_time=left_time,
-        right_time=right_time,
-        lower_ms=lowers[0],
-        upper_ms=uppers[0],
-        row_time=not is_proctime(left.schema[left_time].type),
-        span=rel.span,
-    )
+    return equi, tuple(rest), bounds, lowers[0], uppers[0]
 
 
 def _check_times(rel: Join, left: LogicalType, right: LogicalType) -> None:

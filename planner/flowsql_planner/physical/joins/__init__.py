@@ -1,0 +1,1 @@
+"""Joins over time, lookups and joins of several inputs: which logical node becomes which."""
