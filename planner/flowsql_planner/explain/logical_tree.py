@@ -23,6 +23,7 @@ from flowsql_planner.logical.nodes import (
     Match,
     Over,
     OverCall,
+    ProcessTableFunction,
     Project,
     Rank,
     Rel,
@@ -136,6 +137,8 @@ def _line(rel: Rel, printer: ExpressionPrinter) -> str:
         case WindowTableFunction():
             return f"LogicalTableFunctionScan(invocation=[{_window(rel)}], rowType=[{_row_type(rel.schema)}])"
         case ChangelogFunction():
+            return f"LogicalTableFunctionScan(invocation=[{rel.invocation}], rowType=[{_row_type(rel.schema)}])"
+        case ProcessTableFunction():
             return f"LogicalTableFunctionScan(invocation=[{rel.invocation}], rowType=[{_row_type(rel.schema)}])"
         case Correlate(outer=outer):
             columns = ", ".join(str(index) for index in sorted(input_refs(rel.collection)))

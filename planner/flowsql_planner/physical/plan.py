@@ -19,6 +19,7 @@ from flowsql_planner.logical.nodes import (
     Join,
     Match,
     Over,
+    ProcessTableFunction,
     Project,
     Rank,
     Rel,
@@ -55,6 +56,7 @@ from flowsql_planner.physical.nodes import (
     WatermarkAssignerNode,
 )
 from flowsql_planner.physical.over import plan_over
+from flowsql_planner.physical.process_function import plan_process
 from flowsql_planner.physical.python_aggregate import (
     calls_python_aggregates,
     plan_python_aggregate,
@@ -108,6 +110,8 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
                 op_index=rel.op_index,
                 span=rel.span,
             )
+        case ProcessTableFunction():
+            return plan_process(rel, [plan_physical(child, context) for child in rel.inputs])
         case Join():
             return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
         case TemporalJoin():

@@ -7,7 +7,16 @@ from importlib import import_module
 from typing import Any, Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
-from flowsql_core.graph import match_specs, over_specs, python_specs, rank_specs, specs, time_join_specs, window_specs
+from flowsql_core.graph import (
+    match_specs,
+    over_specs,
+    process_specs,
+    python_specs,
+    rank_specs,
+    specs,
+    time_join_specs,
+    window_specs,
+)
 from flowsql_runtime.operators.base import Operator
 from flowsql_runtime.operators.operator_class import OperatorClass
 
@@ -52,6 +61,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.WindowTableFunctionSpec: OperatorClass("window_table_function:WindowTableFunctionOperator"),
     over_specs.OverAggregateSpec: OperatorClass("over.by_order:over_operator", stateful=True),
     match_specs.MatchSpec: OperatorClass("match.operator:MatchOperator", stateful=True),
+    process_specs.ProcessTableFunctionSpec: OperatorClass("process.operator:ProcessTableFunctionOperator", stateful=True),
     specs.JoinSpec: OperatorClass("join.kinds:regular_join", stateful=True),
     specs.WindowJoinSpec: OperatorClass("join.window:WindowJoinOperator", stateful=True),
     time_join_specs.IntervalJoinSpec: OperatorClass("join.interval:IntervalJoinOperator", stateful=True),

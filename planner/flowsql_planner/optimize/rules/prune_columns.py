@@ -20,6 +20,7 @@ from flowsql_planner.logical.nodes import (
     Match,
     Over,
     OverCall,
+    ProcessTableFunction,
     Project,
     Rank,
     Rel,
@@ -114,6 +115,10 @@ class _Pruner:
             case ChangelogFunction():
                 # The function takes whole rows.
                 return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.input.schema))))), _same(rel)
+            case ProcessTableFunction(inputs=inputs):
+                # As does a user's.
+                whole = (self.exact(source, tuple(range(len(source.schema)))) for source in inputs)
+                return replace(rel, inputs=tuple(whole)), _same(rel)
             case Match():
                 # Expressions count columns of whole rows.
                 return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.input.schema))))), _same(rel)
