@@ -111,6 +111,12 @@ def make_process(
     return made
 
 
+def make_own_process(function: ProcessTableFunction, name: str | None = None) -> ProcessUdf:
+    """A function that nobody declared, with the type that it says itself."""
+    row = result_row(function.get_result_type())
+    return make_process(function, name=name, result_type=row, deterministic=None)
+
+
 def result_row(given: Any) -> t.RowType:
     """The ROW of what a function makes, of a type, its SQL text or an object of the Table API; a type alone is its only
     column, which has Flink's name.
