@@ -1,8 +1,9 @@
 """Process table functions: what a program writes of them, and what one is once it is declared.
 
-A function takes tables row by row and gives rows, with state, timers and scalar arguments beside. Users meet these names
-in ``flowsql.table.udf``; how a declaration follows from a function's hints stands in ``process_signature``. Names and
-meaning are those of Flink's ``ProcessTableFunction`` (FLIP-440), which exists in Java only.
+A function takes tables row by row and gives rows, with state, timers and scalar arguments beside. Users meet these
+names in ``flowsql.table.process_function``; how a declaration follows from a function's hints stands in
+``process_signature``. Names and meaning are those of Flink's ``ProcessTableFunction`` (FLIP-440), which exists in Java
+only.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ class ArgumentTrait(enum.Enum):
 class ArgumentHint:
     """What a type hint alone does not say of an argument.
 
-    ``Annotated[Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE)]`` is a table, ``Annotated[int, ArgumentHint(type="INT")]``
-    a scalar of another type than its hint's. ``type`` of a table: the ROW that its columns must be.
+    ``Annotated[Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE)]`` is a table,
+    ``Annotated[int, ArgumentHint(type="INT")]`` a scalar of another type than its hint's. ``type`` of a table: the ROW
+    that its columns must be.
     """
 
     def __init__(self, *traits: ArgumentTrait, type: Any = None, is_optional: bool = False) -> None:

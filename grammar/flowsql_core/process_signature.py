@@ -1,7 +1,7 @@
-"""What a process table function takes and keeps, from the signature and the type hints of its ``eval`` and ``on_timer``.
+"""What a process table function takes and keeps, from the signatures and type hints of ``eval`` and ``on_timer``.
 
-``eval(context?, *state entries, *arguments)``: a parameter hinted ``Context`` (or called ``ctx`` or ``context`` without a
-hint) comes first; ``Annotated[..., StateHint()]``, ``ListView[...]`` and ``MapView[...]`` are state entries;
+``eval(context?, *state entries, *arguments)``: a parameter hinted ``Context`` (or called ``ctx`` or ``context`` without
+a hint) comes first; ``Annotated[..., StateHint()]``, ``ListView[...]`` and ``MapView[...]`` are state entries;
 ``Annotated[Row, ArgumentHint(...)]`` with a trait of tables is a table; anything else is a scalar argument.
 """
 
@@ -214,9 +214,7 @@ def _check(made: ProcessUdf) -> None:
     if len(tables) > 1 and len(sets) != len(tables):
         raise _refused(made, "has several table arguments, which all must have set semantics.")
     if (made.states or made.has_timers) and not sets:
-        raise _refused(
-            made, "has state or timers, which belong to the partitions of a table with SET_SEMANTIC_TABLE."
-        )
+        raise _refused(made, "has state or timers, which belong to the partitions of a table with SET_SEMANTIC_TABLE.")
     through = [table for table in tables if table.has(ArgumentTrait.PASS_COLUMNS_THROUGH)]
     if through and len(tables) > 1:
         raise _refused(made, "passes columns through, which goes with one table argument only.")
@@ -354,5 +352,3 @@ class _RowMaker:
 
     def __call__(self, **values: Any) -> Any:
         return self._row.of_names(self._names, [values.get(name) for name in self._names])
-
-

@@ -47,7 +47,8 @@ class Visiting(ProcessTableFunction):
         visits.last = visit.tag
         visits.tags[visit.tag] = visits.tags.get(visit.tag, 0) + 1
         numbers.add(visit.id)
-        pages[visit.tag] = visit.id + (pages[visit.tag] if visit.tag in pages else 0)
+        before = pages[visit.tag] if pages.contains(visit.tag) else 0
+        pages[visit.tag] = before + visit.id
         time = context.time_context(int)
         time.register_on_time("ask", time.time() + 7_000)
         time.register_on_time("forget", time.time() + minutes * 10_000)
@@ -96,9 +97,7 @@ def beside(
 @process_table_function(result_type="ROW<rank_ BIGINT>")
 def numbered(
     seen: Annotated[ListView[int], StateHint(ttl="1 h")],
-    click: Annotated[
-        Row, ArgumentHint(_SET, ArgumentTrait.OPTIONAL_PARTITION_BY, ArgumentTrait.PASS_COLUMNS_THROUGH)
-    ],
+    click: Annotated[Row, ArgumentHint(_SET, ArgumentTrait.OPTIONAL_PARTITION_BY, ArgumentTrait.PASS_COLUMNS_THROUGH)],
 ):
     """Rows in the order of their times, numbered."""
     seen.add(click.id)

@@ -243,11 +243,11 @@ def _retype_node(rel: Rel) -> Rel:
             made = [rel.schema[0].type, *types] if op is None else types[:op] + types[op + 1 :]
             own = (Column(column.name, type_) for column, type_ in zip(rel.schema, made, strict=True))
             return replace(rel, schema=tuple(own))
-        case ProcessTableFunction(inputs=all_inputs, call=call):
-            moved = call.retyped([source.schema for source in all_inputs])
-            made = moved.output([source.schema for source in all_inputs])
-            own = (Column(old.name, new.type) for old, new in zip(rel.schema, made, strict=True))
-            return replace(rel, call=moved, schema=tuple(own))
+        case ProcessTableFunction(inputs=all_inputs):
+            of_tables = rel.call.retyped([source.schema for source in all_inputs])
+            output = of_tables.output([source.schema for source in all_inputs])
+            own = (Column(old.name, new.type) for old, new in zip(rel.schema, output, strict=True))
+            return replace(rel, call=of_tables, schema=tuple(own))
         case Correlate(input=source, collection=collection):
             return make_correlate(rel, source, retype_expr(collection, source.schema))
         case Apply():

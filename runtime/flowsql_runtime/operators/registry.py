@@ -61,7 +61,9 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.WindowTableFunctionSpec: OperatorClass("window_table_function:WindowTableFunctionOperator"),
     over_specs.OverAggregateSpec: OperatorClass("over.by_order:over_operator", stateful=True),
     match_specs.MatchSpec: OperatorClass("match.operator:MatchOperator", stateful=True),
-    process_specs.ProcessTableFunctionSpec: OperatorClass("process.operator:ProcessTableFunctionOperator", stateful=True),
+    process_specs.ProcessTableFunctionSpec: OperatorClass(
+        "process.operator:ProcessTableFunctionOperator", stateful=True
+    ),
     specs.JoinSpec: OperatorClass("join.kinds:regular_join", stateful=True),
     specs.WindowJoinSpec: OperatorClass("join.window:WindowJoinOperator", stateful=True),
     time_join_specs.IntervalJoinSpec: OperatorClass("join.interval:IntervalJoinOperator", stateful=True),

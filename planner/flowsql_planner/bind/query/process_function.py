@@ -30,7 +30,7 @@ from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Scope
 from flowsql_planner.bind.expression.user_calls import ProcessCallee
-from flowsql_planner.bind.output_names import unnamed, uniquify
+from flowsql_planner.bind.output_names import uniquify, unnamed
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.logical.nodes import ProcessTableFunction, Project, Rel
 from flowsql_planner.logical.rewrite import refs
@@ -191,8 +191,8 @@ class _Call:
             found = value if isinstance(value, str) else ExpressionPrinter(()).print(bound)
             raise self._refused(
                 "bad-uid",
-                "Invalid unique identifier for process table function. The `uid` argument must be a string literal that "
-                f"follows the pattern [a-zA-Z_][a-zA-Z-_0-9]*. But found: {found}",
+                "Invalid unique identifier for process table function. The `uid` argument must be a string literal "
+                f"that follows the pattern [a-zA-Z_][a-zA-Z-_0-9]*. But found: {found}",
                 given,
             )
         return value, ExpressionPrinter(()).print(bound)
@@ -303,8 +303,8 @@ class _Call:
             if not _is_time(column.type):
                 raise self._refused(
                     "order-by",
-                    f"Invalid ORDER BY clause for table argument '{parameter.name}'. The first ORDER BY column must be a "
-                    "TIMESTAMP or TIMESTAMP_LTZ column (up to precision 3). However, column "
+                    f"Invalid ORDER BY clause for table argument '{parameter.name}'. The first ORDER BY column must be "
+                    "a TIMESTAMP or TIMESTAMP_LTZ column (up to precision 3). However, column "
                     f"'{column.name}' has data type '{column.type}'.",
                     given.order_by[0],
                 )
@@ -327,8 +327,8 @@ class _Call:
             shown = ", ".join(f"[{', '.join(map(str, types))}]" for types in keys)
             raise self._refused(
                 "partition-by",
-                "Invalid PARTITION BY columns. The number of columns and their data types must match across all involved "
-                f"table arguments. Given partition key sets: {shown}",
+                "Invalid PARTITION BY columns. The number of columns and their data types must match across all "
+                f"involved table arguments. Given partition key sets: {shown}",
                 self._call,
                 "CAST the columns in a view or a query in the place of the table",
             )
@@ -344,8 +344,8 @@ class _Call:
                 if declared[table.name].has(ArgumentTrait.REQUIRE_ON_TIME):
                     raise self._refused(
                         "on-time",
-                        f"Table argument '{table.name}' requires a time attribute. Please provide one using the implicit "
-                        f"`on_time` argument. For example: {self._name}(..., on_time => DESCRIPTOR(`my_timestamp`))",
+                        f"Table argument '{table.name}' requires a time attribute. Please provide one using the "
+                        f"implicit `on_time` argument. For example: {self._name}(..., on_time => DESCRIPTOR(`my_timestamp`))",
                         self._call,
                     )
             return tables, "DEFAULT()"
@@ -361,8 +361,8 @@ class _Call:
                 if not _is_time(type_):
                     raise self._refused(
                         "not-a-time-attribute",
-                        "Unsupported data type for time attribute. The `on_time` argument must reference a TIMESTAMP or "
-                        f"TIMESTAMP_LTZ column (up to precision 3). However, column '{name}' in table argument "
+                        "Unsupported data type for time attribute. The `on_time` argument must reference a TIMESTAMP "
+                        f"or TIMESTAMP_LTZ column (up to precision 3). However, column '{name}' in table argument "
                         f"'{table.name}' has data type '{type_}'.",
                         given,
                     )
@@ -442,9 +442,7 @@ def _columns(schema: t.Schema) -> str:
 
 
 def _is_time(type_: t.LogicalType) -> bool:
-    return (
-        isinstance(type_, t.TimestampType | t.TimestampLtzType) and type_.precision <= 3 and not t.is_proctime(type_)
-    )
+    return isinstance(type_, t.TimestampType | t.TimestampLtzType) and type_.precision <= 3 and not t.is_proctime(type_)
 
 
 def _alike(left: t.LogicalType, right: t.LogicalType) -> bool:
@@ -452,4 +450,3 @@ def _alike(left: t.LogicalType, right: t.LogicalType) -> bool:
     if isinstance(left, t.CharacterType):
         return type(left) is type(right)
     return left == right
-

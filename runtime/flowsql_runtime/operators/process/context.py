@@ -103,7 +103,7 @@ class CallContext(OnTimerContext):
         if argument not in self._semantics:
             raise ExecutionError(
                 "process-argument",
-                f"There is no table argument '{argument}'. Table arguments are: {', '.join(self._semantics) or 'none'}.",
+                f"There is no table argument '{argument}'. There are: {', '.join(self._semantics) or 'none'}.",
             )
         return self._semantics[argument]
 

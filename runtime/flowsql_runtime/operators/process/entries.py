@@ -1,8 +1,8 @@
 """State entries of a process table function: objects, lists and maps beside the slots of its partitions.
 
-While an element (batch, watermark) is worked on, the objects of each partition that takes part are Python objects; what
-changed of them is written in one call an entry when the element is done. A field of a type whose values come back as they
-were is a column of that type, any other one a pickle.
+While an element (batch, watermark) is worked on, the objects of each partition that takes part are Python objects;
+what changed of them is written in one call an entry when the element is done. A field of a type whose values come back
+as they were is a column of that type, any other one a pickle.
 """
 
 from __future__ import annotations
@@ -217,9 +217,7 @@ class ListEntry(Entry):
 
     def open(self, states: StoreFactory, index: KeyIndex) -> None:
         """Values in order."""
-        self._store = states.row_list(
-            self.table, index, [self.fields[0].arrow], stamped=self.ttl_ms > 0
-        )
+        self._store = states.row_list(self.table, index, [self.fields[0].arrow], stamped=self.ttl_ms > 0)
 
     def table_names(self) -> dict[str, TableNames]:
         """Values."""
@@ -499,7 +497,7 @@ class StoredMap(MapView[Any, Any]):
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, MapView) and dict(self.items()) == dict(other.items())
 
-    __hash__ = None  # type: ignore[assignment]  # a map that changes
+    __hash__ = None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.keys())

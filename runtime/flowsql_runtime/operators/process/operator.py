@@ -153,7 +153,7 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
             self._guarded("open", function.open, function_context(ctx))
 
     def _argument_templates(self, udf: ProcessUdf, ctx: OperatorContext) -> list[tuple[list[Any], int]]:
-        """For each table the arguments without its row, and where that goes; one without a place if there is no table."""
+        """For each table the arguments without its row, and where that goes; without a table one without a place."""
         constants = self._constants(udf, ctx)
         found: list[tuple[list[Any], int]] = []
         names = [parameter.name for parameter in udf.parameters]
@@ -210,7 +210,9 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
         if self._partitions is None:
             return None
         call = self.spec.call
-        keys = tuple(f"{table.name}[{place}]" for table in call.tables[:1] for place in range(len(table.partition or ())))
+        keys = tuple(
+            f"{table.name}[{place}]" for table in call.tables[:1] for place in range(len(table.partition or ()))
+        )
         tables = self._partitions.table_names()
         for ordered, source in zip(self._ordered, arriving, strict=False):
             if ordered is not None:
@@ -315,9 +317,7 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
 
     # -- calls
 
-    def _work(
-        self, steps: Sequence[Step], track: WatermarkTrack | None, before: int, hand_on: bool = True
-    ) -> None:
+    def _work(self, steps: Sequence[Step], track: WatermarkTrack | None, before: int, hand_on: bool = True) -> None:
         """Carry out steps, and emit. ``before``: the watermark in front of them. ``hand_on``: watermarks go on."""
         partitions = self._partitions
         taking_part = {id(step.rows): step.rows for step in steps if step.rows is not None}
@@ -403,10 +403,11 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
         width, changes = len(self._writers), not self.spec.call.changelog_mode.insert_only
         for one in several:
             kind = 0
+            values: tuple[Any, ...]
             if isinstance(one, tuple):
                 values = one
             elif hasattr(one, "get_row_kind"):
-                values, kind = tuple(one), int(one.get_row_kind())
+                values, kind = tuple(iter(one)), int(one.get_row_kind().value)
             else:
                 values = (one,)
             if len(values) != width:
@@ -419,8 +420,8 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
             if kind and not changes:
                 raise ExecutionError(
                     WRONG_RESULT,
-                    f"The Python function '{self._name}' made a row of the kind {RowKind(kind).name}, but it is declared "
-                    "to insert rows only.",
+                    f"The Python function '{self._name}' made a row of the kind {RowKind(kind).name}, but it is "
+                    "declared to insert rows only.",
                     self.spec.call.span,
                     "process_table_function(..., changelog_mode=ChangelogMode.all())",
                 )
@@ -465,7 +466,9 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
             keys = self._partitions.index.columns_at(np.array(made.slots, np.int32))
             for table, schema in zip(call.tables, self.spec.inputs, strict=True):
                 wanted = (to_arrow(schema[index].type) for index in table.partition or ())
-                columns += (key if key.type == type_ else key.cast(type_) for key, type_ in zip(keys, wanted, strict=True))
+                columns += (
+                    key if key.type == type_ else key.cast(type_) for key, type_ in zip(keys, wanted, strict=True)
+                )
         for column, write, values in zip(call.result, self._writers, zip(*made.values, strict=True), strict=True):
             columns.append(self._written(column, write, values))
         if call.row_time is not None:
@@ -485,4 +488,3 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
 
 def _shown_ms(time_ms: int) -> str:
     return f"{np.datetime64(time_ms, 'ms')}"
-

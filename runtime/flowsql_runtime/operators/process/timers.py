@@ -1,8 +1,8 @@
 """Timers of partitions: with names, each once a partition, and without, each time once.
 
-What an element does to timers stands in Python until the element is done; timers that its watermarks reach are taken out
-of state in one call before its first row. Of timers of one time the one that was registered first fires first; those
-without a name fire before those with one, as in Flink, where two services hold them.
+What an element does to timers stands in Python until the element is done; timers that its watermarks reach are taken
+out of state in one call before its first row. Of timers of one time the one that was registered first fires first;
+those without a name fire before those with one, as in Flink, where two services hold them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class PartitionTimers:
 
     def __init__(self, states: StoreFactory, index: KeyIndex) -> None:
         self._alarms = states.timers("timers", index)
-        self._numbers = states.map_store("timer numbers", index, [pa.int64()], [StoredColumn("number", pa.int64(), False)])
+        self._numbers = states.map_store(
+            "timer numbers", index, [pa.int64()], [StoredColumn("number", pa.int64(), False)]
+        )
         self._named_alarms = states.timers("named timers", index)
         self._named = states.map_store(
             "timers by name",
