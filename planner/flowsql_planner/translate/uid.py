@@ -36,8 +36,8 @@ class UidAssigner:
                 raise PlanError(
                     "duplicate-uid",
                     f"Duplicate unique identifier '{declared}' detected among process table functions. Make sure that "
-                    "all PTF calls have an identifier defined that is globally unique. Please provide a custom identifier "
-                    "using the implicit `uid` argument.",
+                    "all PTF calls have an identifier defined that is globally unique. Please provide a custom "
+                    "identifier using the implicit `uid` argument.",
                     node.span,
                     "f(..., uid => 'my-id')",
                 )

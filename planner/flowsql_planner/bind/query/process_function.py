@@ -345,7 +345,8 @@ class _Call:
                     raise self._refused(
                         "on-time",
                         f"Table argument '{table.name}' requires a time attribute. Please provide one using the "
-                        f"implicit `on_time` argument. For example: {self._name}(..., on_time => DESCRIPTOR(`my_timestamp`))",
+                        "implicit `on_time` argument. "
+                        f"For example: {self._name}(..., on_time => DESCRIPTOR(`my_timestamp`))",
                         self._call,
                     )
             return tables, "DEFAULT()"

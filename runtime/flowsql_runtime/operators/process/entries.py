@@ -217,7 +217,8 @@ class ListEntry(Entry):
 
     def open(self, states: StoreFactory, index: KeyIndex) -> None:
         """Values in order."""
-        self._store = states.row_list(self.table, index, [self.fields[0].arrow], stamped=self.ttl_ms > 0)
+        expires = self.ttl_ms > 0
+        self._store = states.row_list(self.table, index, [self.fields[0].arrow], removable=expires, stamped=expires)
 
     def table_names(self) -> dict[str, TableNames]:
         """Values."""
