@@ -22,6 +22,7 @@ from flowsql.table.query.grouped_table import WindowGroupedTable as WindowGroupe
 from flowsql.table.query.projection import Projection, has_aggregates, item_name, named, with_properties
 from flowsql.table.query.row_functions import row_call
 from flowsql.table.query.sorted_queries import SORTED, inlined, inside, qualified, settled
+from flowsql.table.query.table_functions import PartitionedTable, by_function, processed, table_argument
 from flowsql.table.query.unresolved_names import fields
 from flowsql.table.syntax.build import api_nodes, ast, column, path, select
 from flowsql.table.syntax.method_text import Step
@@ -307,11 +308,23 @@ class Table(QueryOperand):
         Arguments are named: ``descriptor("code").as_argument("op")`` is the column,
         ``map_("INSERT, UPDATE_AFTER", "c", "DELETE", "d").as_argument("op_mapping")`` what it says.
         """
-        return self._by_function("to_changelog", arguments)
+        return by_function(self, "to_changelog", arguments)
 
     def from_changelog(self, *arguments: Expression) -> Table:
         """Rows with a column that tells their kind, as changes; arguments as of :meth:`to_changelog`."""
-        return self._by_function("from_changelog", arguments)
+        return by_function(self, "from_changelog", arguments)
+
+    def partition_by(self, *fields: Expression) -> PartitionedTable:
+        """The rows in partitions, for a function that takes them so: ``partition_by(col("k")).process(f)``."""
+        return PartitionedTable(self, fields)
+
+    def process(self, func: object, *arguments: object) -> Table:
+        """What a process table function makes of the rows, each for itself; ``arguments`` stand behind the table."""
+        return processed(self, func, arguments)
+
+    def as_argument(self, name: str) -> Expression:
+        """``name => TABLE t``, for ``TableEnvironment.from_call``."""
+        return Expression(ast.NamedArgument(ast.Name(name), table_argument(self)))
 
     # What it is
 
@@ -545,22 +558,6 @@ class Table(QueryOperand):
         join = ast.Join(ast.DerivedTable(self._query), rows, kind, on=on)
         what = [ast.SelectItem(ast.Star(path(_LATERAL)))] if only_rows else None
         return self._then(step, select(join, what))
-
-    def _by_function(self, method: str, arguments: Sequence[Expression]) -> Table:
-        """What a function over whole tables makes of this one."""
-        step = self._step(method, arguments)
-        given = []
-        for place, argument in enumerate(arguments):
-            node = step.at(place, argument._node)
-            if not isinstance(node, ast.NamedArgument):
-                message = f"{method}() takes named arguments."
-                raise self._refused(step, "named-arguments", message, "descriptor('code').as_argument('op')")
-            given.append(node)
-        relation = self._relation()
-        table = relation.name if isinstance(relation, ast.TableRef) and not relation.hints else self._query
-        data = ast.NamedArgument(ast.Name("input"), ast.TableArgument(table))
-        function = ast.Identifier((ast.Name(method.upper()),))
-        return self._then(step, select(ast.TableFunction(ast.FunctionCall(function, (data, *given))), None))
 
     def _combined(self, method: str, right: Table, operator: ast.SetOperator, all_rows: bool = False) -> Table:
         step = self._step(method, (_Shown("right"),))

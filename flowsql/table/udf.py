@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from flowsql_core.catalog import CatalogFunction
 from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.process_function import ProcessTableFunction
 from flowsql_core.types.logical import ArrayType, Field, LogicalType, MapType, RowType
 from flowsql_core.udf import (
     AggregateFunction,
@@ -309,11 +310,15 @@ def stored_function(function: Any) -> CatalogFunction:
     """
     if isinstance(function, ImperativeAggregateFunction):
         declared: ScalarUdf = make_own(function)
+    elif isinstance(function, ProcessTableFunction):
+        from flowsql_core.process_signature import make_own_process
+
+        declared = make_own_process(function)
     else:
         declared = function if isinstance(function, ScalarUdf) else make_udf(function)
     own = declared.function
     # An object without values of its own is what its class makes anew.
-    plain = isinstance(own, ScalarFunction | ImperativeAggregateFunction) and not vars(own)
+    plain = isinstance(own, ScalarFunction | ImperativeAggregateFunction | ProcessTableFunction) and not vars(own)
     named = type(own) if plain else own
     module, path = getattr(named, "__module__", "__main__"), getattr(named, "__qualname__", "")
     found: Any = None

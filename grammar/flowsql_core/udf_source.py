@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 from flowsql_core.errors import BindError, FlowSqlError
+from flowsql_core.process_function import ProcessTableFunction
 from flowsql_core.udf import ImperativeAggregateFunction, ScalarFunction, ScalarUdf, UserDefinedFunction
 from flowsql_core.udf_aggregates import make_own
 from flowsql_core.udf_types import make_udf
@@ -109,9 +110,16 @@ def _object_at(path: str) -> Any:
 def _declared(found: Any, where: str, name: str) -> ScalarUdf:
     if isinstance(found, ScalarUdf):
         return found
-    if isinstance(found, type) and issubclass(found, ScalarFunction | ImperativeAggregateFunction):
+    if isinstance(found, type) and issubclass(
+        found, ScalarFunction | ImperativeAggregateFunction | ProcessTableFunction
+    ):
         found = found()
     try:
+        if isinstance(found, ProcessTableFunction):
+            # Loaded with functions that are of this kind only.
+            from flowsql_core.process_signature import make_own_process
+
+            return make_own_process(found, name)
         if isinstance(found, ImperativeAggregateFunction):
             return make_own(found, name)
         return make_udf(found, name=name)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ..sql.process_functions import Visiting
 from .test_state_queries import ORDERS, Session
 
 pytestmark = pytest.mark.usefixtures("each_backend")
@@ -156,3 +157,24 @@ def test_accumulators_of_python_functions(session: Session) -> None:
     assert sorted(seen) == sorted({(who, row[2]) for who, rows in users.items() for row in rows})
     sums = session.rows(f"SELECT who, sum_amount FROM state('{path}', '{uid}', 'aggregate.accumulators')")
     assert sorted(sums) == sorted((who, sum(row[2] for row in rows)) for who, rows in users.items())
+
+
+def test_process_table_functions(session: Session) -> None:
+    session.environment.create_temporary_system_function("Visiting", Visiting)
+    session.environment.execute_sql("CREATE VIEW visits AS SELECT id, who, amount AS n, who AS tag, ts FROM orders")
+    path = session.saved(
+        "SELECT * FROM Visiting(visit => TABLE visits PARTITION BY who, on_time => DESCRIPTOR(ts), uid => 'calls')",
+        parallelism=1,
+        rows=30,
+    )
+    uid = session.operator(path, "ProcessTableFunction")
+    assert {"state.visits", "state.numbers", "state.pages", "timers", "timers by name"} <= states(session, path, uid)
+    orders = by_user(ORDERS[:30])
+    visits = session.rows(f"SELECT who, `count`, `last` FROM state('{path}', '{uid}', 'state.visits') WHERE kept = 1")
+    assert visits
+    assert {(who, last) for who, _, last in visits} <= {(who, who) for who in orders}
+    numbers = session.rows(f"SELECT who, `value` FROM state('{path}', '{uid}', 'state.numbers')")
+    assert {who for who, _ in numbers} <= set(orders)
+    assert all(number in [order[0] for order in orders[who]] for who, number in numbers)
+    named = session.rows(f"SELECT name, COUNT(*) FROM state('{path}', '{uid}', 'timers by name') GROUP BY name")
+    assert {name for name, _ in named} <= {"ask", "forget"}

@@ -14,6 +14,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PACKAGES: Final = ("runtime/flowsql_runtime", "runtime/flowsql_compute", "connectors/flowsql_connectors")
 #: Functions of users get Python values, row by row; and what tests are written with.
 ROW_WISE: Final = (
+    "runtime/flowsql_runtime/operators/process",
     "runtime/flowsql_runtime/operators/python_aggregate",
     "runtime/flowsql_runtime/python",
     "runtime/flowsql_runtime/stream",

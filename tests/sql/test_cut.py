@@ -47,6 +47,8 @@ from flowsql_runtime.task.chain import OperatorOutput
 from flowsql_runtime.task.services import JobServices
 from flowsql_runtime.testing.cut import run_cut, run_whole
 
+from .process_functions import Visiting, beside, numbered
+
 ROWS: Final = 180
 #: All (before, after, rows that each reader emits before the cut); each query takes some, all queries take all.
 CUTS: Final = tuple(itertools.product((1, 2, 3, 4), (1, 2, 3, 4), (0, 37, 90, ROWS)))
@@ -250,6 +252,8 @@ class Session:
             "func_type='pandas')\n$$ LANGUAGE PYTHON"
         )
         self.execute(f"CREATE TEMPORARY SYSTEM FUNCTION bag AS $$\n{BAG}$$ LANGUAGE PYTHON")
+        for function in (Visiting, beside, numbered):
+            self._environment.create_temporary_system_function(function.name, function)
         extremes = udtaf(Extremes(), "INT", "ROW<tag STRING, low INT, high INT>", "ARRAY<INT>")
         parts = self._environment.from_path("parts")
         rows = parts.group_by(col("who")).flat_aggregate(extremes(col("n")).alias("place", "low", "high"))

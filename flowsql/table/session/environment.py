@@ -135,6 +135,15 @@ class TableEnvironment(CatalogObjects):
         path = self.register_anonymous(descriptor)
         return self._table_at(path, f"from_descriptor({descriptor.get_options().get('connector')!r})")
 
+    def from_call(self, func: object, *arguments: object) -> Table:
+        """What a process table function makes of its arguments: tables, named or not, and values.
+
+        ``from_call(f, orders.partition_by(col("k")).as_argument("input"), lit(1).as_argument("threshold"))``.
+        """
+        from flowsql.table.query.table_functions import called
+
+        return called(self, func, arguments)
+
     def from_elements(self, elements: Iterable[Any], schema: Any = None, verify_schema: bool = True) -> Table:
         """Rows of Python values: tuples, lists, dicts, :class:`Row` or, with a type for ``schema``, plain values.
 

@@ -24,6 +24,7 @@ from flowsql_planner.logical.nodes import (
     MultiJoin,
     Over,
     OverCall,
+    ProcessTableFunction,
     Project,
     Rank,
     Rel,
@@ -137,6 +138,8 @@ def _line(rel: Rel, printer: ExpressionPrinter) -> str:
         case WindowTableFunction():
             return f"LogicalTableFunctionScan(invocation=[{_window(rel)}], rowType=[{_row_type(rel.schema)}])"
         case ChangelogFunction():
+            return f"LogicalTableFunctionScan(invocation=[{rel.invocation}], rowType=[{_row_type(rel.schema)}])"
+        case ProcessTableFunction():
             return f"LogicalTableFunctionScan(invocation=[{rel.invocation}], rowType=[{_row_type(rel.schema)}])"
         case Correlate(outer=outer):
             columns = ", ".join(str(index) for index in sorted(input_refs(rel.collection)))

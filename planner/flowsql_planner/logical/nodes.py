@@ -13,6 +13,7 @@ from typing import Any, Final, assert_never
 
 from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal
 from flowsql_core.graph.match_specs import MatchSkip, PatternExpression, PatternVariable
+from flowsql_core.graph.process_specs import ProcessCall
 from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind
 from flowsql_core.record import record
 from flowsql_core.row import RowKind
@@ -169,6 +170,17 @@ class ChangelogFunction:
     schema: Schema
     invocation: str
     op_index: int | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@record
+class ProcessTableFunction:
+    """A user's function over tables. ``invocation``: the call, as plans show it."""
+
+    inputs: tuple[Rel, ...]
+    call: ProcessCall
+    schema: Schema
+    invocation: str
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -473,6 +485,7 @@ Rel = (
     | Expand
     | WindowTableFunction
     | ChangelogFunction
+    | ProcessTableFunction
     | Join
     | MultiJoin
     | TemporalJoin
@@ -500,7 +513,7 @@ def inputs(rel: Rel) -> tuple[Rel, ...]:
             | SetOperation(left=left, right=right)
         ):
             return (left, right)
-        case Union(inputs=all_inputs) | MultiJoin(inputs=all_inputs):
+        case Union(inputs=all_inputs) | MultiJoin(inputs=all_inputs) | ProcessTableFunction(inputs=all_inputs):
             return all_inputs
         case (
             Project()

@@ -21,6 +21,7 @@ from flowsql_planner.logical.nodes import (
     Match,
     MultiJoin,
     Over,
+    ProcessTableFunction,
     Project,
     Rank,
     Rel,
@@ -54,7 +55,7 @@ def with_inputs(rel: Rel, new: tuple[Rel, ...]) -> Rel:
             return rel
         case Join() | TemporalJoin() | Apply() | SetOperation():
             return replace(rel, left=new[0], right=new[1])
-        case Union() | MultiJoin():
+        case Union() | MultiJoin() | ProcessTableFunction():
             return replace(rel, inputs=new)
         case (
             Project()
@@ -253,6 +254,11 @@ def _retype_node(rel: Rel) -> Rel:
             made = [rel.schema[0].type, *types] if op is None else types[:op] + types[op + 1 :]
             own = (Column(column.name, type_) for column, type_ in zip(rel.schema, made, strict=True))
             return replace(rel, schema=tuple(own))
+        case ProcessTableFunction(inputs=all_inputs):
+            of_tables = rel.call.retyped([source.schema for source in all_inputs])
+            output = of_tables.output([source.schema for source in all_inputs])
+            own = (Column(old.name, new.type) for old, new in zip(rel.schema, output, strict=True))
+            return replace(rel, call=of_tables, schema=tuple(own))
         case Correlate(input=source, collection=collection):
             return make_correlate(rel, source, retype_expr(collection, source.schema))
         case Apply():

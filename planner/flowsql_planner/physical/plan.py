@@ -20,6 +20,7 @@ from flowsql_planner.logical.nodes import (
     Match,
     MultiJoin,
     Over,
+    ProcessTableFunction,
     Project,
     Rank,
     Rel,
@@ -58,6 +59,7 @@ from flowsql_planner.physical.nodes import (
     WatermarkAssignerNode,
 )
 from flowsql_planner.physical.over import plan_over
+from flowsql_planner.physical.process_function import plan_process
 from flowsql_planner.physical.python_aggregate import (
     calls_python_aggregates,
     plan_python_aggregate,
@@ -110,6 +112,8 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
                 op_index=rel.op_index,
                 span=rel.span,
             )
+        case ProcessTableFunction():
+            return plan_process(rel, [plan_physical(child, context) for child in rel.inputs])
         case Join():
             return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
         case MultiJoin():

@@ -16,6 +16,7 @@ from flowsql_core.expr import Expr, conjunction
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import SparkQuery, StagedInput
 from flowsql_core.graph.specs import JoinKind
+from flowsql_core.python_call import spoken_name
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.internal_calls import query_calls
@@ -30,6 +31,7 @@ from flowsql_planner.logical.nodes import (
     Match,
     MultiJoin,
     Over,
+    ProcessTableFunction,
     Project,
     Rank,
     Rel,
@@ -187,6 +189,9 @@ class SparkCompiler:
                 return self._sort(rel, outer)
             case ChangelogFunction(function=function):
                 raise NotSupportedYetError(f"{function} on Spark", rel.span)
+            case ProcessTableFunction(call=call):
+                name = spoken_name(call.function.name)
+                raise NotSupportedYetError(f"the process table function {name} in batch mode", rel.span)
             case Match():
                 raise NotSupportedYetError("MATCH_RECOGNIZE in batch mode", rel.span)
             case MultiJoin():

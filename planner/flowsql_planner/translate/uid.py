@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
+from flowsql_core.errors import PlanError
 from flowsql_core.graph.lineage import Lineage
 from flowsql_planner.physical.nodes import Physical
 
@@ -19,11 +20,29 @@ class UidAssigner:
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
+        self._declared: set[str] = set()
         self._tables: dict[int, frozenset[str]] = {}
         self._lineages: dict[int, Lineage] = {}
 
     def assign(self, node: Physical) -> str:
-        """The id of a node's operator: a readable kind and 12 hex digits."""
+        """The id of a node's operator: a readable kind and 12 hex digits.
+
+        Raises:
+            PlanError: the query gives two operators one id.
+        """
+        declared = node.declared_uid()
+        if declared is not None:
+            if declared in self._declared:
+                raise PlanError(
+                    "duplicate-uid",
+                    f"Duplicate unique identifier '{declared}' detected among process table functions. Make sure that "
+                    "all PTF calls have an identifier defined that is globally unique. Please provide a custom "
+                    "identifier using the implicit `uid` argument.",
+                    node.span,
+                    "f(..., uid => 'my-id')",
+                )
+            self._declared.add(declared)
+            return f"{node.title}-{hashlib.sha256(declared.encode()).hexdigest()[:12]}"
         keys = node.uid_keys(self.arriving(node))
         identity = "|".join((node.title, ",".join(keys), ",".join(sorted(self._tables_of(node)))))
         ordinal = self._seen[identity]

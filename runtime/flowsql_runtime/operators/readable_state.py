@@ -16,6 +16,7 @@ from flowsql_core.graph import (
     match_specs,
     multi_join_specs,
     over_specs,
+    process_specs,
     python_specs,
     rank_specs,
     specs,
@@ -80,6 +81,7 @@ _STATEFUL: Final = (
     rank_specs.TemporalSortSpec,
     rank_specs.SortSpec,
     match_specs.MatchSpec,
+    process_specs.ProcessTableFunctionSpec,
     specs.ChangelogNormalizeSpec,
     specs.JoinSpec,
     multi_join_specs.MultiJoinSpec,
@@ -156,6 +158,8 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             return {"rows": _rows(input)}
         case match_specs.MatchSpec():
             return _match(spec)
+        case process_specs.ProcessTableFunctionSpec():
+            return _process(spec)
         case specs.ChangelogNormalizeSpec(input=input):
             keys = _keys([input[key] for key in spec.keys])
             return {"rows": (*keys, *_flat_rows(input))} | (_written(keys) if spec.state_ttl_ms else {})
@@ -371,6 +375,48 @@ def _match(spec: match_specs.MatchSpec) -> NamedStates:
         "runs": (*keys, *_rows(runs)),
         "alarms": (*keys, NamedColumn("time", "time", time_type)),
     }
+
+
+def _process(spec: process_specs.ProcessTableFunctionSpec) -> NamedStates:
+    """State entries and timers by partition, and rows that wait."""
+    found: NamedStates = {}
+    if not spec.call.keeps_partitions:
+        return found
+    keyed = [
+        _keys([schema[index] for index in table.partition or ()])
+        for table, schema in zip(spec.call.tables, spec.inputs, strict=True)
+    ]
+    keys = keyed[0]
+    for entry, ttl_ms in zip(spec.call.states, spec.ttl_ms, strict=True):
+        name = f"state.{entry.name}"
+        values = [(field.name, t.BYTES if field.type is None else field.type) for field in entry.fields]
+        match entry.kind:
+            case "value":
+                kept = NamedColumn("v:kept", "kept", _COUNT)
+                found[name] = (*keys, kept, *(NamedColumn(f"v:{field}", field, type_) for field, type_ in values))
+            case "list":
+                found[name] = (*keys, NamedColumn("r0", "value", values[0][1]), *(_stamp() if ttl_ms else ()))
+            case "map":
+                assert entry.key is not None
+                entries = (NamedColumn("m0", "key", entry.key), NamedColumn("v:value", "value", values[0][1]))
+                written = (NamedColumn("v:written", "written_at", _MOMENT),) if ttl_ms else ()
+                found[name] = (*keys, *entries, *written)
+                found[f"{name} size"] = (*keys, NamedColumn("v:entries", "entries", _COUNT))
+        if ttl_ms and entry.kind != "list":
+            found[f"{name} written"] = (*keys, NamedColumn("at", "written_at", _MOMENT))
+    if spec.call.has_timers:
+        number = NamedColumn("v:number", "number", _COUNT)
+        found["timers"] = found["named timers"] = (*keys, NamedColumn("time", "time", _MOMENT))
+        found["timer numbers"] = (*keys, NamedColumn("m0", "time", _MOMENT), number)
+        named = (NamedColumn("m0", "name", t.STRING), NamedColumn("v:time", "time", _MOMENT))
+        found["timers by name"] = (*keys, *named, number)
+        found["timers of partition"] = (*keys, NamedColumn("v:timers", "timers", _COUNT))
+    for table, schema, own in zip(spec.call.tables, spec.inputs, keyed, strict=True):
+        if table.order:
+            time_type = _time_type(schema[table.order[0][0]])
+            waiting = (*own, NamedColumn("namespace", "time", time_type), *_flat_rows(schema))
+            found[f"rows of {table.name} that wait"] = waiting
+    return found
 
 
 def _timed_rows(columns: Sequence[t.Column], more: Sequence[t.Column] = ()) -> tuple[NamedColumn, ...]:

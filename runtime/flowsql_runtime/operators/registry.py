@@ -11,6 +11,7 @@ from flowsql_core.graph import (
     match_specs,
     multi_join_specs,
     over_specs,
+    process_specs,
     python_specs,
     rank_specs,
     specs,
@@ -65,6 +66,9 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.WindowTableFunctionSpec: OperatorClass("window_table_function:WindowTableFunctionOperator"),
     over_specs.OverAggregateSpec: OperatorClass("over.by_order:over_operator", stateful=True),
     match_specs.MatchSpec: OperatorClass("match.operator:MatchOperator", stateful=True),
+    process_specs.ProcessTableFunctionSpec: OperatorClass(
+        "process.operator:ProcessTableFunctionOperator", stateful=True
+    ),
     specs.JoinSpec: OperatorClass("join.kinds:regular_join", stateful=True),
     multi_join_specs.MultiJoinSpec: OperatorClass("join.multi:MultiJoinOperator", stateful=True),
     specs.WindowJoinSpec: OperatorClass("join.window:WindowJoinOperator", stateful=True),

@@ -244,7 +244,7 @@ class ExpressionBinder:
         if node.over is not None:
             if _is_system_function(name) and not is_aggregate(name) and name not in _OVER_ONLY:
                 raise BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
-            user = self._user_function(node)
+            user = self.user_function(node)
             if user is not None:
                 # Imported on use, as in ``_user_call``.
                 from flowsql_planner.bind.expression.user_calls import over_function
@@ -259,7 +259,7 @@ class ExpressionBinder:
             raise BindError("null-treatment", message, node.span)
         if node.match_scope is not None or node.within_distinct:
             raise NotSupportedYetError(f"what stands around the call of {name}", node.span)
-        user = self._user_function(node)
+        user = self.user_function(node)
         if user is not None:
             return self._user_call(user, node)
         if name in _GROUPING_FUNCTIONS:
@@ -297,7 +297,7 @@ class ExpressionBinder:
 
     def table_call(self, node: ast.FunctionCall) -> Expr | None:
         """The rows that a user's table function makes, as an array; None for a function that is no user's."""
-        user = self._user_function(node)
+        user = self.user_function(node)
         if user is None:
             return None
         # Imported on use, as in ``_user_call``.
@@ -306,7 +306,7 @@ class ExpressionBinder:
         refuse_clauses(node)
         return bind_user_call(self.context.catalogs.functions, user, self._arguments(node), node, rows=True)
 
-    def _user_function(self, node: ast.FunctionCall) -> UserFunction | None:
+    def user_function(self, node: ast.FunctionCall) -> UserFunction | None:
         """The user's function of a call, found as Flink finds them; None for a built-in one."""
         parts = node.name.texts
         catalogs = self.context.catalogs
@@ -336,7 +336,7 @@ class ExpressionBinder:
 
     def _named_argument(self, node: ast.FunctionCall, span: Span) -> BindError:
         """Only table functions name their arguments; all others may be overloaded."""
-        if self._user_function(node) is None and not _is_system_function(node.name.last.text.upper()):
+        if self.user_function(node) is None and not _is_system_function(node.name.last.text.upper()):
             shown = ", ".join(self._shown_argument(item) for item in node.args)
             signature = f"{node.name.last}({shown})"
             return BindError("function-not-found", f"No match found for function signature {signature}", node.span)

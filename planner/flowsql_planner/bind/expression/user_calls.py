@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from flowsql_compute.functions.registry import implicit_cast
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Cast, Expr
+from flowsql_core.process_function import ProcessUdf
 from flowsql_core.python_call import PYTHON, PythonFunction, aggregate_options, python_call, spoken_name
+from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_core.types.coerce import argument_cast_allowed
@@ -41,6 +43,9 @@ def bind_user_call(
     """
     udf = _load(functions, found, node)
     name = node.name.last.text
+    if isinstance(udf, ProcessUdf):
+        message = f"'{spoken_name(name)}' is a process table function: it makes rows of tables."
+        raise BindError("function-kind", message, node.span, f"SELECT * FROM {udf.form(spoken_name(name))}")
     if isinstance(udf, TableUdf) is not rows or isinstance(udf, AggregateUdf):
         if isinstance(udf, AggregateUdf):
             message = f"'{spoken_name(name)}' is an aggregate function: it makes no rows of one row."
@@ -50,6 +55,20 @@ def bind_user_call(
         raise BindError("function-kind", message, node.span)
     cast = _arguments(name, udf, tuple(_moment(arg) for arg in args), node.span)
     return python_call(_function(found, udf, name), cast, udf.result_type, node.span)
+
+
+@record
+class ProcessCallee:
+    """A process table function that a call names."""
+
+    udf: ProcessUdf
+    function: PythonFunction
+
+
+def process_callee(functions: FunctionManager, found: UserFunction, node: ast.FunctionCall) -> ProcessCallee | None:
+    """The process table function behind a name; None for a function of another kind."""
+    udf = _load(functions, found, node)
+    return ProcessCallee(udf, _function(found, udf, node.name.last.text)) if isinstance(udf, ProcessUdf) else None
 
 
 def is_user_aggregate(functions: FunctionManager, found: UserFunction, node: ast.FunctionCall) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from flowsql_compute.functions.registry import resolve_call
 from flowsql_core.errors import BindError, NotSupportedYetError
@@ -27,6 +27,9 @@ from flowsql_planner.bind.query.window_function import as_window_call, bind_wind
 from flowsql_planner.bind.sql_text.expand_names import path_of
 from flowsql_planner.logical.nodes import Apply, Filter, Join, Project, Rel, TemporalJoin
 from flowsql_planner.logical.rewrite import refs
+
+if TYPE_CHECKING:
+    from flowsql_planner.bind.expression.user_calls import ProcessCallee
 
 Hints = tuple[tuple[str, str], ...]
 
@@ -164,8 +167,34 @@ def _bind_table_function(env: Environment, call: ast.FunctionCall, lateral: bool
         return bind_changelog(env.context, changelog, _table_argument(env, changelog.data))
     window = None if lateral else as_window_call(call)
     if window is None:
-        raise _no_table_function(call)
+        callee = _process_callee(env, call)
+        if callee is None:
+            raise _no_table_function(call)
+        if lateral:
+            raise BindError(
+                "function-kind",
+                f"{call.name.last.text} is a process table function: it reads tables, not the row in front of it.",
+                call.span,
+                "FROM f(input => TABLE t), without LATERAL",
+            )
+        # Loaded by the queries that have it only.
+        from flowsql_planner.bind.query.process_function import bind_process
+
+        return bind_process(env.context, callee, call, lambda table: _table_argument(env, table))
     return bind_window(env.context, window, _table_argument(env, window.data))
+
+
+def _process_callee(env: Environment, call: ast.FunctionCall) -> ProcessCallee | None:
+    user = ExpressionBinder(env.context, Scope(), "FROM").user_function(call)
+    if user is None:
+        return None
+    # Loaded by the queries that call functions of users only.
+    from flowsql_planner.bind.expression.user_calls import process_callee, refuse_clauses
+
+    found = process_callee(env.context.catalogs.functions, user, call)
+    if found is not None:
+        refuse_clauses(call)
+    return found
 
 
 def _table_argument(env: Environment, data: ast.TableArgument) -> Rel:
@@ -177,6 +206,8 @@ def _table_argument(env: Environment, data: ast.TableArgument) -> Rel:
 def _table_rows(env: Environment, node: ast.TableFunction, scope: Scope) -> Unnested | None:
     """The rows of a user's table function; None for the functions of windows and for those that nobody made."""
     if not node.lateral and (as_window_call(node.call) is not None or as_changelog_call(node.call) is not None):
+        return None
+    if _process_callee(env, node.call) is not None:
         return None
     return bind_table_call(env.context, node, scope)
 

@@ -21,6 +21,7 @@ from flowsql_planner.logical.nodes import (
     MultiJoin,
     Over,
     OverCall,
+    ProcessTableFunction,
     Project,
     Rank,
     Rel,
@@ -125,6 +126,10 @@ class _Pruner:
             case ChangelogFunction():
                 # The function takes whole rows.
                 return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.input.schema))))), _same(rel)
+            case ProcessTableFunction(inputs=inputs):
+                # As does a user's.
+                whole = (self.exact(source, tuple(range(len(source.schema)))) for source in inputs)
+                return replace(rel, inputs=tuple(whole)), _same(rel)
             case Match():
                 # Expressions count columns of whole rows.
                 return replace(rel, input=self.exact(rel.input, tuple(range(len(rel.input.schema))))), _same(rel)

@@ -24,6 +24,7 @@ from flowsql_planner.physical.nodes.match import MatchNode as MatchNode
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode as MiniBatchMode
 from flowsql_planner.physical.nodes.multi_join import MultiJoinNode as MultiJoinNode
 from flowsql_planner.physical.nodes.over import OverAggregate as OverAggregate
+from flowsql_planner.physical.nodes.process_function import ProcessTableFunctionNode as ProcessTableFunctionNode
 from flowsql_planner.physical.nodes.python_aggregate import PythonGroupAggregate as PythonGroupAggregate
 from flowsql_planner.physical.nodes.python_aggregate import PythonGroupTableAggregate as PythonGroupTableAggregate
 from flowsql_planner.physical.nodes.python_aggregate import PythonOverAggregate as PythonOverAggregate

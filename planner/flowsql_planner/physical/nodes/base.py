@@ -107,6 +107,11 @@ class Physical(ABC):
     def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
         """The modifications that the node can take, given what arrives from an input."""
 
+    def takes_from(self, place: int, arriving: Modifies, connectors: Connectors) -> Modifies:
+        """:meth:`takes` of one input."""
+        del place
+        return self.takes(arriving, connectors)
+
     @abstractmethod
     def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
         """The modifications that leave the node when these arrive from its inputs."""
@@ -143,6 +148,10 @@ class Physical(ABC):
     @abstractmethod
     def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
         """Canonical texts of what the operator partitions by, in any fixed order; they are part of its id."""
+
+    def declared_uid(self) -> str | None:
+        """The id that the query itself gives the operator; it stands for it whatever surrounds it."""
+        return None
 
     @abstractmethod
     def lineage(self, arriving: Sequence[Lineage]) -> Lineage:

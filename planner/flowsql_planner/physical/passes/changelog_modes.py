@@ -64,8 +64,8 @@ class _Inference:
         if id(node) in self._modifies:
             return self._modifies[id(node)]
         arriving = [self._derive(child) for child in node.inputs]
-        for child, modifies in zip(node.inputs, arriving, strict=True):
-            refused = modifies - node.takes(modifies, self._connectors)
+        for place, (child, modifies) in enumerate(zip(node.inputs, arriving, strict=True)):
+            refused = modifies - node.takes_from(place, modifies, self._connectors)
             if refused:
                 raise self._refusal(node, child, refused)
         made = node.provides(arriving, self._connectors)

@@ -1,0 +1,30 @@
+"""Process table functions: their inputs where rows of a partition meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flowsql_core.types.logical import Column, is_proctime
+from flowsql_planner.logical.nodes import ProcessTableFunction
+from flowsql_planner.physical.group_aggregate import exchange
+from flowsql_planner.physical.materialize_time import materialize_time
+from flowsql_planner.physical.nodes import Physical, ProcessTableFunctionNode, ValuesNode
+
+
+def plan_process(rel: ProcessTableFunction, sources: Sequence[Physical]) -> Physical:
+    """The function over its tables; one without any is called for a row of no columns."""
+    inputs: list[Physical] = []
+    for table, source in zip(rel.call.tables, sources, strict=True):
+        clocks = frozenset(index for index, column in enumerate(source.schema) if is_proctime(column.type))
+        plain = materialize_time(source, clocks)
+        if isinstance(plain, ValuesNode):
+            # As in Flink's plans rows in the query keep the names that the query gives them.
+            columns = zip(table.columns, plain.schema, strict=True)
+            plain = replace(plain, schema=tuple(Column(name, column.type) for name, column in columns))
+        inputs.append(plain if table.partition is None else exchange(plain, table.partition))
+    if not inputs:
+        inputs.append(ValuesNode(inputs=(), schema=(), rows=((),), span=rel.span))
+    return ProcessTableFunctionNode(
+        inputs=tuple(inputs), schema=rel.schema, call=rel.call, invocation=rel.invocation, span=rel.span
+    )

@@ -1,0 +1,1 @@
+"""Process table functions of users."""
