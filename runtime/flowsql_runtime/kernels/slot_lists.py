@@ -139,10 +139,10 @@ def number_versions(groups, changes, counts, latest, before, after, lengths):
 
 @device(inline=True)
 def _copy(group, links, ends, stop, members):
-    member = ends[group, _NEWEST]
-    for place in range(ends[group, _COUNT]):
+    member = ends[group, NEWEST]
+    for place in range(ends[group, COUNT]):
         members[stop - 1 - place] = member
-        member = links[member, _OLDER]
+        member = links[member, OLDER]
 
 
 @kernel(
@@ -172,7 +172,7 @@ def list_versions(groups, changes, entries, first_groups, first_entries, current
             current[entries[i]] = held + i
             _join(held + i, groups[i], links, ends)
         else:
-            _leave(current[entries[i]], groups[i], links, ends)
+            detach(current[entries[i]], groups[i], links, ends)
         _copy(groups[i], links, ends, offsets[version + 1], members)
         version += 1
 
@@ -191,29 +191,29 @@ def end_versions(groups, changes, entries, first_groups, first_entries, current,
     for member in range(held):
         group = first_groups[member]
         current[first_entries[member]] = member
-        if ends[group, _COUNT] == 0:
+        if ends[group, COUNT] == 0:
             oldest[group] = member
         _join(member, group, links, ends)
     version = len(ends)
     for group in range(version):
         members[group] = -1
-        if ends[group, _COUNT]:
-            members[group] = ends[group, _NEWEST] if newest else oldest[group]
+        if ends[group, COUNT]:
+            members[group] = ends[group, NEWEST] if newest else oldest[group]
     for i in range(len(groups)):
         if changes[i] == 0:
             continue
         group = groups[i]
         if changes[i] > 0:
             current[entries[i]] = held + i
-            if ends[group, _COUNT] == 0:
+            if ends[group, COUNT] == 0:
                 oldest[group] = held + i
             _join(held + i, group, links, ends)
         else:
             member = current[entries[i]]
             if oldest[group] == member:
-                oldest[group] = links[member, _NEWER]
-            _leave(member, group, links, ends)
+                oldest[group] = links[member, NEWER]
+            detach(member, group, links, ends)
         members[version] = -1
-        if ends[group, _COUNT]:
-            members[version] = ends[group, _NEWEST] if newest else oldest[group]
+        if ends[group, COUNT]:
+            members[version] = ends[group, NEWEST] if newest else oldest[group]
         version += 1

@@ -285,41 +285,6 @@ def _count_window(spec: window_specs.CountWindowSpec) -> NamedStates:
     return found | {"seen": (*_keys(columns), NamedColumn("v:rows", "rows", _COUNT))}
 
 
-def _delayed_window(spec: window_specs.EmittingWindowSpec, keys: tuple[NamedColumn, ...]) -> NamedStates:
-    """The stores of ``DelayedWindowOperator`` beside the accumulators."""
-    first = len(spec.grouping)
-    return {
-        "told": (*keys, *_flat_rows(spec.output[first : first + len(spec.calls)])),
-        "phases": (*keys, NamedColumn("v:alarm", "answers_next", _MOMENT), NamedColumn("v:ended", "ended", _COUNT)),
-        "alarms": (*keys, NamedColumn("time", "answers_next", _MOMENT)),
-    }
-
-
-def _python_calls(keys: tuple[NamedColumn, ...], calls: PythonCalls) -> NamedStates:
-    accumulators = (NamedColumn(stored, name, t.BYTES) for stored, name in calls.accumulator_columns())
-    found: NamedStates = {"python.accumulators": (*keys, *accumulators)}
-    word = NamedColumn("v:count", "occurrences" if calls.retracts else "seen", _COUNT)
-    for place, columns in enumerate(calls.distinct_values()):
-        values = (NamedColumn(f"m{i}", column.name, column.type) for i, column in enumerate(columns))
-        found[f"python.distinct{place}"] = (*keys, *values, word)
-    return found
-
-
-def _python_window(
-    spec: python_specs.PythonWindowAggregateSpec | python_specs.PythonSessionAggregateSpec,
-    keys: tuple[NamedColumn, ...],
-) -> NamedStates:
-    # Loaded by jobs that have such calls only.
-    from flowsql_runtime.operators.python_aggregate.window import window_program
-    from flowsql_runtime.operators.python_aggregate.window_program import PandasWindowProgram
-
-    program = window_program(spec)
-    found = _aggregate("window", keys, program)
-    if isinstance(program, PandasWindowProgram):
-        return found | {"pandas.rows": (*keys, *_flat_rows(program.kept_columns()))}
-    return found | _python_calls(keys, program.python)
-
-
 def _over(spec: over_specs.OverAggregateSpec) -> NamedStates:
     keys = _keys([spec.input[column] for column in spec.partition])
     if spec.order is over_specs.OverOrder.VALUES:

@@ -407,7 +407,7 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
             if isinstance(one, tuple):
                 values = one
             elif hasattr(one, "get_row_kind"):
-                values, kind = tuple(iter(one)), int(one.get_row_kind().value)
+                values, kind = tuple(one), int(one.get_row_kind().value)
             else:
                 values = (one,)
             if len(values) != width:

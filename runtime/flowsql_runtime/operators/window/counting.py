@@ -109,7 +109,7 @@ class CountWindowOperator(Operator[CountWindowSpec]):
         touched = touched[:known].copy()
         before = values_and_validity(self._seen.gather(touched)[0])[0]
         self._seen.scatter(touched, [pa.array(before + counts[:known])])
-        made: Int64s = before[numbers] + ranks
+        made: Int64s = before.astype(np.int64, copy=False)[numbers] + ranks
         return made
 
     def _take_in(self, batch: ChangelogBatch) -> None:
