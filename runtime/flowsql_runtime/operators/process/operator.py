@@ -399,7 +399,7 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
         """The rows that a call gave: a generator is read here, so that its errors are the call's."""
         if result is None:
             return
-        several = result if isinstance(result, list | range | types.GeneratorType) else (result,)
+        several: Iterable[Any] = result if isinstance(result, list | range | types.GeneratorType) else (result,)
         width, changes = len(self._writers), not self.spec.call.changelog_mode.insert_only
         for one in several:
             kind = 0
