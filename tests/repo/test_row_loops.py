@@ -35,12 +35,6 @@ ARGUMENTS: Final = "over the distinct values of an argument, one pass of all row
 
 #: Module and function, and why it may.
 ALLOWED: Final = {
-    "flowsql_runtime/operators/match/expressions:MatchExpressions._aggregate": "over matches and partial ones",
-    "flowsql_runtime/operators/match/expressions:MatchExpressions._read": "over matches and partial ones",
-    "flowsql_runtime/operators/match/operator:MatchOperator._emit": "over matches",
-    "flowsql_runtime/operators/match/operator:MatchOperator._go": "rows that the automaton takes",
-    "flowsql_runtime/operators/match/operator:MatchOperator._load": "rows of partial matches",
-    "flowsql_runtime/operators/match/operator:MatchOperator._save": "rows of partial matches",
     "flowsql_runtime/state/rocksdb/cold_entries:cold_object_tables": "state that holds Python objects",
     "flowsql_runtime/state/rocksdb/native_snapshot:_buckets_by_index": "over numbers of buckets, at a restore",
     "flowsql_runtime/state/rocksdb/native_snapshot:_keys_in_pieces": "keys as bytes, at a restore",

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from flowsql_compute.eval.nested.lists import make_map, packed
 from flowsql_compute.eval.nested.map_order import as_hashed
-from flowsql_compute.kernels.json_bytes import DEEPEST
-from flowsql_compute.kernels.json_lines import LEAF, LIST, MAP, NUMBER, ROW, TEXT, shape_lines
+from flowsql_compute.kernels.json.bytes import DEEPEST
+from flowsql_compute.kernels.json.lines import LEAF, LIST, MAP, NUMBER, ROW, TEXT, shape_lines
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
     INT,

@@ -22,7 +22,7 @@ PACKAGES = ("flowsql_compute.kernels", "flowsql_runtime.kernels")
 def kernels_of(package: str) -> Iterator[Kernel]:
     """The kernels that the modules of a package declare."""
     folders = importlib.import_module(package).__path__
-    for module in pkgutil.iter_modules(folders, package + "."):
+    for module in pkgutil.walk_packages(folders, package + "."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, Kernel) and value.__module__ == module.name:
                 yield value

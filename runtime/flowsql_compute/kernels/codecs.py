@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowsql_compute.compiler.declare import device, kernel
-from flowsql_compute.kernels.json_bytes import is_hex
+from flowsql_compute.kernels.json.bytes import is_hex
 
 _PERCENT, _PLUS, _BLANK = 0x25, 0x2B, 0x20
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from flowsql_compute.eval.columns import values_and_validity
 from flowsql_compute.eval.json.plain_documents import ARRAY, OBJECT, ODD, STRING, find
 from flowsql_compute.kernels.contiguous import for_kernel
-from flowsql_compute.kernels.json_lines import names_within
+from flowsql_compute.kernels.json.lines import names_within
 from flowsql_core.arrow import compute as pc
 
 _NEWLINE = 0x0A

@@ -17,7 +17,7 @@ from flowsql_planner.physical.calc import make_calc, make_filter
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.equi_condition import split_condition
 from flowsql_planner.physical.nodes import Calc, LookupJoin, Physical, TableSourceScan, WatermarkAssignerNode
-from flowsql_planner.physical.nodes.lookup_join import Retry, plain_columns
+from flowsql_planner.physical.nodes.joins.lookup import Retry, plain_columns
 from flowsql_planner.physical.options import ASYNC_CAPACITY, ASYNC_TIMEOUT_MS
 
 

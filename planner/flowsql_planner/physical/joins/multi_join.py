@@ -11,7 +11,7 @@ from flowsql_planner.logical.rewrite import retype_expr
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import MultiJoinNode, Physical
-from flowsql_planner.physical.nodes.multi_join import JoinedInput
+from flowsql_planner.physical.nodes.joins.multi import JoinedInput
 
 
 def plan_multi_join(rel: MultiJoin, inputs: tuple[Physical, ...]) -> Physical:

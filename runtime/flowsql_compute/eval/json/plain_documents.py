@@ -1,4 +1,4 @@
-"""Kernels of ``kernels.json_bytes`` and ``json_strings`` over Arrow columns.
+"""Kernels of ``kernels.json.bytes`` and ``kernels.json.strings`` over Arrow columns.
 
 They read plain documents. Every function here gives NULL for rows that it leaves to parsed documents and says which
 they are; :func:`with_left` fills them in.
@@ -17,7 +17,7 @@ from flowsql_compute.eval.columns import Bools, make_strings, string_buffers, va
 from flowsql_compute.eval.json.path import ModePath
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, Int64s, gather, with_left
 from flowsql_compute.kernels.contiguous import for_kernel
-from flowsql_compute.kernels.json_bytes import (
+from flowsql_compute.kernels.json.bytes import (
     ARRAY,
     DECIMAL,
     DEEPEST,
@@ -34,7 +34,7 @@ from flowsql_compute.kernels.json_bytes import (
     find_path,
     write_compact,
 )
-from flowsql_compute.kernels.json_strings import quote, unquote
+from flowsql_compute.kernels.json.strings import quote, unquote
 from flowsql_core.record import record
 
 __all__ = ["ARRAY", "DECIMAL", "INTEGER", "MISSING", "NULL", "OBJECT", "ODD", "SCALARS", "STRING", "TRUTH", "Bools",
@@ -63,7 +63,7 @@ def plain_steps(path: ModePath) -> tuple[str | int, ...] | None:
 
 @record
 class Found:
-    """What stands at a path in each row: ``kind`` (n,) of ``json_bytes``, bytes [low, high) of ``data``.
+    """What stands at a path in each row: ``kind`` (n,) of ``kernels.json.bytes``, bytes [low, high) of ``data``.
 
     NULL rows have the kind ``ODD`` and are not ``left``.
     """
@@ -110,7 +110,7 @@ class Compact:
 
 
 def compact(data: npt.NDArray[np.uint8], low: Int64s, high: Int64s, ordered: bool, trimmed: bool) -> Compact:
-    """JSON texts at bytes [low, high) without blanks, see ``json_bytes.write_compact``; ``low`` -1: not looked at."""
+    """JSON texts at bytes [low, high) without blanks, as ``kernels.json.bytes.write_compact``; ``low`` -1: none."""
     n = len(low)
     sizes = np.where(low < 0, 0, high - low)
     longest = int(sizes.max(initial=0)) + 1

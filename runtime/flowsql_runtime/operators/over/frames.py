@@ -18,8 +18,8 @@ from flowsql_core.arrow import compute as pc
 from flowsql_core.column_bytes import taken
 from flowsql_core.expr import Literal
 from flowsql_core.graph.over_specs import OverAggregateSpec
-from flowsql_runtime.kernels import over as kernels
 from flowsql_runtime.kernels.accumulate import RESTART
+from flowsql_runtime.kernels.over import frames as kernels
 from flowsql_runtime.operators.aggregate.inputs import Step
 from flowsql_runtime.operators.over.held import FrameKeys, HeldFrames
 from flowsql_runtime.state.backend import StoreFactory

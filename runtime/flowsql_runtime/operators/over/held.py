@@ -13,7 +13,7 @@ import pyarrow as pa
 from flowsql_compute.eval.columns import values_and_validity
 from flowsql_core.column_bytes import joined, taken
 from flowsql_core.graph.over_specs import OverAggregateSpec
-from flowsql_runtime.kernels import over as kernels
+from flowsql_runtime.kernels.over import frames as kernels
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.over.calls import OverCalls
 from flowsql_runtime.state.backend import StoreFactory

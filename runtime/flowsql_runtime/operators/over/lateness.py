@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import values_and_validity
 from flowsql_core.record import record
-from flowsql_runtime.kernels import over as numbering
-from flowsql_runtime.kernels import over_stages as kernels
+from flowsql_runtime.kernels.over import frames as numbering
+from flowsql_runtime.kernels.over import stages as kernels
 from flowsql_runtime.state.backend import StoreFactory
 from flowsql_runtime.state.names import TableNames
 from flowsql_runtime.state.stores import KeyIndex, StoredColumn
@@ -66,7 +66,7 @@ class Lateness:
     def judge(
         self, times: Int64s, arrivals: Int32s, slots: Int32s, waited: int, levels: Int64s, *, late: bool = True
     ) -> Judged:
-        """Play rows and watermarks in their order; arguments as of ``kernels.over_stages``, with slots for keys.
+        """Play rows and watermarks in their order; arguments as of ``kernels.over.stages``, with slots for keys.
 
         ``late``: rows may be.
         """

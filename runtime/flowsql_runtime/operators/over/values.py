@@ -20,8 +20,8 @@ from flowsql_core.expr import AggregateCall
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.over_specs import OverAggregateSpec
 from flowsql_core.types.arrow import to_arrow
-from flowsql_runtime.kernels import over_values as kernels
 from flowsql_runtime.kernels.accumulate import COPY
+from flowsql_runtime.kernels.over import values as kernels
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.aggregate.inputs import Step
 from flowsql_runtime.operators.aggregate.result import ResultColumn

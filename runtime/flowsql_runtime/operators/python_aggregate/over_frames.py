@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from flowsql_core.column_bytes import taken
 from flowsql_core.graph.over_specs import OverAggregateSpec
-from flowsql_runtime.kernels import over as kernels
+from flowsql_runtime.kernels.over import frames as kernels
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.operators.over.held import HeldFrames

@@ -16,7 +16,7 @@ from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.window_specs import CountWindowSpec
 from flowsql_core.python_call import aggregated_with
 from flowsql_core.types.arrow import to_arrow
-from flowsql_runtime.kernels import over as kernels
+from flowsql_runtime.kernels.over import frames as kernels
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext

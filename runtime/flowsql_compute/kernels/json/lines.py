@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from flowsql_compute.compiler.declare import device, kernel
-from flowsql_compute.kernels.json_bytes import DEEPEST, PLAIN, WHOLE, number_end, string_end, word_end
+from flowsql_compute.kernels.json.bytes import DEEPEST, PLAIN, WHOLE, number_end, string_end, word_end
 
 #: What is wanted at a place: any value but an object or array; the fields of an object; the elements of an array; the
 #: members of an object as an array of objects ``{"k": key, "v": value}``; a number, which may stand in a text; a

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowsql_compute.compiler.declare import device, kernel
-from flowsql_compute.kernels.json_bytes import is_hex
+from flowsql_compute.kernels.json.bytes import is_hex
 
 _QUOTE, _BACKSLASH, _ZERO, _NINE = 0x22, 0x5C, 0x30, 0x39
 

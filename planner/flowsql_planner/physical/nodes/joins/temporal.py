@@ -9,7 +9,7 @@ from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.graph.time_join_specs import TemporalJoinSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes.base import Connectors, JobContext
-from flowsql_planner.physical.nodes.join import PairsOfRows
+from flowsql_planner.physical.nodes.joins.pairs import PairsOfRows
 from flowsql_planner.physical.nodes.line import Attributes
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, Modifies, Updates, where_updated

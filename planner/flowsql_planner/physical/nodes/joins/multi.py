@@ -13,7 +13,7 @@ from flowsql_core.record import record
 from flowsql_planner.logical.expression_text import ExpressionPrinter, record_type
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext
 from flowsql_planner.physical.nodes.exchange import Exchange
-from flowsql_planner.physical.nodes.join import KEYED, best_key, paired_keys, selectivity
+from flowsql_planner.physical.nodes.joins.pairs import KEYED, best_key, paired_keys, selectivity
 from flowsql_planner.physical.nodes.line import Attributes
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, Modifies, Modify, Updates, where_updated

@@ -1,0 +1,1 @@
+"""Physical nodes of joins."""
