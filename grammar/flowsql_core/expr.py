@@ -82,13 +82,17 @@ class Cast:
 
 @record
 class Case:
-    """Searched CASE: the first true condition wins; ``otherwise`` is always there (a NULL literal if not written)."""
+    """Searched CASE: the first true condition wins; ``otherwise`` is always there (a NULL literal if not written).
+
+    ``is_if``: written as the function IF, as which plans show it; branches that are never taken count for its type.
+    """
 
     conditions: tuple[Expr, ...]
     results: tuple[Expr, ...]
     otherwise: Expr
     type: LogicalType
     span: Span | None = field(default=None, compare=False, repr=False)
+    is_if: bool = False
 
 
 Expr = InputRef | Literal | Call | Cast | Case

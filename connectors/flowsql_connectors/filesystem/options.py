@@ -16,6 +16,7 @@ from flowsql_connectors.options import (
     parse_boolean,
     parse_choice,
 )
+from flowsql_connectors.watermark_options import WATERMARK_OPTIONS
 from flowsql_core.config import parse_duration_ms, parse_memory_bytes
 
 
@@ -164,5 +165,6 @@ FILESYSTEM_OPTIONS: Final = OptionSet(
         AUTO_COMPACTION,
         COMPACTION_SIZE,
         *LOOKUP_OPTIONS,
+        *WATERMARK_OPTIONS,
     ),
 )

@@ -95,6 +95,18 @@ class WatermarkEmit(enum.Enum):
 
 
 @record
+class WatermarkAlignment:
+    """Sources of a ``group`` that are further than ``max_drift_ms`` ahead of its lowest watermark wait.
+
+    ``update_interval_ms``: how often one that waits looks again.
+    """
+
+    group: str
+    max_drift_ms: int
+    update_interval_ms: int = 1_000
+
+
+@record
 class WatermarkAssignerSpec(OperatorSpec):
     """Make the watermark track from ``expression`` over the row; a NULL in ``rowtime_index`` is a run-time error.
 
@@ -108,6 +120,7 @@ class WatermarkAssignerSpec(OperatorSpec):
     interval_ms: int = 200
     idle_timeout_ms: int = 0
     emit: WatermarkEmit = WatermarkEmit.ON_PERIODIC
+    alignment: WatermarkAlignment | None = None
 
 
 @record

@@ -68,6 +68,8 @@ class ExpressionPrinter:
                     return f"CAST({args[0]}):{self._type(type_)}"
                 name = "TRY_CAST" if expr.safe else "CAST"
                 return f"{name}({args[0]} AS {self._type(type_)})"
+            case Case(is_if=True):
+                return f"IF({', '.join(args)})"
             case Case(conditions=conditions):
                 count = len(conditions)
                 pairs = [part for pair in zip(args[:count], args[count : 2 * count], strict=True) for part in pair]

@@ -19,7 +19,7 @@ _LOGIC = frozenset({"=", "<>", "<", "<=", ">", ">=", "AND", "OR", "NOT", "IS NUL
 def as_chosen(expr: Expr, context: EvalContext) -> Expr:
     """A CASE (as which NULLIF is bound, too) typed by the branches that may be taken; another expression as it is."""
     match expr:
-        case Case(conditions=conditions, results=results):
+        case Case(conditions=conditions, results=results, is_if=False):
             taken: list[Expr] = []
             for condition, result in zip(conditions, results, strict=True):
                 answer = _answer(condition, context)

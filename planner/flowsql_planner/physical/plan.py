@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
-from flowsql_core.expr import Cast, Expr, Literal, conjuncts
+from flowsql_core.expr import Cast, Expr, InputRef, Literal, conjuncts, transform
 from flowsql_core.row import INSERT_ONLY
 from flowsql_core.types.logical import Column, is_proctime, is_time_attribute, without_attribute
 from flowsql_planner.logical.nodes import (
@@ -80,7 +80,7 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             return ValuesNode(inputs=(), schema=rel.schema, rows=rel.rows, span=rel.span)
         case Project():
             source = plan_physical(rel.input, context)
-            return make_calc(source, rel.exprs, rel.names, rel.span)
+            return make_calc(source, tuple(_as_in(source, expr) for expr in rel.exprs), rel.names, rel.span)
         case Filter():
             source = plan_physical(rel.input, context)
             kept = tuple(part for part in conjuncts(rel.condition) if part != Literal(True, part.type))
@@ -150,6 +150,17 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
             return _sink(rel, plan_physical(rel.input, context), context)
         case _:
             assert_never(rel)
+
+
+def _as_in(source: Physical, expr: Expr) -> Expr:
+    """An expression that knows which time attributes are plain timestamps by now, as behind a regular join."""
+
+    def change(node: Expr) -> Expr:
+        if not isinstance(node, InputRef) or is_time_attribute(source.schema[node.index].type):
+            return node
+        return replace(node, type=without_attribute(node.type)) if is_time_attribute(node.type) else node
+
+    return transform(expr, change)
 
 
 def _as_nullable_as(source: Physical, union: Union) -> Physical:

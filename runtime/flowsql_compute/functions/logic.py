@@ -371,8 +371,9 @@ def in_(call: Invocation, operand: Any, *values: Any) -> Any:
 def _rewrite_if(args: tuple[Expr, ...], span: Span | None) -> Expr:
     condition, positive, negative = args
     made = resolve_case((condition,), (positive,), negative, span)
+    assert isinstance(made, Case)
     # Flink's IF is a function: NULL in the condition counts as an argument that may be NULL.
-    return replace(made, type=made.type.as_nullable(made.type.nullable or condition.type.nullable))
+    return replace(made, type=made.type.as_nullable(made.type.nullable or condition.type.nullable), is_if=True)
 
 
 def _check_if(args: Sequence[Expr], span: Span | None) -> None:

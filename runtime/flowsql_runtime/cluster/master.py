@@ -189,6 +189,7 @@ class JobMaster:
         """Make the tasks of the next attempt; nothing runs yet."""
         graph = with_restored_key_groups(self._graph, self._restored)
         services = JobServices(graph.name, self.job.id, self._collected, self._lineage)
+        services.alignment.expect(graph)
         if self._reader is not None:
             manifest = self._reader.manifest
             services.restore_enumerators({uid: bytes.fromhex(state) for uid, state in manifest.enumerators.items()})

@@ -21,6 +21,9 @@ BATCH_ROWS = option("flowsql.source.batch-rows", int, 65_536, "Rows that a sourc
 #: Batches that a reader holds beside the one that it gave away: decoded ones that wait, and the one being decoded.
 READ_AHEAD_BATCHES: Final = 4
 
+#: Rows at once of a source that waits for others when it is ahead: so far it may be too far ahead.
+ALIGNED_BATCH_ROWS: Final = 1_024
+
 #: Name of the list state that holds unfinished splits.
 SPLITS: Final = "splits"
 
@@ -78,6 +81,11 @@ class ScanOperator(SourceOperator[ScanSpec]):
     def emit_next(self) -> SourceStatus:
         """One batch of one split."""
         rows = self._batch_rows
+        aligned = self.ctx.progress.aligned
+        if aligned is not None:
+            if aligned.waits and self._stop_at is None:
+                return SourceStatus.NOTHING_NOW
+            rows = min(rows, ALIGNED_BATCH_ROWS)
         if self._stop_at is not None:
             rows = min(rows, self._stop_at)
             if not rows:
@@ -117,7 +125,10 @@ class ScanOperator(SourceOperator[ScanSpec]):
             self.ctx.memory.resize(held_bytes)
 
     def wake_when_available(self, wake: Callable[[], None]) -> None:
-        """The reader calls ``wake``."""
+        """The reader calls ``wake``; a source that waits for others looks again by a timer of its watermarks."""
+        aligned = self.ctx.progress.aligned
+        if aligned is not None and aligned.waits:
+            return
         self._opened().wake_when_available(wake)
 
     def stop_at(self, rows: int) -> None:

@@ -20,14 +20,15 @@ from flowsql_core.types.logical import DayTimeIntervalType, TimestampLtzType, Ti
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.operators.evaluation import eval_context, projected
 from flowsql_runtime.operators.failure import trace_row
+from flowsql_runtime.time.alignment import AlignedSource
 from flowsql_runtime.time.emission import emissions
 
 Int64s = npt.NDArray[np.int64]
 
 _LEVELS: Final = "levels"
 _PER_MS: Final = {"s": None, "ms": 1, "us": 1_000, "ns": 1_000_000}
-#: Slots of the two processing timers.
-_TICK, _IDLENESS = 0, 1
+#: Slots of the processing timers.
+_TICK, _IDLENESS, _ALIGNMENT = 0, 1, 2
 
 
 class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
@@ -35,6 +36,9 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
 
     A source in the same task that reads several splits has one watermark per split: the minimum over the unfinished
     ones counts, and one that has not started holds it back. So files read one behind another lose no rows as late.
+
+    With ``spec.alignment`` the source of the same task waits when its watermark is too far ahead of the others' in the
+    group; it looks again after each of its batches, and by a timer while it waits.
 
     In     insert-only or changelog; a NULL row time fails the job.
     Out    the same rows with a watermark track; incoming watermarks other than the last are replaced.
@@ -52,7 +56,11 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         self._last_ms = self._start_ms
         self._by_split: dict[str | None, int] = {}
         self._finished_ms = self._start_ms
-        self._pending: list[Int64s | None] = [None, None]
+        self._pending: list[Int64s | None] = [None, None, None]
+        self._aligned: AlignedSource | None = None
+        if self.spec.alignment is not None:
+            self._aligned = AlignedSource(self.spec.alignment, ctx.job.alignment, (ctx.uid, ctx.subtask))
+            ctx.progress.aligned = self._aligned
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Go on from the lowest of the old subtasks, and tell the receivers where that is."""
@@ -76,6 +84,7 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         try:
             made = batch.with_track(self._track(batch))
             self.output.collect(made)
+            self._align()
         except ExecutionError as error:
             trace_row(error, batch, made)
             raise
@@ -150,6 +159,8 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         if watermark.timestamp_ms == MAX_WATERMARK and self._last_ms != MAX_WATERMARK:
             self._wake()
             self._last_ms = MAX_WATERMARK
+            if self._aligned is not None:
+                self._aligned.leave()
             self.output.emit_watermark(watermark)
 
     def process_watermark_status(self, input_index: int, status: WatermarkStatus) -> None:
@@ -159,9 +170,30 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         """The tick emits what is left below the interval; the idle timeout declares idleness."""
         if _TICK in slots:
             self._tick()
+        if _ALIGNMENT in slots:
+            self._align()
         if _IDLENESS in slots and not self._idle:
+            if self._aligned is not None and self._aligned.waits:
+                # It has rows, and reads none because it is ahead.
+                self._arm(_IDLENESS, self.spec.idle_timeout_ms)
+                return
             self._idle = True
+            self._align()
             self.output.emit_watermark_status(IDLE)
+
+    def _align(self) -> None:
+        """Tell the group how far this subtask is; one that has to wait looks again after the interval."""
+        if self._aligned is None or self._last_ms == MAX_WATERMARK:
+            return
+        reached_ms = MIN_WATERMARK if self._last_ms == self._start_ms else self._last_ms
+        self._aligned.reached(MAX_WATERMARK if self._idle else reached_ms)
+        if self._aligned.waits:
+            self._arm(_ALIGNMENT, self._aligned.update_interval_ms)
+
+    def close(self) -> None:
+        """Nobody waits for a task that failed."""
+        if self.spec.alignment is not None and self._aligned is not None:
+            self._aligned.leave()
 
     def _tick(self) -> None:
         current = min(self._by_split.values(), default=self._finished_ms)

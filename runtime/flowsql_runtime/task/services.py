@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from flowsql_core.clock import Clock
 from flowsql_runtime.task.collected import CollectedRows
 from flowsql_runtime.task.source_coordinator import Discovery, SourceCoordinator
+from flowsql_runtime.time.alignment import AlignedSource, AlignmentGroups
 
 if TYPE_CHECKING:
     from flowsql_connectors.spi.sink import Committable, Committer
@@ -31,6 +32,8 @@ class JobServices:
         self.lineage = lineage or job_id
         #: Rows for the program that asked.
         self.collected = CollectedRows(held=False) if collected is None else collected
+        #: How far the sources are, where those ahead wait for the others.
+        self.alignment = AlignmentGroups()
         self._lock = threading.Lock()
         self._sources: dict[str, SourceCoordinator] = {}
         self._discovery: Discovery | None = None
@@ -293,9 +296,11 @@ class SplitProgress:
     not started hold it back. Empty for sources without splits.
     """
 
-    __slots__ = ("bounded", "current", "unfinished")
+    __slots__ = ("aligned", "bounded", "current", "unfinished")
 
     def __init__(self) -> None:
+        #: The subtask in its watermark group, if it has one.
+        self.aligned: AlignedSource | None = None
         self.bounded = False
         self.current: str | None = None
         self.unfinished: set[str] = set()

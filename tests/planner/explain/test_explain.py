@@ -70,6 +70,19 @@ metadata=[]]], fields=[k, w])
     )
 
 
+def test_a_row_time_behind_a_join_is_a_plain_column(tables: Session) -> None:
+    joined = "SELECT a.id, a.ts, b.w FROM a JOIN b ON a.id = b.id"
+    numbered = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts DESC) AS n FROM ({joined})"
+    answer = explain(tables, f"SELECT * FROM ({numbered}) WHERE n <= 2")
+    assert "orderBy=[ts DESC]" in answer
+    assert "ROWTIME ts" not in answer
+
+
+def test_if_is_shown_as_it_is_written(tables: Session) -> None:
+    answer = explain(tables, "SELECT IF(v > 3, k, 'x'), CASE WHEN v > 3 THEN k ELSE 'x' END FROM a")
+    assert "IF((v > 3), k, 'x') AS EXPR$0, CASE((v > 3), k, 'x') AS EXPR$1" in answer
+
+
 def test_branches_and_reuse_within_one_plan(tables: Session) -> None:
     text = explain(
         tables,

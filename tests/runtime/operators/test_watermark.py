@@ -7,12 +7,15 @@ import pyarrow as pa
 import pytest
 
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.element import ACTIVE, IDLE, MAX_WATERMARK, Watermark
+from flowsql_core.element import ACTIVE, IDLE, MAX_WATERMARK, MIN_WATERMARK, Watermark
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import Call, InputRef, Literal
-from flowsql_core.graph.specs import MiniBatchAssignerSpec, WatermarkAssignerSpec, WatermarkEmit
+from flowsql_core.graph.job import JobGraph, JobVertex, OperatorNode
+from flowsql_core.graph.specs import MiniBatchAssignerSpec, WatermarkAlignment, WatermarkAssignerSpec, WatermarkEmit
 from flowsql_core.types.logical import DayTimeIntervalType, TimestampType
+from flowsql_runtime.task.services import JobServices
 from flowsql_runtime.testing.harness import OperatorHarness
+from flowsql_runtime.time.alignment import AlignmentGroups
 
 MS = TimestampType(precision=3)
 
@@ -181,3 +184,51 @@ def test_emission_positions_are_int32_and_levels_int64() -> None:
     assert track is not None
     assert track.offsets.dtype == np.int32
     assert track.wm_ms.dtype == np.int64
+
+
+def test_a_subtask_ahead_of_its_group_waits_and_looks_again() -> None:
+    job = JobServices()
+    spec = assigner(alignment=WatermarkAlignment("g", 1_000, 500))
+    other = "another source"
+    job.alignment.report("g", other, 0)
+    harness = OperatorHarness(spec, job=job)
+    source = harness.operators[0].ctx.progress.aligned
+    assert source is not None
+    harness.batch(times(900))
+    assert not source.waits
+    harness.batch(times(1_400))
+    assert source.waits
+    job.alignment.report("g", other, 400)
+    harness.advance(499)
+    assert source.waits
+    harness.advance(1)
+    assert not source.waits
+    harness.batch(times(9_000))
+    assert source.waits
+    job.alignment.leave("g", other)
+    harness.advance(500)
+    assert not source.waits
+
+
+def test_a_subtask_that_waits_is_not_idle_and_one_that_is_idle_holds_nobody_back() -> None:
+    job = JobServices()
+    job.alignment.report("g", "another source", 0)
+    harness = OperatorHarness(assigner(alignment=WatermarkAlignment("g", 1_000, 10_000), idle_timeout_ms=50), job=job)
+    harness.batch(times(5_000))
+    harness.advance(60)
+    assert IDLE not in harness.output.elements
+    job.alignment.leave("g", "another source")
+    harness.advance(10_000)
+    harness.advance(60)
+    assert IDLE in harness.output.elements
+    assert job.alignment.report("g", "another source", 7) == 7
+
+
+def test_a_job_counts_all_its_subtasks_before_they_are_there() -> None:
+    groups = AlignmentGroups()
+    spec = assigner(alignment=WatermarkAlignment("g", 1_000))
+    node = OperatorNode(1, "w", "w", spec, ())
+    groups.expect(JobGraph("j", (JobVertex(1, "v", (node,), (), 2),), ()))
+    assert groups.report("g", ("w", 0), 5_000) == MIN_WATERMARK
+    groups.leave("g", ("w", 1))
+    assert groups.report("g", ("w", 0), 5_000) == 5_000

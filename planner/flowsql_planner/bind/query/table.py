@@ -6,9 +6,9 @@ WatermarkAssigner.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from flowsql_connectors import registry
 from flowsql_core.catalog import CatalogTable, CatalogView, ColumnKind, ObjectPath
@@ -44,6 +44,8 @@ DYNAMIC_OPTIONS = option(
 
 #: Catalog, database, table.
 _MOST_PARTS = 3
+
+_ALIGNMENT: Final = "scan.watermark.alignment."
 
 #: Flink's hints, wherever they may stand.
 _HINTS = frozenset(
@@ -134,7 +136,21 @@ def bind_table(
         Column(column.name, as_rowtime(column.type)) if i == index else column for i, column in enumerate(rel.schema)
     )
     watermark_options = tuple(item for item in rel_options(rel) if item[0].startswith("scan.watermark."))
+    _check_alignment(table, dict(watermark_options), span)
     return WatermarkAssigner(rel, index, expression, marked, watermark_options, span)
+
+
+def _check_alignment(table: CatalogTable, options: Mapping[str, str], span: Span | None) -> None:
+    written = [key for key in options if key.startswith(_ALIGNMENT)]
+    missing = [key for key in (f"{_ALIGNMENT}group", f"{_ALIGNMENT}max-drift") if key not in options]
+    if written and missing:
+        raise BindError(
+            "watermark-alignment",
+            f"Error configuring watermark for '{dict(table.options).get('connector', '')}', '{_ALIGNMENT}group' and "
+            f"'{_ALIGNMENT}max-drift' must be set when configuring watermark alignment",
+            span,
+            f"add '{missing[0]}' to the WITH clause",
+        )
 
 
 def rel_options(rel: Rel) -> Options:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, parse_duration_ms
 from flowsql_core.expr import Expr
-from flowsql_core.graph.specs import MiniBatchAssignerSpec, OperatorSpec, WatermarkAssignerSpec, WatermarkEmit
+from flowsql_core.graph.specs import (
+    MiniBatchAssignerSpec,
+    OperatorSpec,
+    WatermarkAlignment,
+    WatermarkAssignerSpec,
+    WatermarkEmit,
+)
 from flowsql_core.record import record
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.physical.nodes.base import JobContext, PassesThrough
@@ -51,7 +59,16 @@ class WatermarkAssignerNode(PassesThrough):
             job.configuration.get(AUTO_WATERMARK_INTERVAL_MS),
             job.configuration.get(SOURCE_IDLE_TIMEOUT_MS) if idle is None else parse_duration_ms(idle),
             WatermarkEmit(emit.strip().lower()) if emit is not None else WatermarkEmit.ON_PERIODIC,
+            _alignment(options),
         )
+
+
+def _alignment(options: Mapping[str, str]) -> WatermarkAlignment | None:
+    group, drift = (options.get(f"scan.watermark.alignment.{name}") for name in ("group", "max-drift"))
+    if group is None or drift is None:
+        return None
+    interval = options.get("scan.watermark.alignment.update-interval", "1 s")
+    return WatermarkAlignment(group, parse_duration_ms(drift), parse_duration_ms(interval))
 
 
 @record(kw_only=True)
