@@ -42,7 +42,7 @@ def _call(maker: Maker, expressions: Expressions, relation: Relation) -> Express
             return Expression(apart("AVG(DISTINCT {0})", f"({duck})", number.sql), type_, number.bound)
         return Expression(apart("AVG({0})", f"({duck})", number.sql), type_, number.bound)
     if kind == 4:
-        one = expressions.any(1)
+        one = expressions.of(maker.draws.pick(expressions.types(PLAIN)), 1)
         maker.use("COUNT DISTINCT")
         return Expression(both("COUNT(DISTINCT {0})", one.sql), Type.BIGINT, rows)
     if kind == 5:
