@@ -43,9 +43,9 @@ class Expressions:
         )
 
     def types(self, among: Sequence[Type]) -> list[Type]:
-        """Those that some column has; all, if none has."""
+        """Those that some column has; if none has, all that have literals."""
         here = {expression.type for expression in self._scope}
-        return [type_ for type_ in among if type_ in here] or list(among)
+        return [type_ for type_ in among if type_ in here] or [type_ for type_ in among if type_ in LITERALS]
 
     def any(self, depth: int = 2) -> Expression:
         """A value of any plain type."""

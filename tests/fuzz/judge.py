@@ -16,7 +16,7 @@ from flowsql_core.graph.specs import WindowAggregateSpec
 from flowsql_runtime.operators.registry import is_source
 
 from .queries import Query
-from .session import Answer, Changes, Session, TakenBackError, folded, plain
+from .session import Answer, Bound, Changes, Session, TakenBackError, folded, plain
 from .variations import Variation
 
 #: Rows of a difference that are shown.
@@ -66,13 +66,14 @@ def judge(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, varia
 
 def _judged(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, sql: str, variation: Variation) -> Verdict:
     judged: set[str] = set()
-    base = _run(session, sql, Variation())
+    bound = session.query(sql)
+    base = _run(bound, Variation())
     if isinstance(base, Fault):
         return Verdict(base)
     table = _table(base)
     if isinstance(table, Fault):
         return Verdict(table)
-    other = _run(session, sql, variation)
+    other = _run(bound, variation)
     if isinstance(other, Fault):
         return Verdict(other)
     judged.add("variation")
@@ -81,7 +82,7 @@ def _judged(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, sql
         return Verdict(varied)
     if varied != table:
         return Verdict(Fault("differs: variation", difference("plain", table, str(variation), varied)))
-    if variation.same_changes and _one_order(session, sql):
+    if variation.same_changes and _one_order(bound):
         judged.add("changelog")
         if list(map(plain, base)) != list(map(plain, other)):
             return Verdict(Fault("differs: changelog", _first_difference(base, other)))
@@ -105,9 +106,9 @@ def twin_answer(duck: duckdb.DuckDBPyConnection, query: Query) -> Answer | None:
     return None if text is None else Counter(plain(list(row)) for row in duck.execute(text).fetchall())
 
 
-def _run(session: Session, sql: str, variation: Variation) -> Changes | Fault:
+def _run(bound: Bound, variation: Variation) -> Changes | Fault:
     try:
-        return session.changes(sql, variation)
+        return bound.changes(variation)
     except InternalError:
         raise
     except FlowSqlError as error:
@@ -132,9 +133,9 @@ def _table(changes: Changes) -> Answer | Fault:
         return Fault("taken back", f"{error}\n" + "\n".join(map(str, changes[:60])))
 
 
-def _one_order(session: Session, sql: str) -> bool:
+def _one_order(bound: Bound) -> bool:
     """Whether every change has its place: inputs come in threads of their own, and rows of a window in any order."""
-    graph = session.graph(sql, 1, Variation().options())
+    graph = bound.graph(Variation())
     nodes = [node for vertex in graph.vertices for node in vertex.operators]
     by_window = WindowAggregateSpec | WindowRankSpec | WindowDeduplicateSpec
     return (

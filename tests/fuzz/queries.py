@@ -9,7 +9,7 @@ from typing import Final
 
 from .draws import Draws
 from .expressions import Expressions, reference
-from .families import aggregates, joins, plain, ranks, times, windows
+from .families import aggregates, arrivals, joins, plain, ranks, times, windows
 from .families.maker import Definition
 from .sql import Relation, Sql, both, joined, same
 from .tables import Table
@@ -64,7 +64,8 @@ class Queries:
         sql = both("SELECT {0} FROM {1} AS q", joined(", ", items), made.sql)
         views = self.draws.often(50)
         draws = tuple(self.draws.made)
-        self.draws.used["WITH"] += bool(self._definitions and not views)
+        if self._definitions and not views:
+            self.use("WITH")
         named = frozenset(self._named)
         return Query(sql, tuple(self._definitions), views, draws, self.draws.used, named)
 
@@ -117,6 +118,11 @@ class Queries:
                 (6, lambda: times.over(self, depth)),
                 (5, lambda: times.first_or_last(self, depth)),
                 (3, lambda: times.over_updates(self, depth)),
+                (5, lambda: windows.grouped(self, depth)),
+                (3, lambda: arrivals.lists(self, depth)),
+                (2, lambda: arrivals.over_arrivals(self, depth)),
+                (2, lambda: arrivals.first_or_last_arrival(self, depth)),
+                (3, lambda: arrivals.matches(self, depth)),
             ]
         )
         return self.defined(made) if not made.bare and self.draws.often(10) else made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from flowsql.session_zone import session_zone
 from flowsql.table.session.environment import TableEnvironment
-from flowsql_core.config import LOCAL_TIME_ZONE
+from flowsql_core.config import LOCAL_TIME_ZONE, Configuration
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.span import Source
 from flowsql_grammar import parse_statement
@@ -21,7 +22,7 @@ from flowsql_planner.bind.statement import bind_statement
 from flowsql_planner.planner import Planner
 from flowsql_runtime.testing.cut import run_cut, run_whole
 
-from .variations import Variation
+from .variations import RUN_OPTIONS, Variation
 
 Changes = list[tuple[Any, ...]]
 Answer = Counter[Hashable]
@@ -32,6 +33,46 @@ BATCH_ENGINE: str | None = None
 
 class TakenBackError(Exception):
     """A change takes a row back that is not there."""
+
+
+class Bound:
+    """A query whose names are resolved. Ways that have one plan share it.
+
+    Args:
+        query: the query.
+        configuration: of the session.
+    """
+
+    def __init__(self, query: op.Query, configuration: Configuration) -> None:
+        self._query = query
+        self._configuration = configuration
+        self._plans: dict[tuple[object, ...], JobGraph] = {}
+
+    def graph(self, variation: Variation, *, behind: bool = False) -> JobGraph:
+        """The job before or behind the cut."""
+        options = variation.options(behind)
+        parallelism = variation.after if behind else variation.parallelism
+        plan = (parallelism, variation.mini_batch, variation.phases, variation.split)
+        layer = options | {"parallelism.default": str(parallelism)}
+        if plan not in self._plans:
+            configuration = self._configuration.with_layer(layer)
+            self._plans[plan] = Planner(configuration).plan_query(self._query, object())
+        graph = self._plans[plan]
+        # Rows of batches and backends are options of the run.
+        of_plan = {key: value for key, value in graph.configuration if key not in RUN_OPTIONS}
+        return replace(graph, configuration=tuple((of_plan | options).items()))
+
+    def changes(self, variation: Variation) -> Changes:
+        """What the query tells, run one way."""
+        if variation.cut is None:
+            return run_whole(self.graph(variation))["collect"]
+        behind = iter((False, True))
+
+        def make(parallelism: int) -> JobGraph:
+            return self.graph(variation, behind=next(behind))
+
+        run = run_cut(make, (variation.parallelism, variation.after), variation.position)
+        return run.rows("collect")
 
 
 class Session:
@@ -50,29 +91,19 @@ class Session:
         """Carry a statement out."""
         self._environment.execute_sql(statement.replace("${DIR}", str(self._folder))).wait()
 
-    def graph(self, sql: str, parallelism: int, options: dict[str, str]) -> JobGraph:
-        """The job of a query."""
+    def query(self, sql: str) -> Bound:
+        """A query, bound: its jobs are planned from here."""
         environment = self._environment
         zone = {LOCAL_TIME_ZONE.key: session_zone(environment.configuration)}
-        layer = zone | options | {"parallelism.default": str(parallelism)}
-        configuration = environment.configuration.with_layer(layer)
+        configuration = environment.configuration.with_layer(zone)
         source = Source(sql)
         bound = bind_statement(parse_statement(source), BindContext(environment.catalogs, configuration, source))
         assert isinstance(bound, op.Query)
-        return Planner(configuration).plan_query(bound, object())
+        return Bound(bound, configuration)
 
     def changes(self, sql: str, variation: Variation) -> Changes:
         """What a query tells, run one way."""
-        if variation.cut is None:
-            graph = self.graph(sql, variation.parallelism, variation.options())
-            return run_whole(graph)["collect"]
-        behind = iter((False, True))
-
-        def make(parallelism: int) -> JobGraph:
-            return self.graph(sql, parallelism, variation.options(next(behind)))
-
-        run = run_cut(make, (variation.parallelism, variation.after), variation.position)
-        return run.rows("collect")
+        return self.query(sql).changes(variation)
 
     def batch(self, sql: str) -> Answer | None:
         """The answer of batch mode; None while no engine is named."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 from .tables import Table
 from .world import Case, Finding, World
 
-#: How long one case is tried.
-SECONDS = 60.0
+#: How often a case is run while it shrinks.
+TRIES = 800
 
 
 class Shrinker:
@@ -19,13 +18,13 @@ class Shrinker:
 
     Args:
         finding: the case and its fault.
-        seconds: after so long the smallest found is good enough.
+        tries: after so many runs the smallest found is good enough.
     """
 
-    def __init__(self, finding: Finding, seconds: float = SECONDS) -> None:
+    def __init__(self, finding: Finding, tries: int = TRIES) -> None:
         self._kind = finding.fault.kind
         self._found = finding
-        self._end = time.monotonic() + seconds
+        self._left = tries
         self._world: World | None = None
 
     def shrink(self) -> Finding:
@@ -45,8 +44,9 @@ class Shrinker:
 
     def _fails(self, case: Case) -> bool:
         """Whether it fails alike; then it is kept."""
-        if time.monotonic() > self._end:
+        if not self._left:
             return False
+        self._left -= 1
         assert self._world is not None
         self._world.load(case.tables)
         query = case.query()

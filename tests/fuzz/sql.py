@@ -18,6 +18,11 @@ class Type(Enum):
     BOOLEAN = "BOOLEAN"
     DATE = "DATE"
     TIMESTAMP = "TIMESTAMP(3)"
+    #: Types that columns have and expressions only name.
+    SMALLINT = "SMALLINT"
+    FLOAT = "FLOAT"
+    WIDE = "DECIMAL(30, 5)"
+    TIME = "TIME(0)"
     ARRAY = "ARRAY<INT>"
 
 

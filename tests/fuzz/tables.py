@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -127,7 +127,7 @@ class Table:
 
     def load(self, duck: duckdb.DuckDBPyConnection) -> None:
         """Make the table of DuckDB that has its rows."""
-        types = {Type.STRING: "VARCHAR", Type.TIMESTAMP: "TIMESTAMP", Type.ARRAY: "INT[]"}
+        types = {Type.STRING: "VARCHAR", Type.TIMESTAMP: "TIMESTAMP", Type.TIME: "TIME", Type.ARRAY: "INT[]"}
         columns = [f"{column.name} {types.get(column.type, column.type.value)}" for column in self.columns]
         rows = [[row[column.name] for column in self.columns] for row in self.rows()]
         if self.late:
@@ -152,7 +152,7 @@ def _json(value: Any) -> Any:
         case datetime():
             return value.isoformat(" ", "milliseconds")
         case Decimal():
-            return float(value)
+            return f"{value:f}"  # a JSON number would be a float
     return value
 
 
@@ -248,6 +248,10 @@ class Tables:
             Type.BOOLEAN: lambda: draw.random() < 0.5,
             Type.DATE: lambda: date(2024, 1, 1) + timedelta(days=draw.randrange(60)),
             Type.TIMESTAMP: lambda: START + timedelta(milliseconds=draw.randrange(60_000)),
+            Type.SMALLINT: lambda: draw.randrange(-3, 4),
+            Type.FLOAT: lambda: draw.randrange(-8, 9) / 4,
+            Type.WIDE: lambda: Decimal(draw.choice([draw.randrange(-9, 10), draw.randrange(10**29)])).scaleb(-5),
+            Type.TIME: lambda: time(draw.randrange(24), draw.choice([0, 30])),
             Type.ARRAY: lambda: [draw.choice([None, 1, 2, 3, 5]) for _ in range(draw.randrange(4))],
         }
         return makers[type_]()

@@ -11,11 +11,11 @@ import pytest
 from .draws import Draws
 from .queries import Queries
 from .scripts import read, run, script_of
-from .session import Session
+from .session import Bound
 from .shrink import Shrinker
 from .tables import Tables
 from .variations import Variation
-from .world import run_world
+from .world import Case, run_world
 
 #: Worlds of the suite: about a minute on two cores.
 WORLDS = tuple(range(1000, 1012))
@@ -25,7 +25,7 @@ QUERIES = 40
 @pytest.mark.parametrize("seed", WORLDS)
 def test_a_query_has_one_answer(seed: int) -> None:
     report = run_world(seed, QUERIES)
-    small = [Shrinker(finding, seconds=10).shrink() for finding in report.findings[:2]]
+    small = [Shrinker(finding, tries=100).shrink() for finding in report.findings[:2]]
     assert not small, "\n".join(f"{finding.fault.text}\n{script_of(finding, None)}" for finding in small)
     assert report.judged["variation"] == report.queries > 0.9 * QUERIES
     assert report.judged["duckdb"] > 0.6 * QUERIES
@@ -53,31 +53,42 @@ def test_all_operators_are_drawn_and_most_queries_have_a_twin() -> None:
         *("interval JOIN", "interval LEFT JOIN", "interval RIGHT JOIN", "interval FULL JOIN"),
     }
     assert wanted <= {name for name, count in used.items() if count}
-    assert sum(query.duck() is not None for query in queries) > 0.8 * len(queries)
+    assert sum(query.duck() is not None for query in queries) > 0.7 * len(queries)
 
 
 def _losing_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of 7 rows lose the last change that brings a row with a 7."""
-    changes = Session.changes
+    changes = Bound.changes
 
-    def lossy(self: Session, sql: str, variation: Variation) -> list[tuple[Any, ...]]:
-        found = changes(self, sql, variation)
+    def lossy(self: Bound, variation: Variation) -> list[tuple[Any, ...]]:
+        found = changes(self, variation)
         if variation.batch_rows == 7 and found and found[-1][0] == "+I" and 7 in found[-1]:
             found.pop()
         return found
 
-    monkeypatch.setattr(Session, "changes", lossy)
+    monkeypatch.setattr(Bound, "changes", lossy)
+
+
+def rows(case: Case) -> int:
+    """Rows of the tables that the query names."""
+    named = case.query().tables
+    return sum(len(table.events) for table in case.tables if table.name in named)
 
 
 def test_a_difference_is_found_and_shrinks_to_a_script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with monkeypatch.context() as patch:
         _losing_rows(patch)
-        found = next(finding for seed in range(50, 90) for finding in run_world(seed, 30).findings)
-        small = Shrinker(found, seconds=20).shrink()
+        found = next(
+            finding
+            for seed in range(50, 90)
+            for finding in run_world(seed, 20).findings
+            if finding.case.variation.cut is None
+        )
+        small = Shrinker(found, tries=60).shrink()
         assert small.fault.kind == found.fault.kind
         query = small.case.query()
-        assert len(query.flink()) < 200
-        assert sum(len(table.events) for table in small.case.tables if table.name in query.tables) < 4
+        assert len(query.flink()) < len(found.case.query().flink())
+        assert rows(small.case) < rows(found.case) // 2
         text = script_of(small, None)
         with pytest.raises(AssertionError):
             run(read(text), tmp_path / "broken")

@@ -10,6 +10,8 @@ from typing import Any, Final
 from ..cold_state import BACKENDS
 
 BATCH_ROWS: Final = (1, 7, 65_536)
+#: Options that no plan depends on.
+RUN_OPTIONS: Final = frozenset({"flowsql.source.batch-rows", "flowsql.network.batch-rows", *BACKENDS["rocksdb"]})
 _MINI_BATCH: Final = "table.exec.mini-batch"
 
 

@@ -42,7 +42,7 @@ def _call(maker: Maker, expressions: Expressions, relation: Relation) -> Express
             return Expression(apart("AVG(DISTINCT {0})", f"({duck})", number.sql), type_, number.bound)
         return Expression(apart("AVG({0})", f"({duck})", number.sql), type_, number.bound)
     if kind == 4:
-        one = expressions.any(1)
+        one = expressions.of(maker.draws.pick(expressions.types(PLAIN)), 1)
         maker.use("COUNT DISTINCT")
         return Expression(both("COUNT(DISTINCT {0})", one.sql), Type.BIGINT, rows)
     if kind == 5:
@@ -115,12 +115,19 @@ def grouped(maker: Maker, depth: int) -> Relation:
 
 
 def total(maker: Maker, depth: int) -> Relation:
-    """Aggregates of all rows. Without rows a stream has no answer, where DuckDB has one row."""
+    """Aggregates of all rows.
+
+    Without rows a stream has no answer, unless the planner knows that there are none; DuckDB has one row. Only with
+    HAVING are they one.
+    """
     below = maker.relation(depth - 1)
     maker.use("total")
     items, columns = calls(maker, below)
     listed = joined(", ", items)
-    sql = apart("(SELECT {0} FROM {1} AS t)", "(SELECT {0} FROM {1} AS t HAVING COUNT(*) > 0)", listed, below.sql)
+    if maker.draws.often(70):
+        sql = both("(SELECT {0} FROM {1} AS t HAVING COUNT(*) > 0)", listed, below.sql)
+    else:
+        sql = only("aggregates of no rows", "(SELECT {0} FROM {1} AS t)", listed, below.sql)
     return replace(below.timeless(), sql=sql, columns=tuple(columns), rows=1, grows=False)
 
 
@@ -142,10 +149,9 @@ def grouping_sets(maker: Maker, depth: int) -> Relation:
         "GROUPING SETS": both("GROUPING SETS (({0}), ({1}), ({2}))", listed, keys[0].sql, keys[1].sql),
     }[word]
     chosen = joined(", ", [*key_items, *items])
-    # The set of all rows has a row in DuckDB even where there are none.
+    # The set of all rows may have a row even where there are none.
     having = "" if word == "GROUPING SETS" else " HAVING COUNT(*) > 0"
-    sql = apart(
-        "(SELECT {0} FROM {1} AS t GROUP BY {2})",
+    sql = both(
         f"(SELECT {{0}} FROM {{1}} AS t GROUP BY {{2}}{having})",
         chosen,
         below.sql,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..expressions import LARGEST
+from ..expressions import LARGEST, LITERALS
 from ..sql import PLAIN, Column, Relation, Sql, Type, apart, both, item, joined, same, select
 from .maker import Maker
 
@@ -79,7 +79,7 @@ def alike(maker: Maker, types: list[Type], relation: Relation, names: list[str])
 def _compound(maker: Maker, depth: int, word: str, rows: int, all_grow: bool) -> Relation:
     left, right = maker.relation(depth - 1), maker.relation(depth - 1)
     maker.use(word)
-    types = [maker.draws.pick(PLAIN) for _ in range(1 + maker.draws.below(3))]
+    types = [maker.draws.pick([*LITERALS]) for _ in range(1 + maker.draws.below(3))]
     names = [maker.draws.name("x") for _ in types]
     sql = both(f"({{0}} {word} {{1}})", alike(maker, types, left, names), alike(maker, types, right, names))
     columns = tuple(Column(name, type_, LARGEST) for name, type_ in zip(names, types, strict=True))

@@ -160,6 +160,39 @@ def aggregate(maker: Maker, depth: int, cascaded: bool = False) -> Relation:
     return replace(made, grows=True, time=time)
 
 
+def grouped(maker: Maker, depth: int) -> Relation:
+    """GROUP BY of windows as functions, the form before table functions."""
+    below = maker.timed()
+    assert below.time is not None
+    shape = maker.draws.pick([shape for shape in SHAPES if shape.kind != "CUMULATE"])
+    maker.use(f"GROUP BY {shape.kind}")
+    rows = windowed(maker, below, shape)
+    numbers = [shape.first, shape.second] if shape.second else [shape.first]
+    arguments = ", ".join([f"t.{below.time}", *(f"INTERVAL '{number}' SECOND" for number in numbers)])
+    plain = [column for column in below.columns if column.type in PLAIN and column.name != below.time]
+    # Sessions are by key: the twin's have none.
+    keys = maker.draws.some(plain, 0, 2) if plain and shape.kind != "SESSION" else []
+    names = [maker.draws.name("k") for _ in range(2 + len(keys))]
+    items = [
+        apart(f"{shape.kind}_START({arguments}) AS {names[0]}", f"t.window_start AS {names[0]}"),
+        apart(f"{shape.kind}_END({arguments}) AS {names[1]}", f"t.window_end AS {names[1]}"),
+    ]
+    items += [item(same(f"t.{key.name}"), name) for key, name in zip(keys, names[2:], strict=True)]
+    columns = [Column(name, Type.TIMESTAMP) for name in names[:2]]
+    columns += [replace(key, name=name) for key, name in zip(keys, names[2:], strict=True)]
+    call_items, call_columns = calls(maker, replace(below, ordered=False, rows=rows.rows))
+    listed = joined(", ", [*items, *call_items])
+    flink_keys = ", ".join([f"{shape.kind}({arguments})", *(f"t.{key.name}" for key in keys)])
+    duck_keys = ", ".join(["t.window_start", "t.window_end", *(f"t.{key.name}" for key in keys)])
+    sql = apart(
+        f"(SELECT {{0}} FROM {{1}} AS t GROUP BY {flink_keys})",
+        f"(SELECT {{0}} FROM {{1}} AS t WHERE {_in_time(below, 't')} GROUP BY {duck_keys})",
+        listed,
+        replace(rows.sql, flink=below.sql.flink),
+    )
+    return replace(below.timeless(), sql=sql, columns=(*columns, *call_columns), rows=rows.rows)
+
+
 def rows(maker: Maker, depth: int) -> Relation:
     """Rows with their windows, as they are."""
     below = maker.timed(lambda table: not table.late)

@@ -462,7 +462,9 @@ def _relation(node: ast.Relation) -> str:
 
 def _match(node: ast.MatchRecognize) -> str:
     # Flink's grammar has no alias in front of MATCH_RECOGNIZE.
-    source = replace(node.input, alias=None) if isinstance(node.input, ast.TableRef) else node.input
+    source = node.input
+    if isinstance(source, ast.TableRef | ast.TableFunction | ast.DerivedTable):
+        source = replace(source, alias=None)
     measures = (f"{_expr(item.expression, 0)} AS {quote_identifier(item.name.text)}" for item in node.measures)
     definitions = (f"{quote_identifier(item.name.text)} AS {_expr(item.condition, 0)}" for item in node.definitions)
     clauses = [

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from flowsql_compute.keys import is_bytes_type
 from flowsql_core.record import record
 from flowsql_runtime.kernels import packed_keys as kernels
-from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
+from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns, word_type
 from flowsql_runtime.state.resident.column_store import ResidentColumnStore
 from flowsql_runtime.state.resident.frozen import Frozen, Moment
 from flowsql_runtime.state.resident.key_index import KeyWords
@@ -133,7 +133,7 @@ def refs_of(store: ResidentColumnStore) -> Bytes:
     """Which words of a store's rows are references."""
     refs = np.zeros(store.width, np.uint8)
     for word, column in zip(store.word_of, store.columns, strict=True):
-        refs[word] = is_bytes_type(column.type)
+        refs[word] = is_bytes_type(word_type(column.type))
     return refs
 
 

@@ -122,6 +122,12 @@ class RowFormatOf(RowFormat):
         self.types = tuple(column.type for column in store.columns)
         self._columns = list(store.columns)
 
+    def unpack(self, packed: PackedRows) -> list[Any]:
+        """The Arrow columns; nested ones stand in one word each."""
+        store = self._store()
+        store.rows, store.arena = packed.rows, packed.arena
+        return store.gather(np.arange(len(packed.rows), dtype=np.int32))
+
 
 class ColumnPart(_Columns):
     """Columns by slot."""
