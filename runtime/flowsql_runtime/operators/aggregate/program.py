@@ -333,7 +333,6 @@ class AggregateProgram:
             )
             for number, extreme in enumerate(self._extremes)
         ]
-        #: Calls that keep their values.
         self.ordered: list[OrderedValues] = []
         for number in self._ordered_calls:
             call = self.calls[number]
