@@ -73,6 +73,7 @@ _STATEFUL: Final = (
     python_specs.PythonGroupTableAggregateSpec,
     python_specs.PythonWindowAggregateSpec,
     python_specs.PythonSessionAggregateSpec,
+    python_specs.PythonOverAggregateSpec,
     over_specs.OverAggregateSpec,
     rank_specs.RankSpec,
     rank_specs.DeduplicateSpec,

@@ -16,6 +16,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
 from flowsql_runtime.operators.aggregate.changes import Changes
 from flowsql_runtime.operators.aggregate.emit import changelog_of
+from flowsql_runtime.operators.aggregate.ordered_values import list_pieces
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.state.backend import StoreFactory
@@ -96,7 +97,11 @@ class KeyedAggregation:
 
     def release(self, changes: Changes) -> None:
         """Give back the slots of groups that have no rows left."""
-        gone = np.unique(changes.slots[~changes.exists()])
+        self.give_back(changes.slots[~changes.exists()])
+
+    def give_back(self, slots: Int32s) -> None:
+        """Give back those of slots whose groups have no rows left."""
+        gone = np.unique(slots)
         gone = gone[self._program.store.row_counts(gone) == 0]
         if self._written is not None:
             self._written.drop_slots(gone)
@@ -196,16 +201,23 @@ class GroupAggregateOperator(MiniBatchOperator):
         signs = signs_of(batch)
         if self.spec.input_retracts and batch.kinds is not None:
             signs = self._program.known_signs(slots, signs)
-        changes = self._program.fold(slots, batch.columns, signs, self._every)
+        gone = []
+        for first, last in list_pieces(self._program.ordered, slots) if self._every else ((0, batch.num_rows),):
+            part = batch.slice(first, last)
+            changes = self._program.fold(slots[first:last], part.columns, signs[first:last], self._every)
+            self._emit(changes, part)
+            gone.append(changes.slots[~changes.exists()])
+        if self.spec.input_retracts:
+            self._groups.give_back(np.concatenate(gone))
+
+    def _emit(self, changes: Changes, batch: ChangelogBatch) -> None:
         out = changelog_of(
             changes,
-            keys,
+            [batch.columns[column] for column in self.spec.grouping],
             batch.track,
             emit_update_before=self.spec.emit_update_before,
             emit_unchanged=self._every and self.spec.state_ttl_ms > 0,
             in_order=self._every,
         )
-        if self.spec.input_retracts:
-            self._groups.release(changes)
         if out.num_rows or out.track is not None:
             self.collect_within_offsets(out)

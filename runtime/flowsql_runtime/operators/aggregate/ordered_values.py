@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,6 +34,8 @@ Gather = Callable[[Int32s], Sequence[Any]]
 
 #: Functions whose result is one value of the list.
 _ONE: Final = frozenset({"FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE"})
+#: Values of all lists that are written out at once.
+_MOST_VALUES: Final = 1 << 22
 _NULLS_TOO: Final = frozenset({"ARRAY_AGG", "SINGLE_VALUE", "JSON_OBJECTAGG", "JSON_ARRAYAGG"})
 
 
@@ -136,6 +138,23 @@ def _require_keys(owners: npt.NDArray[np.int64], keys: Any) -> None:
             f"Key '{keys[int(again[0])].as_py()}' is already present. Duplicate keys are not allowed in "
             "JSON_OBJECTAGG. Please ensure that keys are unique.",
         )
+
+
+def list_pieces(calls: Sequence[OrderedValues], slots: Int32s) -> Iterator[tuple[int, int]]:
+    """Ranges of rows after each of which a list is written out: of few enough values to stand in memory together."""
+    lists = [one for one in calls if one.call.function not in _ONE]
+    if not lists:
+        yield 0, len(slots)
+        return
+    known, places = np.unique(slots, return_inverse=True)
+    places = places.ravel()
+    order = np.argsort(places, kind="stable")
+    ranks = np.empty(len(slots), np.int64)
+    starts = np.searchsorted(places[order], np.arange(len(known)))
+    ranks[order] = np.arange(len(slots)) - starts[places[order]]
+    lengths = sum(one.values.counts(known).astype(np.int64)[places] + ranks + 1 for one in lists)
+    # The list that a group has before a range is written out, too.
+    yield from ranges_within(np.asarray(lengths), _MOST_VALUES)
 
 
 class OrderedValues:

@@ -333,14 +333,14 @@ class AggregateProgram:
             )
             for number, extreme in enumerate(self._extremes)
         ]
-        self._ordered: list[OrderedValues] = []
+        self.ordered: list[OrderedValues] = []
         for number in self._ordered_calls:
             call = self.calls[number]
             columns = [arg.index for arg in call.args]
             types = [to_arrow(self.input[column].type) for column in columns]
             flat = [part for type_ in types for part in flat_types(type_)]
             values = states.row_list(f"{name}.values{number}", index, flat, removable=self.retracts)
-            self._ordered.append(OrderedValues(call, values, columns, types))
+            self.ordered.append(OrderedValues(call, values, columns, types))
 
     # -- what the stores hold, for whoever reads snapshots
 
@@ -409,18 +409,18 @@ class AggregateProgram:
             signs: int8 (n,): 1, -1 or 0.
             step: another op of the program.
         """
-        if every and self._ordered:
+        if every and self.ordered:
             return self._fold_every(slots, columns, signs, step)
         self.store.prepare()
-        if self._ordered:
+        if self.ordered:
             known, first, places = np.unique(slots, return_index=True, return_inverse=True)
             order = np.argsort(first)
             touched = known[order]
-            before = [values.results(touched) for values in self._ordered]
+            before = [values.results(touched) for values in self.ordered]
         changes = self._run(slots, columns, signs, kernels.EVERY if every else kernels.ONCE, step)
         kept: list[ResultColumn] = []
-        if self._ordered:
-            for values, old in zip(self._ordered, before, strict=True):
+        if self.ordered:
+            for values, old in zip(self.ordered, before, strict=True):
                 own = self._signs.row(self._sign(values.call, takes_nulls(values.call)))
                 values.update(own, slots, columns)
                 came = np.zeros(len(known), np.bool_)
@@ -434,7 +434,7 @@ class AggregateProgram:
         self._run(slots, columns, signs, kernels.NOTHING)
 
     def reset(self) -> None:
-        """Forget every slot, and the keys of the index; the memory stays. Only where ``mergeable``."""
+        """Forget every slot and key; the memory stays. Only where ``mergeable``."""
         self.store.clear_all()
         self.index.clear()
 
@@ -490,7 +490,7 @@ class AggregateProgram:
         changes = self._run(slots, columns, signs, kernels.EVERY, step)
         rows = changes.first_rows
         kept: list[ResultColumn] = []
-        for values in self._ordered:
+        for values in self.ordered:
             own = self._signs.row(self._sign(values.call, takes_nulls(values.call)))
             kept.append(values.follow(own, slots, columns, rows))
         return self._with_results(changes, kept)
@@ -501,7 +501,7 @@ class AggregateProgram:
         """Clear all that is kept of slots; whoever removes keys calls it first."""
         self.store.clear(slots)
         beside: list[MapStore | ExtremeValues | RowList] = [*self._distinct, *self._sorted]
-        for store in (*beside, *(values.values for values in self._ordered)):
+        for store in (*beside, *(values.values for values in self.ordered)):
             store.drop_slots(slots)
 
     def results_at(self, slots: Int32s) -> list[Any]:
@@ -511,7 +511,7 @@ class AggregateProgram:
         arrays, place = [], 0
         for finisher in self._finishers:
             if finisher is None:
-                arrays.append(self._ordered[place].results(slots))
+                arrays.append(self.ordered[place].results(slots))
                 place += 1
             else:
                 arrays.append(finisher.results(states, self.store).to_arrow(rows))
