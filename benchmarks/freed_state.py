@@ -66,7 +66,10 @@ QUERIES: Final[Mapping[str, tuple[str, str]]] = {
         "AFTER MATCH SKIP PAST LAST ROW PATTERN (A B+ C) WITHIN INTERVAL '20' SECOND "
         "DEFINE B AS B.v < COALESCE(LAST(B.v, 1), A.v), C AS C.v > LAST(B.v))",
     ),
-    "regular-join": ("k BIGINT, v BIGINT, w BIGINT, s STRING", "SELECT l.k, l.v, r.v, r.s FROM l JOIN r ON l.k = r.k"),
+    "regular-join": (
+        "k BIGINT, v BIGINT, w BIGINT, s STRING, u STRING",
+        "SELECT l.k, l.v, r.v, l.s, r.s FROM l JOIN r ON l.k = r.k",
+    ),
 }
 
 
@@ -113,6 +116,8 @@ def play(operator: str, rows: int, early: int) -> None:
     # What stays resident swings with the batches under way: the most of a tenth of the run on either side.
     near = [mb for done, mb in samples if early * 0.9 <= done <= early * 1.1]
     last = [mb for done, mb in samples if done >= rows * 0.9]
+    if not near or not last:
+        sys.exit(f"{rows:,} rows are too few: the source hands over more at a time than a tenth of them")
     then, now = max(near), max(last)
     print(
         f"{operator:14} {rows:,} rows: {then:,.0f} MB at {early:,} rows, {now:,.0f} MB at the end "
