@@ -35,6 +35,7 @@ FREE_KERNELS = {
     "accumulate",
     "conflicts",
     "interval",
+    "match",
     "one_row",
     "outer_join",
     "over",

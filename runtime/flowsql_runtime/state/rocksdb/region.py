@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, Protocol
 
@@ -267,17 +267,29 @@ class Region:
                 self.namespaces.pop(namespace, None)
 
     def load_up_to(self, namespace: int) -> None:
-        """Bring all keys of namespaces at or before one back."""
+        """Bring all keys of namespaces at or before one back: many at a time, as each may hold a single key."""
         form = self._format()
-        for known in sorted(known for known in self.namespaces if known <= namespace):
+        due = sorted(known for known in self.namespaces if known <= namespace)
+        values: list[bytes] = []
+        size = 0
+        for known in due:
             buckets = self._buckets[known]
-            for _, values in self._pages_of(known, buckets, np.arange(len(buckets))):
-                pages = form.read(values)
-                away = np.flatnonzero(self._index.resident(pages.keys) < 0)
-                wanted = self._keys_of_this_index(len(away))
-                ids = wanted.find_or_insert(pages.keys.take(away))[0]
-                self._put_newest(pages, away, ids, wanted.high_water)
-            self._forget_pages(known)
+            for _, found in self._pages_of(known, buckets, np.arange(len(buckets))):
+                values += found
+                size += sum(map(len, found))
+                if size >= _READ_BYTES:
+                    self._put_all(form.read(values))
+                    values, size = [], 0
+        if values:
+            self._put_all(form.read(values))
+        self._forget_pages(due)
+
+    def _put_all(self, pages: Pages) -> None:
+        """Put every key of whole buckets into memory."""
+        away = np.flatnonzero(self._index.resident(pages.keys) < 0)
+        wanted = self._keys_of_this_index(len(away))
+        ids = wanted.find_or_insert(pages.keys.take(away))[0]
+        self._put_newest(pages, away, ids, wanted.high_water)
 
     # -- out
 
@@ -323,15 +335,19 @@ class Region:
             if times is not None:
                 times.count = 0
 
-    def _forget_pages(self, namespace: int) -> None:
-        """Remove the pages of a namespace: all that they hold is in memory or gone."""
-        buckets = self._buckets.pop(namespace)
-        prefix = self._page_prefix(namespace)
-        everything = np.arange(len(buckets))
-        if int(buckets.pages(everything).sum()) <= _FEW_PAGES:
-            self._database.write((), (), buckets.page_keys(prefix, everything))
-        else:
-            self._database.delete_prefix(prefix)
+    def _forget_pages(self, namespaces: Iterable[int]) -> None:
+        """Remove the pages of namespaces: all that they hold is in memory or gone."""
+        single: list[bytes] = []
+        for namespace in namespaces:
+            buckets = self._buckets.pop(namespace)
+            prefix = self._page_prefix(namespace)
+            everything = np.arange(len(buckets))
+            if int(buckets.pages(everything).sum()) <= _FEW_PAGES:
+                single += buckets.page_keys(prefix, everything)
+            else:
+                self._database.delete_prefix(prefix)
+        if single:
+            self._database.write((), (), single)
 
     def evict(self, keep: int) -> None:
         """Slots that were not named for longest leave, until ``keep`` are left; those in queues stay."""
@@ -349,9 +365,8 @@ class Region:
             live = live[np.argpartition(self._named[live], count - 1)[:count]]
         self._nowhere = self._keys_of_this_index()
         self.write_gone()
-        empty = [known for known in self._buckets if known not in self.namespaces]
-        for namespace in empty if self._index.namespaced or not self.cold else ():
-            self._forget_pages(namespace)
+        if self._index.namespaced or not self.cold:
+            self._forget_pages([known for known in self._buckets if known not in self.namespaces])
         self._evict_all(np.ascontiguousarray(live))
         for part in self.parts:
             part.shrink()
