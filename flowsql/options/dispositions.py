@@ -248,9 +248,6 @@ RULES: Final[dict[str, Rule]] = {
     "table.generated-code.": NoEffect("no Java code is generated"),
     "table.legacy-nested-row-nullability": Never("NOT NULL of fields counts, as in Flink since 2.2", "leave it out"),
     "table.optimizer.": NoEffect(_PLAN_SHAPE),
-    "table.optimizer.non-deterministic-update.strategy": NotYet(
-        "updates by values that may change from call to call are not looked for", "say 'IGNORE'"
-    ),
     "table.plan.compile.catalog-objects": NotYet(_WHOLE_PLANS, "say 'ALL'"),
     "table.plan.restore.catalog-objects": NotYet(_WHOLE_PLANS, "say 'ALL'"),
     "table.resources.download-dir": NoEffect(_NO_JVM + ", so no jars are downloaded"),

@@ -20,7 +20,7 @@ from flowsql.table.query.grouped_table import GroupWindowedTable as GroupWindowe
 from flowsql.table.query.grouped_table import OverWindowedTable as OverWindowedTable
 from flowsql.table.query.grouped_table import WindowGroupedTable as WindowGroupedTable
 from flowsql.table.query.projection import Projection, has_aggregates, item_name, named, with_properties
-from flowsql.table.query.row_functions import row_call
+from flowsql.table.query.row_functions import named_row_call, row_call
 from flowsql.table.query.sorted_queries import SORTED, inlined, inside, qualified, settled
 from flowsql.table.query.table_functions import PartitionedTable, by_function, processed, table_argument
 from flowsql.table.query.unresolved_names import fields
@@ -201,15 +201,15 @@ class Table(QueryOperand):
         """The same with rows of both sides."""
         return self._joined("full_outer_join", right, ast.JoinKind.FULL, join_predicate)
 
-    def join_lateral(self, table_function_call: Expression, join_predicate: Expression | None = None) -> Table:
+    def join_lateral(self, table_function_call: object, join_predicate: Expression | None = None) -> Table:
         """Each row beside the rows that a table function makes of it."""
-        return self._lateral("join_lateral", ast.JoinKind.INNER, table_function_call, join_predicate)
+        made = named_row_call(table_function_call, self._schema, "join_lateral")
+        return self._lateral("join_lateral", ast.JoinKind.INNER, made, join_predicate)
 
-    def left_outer_join_lateral(
-        self, table_function_call: Expression, join_predicate: Expression | None = None
-    ) -> Table:
+    def left_outer_join_lateral(self, table_function_call: object, join_predicate: Expression | None = None) -> Table:
         """The same, and rows of which the function makes none beside NULLs."""
-        return self._lateral("left_outer_join_lateral", ast.JoinKind.LEFT, table_function_call, join_predicate)
+        made = named_row_call(table_function_call, self._schema, "left_outer_join_lateral")
+        return self._lateral("left_outer_join_lateral", ast.JoinKind.LEFT, made, join_predicate)
 
     def union(self, right: Table) -> Table:
         """The rows of both, each once."""

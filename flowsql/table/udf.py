@@ -60,6 +60,15 @@ __all__ = [
 class UserDefinedTableFunctionWrapper(TableUdf):
     """What :func:`udtf` makes. A call makes an expression for ``join_lateral`` and its kin."""
 
+    #: Names that :meth:`alias` gave.
+    aliases: tuple[str, ...] = ()
+
+    def alias(self, *names: str) -> UserDefinedTableFunctionWrapper:
+        """The function for ``join_lateral`` of whole rows, with names of its columns."""
+        made = copy.copy(self)
+        made.aliases = names
+        return made
+
     def __call__(self, *args: object) -> Expression:
         """The function over columns and values."""
         from flowsql.table import expressions

@@ -530,6 +530,10 @@ EFFECTS: dict[str, Effect] = {
     "table.optimizer.agg-phase-strategy": Effect(
         "ONE_PHASE", job_of(COUNTED), {**MINI_BATCH, "table.exec.mini-batch.size": "9", "parallelism.default": "2"}
     ),
+    "table.optimizer.non-deterministic-update.strategy": Effect(
+        "TRY_RESOLVE",
+        plan_of("INSERT INTO keyed SELECT UUID(), COUNT(*) FROM clicks GROUP BY who ON CONFLICT DO DEDUPLICATE"),
+    ),
     "table.optimizer.distinct-agg.split.bucket-num": Effect(
         "7", plan_of(GROUPED), {"table.optimizer.distinct-agg.split.enabled": "true"}
     ),

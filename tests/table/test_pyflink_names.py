@@ -31,6 +31,13 @@ pytestmark = pytest.mark.skipif(PYFLINK is None, reason="needs PyFlink: FLINK_PY
 
 #: class of PyFlink -> module of both; names that only exist where there is a JVM, or that stand for others.
 CLASSES = {
+    "Catalog": "table.catalog",
+    "CatalogBaseTable": "table.catalog",
+    "CatalogDatabase": "table.catalog",
+    "CatalogFunction": "table.catalog",
+    "CatalogPartition": "table.catalog",
+    "CatalogPartitionSpec": "table.catalog",
+    "CatalogTableStatistics": "table.catalog",
     "Expression": "table.expression",
     "Table": "table.table",
     "GroupedTable": "table.table",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
+from flowsql.common import Row
 from flowsql.table import DataTypes, Table, TableEnvironment
 from flowsql.table.expression import TimeIntervalUnit, TimePointUnit
 from flowsql.table.expressions import (
@@ -35,6 +37,7 @@ from flowsql.table.expressions import (
     with_columns,
     without_columns,
 )
+from flowsql.table.process_function import ArgumentHint, ArgumentTrait, process_table_function
 from flowsql.table.udf import udtf
 from flowsql.table.window import Over, Session, Slide, Tumble
 
@@ -263,6 +266,13 @@ METHODS: dict[str, tuple[Program, str]] = {
         lambda o, c, a: o.to_changelog().from_changelog().where(col("n") > 1),
         "SELECT * FROM FROM_CHANGELOG(input => (SELECT * FROM TO_CHANGELOG(input => TABLE orders))) WHERE n > 1",
     ),
+    "process": (
+        lambda o, c, a: (
+            o.where(col("n") > 1).partition_by(col("customer")).process("beside", c.partition_by(col("name")), 2)
+        ),
+        "SELECT * FROM beside((SELECT * FROM orders WHERE n > 1) PARTITION BY customer, "
+        "TABLE customers PARTITION BY name, 2)",
+    ),
     "flat_map": (
         lambda o, c, a: a.flat_map(call("spell", col("id")).alias("word")),
         "SELECT t.word FROM archive, LATERAL TABLE(spell(id)) AS t(word)",
@@ -374,6 +384,15 @@ def args_absent() -> object:
     return JsonOnNull.ABSENT
 
 
+@process_table_function(result_type="BIGINT")
+def beside(
+    left: Annotated[Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE)],
+    right: Annotated[Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE)],
+    n: int = 1,
+) -> int:
+    return n
+
+
 def environment_with_tables() -> TableEnvironment:
     environment = TableEnvironment.create()
     environment.get_config().set_local_timezone("UTC")
@@ -382,4 +401,5 @@ def environment_with_tables() -> TableEnvironment:
     split_up = udtf(lambda text: [(word, len(word)) for word in text.split()], result_types=["STRING", "INT"])
     environment.create_temporary_function("split_up", split_up)
     environment.create_temporary_function("spell", udtf(lambda value: list(str(value)), result_types=["STRING"]))
+    environment.create_temporary_function("beside", beside)
     return environment

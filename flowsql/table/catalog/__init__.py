@@ -1,14 +1,15 @@
 """Catalog objects under PyFlink's names: paths, descriptors, the parts of a resolved schema."""
 
-from flowsql.table.catalog.objects import CatalogBaseTable as CatalogBaseTable
+from flowsql.table.catalog.catalog import Catalog as Catalog
+from flowsql.table.catalog.entries import CatalogBaseTable as CatalogBaseTable
+from flowsql.table.catalog.entries import CatalogDatabase as CatalogDatabase
+from flowsql.table.catalog.entries import CatalogFunction as CatalogFunction
+from flowsql.table.catalog.entries import CatalogPartition as CatalogPartition
+from flowsql.table.catalog.entries import CatalogPartitionSpec as CatalogPartitionSpec
+from flowsql.table.catalog.entries import CatalogTableStatistics as CatalogTableStatistics
 from flowsql.table.catalog.objects import CatalogColumnStatistics as CatalogColumnStatistics
-from flowsql.table.catalog.objects import CatalogDatabase as CatalogDatabase
 from flowsql.table.catalog.objects import CatalogDescriptor as CatalogDescriptor
-from flowsql.table.catalog.objects import CatalogFunction as CatalogFunction
 from flowsql.table.catalog.objects import CatalogModel as CatalogModel
-from flowsql.table.catalog.objects import CatalogPartition as CatalogPartition
-from flowsql.table.catalog.objects import CatalogPartitionSpec as CatalogPartitionSpec
-from flowsql.table.catalog.objects import CatalogTableStatistics as CatalogTableStatistics
 from flowsql.table.catalog.objects import HiveCatalog as HiveCatalog
 from flowsql.table.catalog.objects import JdbcCatalog as JdbcCatalog
 from flowsql.table.catalog.objects import ObjectIdentifier as ObjectIdentifier
@@ -22,4 +23,3 @@ from flowsql.table.catalog.resolved_schema import PhysicalColumn as PhysicalColu
 from flowsql.table.catalog.resolved_schema import ResolvedSchema as ResolvedSchema
 from flowsql.table.catalog.resolved_schema import UniqueConstraint as UniqueConstraint
 from flowsql.table.catalog.resolved_schema import WatermarkSpec as WatermarkSpec
-from flowsql_core.catalog import Catalog as Catalog

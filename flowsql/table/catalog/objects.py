@@ -1,7 +1,6 @@
 """Catalog objects under PyFlink's names: paths, descriptors, the parts of a resolved schema.
 
-Objects of a catalog (databases, tables, partitions, statistics) are made and read by SQL and the TableEnvironment;
-their classes can be imported and are refused when used.
+What a catalog holds stands in ``entries``. Classes of what FlowSQL has not can be imported and are refused when used.
 """
 
 from __future__ import annotations
@@ -120,27 +119,6 @@ class CatalogDescriptor:
 
 
 _OBJECTS = "objects of catalogs in Python"
-_SQL = "SQL makes and shows them: execute_sql('CREATE TABLE ...'), list_tables(), execute_sql('SHOW CREATE TABLE t')"
-
-
-class CatalogDatabase(metaclass=Refused, construct=_OBJECTS, hint=_SQL):
-    """A database of a catalog."""
-
-
-class CatalogBaseTable(metaclass=Refused, construct=_OBJECTS, hint=_SQL):
-    """A table or view of a catalog."""
-
-
-class CatalogPartition(metaclass=Refused, construct=_OBJECTS, hint=_SQL):
-    """A partition of a table."""
-
-
-class CatalogPartitionSpec(metaclass=Refused, construct=_OBJECTS, hint=_SQL):
-    """The values that name a partition."""
-
-
-class CatalogFunction(metaclass=Refused, construct=_OBJECTS, hint="create_function() and CREATE FUNCTION make them"):
-    """A function of a catalog."""
 
 
 class CatalogModel(metaclass=Refused, construct="models", hint=None):
@@ -149,10 +127,6 @@ class CatalogModel(metaclass=Refused, construct="models", hint=None):
 
 class Procedure(metaclass=Refused, construct="procedures of catalogs", hint=None):
     """A procedure of a catalog."""
-
-
-class CatalogTableStatistics(metaclass=Refused, construct=_OBJECTS, hint="ANALYZE TABLE gathers statistics"):
-    """What is known of the rows of a table."""
 
 
 class CatalogColumnStatistics(metaclass=Refused, construct=_OBJECTS, hint="ANALYZE TABLE gathers statistics"):

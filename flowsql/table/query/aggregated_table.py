@@ -6,12 +6,11 @@ import copy
 from typing import TYPE_CHECKING, Final
 
 from flowsql.table.expression import Expression
-from flowsql.table.query.row_functions import row_call
 from flowsql.table.syntax.build import api_nodes, ast
 from flowsql.table.syntax.inline_functions import inline_name
 from flowsql.table.syntax.rewrite import rewritten
 from flowsql_core.errors import BindError
-from flowsql_core.types.logical import LogicalType, RowType, Schema
+from flowsql_core.types.logical import LogicalType, RowType
 from flowsql_core.udf_aggregates import TableAggregateUdf
 
 if TYPE_CHECKING:
@@ -41,13 +40,6 @@ class AggregatedTable:
 
 class FlatAggregateTable(AggregatedTable):
     """Groups with the rows that a table aggregate function made of each."""
-
-
-def aggregate_call(func: object, schema: Schema, method: str) -> Expression:
-    """The call of a method's argument: a call, or a declared function that takes the whole row."""
-    made = row_call(func, schema, method)
-    names: tuple[str, ...] = () if isinstance(func, Expression) else getattr(func, "aliases", ())
-    return made.alias(*names) if names else made
 
 
 def flat_call(call: Expression) -> Expression:

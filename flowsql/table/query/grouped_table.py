@@ -10,11 +10,11 @@ from flowsql.table.expression import Expression
 from flowsql.table.query.aggregated_table import (
     AggregatedTable,
     FlatAggregateTable,
-    aggregate_call,
     flat_call,
     result_columns,
 )
 from flowsql.table.query.projection import Projection, item_name, named, with_properties
+from flowsql.table.query.row_functions import named_row_call
 from flowsql.table.syntax.build import ast, column, select
 from flowsql.table.syntax.method_text import Step
 from flowsql.table.syntax.rewrite import placed, rewritten
@@ -70,7 +70,7 @@ class GroupedTable:
         """Keys, and the columns of what a function makes of each group."""
         table = self._table
         flat = method == "flat_aggregate"
-        call = aggregate_call(func, table._schema, method)
+        call = named_row_call(func, table._schema, method)
         step = Step(self._step.source, method, (call,))
         with table._environment.located(step.source):
             projection = table._projection(step)

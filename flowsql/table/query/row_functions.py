@@ -11,6 +11,13 @@ from flowsql_core.types.logical import Field, RowType, Schema
 from flowsql_core.udf import ScalarUdf
 
 
+def named_row_call(func: object, schema: Schema, method: str) -> Expression:
+    """:func:`row_call`, its results under the names that the function's ``alias`` gave."""
+    made = row_call(func, schema, method)
+    names: tuple[str, ...] = () if isinstance(func, Expression) else getattr(func, "aliases", ())
+    return made.alias(*names) if names else made
+
+
 def row_call(func: object, schema: Schema, method: str) -> Expression:
     """The call of a function that takes the whole row as one ``Row`` with names."""
     if isinstance(func, Expression):

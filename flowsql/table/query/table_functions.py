@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from flowsql.table.expression import Expression
 from flowsql.table.query.projection import Projection
@@ -11,6 +11,7 @@ from flowsql.table.syntax.build import api_nodes, ast, select
 from flowsql.table.syntax.inline_functions import inline_name
 from flowsql.table.syntax.literals import literal
 from flowsql.table.syntax.method_text import Step
+from flowsql.table.syntax.operands import QueryOperand
 from flowsql_core.errors import BindError
 from flowsql_core.process_function import ProcessTableFunction, ProcessUdf
 from flowsql_core.span import Source
@@ -76,14 +77,11 @@ def processed(
     return table._then(step, select(ast.TableFunction(call), None))
 
 
-def called(environment: TableEnvironment, func: object, arguments: Sequence[object]) -> Table:
-    """The rows that a function makes of its arguments."""
-    from flowsql.table.table import Table
-
+def called(environment: TableEnvironment, func: object, arguments: Sequence[object]) -> tuple[ast.Query, Source]:
+    """The query of a call, and its text."""
     step = Step(Source("", "from_call()"), "from_call", (_Shown(_shown(func)), *arguments))
     call = ast.FunctionCall(_name(environment, func, step), tuple(_argument(value) for value in arguments))
-    query = step.fill(ast.Query(select(ast.TableFunction(call), None)))
-    return Table(environment, query, step.source)
+    return step.fill(ast.Query(select(ast.TableFunction(call), None))), step.source
 
 
 def by_function(table: Table, method: str, arguments: Sequence[Expression]) -> Table:
@@ -103,14 +101,13 @@ def by_function(table: Table, method: str, arguments: Sequence[Expression]) -> T
 
 def _argument(value: object) -> ast.Argument:
     """An argument: a table, something named, a descriptor, a value; None stands for one that is left out."""
-    from flowsql.table.table import Table
-
     if value is None:
         return ast.DefaultValue()
     if isinstance(value, PartitionedTable):
         return value.argument()
-    if isinstance(value, Table):
-        return table_argument(value)
+    if isinstance(value, QueryOperand):
+        # The one class that holds a query is Table.
+        return table_argument(cast("Table", value))
     if isinstance(value, Expression) and isinstance(value._node, ast.NamedArgument | ast.Descriptor):
         return value._node
     return literal(value)

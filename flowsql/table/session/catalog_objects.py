@@ -16,8 +16,10 @@ from flowsql.table.syntax.rewrite import placed
 from flowsql_core.catalog import ANONYMOUS, CatalogView
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError
 from flowsql_core.span import Source
+from flowsql_core.types.logical import quote_identifier
 
 if TYPE_CHECKING:
+    from flowsql.table import catalog
     from flowsql.table.catalog import CatalogDescriptor
     from flowsql.table.module import Module, ModuleEntry
     from flowsql.table.schema import Schema
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from flowsql.table.table import Table
     from flowsql.table.table_descriptor import TableDescriptor
     from flowsql.table.table_result import TableResult
-    from flowsql_core.catalog import Catalog
+    from flowsql_core.catalog import Catalog, ObjectPath
     from flowsql_planner.catalog.manager import CatalogManager, Resolved
 
 
@@ -237,9 +239,32 @@ class CatalogObjects:
         default = getattr(catalog, "default_database", None) or (databases[0] if databases else "default")
         self.catalogs.register_catalog(catalog_name, catalog, default)
 
-    def get_catalog(self, catalog_name: str) -> Catalog | None:
+    def get_catalog(self, catalog_name: str) -> catalog.Catalog | None:
         """A catalog by name."""
-        return self.catalogs.find_catalog(catalog_name)
+        from flowsql.table.catalog import Catalog
+
+        found = self.catalogs.find_catalog(catalog_name)
+        if found is None:
+            return None
+        return Catalog(catalog_name, found, self.catalogs.default_database(catalog_name), self)
+
+    def define_in_catalog(self, path: ObjectPath, table: catalog.CatalogBaseTable) -> None:
+        """Create the table or view that a program described for a catalog."""
+        from flowsql.table.table_descriptor import TableDescriptor
+
+        name = ".".join(map(quote_identifier, path.parts))
+        if table.query is not None:
+            from flowsql_grammar import parse_statement, print_sql
+
+            parsed = parse_statement(Source(table.query))
+            if not isinstance(parsed, ast.QueryStatement):
+                raise BindError("not-a-query", f"The view {path} needs a query, got: {table.query}")
+            comment = table.get_comment() or None
+            self.execute_sql(print_sql(ast.CreateView(identifier(name), parsed.query, (), comment)))
+            return
+        schema, options = table.get_unresolved_schema(), table.get_options()
+        descriptor = TableDescriptor(options, schema, table.partition_keys, table.get_comment() or None)
+        self._describe(name, descriptor, temporary=False, if_not_exists=False)
 
     def list_catalogs(self) -> list[str]:
         """Names, sorted."""

@@ -141,8 +141,9 @@ class TableEnvironment(CatalogObjects):
         ``from_call(f, orders.partition_by(col("k")).as_argument("input"), lit(1).as_argument("threshold"))``.
         """
         from flowsql.table.query.table_functions import called
+        from flowsql.table.table import Table
 
-        return called(self, func, arguments)
+        return Table(self, *called(self, func, arguments))
 
     def from_elements(self, elements: Iterable[Any], schema: Any = None, verify_schema: bool = True) -> Table:
         """Rows of Python values: tuples, lists, dicts, :class:`Row` or, with a type for ``schema``, plain values.

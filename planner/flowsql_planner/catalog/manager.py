@@ -103,6 +103,10 @@ class CatalogManager:
             )
         return found
 
+    def default_database(self, name: str) -> str:
+        """The database that USE CATALOG makes current."""
+        return self._default_databases[name]
+
     def register_catalog(self, name: str, catalog: Catalog, default_database: str, at: Span | None = None) -> None:
         """Add a catalog; BindError when the name is taken."""
         if name in self.catalog_names():

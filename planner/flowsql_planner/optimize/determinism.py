@@ -31,6 +31,19 @@ def is_foldable(expr: Expr) -> bool:
     )
 
 
+def changing_function(expr: Expr) -> str | None:
+    """The first function of an expression whose value is another one when it is computed later, by Flink's name."""
+    for node in walk(expr):
+        if not isinstance(node, Call):
+            continue
+        function = called_function(node)
+        if _draws(node):
+            return node.function if function is None else function.name
+        if node.function in _CLOCK and node.function != "CURRENT_DATABASE":
+            return "PROCTIME_MATERIALIZE" if node.function == "PROCTIME" else node.function
+    return None
+
+
 def _draws(call: Call) -> bool:
     if call.function in _NON_DETERMINISTIC:
         return not (call.function == "UNIX_TIMESTAMP" and call.args)

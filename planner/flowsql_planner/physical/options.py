@@ -60,6 +60,21 @@ UPSERT_MATERIALIZE = option(
     "Whether the query's rows are kept by the key of a sink, which then gets the last one: AUTO where rows of several "
     "keys of the query may meet in it, FORCE always, NONE never.",
 )
+
+
+class ChangingUpdates(enum.Enum):
+    """``table.optimizer.non-deterministic-update.strategy``."""
+
+    IGNORE = "IGNORE"
+    TRY_RESOLVE = "TRY_RESOLVE"
+
+
+CHANGING_UPDATES = option(
+    "table.optimizer.non-deterministic-update.strategy",
+    parse_enum(ChangingUpdates),
+    ChangingUpdates.IGNORE,
+    "TRY_RESOLVE refuses plans whose updates depend on values that change from call to call (UUID(), the clock).",
+)
 REQUIRE_ON_CONFLICT = option(
     "table.exec.sink.require-on-conflict",
     parse_bool,

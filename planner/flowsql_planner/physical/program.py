@@ -11,7 +11,7 @@ from flowsql_core.config import Configuration
 from flowsql_core.record import record
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import Physical
-from flowsql_planner.physical.options import REUSE_SOURCE, REUSE_SUB_PLAN
+from flowsql_planner.physical.options import CHANGING_UPDATES, REUSE_SOURCE, REUSE_SUB_PLAN, ChangingUpdates
 from flowsql_planner.physical.passes.changelog_modes import infer_changelog_modes
 from flowsql_planner.physical.passes.every_change import derive_every_change
 from flowsql_planner.physical.passes.filter_normalized import push_filters_into_normalize
@@ -19,6 +19,7 @@ from flowsql_planner.physical.passes.mini_batches import assign_mini_batches
 from flowsql_planner.physical.passes.reuse import share_scans, share_sub_plans
 from flowsql_planner.physical.passes.sink_keys import resolve_sink_keys
 from flowsql_planner.physical.passes.split_python import split_python
+from flowsql_planner.physical.passes.update_determinism import check_update_determinism
 
 Plans = tuple[Physical, ...]
 PlanPass = Callable[[Plans, PlanContext], Plans]
@@ -60,6 +61,10 @@ def _reuses_sub_plans(configuration: Configuration) -> bool:
     return configuration.get(REUSE_SUB_PLAN)
 
 
+def _resolves_changing_updates(configuration: Configuration) -> bool:
+    return configuration.get(CHANGING_UPDATES) is ChangingUpdates.TRY_RESOLVE
+
+
 #: From the planned nodes to the plan that EXPLAIN shows as the optimized physical one; each sink has a tree.
 PHYSICAL: tuple[Pass, ...] = (
     # Before anything looks at Calcs: afterwards no rule meets a call of Python in one.
@@ -72,6 +77,8 @@ PHYSICAL: tuple[Pass, ...] = (
     Pass("changelog modes", _infer_modes),
     # Asks what arrives at the sink.
     Pass("sink keys", _resolve_sink_keys),
+    # Asks whether sinks materialise.
+    Pass("updates by changing values", _each(check_update_determinism), _resolves_changing_updates),
 )
 
 #: What is known of changes once the modes are; the plan stays as it is.

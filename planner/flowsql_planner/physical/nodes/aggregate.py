@@ -19,6 +19,7 @@ from flowsql_core.graph.specs import (
     LocalGroupAggregateSpec,
     OperatorSpec,
 )
+from flowsql_core.python_call import aggregated_with, spoken_name
 from flowsql_core.record import record
 from flowsql_core.row import RowKind
 from flowsql_planner.physical.aggregate_functions import order_sensitive
@@ -28,6 +29,7 @@ from flowsql_planner.physical.nodes.line import Attributes, Line, group_by
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
+from flowsql_planner.traits.determinism import Columns, refuse_call
 from flowsql_planner.traits.keys import Keys
 from flowsql_planner.traits.lineage import aggregated
 from flowsql_planner.traits.monotonicity import Monotonicities, of_aggregate
@@ -78,6 +80,15 @@ class GroupAggregate(Inner):
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
         """Each change makes one, and some functions tell the order of their rows."""
         return observed or (any(map(order_sensitive, self.calls)) and self.inputs[0].retracts)
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """All of an input that updates. Of one that does not nothing, if only the functions give the same again."""
+        for place, call in enumerate(self.calls):
+            function = aggregated_with(call)
+            index = len(self.grouping) + place
+            if function is not None and not function.deterministic and index in required:
+                refuse_call(self.names[index], spoken_name(function.name), call.span or self.span)
+        return super().determined(required)
 
     def upsert_keys(self) -> Keys:
         """The grouping columns."""

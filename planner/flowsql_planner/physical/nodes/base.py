@@ -23,6 +23,7 @@ from flowsql_planner.physical.nodes.line import Attributes, Line
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, Modifies, Updates
 from flowsql_planner.traits.cost import Cost
+from flowsql_planner.traits.determinism import NONE, Columns
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.monotonicity import Monotonicities
 from flowsql_planner.traits.window import WindowColumns
@@ -128,6 +129,17 @@ class Physical(ABC):
     @abstractmethod
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
         """Whether single changes of the inputs are seen, given whether those of the node are."""
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """The columns of each input that must be the same when a row is computed again, given those of the output.
+
+        Here: all of an input that updates, for its rows are found again by their columns.
+
+        Raises:
+            PlanError: what is required depends on a value that changes from call to call.
+        """
+        del required
+        return tuple(frozenset(range(len(child.schema))) if child.retracts else NONE for child in self.inputs)
 
     # Columns that mean something
 

@@ -18,6 +18,8 @@ from flowsql_planner.physical.nodes.base import Connectors, JobContext, Keyless,
 from flowsql_planner.physical.nodes.line import Attributes, selected_text
 from flowsql_planner.traits.changes import Modifies, Updates
 from flowsql_planner.traits.cost import Cost, selectivity
+from flowsql_planner.traits.determinism import NONE, Columns, refuse_changing, refuse_condition
+from flowsql_planner.traits.determinism import through_projection as determined_through
 from flowsql_planner.traits.keys import Keys, through_projection
 from flowsql_planner.traits.lineage import conditions, short, texts, united
 from flowsql_planner.traits.monotonicity import Monotonicities, of_projection
@@ -45,6 +47,13 @@ class Calc(PassesThrough):
             if any(columns <= key for key in self.inputs[0].upsert_keys()):
                 return ((required,),)
         return _through_filter(self.condition, required)
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """What stands behind what is asked for."""
+        if not self.inputs[0].retracts or not required:
+            return (NONE,)
+        refuse_condition(self.condition, self.span)
+        return (determined_through(required, self.projections, self.names, self.span),)
 
     def upsert_keys(self) -> Keys:
         """Keys whose columns go on."""
@@ -133,6 +142,13 @@ class ExpandNode(Keyless):
 
     projections: tuple[tuple[Expr, ...], ...]
 
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """What stands behind what is asked for, in any copy."""
+        if not self.inputs[0].retracts or not required:
+            return (NONE,)
+        copies = (determined_through(required, row, self.names, self.span) for row in self.projections)
+        return (frozenset().union(*copies),)
+
     def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
         """What each copy has in a place, in the order of the copies."""
         copies = [texts(row, arriving[0].columns) for row in self.projections]
@@ -201,6 +217,19 @@ class CorrelateNode(Keyless):
     ) -> Iterable[tuple[Updates, ...]]:
         """What is asked of the node, where its filter can do without ``-U``."""
         return _through_filter(self.condition, required)
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """What is asked for of the row, and what the collection is made of where its elements are."""
+        if not self.inputs[0].retracts or not required:
+            return (NONE,)
+        refuse_condition(self.condition, self.span)
+        width = len(self.inputs[0].schema)
+        added = [index for index in sorted(required) if index >= width]
+        kept = required - set(added)
+        if added:
+            refuse_changing([self.collection], self.names[added[0]], self.span)
+            kept |= input_refs(self.collection)
+        return (kept,)
 
     def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
         """The input's columns, and those of the collection's elements."""

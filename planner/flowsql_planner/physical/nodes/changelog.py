@@ -13,6 +13,7 @@ from flowsql_planner.physical.nodes.base import Connectors, JobContext, PassesTh
 from flowsql_planner.physical.nodes.line import Attributes
 from flowsql_planner.traits.changes import ALL, Modifies, Updates, where_updated
 from flowsql_planner.traits.cost import selectivity
+from flowsql_planner.traits.determinism import NONE, Columns
 from flowsql_planner.traits.lineage import conditions, united
 from flowsql_planner.traits.window import WindowColumns
 
@@ -20,6 +21,10 @@ from flowsql_planner.traits.window import WindowColumns
 @record(kw_only=True)
 class DropUpdateBefore(PassesThrough):
     """Drops -U where upserts suffice."""
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """As asked: rows go on as they are."""
+        return (required if self.inputs[0].retracts else NONE,)
 
     def window_columns(self) -> WindowColumns | None:
         """It stands on a source."""

@@ -15,6 +15,7 @@ from flowsql_planner.physical.nodes.line import Attributes, distribution_text
 from flowsql_planner.physical.nodes.source import ValuesNode
 from flowsql_planner.traits.changes import INSERTS, Modifies, Updates
 from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
+from flowsql_planner.traits.determinism import NONE, Columns
 from flowsql_planner.traits.keys import Keys
 from flowsql_planner.traits.lineage import short, united
 from flowsql_planner.traits.monotonicity import Monotonicities
@@ -26,6 +27,10 @@ class Exchange(PassesThrough):
     """Rows of equal ``keys`` meet in one subtask; without keys all rows meet (``single``)."""
 
     keys: tuple[int, ...]
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """As asked: rows go on as they are."""
+        return (required if self.inputs[0].retracts else NONE,)
 
     def upsert_keys(self) -> Keys:
         """Behind a shuffle only keys that hold the shuffle's columns still keep the order of their changes."""
@@ -70,6 +75,10 @@ class Exchange(PassesThrough):
 @record(kw_only=True)
 class UnionNode(Keyless):
     """UNION ALL."""
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """As asked, of each input that updates."""
+        return tuple(required if child.retracts else NONE for child in self.inputs)
 
     def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
         """What any input brings."""

@@ -27,6 +27,7 @@ from flowsql_planner.physical.nodes.line import Attributes
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, Modifies, Updates, mode_of, modifies_of, updates_of, where_updated
 from flowsql_planner.traits.cost import Cost
+from flowsql_planner.traits.determinism import NONE, Columns
 from flowsql_planner.traits.keys import Keys, smallest
 from flowsql_planner.traits.window import WindowColumns
 
@@ -108,6 +109,19 @@ class SinkNode(Physical):
         if self.table is None or mode is None or not mode.upsert:
             return True
         return connectors.shows_each_change(self.writing(mode), self.span)
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """All columns where rows have no key, or are materialised by it; where the query's own key is that, nothing.
+
+        As in Flink, rows that a program reads are shown as they are.
+        """
+        source = self.inputs[0]
+        if not source.retracts or self.table is None:
+            return (NONE,)
+        if self.table.primary_key and not self.materialize:
+            primary = frozenset(self.primary_key())
+            return (NONE if any(key <= primary for key in source.upsert_keys()) else primary,)
+        return (frozenset(range(len(source.schema))),)
 
     def upsert_keys(self) -> Keys:
         """Those of the query."""

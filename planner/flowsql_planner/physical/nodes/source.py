@@ -15,6 +15,7 @@ from flowsql_planner.physical.nodes.line import Attributes
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Updates, modifies_of
 from flowsql_planner.traits.cost import UNKNOWN_ROWS, Cost, row_bytes
+from flowsql_planner.traits.determinism import Columns, refuse_metadata
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.lineage import short, table_text, texts, united
 from flowsql_planner.traits.window import WindowColumns
@@ -71,6 +72,13 @@ class TableSourceScan(Leaf):
     def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
         """What the connector emits."""
         return modifies_of(connectors.source_mode(self.table, self.span))
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """Columns are what they are; metadata may be others with each change."""
+        metadata = [self.names[index] for index in sorted(required) if index >= len(self.projection)]
+        if metadata and self.retracts:
+            refuse_metadata(metadata, self.span)
+        return ()
 
     def upsert_keys(self) -> Keys:
         """The declared key, while its columns are read."""

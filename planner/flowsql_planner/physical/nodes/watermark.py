@@ -19,6 +19,7 @@ from flowsql_planner.physical.nodes.base import JobContext, PassesThrough
 from flowsql_planner.physical.nodes.line import Attributes
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.options import SOURCE_IDLE_TIMEOUT_MS
+from flowsql_planner.traits.determinism import NONE, Columns
 from flowsql_planner.traits.window import WindowColumns
 
 
@@ -29,6 +30,10 @@ class WatermarkAssignerNode(PassesThrough):
     rowtime_index: int
     expression: Expr
     options: tuple[tuple[str, str], ...] = ()
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """As asked: rows go on as they are."""
+        return (required if self.inputs[0].retracts else NONE,)
 
     def window_columns(self) -> WindowColumns | None:
         """It stands on a table."""
@@ -77,6 +82,10 @@ class MiniBatchAssigner(PassesThrough):
 
     interval_ms: int
     kind: MiniBatchMode
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """As asked: rows go on as they are."""
+        return (required if self.inputs[0].retracts else NONE,)
 
     def window_columns(self) -> WindowColumns | None:
         """Those of the input."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import Expr, InputRef, conjuncts
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import JoinKind, OperatorSpec, ScanSpec
@@ -13,6 +14,7 @@ from flowsql_planner.logical.expression_text import ExpressionPrinter, literal_t
 from flowsql_planner.physical.nodes.base import JobContext, PassesThrough
 from flowsql_planner.physical.nodes.line import Attributes
 from flowsql_planner.traits.cost import Cost
+from flowsql_planner.traits.determinism import NONE, Columns, refuse_condition
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.lineage import conditions, texts, united
 from flowsql_planner.traits.window import WindowColumns
@@ -46,6 +48,20 @@ class LookupJoin(PassesThrough):
     retry: Retry | None = None
     asynchronous: AsyncLookup | None = None
     unordered: bool = False
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """What is asked for of the row. What was looked up would have to be kept: Flink does, this does not."""
+        if not self.inputs[0].retracts or not required:
+            return (NONE,)
+        refuse_condition(self.condition, self.span)
+        width = len(self.inputs[0].schema)
+        if any(index >= width for index in required):
+            raise NotSupportedYetError(
+                "a lookup join behind updates whose answers are kept for them",
+                self.span,
+                "SET 'table.optimizer.non-deterministic-update.strategy' = 'IGNORE'",
+            )
+        return (required,)
 
     def upsert_keys(self) -> Keys:
         """Those of the input, where a row finds one row at most."""

@@ -22,6 +22,7 @@ from flowsql_planner.physical.nodes.window import marks_below, refuse_session
 from flowsql_planner.physical.options import INTERVAL_JOIN_CLEANUP_MS
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
+from flowsql_planner.traits.determinism import NONE, Columns, refuse_condition
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.lineage import conditions, united
 from flowsql_planner.traits.window import WindowColumns
@@ -161,6 +162,18 @@ class JoinNode(PairsOfRows):
     def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
         """Pairs come and go with their rows; padded rows update."""
         return arriving[0] | arriving[1] if self.kind in (JoinKind.INNER, JoinKind.SEMI) else ALL
+
+    def determined(self, required: Columns) -> tuple[Columns, ...]:
+        """Of a side with a key what is asked for; all of one whose rows are found again by their columns."""
+        if any(child.retracts for child in self.inputs):
+            refuse_condition(self.condition, self.span)
+        width = len(self.inputs[0].schema)
+        own = (frozenset(i for i in required if i < width), frozenset(i - width for i in required if i >= width))
+        specs = (self.left_spec, self.right_spec)
+        return tuple(
+            NONE if not child.retracts else frozenset(range(len(child.schema))) if spec is UniqueKeySpec.NONE else mine
+            for child, mine, spec in zip(self.inputs, own, specs, strict=True)
+        )
 
     def asks(
         self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
