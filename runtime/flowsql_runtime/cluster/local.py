@@ -7,6 +7,7 @@ from collections.abc import Callable
 from flowsql_core.clock import Clock, SystemClock
 from flowsql_core.config import Configuration
 from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.cluster.allocator import reuse_freed_memory
 from flowsql_runtime.cluster.deploy import Cut
 from flowsql_runtime.cluster.job import Job
 from flowsql_runtime.cluster.master import JobMaster
@@ -72,6 +73,7 @@ class LocalCluster:
         return master.job
 
     def _master(self, graph: JobGraph, restored: JobSnapshot | None, cut: Cut | None) -> JobMaster:
+        reuse_freed_memory()
         configuration = Configuration(values=dict(graph.configuration))
         if self.budget is None:
             self.budget = MemoryBudget.of_option(configuration.get(MEMORY))

@@ -9,6 +9,7 @@ from flowsql_core.graph.specs import WindowKind, WindowTableFunctionSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.base import Operator
 from flowsql_runtime.state.arrow_words import array_of_words
+from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.slices import Slicing
 from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
@@ -42,7 +43,7 @@ class WindowTableFunctionOperator(Operator[WindowTableFunctionSpec]):
         if not self._slicing.slices_are_windows:
             rows, ends = self._slicing.windows(ends)
             if window.kind is WindowKind.HOP:
-                ends = ends[np.lexsort((-ends, rows))]
+                ends = ends[row_order((-ends, rows))]
             batch = batch.part(rows)
         first = len(batch.columns)
         added = (self._slicing.start(ends), ends, to_epoch_ms(ends - 1, window.zone))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowsql_runtime.kernels import sessions as kernels
+from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.zone import local_offsets
 
 Int32s = npt.NDArray[np.int32]
@@ -78,11 +79,11 @@ def walk(known: KnownSessions, keys: Int32s, times: Int64s, levels: Int64s, gap_
     links[:before, kernels.KEY], links[:before, kernels.ORDINAL] = known.keys, known.ordinals
     links[:before, kernels.INTO] = links[:before, kernels.BORN] = -1
     links[:before, kernels.ROUND] = 0
-    order = np.lexsort((-known.starts, known.keys))
+    order = row_order((-known.starts, known.keys))
     heads = _chained(known.keys[order], order, links[:, kernels.NEXT], len(known.most))
     free = np.empty((len(known.free_keys), 2), np.int32)
     free[:, 0] = known.free_ordinals
-    order = np.lexsort((known.free_ordinals, known.free_keys))
+    order = row_order((known.free_ordinals, known.free_keys))
     free_heads = _chained(known.free_keys[order], order, free[:, 1], len(known.most))
     most = known.most.copy()
     reach = (int(times.min()), int(times.max()) + gap_ms) if n else (0, 0)

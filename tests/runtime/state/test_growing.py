@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flowsql_runtime.state.rankings import Places, Telling
 from flowsql_runtime.state.resident.column_store import ResidentColumnStore
-from flowsql_runtime.state.resident.growing import grow
+from flowsql_runtime.state.resident.growing import _mapping_of, grow
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
-from flowsql_runtime.state.stores import StoredColumn
+from flowsql_runtime.state.resident.sorted_list import ResidentSortedList
+from flowsql_runtime.state.stores import SortColumn, StoredColumn
 
 
 class _Owner:
@@ -58,3 +60,35 @@ def test_strings_too_long_for_a_reference_and_values_under_null() -> None:
     rows = np.array([4, 0, 2, 1], np.int64)
     refs = store.store_selected(texts, rows)
     assert store.bytes_at(refs, pa.string()).equals(texts.take(pa.array(rows)))
+
+
+def test_bytes_of_ranked_rows_grow_without_a_copy() -> None:
+    index = ResidentKeyIndex([pa.int64()])
+    rows = ResidentSortedList(index, [pa.int64(), pa.string()], [SortColumn(0)], keeps_best=True)
+    places = Places(1, np.array([10], np.int64), 10, True, Telling.NET, before=True)
+    store = rows.rows.store
+    n, grown = 2000, 0
+    for batch in range(12):
+        numbers = pa.array(range(batch * n, (batch + 1) * n))
+        slots, _ = index.find_or_insert(index.encode([numbers]))
+        mapping, size, compact_at = _mapping_of(store.arena), store.arena.nbytes, store._compact_at
+        for _ in rows.rank(np.ones(n, np.int8), slots, [numbers, pa.array(["x" * 1000] * n)], places):
+            pass
+        if mapping is not None and compact_at == store._compact_at and store.arena.nbytes > size:
+            assert _mapping_of(store.arena) is mapping
+            grown += 1
+    assert len(rows) == 12 * n
+    assert grown
+
+
+def test_room_stays_where_bytes_come_and_go_and_not_where_many_went() -> None:
+    index = ResidentKeyIndex([pa.int64()])
+    store = ResidentColumnStore(index, [StoredColumn("text", pa.string())])
+    slots, _ = index.find_or_insert(index.encode([pa.array(range(1000))]))
+    texts = pa.array(["x" * 1000] * 1000)
+    for _ in range(20):
+        store.scatter(slots, [texts])
+        assert len(store.arena) < 8 << 20
+    store.compact_now()
+    assert len(store.arena) < 2 << 20
+    assert store.gather(slots)[0].equals(texts)

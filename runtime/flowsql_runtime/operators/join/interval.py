@@ -23,6 +23,7 @@ from flowsql_runtime.operators.join.regular import compiled_condition
 from flowsql_runtime.operators.join.side import MOST_PAIRS, JoinSide, key_pairs, row_ranges
 from flowsql_runtime.operators.join.timed_rows import KeyTimers, TimedRows, grouped, row_starts, timed_names
 from flowsql_runtime.state.names import StateNames, TableNames
+from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.row_time import milliseconds_of
 
 Bools = npt.NDArray[np.bool_]
@@ -108,7 +109,7 @@ class _Events:
             if not np.diff(ranks).any():
                 return places, own, kept, other
         places, ranks, numbers, own, kept, other = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        order = np.lexsort((numbers, ranks, places))
+        order = row_order((numbers, ranks, places))
         return places[order], own[order], kept[order], other[order]
 
     def track(self, moments: _Moments, places: Int64s, delay_ms: int) -> WatermarkTrack | None:
@@ -360,7 +361,7 @@ class IntervalJoinOperator(Operator[IntervalJoinSpec]):
             return _Gone(NO_ROWS, NO_TIMES, NO_TIMES, NO_TIMES), looks
         gone = np.concatenate(found)
         # A row may be met by a timer and by a row of the batch: the first of them takes it.
-        order = np.lexsort((np.concatenate(places), gone))
+        order = row_order((np.concatenate(places), gone))
         first = np.ones(len(order), np.bool_)
         first[1:] = gone[order][1:] != gone[order][:-1]
         kept = order[first]
@@ -481,7 +482,7 @@ class IntervalJoinOperator(Operator[IntervalJoinSpec]):
         everything = np.concatenate((positions, owners))
         clock = np.concatenate((rows.times(listed), times[arriving]))
         arrivals = np.concatenate((np.full(len(listed), -1, np.int32), arriving.astype(np.int32)))
-        order = np.lexsort((arrivals, clock, everything))
+        order = row_order((arrivals, clock, everything))
         fired = np.zeros(len(moments.levels), np.uint8)
         entries, fires = self._fire(
             timers, soon, everything[order], clock[order], arrivals[order], starts, arriving.astype(np.int32),

@@ -24,6 +24,7 @@ from flowsql_runtime.operators.join.regular import compiled_condition
 from flowsql_runtime.operators.join.side import JoinSide, key_pairs
 from flowsql_runtime.operators.join.timed_rows import KeyTimers, TimedRows, grouped, row_starts, timed_names
 from flowsql_runtime.state.names import StateNames, TableNames, kept_for
+from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.row_time import milliseconds_of
 
 Int32s = npt.NDArray[np.int32]
@@ -224,7 +225,7 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
         left_kinds = np.concatenate((kinds, batch.kinds[mine[0]]))
         sequence = np.concatenate((sequence, numbers[mine[0]]))
         at = np.concatenate((positions, mine[1])).astype(np.int32)
-        order = np.lexsort((sequence, left_entries, at))
+        order = row_order((sequence, left_entries, at))
         lefts, left_times, left_entries = lefts[order], left_times[order], left_entries[order]
         left_kinds, sequence, at = left_kinds[order], sequence[order], at[order]
         # Versions, by time.
@@ -235,7 +236,7 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
         version_kinds = np.concatenate((version_kinds, batch.kinds[theirs[0]]))
         came = np.concatenate((np.full(len(versions), -1), theirs[0])).astype(np.int32)
         holders = np.concatenate((holders, theirs[1])).astype(np.int32)
-        order = np.lexsort((came, version_times, holders))
+        order = row_order((came, version_times, holders))
         rights, version_times, version_kinds = rights[order], version_times[order], version_kinds[order]
         came, holders = came[order], holders[order]
         alive = np.ones(len(rights), np.uint8)
@@ -250,7 +251,7 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
         )  # fmt: skip
         self._timers.set(soon, before, after)
         due = np.flatnonzero(left_entries < len(track))
-        due = due[np.lexsort((sequence[due], fires[due], left_entries[due]))]
+        due = due[row_order((sequence[due], fires[due], left_entries[due]))]
         picked = np.maximum(chosen[due], 0)
         matched = chosen[due] >= 0
         if len(rights):

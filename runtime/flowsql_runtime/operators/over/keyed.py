@@ -21,6 +21,7 @@ from flowsql_runtime.operators.over.held import HeldFrames
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
 from flowsql_runtime.state.names import StateNames, TableNames, kept_for, row_names
 from flowsql_runtime.state.stores import RowList, WindowIndex
+from flowsql_runtime.window.row_order import row_order
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -157,11 +158,11 @@ def in_time_order(times: Int64s, slots: Int32s, fires: Int32s | None = None) -> 
         rising &= np.diff(fires) >= 0
     order = np.arange(len(times))
     if not rising.all():
-        order = np.argsort(times, kind="stable") if fires is None else np.lexsort((times, fires))
+        order = np.argsort(times, kind="stable") if fires is None else row_order((times, fires))
     sorted_times, keys = times[order], slots[order]
     if not ((sorted_times[1:] == sorted_times[:-1]) & (keys[1:] != keys[:-1])).any():
         return None if rising.all() else order
-    grouped = np.lexsort((keys, sorted_times)) if fires is None else np.lexsort((keys, sorted_times, fires[order]))
+    grouped = row_order((keys, sorted_times)) if fires is None else row_order((keys, sorted_times, fires[order]))
     same = (np.diff(sorted_times[grouped]) == 0) & (np.diff(keys[grouped]) == 0)
     starts = np.flatnonzero(np.r_[True, ~same])
     firsts = np.empty(len(order), np.int64)

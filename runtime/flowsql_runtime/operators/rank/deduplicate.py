@@ -22,6 +22,7 @@ from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.names import StateNames, TableNames, kept_for
 from flowsql_runtime.state.stores import ColumnStore, StoredColumn, Timers
+from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.row_time import milliseconds_of
 
 Int32s = npt.NDArray[np.int32]
@@ -223,7 +224,7 @@ class DeduplicateOperator(MiniBatchOperator):
         # A time that is the watermark's own waits for the next one.
         soon = entries < len(track)
         timers.register(times[~soon], due[~soon])
-        order = np.lexsort((times[soon], entries[soon]))
+        order = row_order((times[soon], entries[soon]))
         entries, due = entries[soon][order], due[soon][order]
         offsets = np.searchsorted(entries, np.arange(len(track)), side="right").astype(np.int32)
         self._emit_first(due, WatermarkTrack(offsets, track.wm_ms))

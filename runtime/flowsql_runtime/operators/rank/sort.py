@@ -24,6 +24,7 @@ from flowsql_runtime.operators.rank.top_n import sort_columns
 from flowsql_runtime.state.names import StateNames, row_names
 from flowsql_runtime.state.scratch import scratch_stores
 from flowsql_runtime.state.stores import SortColumn
+from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.row_time import milliseconds_of
 
 Int32s = npt.NDArray[np.int32]
@@ -151,7 +152,7 @@ class TemporalSortOperator(Operator[TemporalSortSpec]):
         fired = np.concatenate([of_stored, entries[own]]).astype(np.int64)
         when = np.concatenate([stored_times[positions], times[own]])
         if len(self.spec.order) == 1:
-            order = np.lexsort((when, fired))
+            order = row_order((when, fired))
         else:
             keys, sort = _order_of(self.spec.order, self.spec.input, columns)
             shifted = [SortColumn(key.index + 1, key.ascending, key.nulls_first) for key in sort]

@@ -20,6 +20,7 @@ from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.state.arrow_words import array_of_words
 from flowsql_runtime.state.names import StateNames
+from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.slices import Slicing
 from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
@@ -94,7 +95,7 @@ class EmittingWindowOperator(Operator[EmittingWindowSpec]):
             levels = watermark_per_row(batch.num_rows, track, before)
         slices = self._slicing.slice_end(to_local_ms(times, self.spec.window.zone))
         rows, ends = self._slicing.windows(slices)
-        order = np.lexsort((-ends, rows))
+        order = row_order((-ends, rows))
         rows, ends = rows[order], ends[order]
         triggers = self._trigger_ms(ends)
         marks = np.zeros(0, np.int64) if track is None else track.wm_ms

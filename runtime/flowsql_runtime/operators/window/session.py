@@ -25,6 +25,7 @@ from flowsql_runtime.operators.window.session_state import Closed, SessionState,
 from flowsql_runtime.state.arrow_words import array_of_words
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
 from flowsql_runtime.state.names import StateNames, TableNames
+from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.row_time import milliseconds_of
 from flowsql_runtime.window.zone import to_local_ms
 
@@ -340,7 +341,7 @@ class SessionTableFunctionOperator(SessionOperator[SessionTableFunctionSpec]):
         """All rows, by session and number."""
         places, rows = self._rows.rows_of(closed.slots)
         numbers = values_and_validity(self._rows.gather(rows)[0])[0]
-        order = np.lexsort((numbers, places))
+        order = row_order((numbers, places))
         places = places[order]
         _, kinds, *flat = self._rows.gather(rows[order])
         made = whole_columns(self._types, flat)

@@ -15,6 +15,7 @@ from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.state.backend import StoreFactory
 from flowsql_runtime.state.names import TableNames
 from flowsql_runtime.state.stores import EncodedKeys, StoredColumn
+from flowsql_runtime.window.row_order import row_order
 from flowsql_runtime.window.sessions import KnownSessions, Walk, walk
 from flowsql_runtime.window.zone import to_epoch_ms
 
@@ -215,7 +216,7 @@ class SessionState:
             self._write(slots[later], table[:, later])
             self._timers.register(triggers[later], slots[later])
         closed = np.flatnonzero(triggers <= until_ms)
-        closed = closed[np.lexsort((table[_BORN, closed], triggers[closed]))]
+        closed = closed[row_order((table[_BORN, closed], triggers[closed]))]
         return Closed(slots[closed], table[_START, closed], table[_END, closed], triggers[closed])
 
     def drop(self, closed: Closed) -> None:

@@ -23,7 +23,7 @@ from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.state.arrow_words import array_of_bytes, array_of_words, value_words, word_count
 from flowsql_runtime.state.flat_rows import value_column, word_column, word_type
 from flowsql_runtime.state.resident.frozen import Freezable, Frozen, Moment, keep
-from flowsql_runtime.state.resident.growing import grow
+from flowsql_runtime.state.resident.growing import grow, with_room
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 from flowsql_runtime.state.stores import StoredColumn
 
@@ -146,23 +146,32 @@ class ResidentColumnStore:
             grow(self, "arena", needed)
 
     def compact(self) -> None:
-        """Drop bytes that no row refers to, once they may be more than half; never between store and scatter."""
+        """Drop bytes that no row refers to, once they may be more than half; never between store and scatter.
+
+        The room stays: the bytes that come until the next time need it.
+        """
         if self._arena_used >= self._compact_at:
-            self.compact_now()
+            self._move_together()
 
     def compact_now(self) -> None:
-        """:meth:`compact`, whatever it brings: after many rows went."""
+        """:meth:`compact`, whatever it brings, and give the room back: after many rows went."""
+        if self._move_together() and 2 * self._arena_used < len(self.arena):
+            self.arena = self.arena[: self._arena_used].copy()
+
+    def _move_together(self) -> bool:
+        """Copy the bytes that rows refer to side by side; False where rows never go or are being saved."""
         if self.append_only or self.watchers or not self._byte_words:
-            return
+            return False
         live = self.index.live_slots()
         live = live[live < len(self.rows)]
-        arena = np.empty(self._arena_used, np.uint8)
+        arena = with_room(self._arena_used)
         used = byte_arena.START
         for word in self._byte_words:
             used = byte_arena.move(self.rows, word, live, self.arena, arena, used)
-        self.arena = arena[:used].copy() if 2 * used < len(arena) else arena
+        self.arena = arena
         self._arena_used = used
         self._compact_at = max(_COMPACT_ABOVE, 2 * used)
+        return True
 
     def bytes_at(self, refs: Int64s, type_: Any) -> Any:
         """Arrow array of references, wide (``column_bytes``) where it takes too many bytes; 0 gives NULL."""

@@ -57,6 +57,11 @@ def _grow(owner: object, name: str, needed: int) -> None:
     setattr(owner, name, wider)
 
 
+def with_room(size: int) -> npt.NDArray[np.uint8]:
+    """Bytes that :func:`grow` extends without copying where they are many; pages that nobody touches take no memory."""
+    return np.empty(size, np.uint8) if size < _MAPPED_FROM else _rows(_mapped(size), (), np.dtype(np.uint8))
+
+
 def _mapping_of(array: npt.NDArray[Any]) -> Any:
     """The mapping that an array of :func:`_rows` looks at; None for other arrays."""
     view = getattr(array.base, "base", None)

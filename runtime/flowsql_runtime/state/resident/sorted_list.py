@@ -141,6 +141,8 @@ class ResidentSortedList:
             self._tree, self._roots,
         )  # fmt: skip
         yield from scratch.told(self.keeping.value, places, arrays, columns, self.rows)
+        # Arrays that someone looks at are copied when they grow.
+        del arrays
         placed = scratch.placed[:n]
         mine = np.flatnonzero(placed >= 0)
         ids = placed[mine]
