@@ -12,8 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flowsql_core.errors import InternalError
 from flowsql_runtime.state.stores import SortColumn
 from tests.runtime.state.backends import LONG, Make, slots_of
+
+
+def test_rows_that_stay_are_not_taken_out(make: Make) -> None:
+    """The kernel would read and write what is not of the list."""
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    rows = backend.row_list("r", index, [pa.int64()])
+    slots = slots_of(index, [1])
+    rows.apply(np.array([1], np.int8), slots, [pa.array([7])])
+    with pytest.raises(InternalError, match="whose rows stay"):
+        rows.apply(np.array([-1], np.int8), slots, [pa.array([7])])
 
 
 @pytest.mark.parametrize("unique", [None, (0,), ()])

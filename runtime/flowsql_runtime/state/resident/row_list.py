@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_compute.keys import is_bytes_type, key_hash64
+from flowsql_core.errors import InternalError
 from flowsql_runtime.kernels import row_list as kernels
 from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.flat_rows import word_type
@@ -198,7 +199,12 @@ class ResidentRowList:
         """Before a kernel changes rows: make room, keep what a snapshot needs, and give the rows' words and identities.
 
         ``spare``: ids that the kernel may use behind those of new rows.
+
+        Raises:
+            InternalError: a row is to be taken out of a list that is neither ``removable`` nor ``unique``.
         """
+        if self._identity is None and (signs < 0).any():
+            raise InternalError("a row is taken out of a list whose rows stay")
         self.store.compact()
         self.reserve(len(slots) + spare)
         self._keep(signs, slots)
