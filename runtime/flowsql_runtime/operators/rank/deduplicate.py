@@ -38,7 +38,7 @@ class DeduplicateOperator(MiniBatchOperator):
     In     append-only, hash-partitioned by ``spec.keys``.
     Out    the first row by processing time: +I; by row time, ``insert_only``: +I once the watermark is there. Else
            +I, and -U/+U whenever another row takes its place: an earlier one, or one not earlier (``keep_last``).
-    State  the row time of each key's row, and the row where it may have to be told again.
+    State  the row time of each key's row, and the row where it may have to be told again; else that it came.
     Late   ``insert_only``: rows before the watermark are dropped and counted. Else not judged. A key starts over
            ``state_ttl_ms`` after its row was last replaced.
 
@@ -67,6 +67,10 @@ class DeduplicateOperator(MiniBatchOperator):
         if self._waits or spec.emit_update_before:
             stored = [StoredColumn(f"r{place}", type_) for place, type_ in enumerate(types)]
             self._rows = ctx.state.column_store("rows", self._index, stored)
+        self._seen: ColumnStore | None = None
+        if self._times is None and self._rows is None:
+            # Keys alone stand in no snapshot.
+            self._seen = ctx.state.column_store("seen", self._index, [StoredColumn("seen", pa.bool_(), False)])
         self._written = ctx.state.slot_times("written", self._index) if spec.state_ttl_ms else None
 
     def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
@@ -79,6 +83,8 @@ class DeduplicateOperator(MiniBatchOperator):
             tables["timers"] = TableNames("row time that is waited for")
         if self._rows is not None:
             tables["rows"] = TableNames("rows", {f"v:r{place}": text for place, text in enumerate(columns)})
+        if self._seen is not None:
+            tables["seen"] = TableNames("keys that came", {"v:seen": "whether it came"})
         if self._written is not None:
             tables["written"] = TableNames("when it was written")
         time = "processing time" if spec.time_index is None else columns[spec.time_index]
@@ -133,6 +139,8 @@ class DeduplicateOperator(MiniBatchOperator):
         kept = np.flatnonzero(stays)
         if self._times is not None:
             self._times.scatter(slots[kept], [pa.array(times[kept])])
+        if self._seen is not None:
+            self._seen.scatter(slots[kept], [pa.array(np.ones(len(kept), np.bool_))])
         if self._rows is not None:
             self._rows.scatter(slots[kept], LateColumns.of(batch.columns, kept))
         if out.num_rows:
@@ -252,7 +260,7 @@ class DeduplicateOperator(MiniBatchOperator):
 
     def _forget(self, slots: Int32s) -> None:
         if len(slots):
-            for store in (self._times, self._rows):
+            for store in (self._times, self._rows, self._seen):
                 if store is not None:
                     store.clear(slots)
             self._index.remove(slots)
