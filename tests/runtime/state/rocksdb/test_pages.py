@@ -29,6 +29,7 @@ def cold(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(bucket_sizes, "MOST_KEYS", 64)
     monkeypatch.setattr(bucket_sizes, "MOST_BYTES", 4096)
     monkeypatch.setattr(region_sizes, "_PIECE", 500)
+    monkeypatch.setattr(region_sizes, "_READ_BYTES", 6000)
     monkeypatch.setattr(region_sizes, "_MOST_GONE", 300)
     values = {"state.backend.rocksdb.memory.fixed-per-slot": "1", "io.tmp.dirs": str(tmp_path)}
     settings = RocksDBSettings.of(Configuration(values=values), 1 << 30, 1)
