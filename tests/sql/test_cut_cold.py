@@ -57,7 +57,8 @@ QUICK_CASES: Final = [case for case in CASES if not case.slow]
 def quick_cuts(case: Case) -> list[Cut]:
     """One cut of a query, or one for each pair of backends: neighbours differ in all."""
     if case.serial:
-        return [((1, 1), POSITIONS[case.number % 3], SIDES[0])]
+        sides = SIDES if case.each_backend else SIDES[:1]
+        return [((1, 1), POSITIONS[(case.number + more) % 3], side) for more, side in enumerate(sides)]
     cuts = all_cuts(case)
     first = case.number * 7 % len(cuts)
     return [cuts[(first + more * 13) % len(cuts)] for more in range(3 if case.each_backend else 1)]
