@@ -8,6 +8,7 @@ OPTION_HOMES: Final = {
     "__table.exec.sort.non-temporal.enabled__": "flowsql_planner.physical.options",
     "execution.batch-shuffle-mode": "flowsql_runtime.cluster.deploy",
     "execution.batch.engine": "flowsql_core.graph.spark",
+    "execution.batch.local-threshold": "flowsql_core.graph.spark",
     "execution.buffer-timeout.enabled": "flowsql_runtime.network.partition",
     "execution.buffer-timeout.interval": "flowsql_runtime.network.partition",
     "execution.checkpointing.aligned-checkpoint-timeout": "flowsql_runtime.checkpoint.settings",

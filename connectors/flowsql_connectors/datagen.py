@@ -136,6 +136,10 @@ class DatagenSource(TableSource):
         """Whether ``number-of-rows`` is set; a source that only its sequences end counts as unbounded, as in Flink."""
         return self._bounded
 
+    def input_rows(self) -> int | None:
+        """``number-of-rows``, or those of the shortest sequence."""
+        return self._total_rows
+
     def supports_limit(self) -> bool:
         """The limit caps ``number-of-rows``."""
         return True

@@ -105,6 +105,10 @@ class InlineSource(TableSource):
         self._splits = values.get(SPLITS)
         self._columns = scan.projection
 
+    def input_rows(self) -> int | None:
+        """As many as were given."""
+        return self._count
+
     def create_enumerator(self) -> SplitEnumerator:
         """Ranges of rows."""
         return InlineEnumerator(self._count, self._splits)

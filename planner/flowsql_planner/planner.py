@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
 from flowsql_compute.eval.context import EvalContext
 from flowsql_core.config import PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
@@ -39,6 +39,7 @@ from flowsql_planner.logical.nodes import Filter, Project, Rel, Scan, Sink, Unio
 from flowsql_planner.logical.rewrite import retype, walk
 from flowsql_planner.optimize.driver import Trace, optimize
 from flowsql_planner.optimize.programs import bounded, streaming
+from flowsql_planner.physical.bounded.inputs import Inputs, inputs_of
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import Physical, SinkNode
 from flowsql_planner.physical.nodes.base import cumulative_cost, estimate_rows
@@ -103,15 +104,26 @@ class Planner:
     def explain(self, operation: Explainable, details: Sequence[str] = ()) -> str:
         """EXPLAIN in Flink's sections; ``details`` are names of :class:`Detail`."""
         wanted = {Detail(str(detail).upper()) for detail in details}
-        match operation:
-            case op.Query(rel=rel):
-                logical: tuple[Rel, ...] = (rel,)
-            case op.Insert(rel=sink):
-                logical = (sink,)
-            case op.StatementSet(inserts=inserts):
-                logical = tuple(insert.rel for insert in inserts)
+        logical = _roots(operation)
         try:
             return with_room(lambda: self._explained(logical, wanted))
+        except RecursionError:
+            raise _too_deep(logical) from None
+
+    def inputs(self, operation: Explainable) -> Inputs:
+        """What a bounded statement reads.
+
+        Raises:
+            PlanError: no plan, or one that FlowSQL cannot execute.
+        """
+        logical = _roots(operation)
+
+        def found() -> Inputs:
+            context = PlanContext(self._configuration)
+            return inputs_of(self._physical(logical, context), context)
+
+        try:
+            return with_room(found)
         except RecursionError:
             raise _too_deep(logical) from None
 
@@ -186,6 +198,18 @@ class Planner:
     @staticmethod
     def _stream_graph(roots: tuple[Physical, ...], context: PlanContext) -> StreamGraph:
         return build_stream_graph(roots, context, {root.name: "" for root in roots if isinstance(root, SinkNode)})
+
+
+def _roots(operation: Explainable) -> tuple[Rel, ...]:
+    match operation:
+        case op.Query(rel=rel):
+            return (rel,)
+        case op.Insert(rel=sink):
+            return (sink,)
+        case op.StatementSet(inserts=inserts):
+            return tuple(insert.rel for insert in inserts)
+        case _:
+            assert_never(operation)
 
 
 def _named_as(tree: SinkNode, root: Sink) -> SinkNode:

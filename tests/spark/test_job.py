@@ -124,6 +124,7 @@ def test_explain_shows_sparks_sql_and_on_request_its_plan(session: TableEnvironm
         "== FlowSQL Readers ==",
         "== Spark SQL ==",
         "== Physical Execution Plan ==",
+        "== Batch Engine ==",
     ]
     assert "COUNT(1) AS c1" in text
     assert "HashAggregate" in text

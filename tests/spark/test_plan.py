@@ -171,15 +171,6 @@ def on_the_local_engine() -> TableEnvironment:
     return environment
 
 
-@pytest.mark.parametrize(
-    "query", ["SELECT i FROM v INTERSECT SELECT i FROM v", "SELECT ROW_NUMBER() OVER (ORDER BY i) AS x FROM v"]
-)
-def test_the_local_engine_refuses_what_it_has_no_plan_for(query: str) -> None:
-    with pytest.raises(NotSupportedYetError) as caught:
-        on_the_local_engine().execute_sql(query)
-    assert caught.value.at is not None
-
-
 def test_the_local_engine_joins_what_only_grows() -> None:
     query = "SELECT i FROM v WHERE i IN (SELECT i + 1 FROM v)"
     with on_the_local_engine().execute_sql(query).collect() as rows:

@@ -363,6 +363,9 @@ PROJECTIONS = "SELECT a FROM plain UNION ALL SELECT b FROM plain"
 
 EFFECTS: dict[str, Effect] = {
     "execution.batch.engine": Effect("spark", plan_of("SELECT who FROM clicks"), {"execution.runtime-mode": "batch"}),
+    "execution.batch.local-threshold": Effect(
+        "0", plan_of("SELECT who, COUNT(*) FROM clicks GROUP BY who"), {"execution.runtime-mode": "batch"}
+    ),
     "execution.batch-shuffle-mode": Effect("ALL_EXCHANGES_BLOCKING", blocking, {"execution.runtime-mode": "batch"}),
     "execution.buffer-timeout.enabled": Effect(
         "false", tasks_of(lambda r: [w.timeout_ms for t in r.job._tasks for w in t.writers])

@@ -75,6 +75,10 @@ class FileSource(LookupTableSource):
         """With ``source.monitor-interval`` files are looked for as long as the job runs."""
         return self._values.get(MONITOR_INTERVAL) is None
 
+    def input_bytes(self) -> int | None:
+        """The sizes of all files."""
+        return sum(file.size for file in self._find()) if self.bounded else None
+
     @property
     def changelog_mode(self) -> ChangelogMode:
         """What the format's rows carry."""

@@ -147,6 +147,14 @@ class TableSource(ABC):
         """Whether the input ends."""
         return True
 
+    def input_bytes(self) -> int | None:
+        """Bytes that the whole table takes where it is stored; None where nobody knows before it is read."""
+        return None
+
+    def input_rows(self) -> int | None:
+        """Rows of the whole table; None where nobody knows before it is read."""
+        return None
+
     @property
     def changelog_mode(self) -> ChangelogMode:
         """What the source emits."""

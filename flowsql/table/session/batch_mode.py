@@ -6,7 +6,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from flowsql.common.failure import explain_failure
 from flowsql.common.job_client import JobClient
@@ -14,8 +14,9 @@ from flowsql.jobs.watch import watch
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.spark import BATCH_ENGINE, BatchEngine, SparkJob
+from flowsql_core.graph.spark import BATCH_ENGINE, LOCAL_THRESHOLD, BatchEngine, SparkJob
 from flowsql_planner.bind import operations as op
+from flowsql_planner.physical.bounded.inputs import Inputs
 from flowsql_planner.planner import Explainable, Planner
 from flowsql_runtime.operators.evaluation import QUERY_START_PARAMETER
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from flowsql_runtime.cluster.local import LocalCluster
     from flowsql_runtime.spark.batch import SparkBatchJob
 
+ENGINE_TITLE: Final = "== Batch Engine =="
 #: What an engine makes of a statement.
 L = TypeVar("L")
 S = TypeVar("S")
@@ -61,12 +63,13 @@ class SparkJobClient(JobClient):
 
 
 def plan_query(configuration: Configuration, query: op.Query, collector: CollectBuffer) -> JobGraph | SparkJob:
-    """A query in batch mode, for the engine that the configuration chooses."""
+    """A query in batch mode, for the engine that the configuration and its inputs choose."""
     configuration = _started(configuration)
     return _chosen(
         configuration,
-        lambda: Planner(configuration).plan_query(query, collector),
-        lambda spark: spark.plan_query(query, collector),
+        query,
+        lambda _: Planner(configuration).plan_query(query, collector),
+        lambda spark, _: spark.plan_query(query, collector),
     )
 
 
@@ -75,33 +78,37 @@ def plan_inserts(configuration: Configuration, inserts: Sequence[op.Insert]) -> 
     configuration = _started(configuration)
     return _chosen(
         configuration,
-        lambda: Planner(configuration).plan_inserts(inserts),
-        lambda spark: spark.plan_inserts(inserts),
+        op.StatementSet(tuple(inserts)),
+        lambda _: Planner(configuration).plan_inserts(inserts),
+        lambda spark, _: spark.plan_inserts(inserts),
     )
 
 
 def explain(configuration: Configuration, operation: Explainable, details: Sequence[str]) -> str:
-    """EXPLAIN in batch mode: of the engine that would run the statement."""
+    """EXPLAIN in batch mode: of the engine that would run the statement, and why it is that one."""
 
-    def local() -> str:
+    def local(reason: str) -> str:
         planner = Planner(configuration)
-        if configuration.get(BATCH_ENGINE) is BatchEngine.AUTO:
-            # EXPLAIN shows plans that nothing runs yet; whether this one runs decides who explains it.
-            match operation:
-                case op.Query():
-                    planner.plan_query(operation, None)
-                case op.Insert():
-                    planner.plan_inserts((operation,))
-                case op.StatementSet(inserts):
-                    planner.plan_inserts(inserts)
-        return planner.explain(operation, details)
+        # EXPLAIN shows plans that nothing runs yet; whether this one runs decides who explains it.
+        match operation:
+            case op.Query():
+                planner.plan_query(operation, None)
+            case op.Insert():
+                planner.plan_inserts((operation,))
+            case op.StatementSet(inserts):
+                planner.plan_inserts(inserts)
+        return _with_engine(planner.explain(operation, details), BatchEngine.LOCAL, reason)
 
-    def on_spark(planner: SparkPlanner) -> str:
+    def on_spark(planner: SparkPlanner, reason: str) -> str:
         from flowsql_runtime.spark.batch import spark_plan
 
-        return planner.explain(operation, details, spark_plan)
+        return _with_engine(planner.explain(operation, details, spark_plan), BatchEngine.SPARK, reason)
 
-    return _chosen(configuration, local, on_spark)
+    return _chosen(configuration, operation, local, on_spark)
+
+
+def _with_engine(text: str, engine: BatchEngine, reason: str) -> str:
+    return f"{text}\n{ENGINE_TITLE}\n{engine.value}: {reason}\n"
 
 
 def submit(cluster: LocalCluster, spark: SparkJob, collector: CollectBuffer | None = None) -> SparkJobClient:
@@ -119,23 +126,87 @@ def _started(configuration: Configuration) -> Configuration:
     return configuration.with_layer({QUERY_START_PARAMETER: str(time.time_ns() // 1_000_000)})
 
 
-def _chosen(configuration: Configuration, local: Callable[[], L], on_spark: Callable[[SparkPlanner], S]) -> L | S:
-    """``auto`` takes FlowSQL's own runtime where it answers, then Spark where that is installed."""
+def _chosen(
+    configuration: Configuration,
+    operation: Explainable,
+    local: Callable[[str], L],
+    on_spark: Callable[[SparkPlanner, str], S],
+) -> L | S:
+    """What the engine of a statement makes of it; both get the reason for which they were chosen.
+
+    ``auto`` turns to the other engine where one has no exact plan for the statement.
+    """
     engine = configuration.get(BATCH_ENGINE)
     if engine is BatchEngine.LOCAL:
-        return local()
+        return local(f"'{BATCH_ENGINE.key}' says so")
     if engine is BatchEngine.SPARK:
-        return on_spark(_spark_planner(configuration))
+        return on_spark(_spark_planner(configuration), f"'{BATCH_ENGINE.key}' says so")
     try:
-        return local()
+        inputs = Planner(configuration).inputs(operation)
     except NotSupportedYetError as refusal:
-        from flowsql_runtime.spark.session import missing
+        return _spark_instead(configuration, refusal, on_spark)
+    reason = _reason_for_local(configuration.get(LOCAL_THRESHOLD), inputs)
+    if reason is not None:
+        try:
+            return local(reason)
+        except NotSupportedYetError as refusal:
+            return _spark_instead(configuration, refusal, on_spark)
+    try:
+        return on_spark(_spark_planner(configuration), _reason_for_spark(configuration.get(LOCAL_THRESHOLD), inputs))
+    except NotSupportedYetError as refusal:
+        try:
+            return local(f"Spark has no exact form of the statement ({refusal.message})")
+        except NotSupportedYetError:
+            raise refusal from None
 
-        lack = missing()
-        if lack is not None:
-            refusal.hint = f"Spark runs more of batch mode, but {lack}"
-            raise
-    return on_spark(_spark_planner(configuration))
+
+def _spark_instead(
+    configuration: Configuration, refusal: NotSupportedYetError, on_spark: Callable[[SparkPlanner, str], S]
+) -> S:
+    """What FlowSQL's own runtime refuses, on Spark where that is installed."""
+    lack = _spark_lacks()
+    if lack is not None:
+        refusal.hint = f"Spark may run it, but {lack}"
+        raise refusal
+    try:
+        return on_spark(_spark_planner(configuration), f"FlowSQL's own runtime does not run it ({refusal.message})")
+    except NotSupportedYetError:
+        raise refusal from None
+
+
+def _reason_for_local(threshold_bytes: int, inputs: Inputs) -> str | None:
+    """Why a statement stays in FlowSQL's own runtime; None where Spark shall run it."""
+    if threshold_bytes and not inputs.waits:
+        return "no operator waits for all rows of its input"
+    if threshold_bytes and inputs.unknown is None and inputs.size_bytes < threshold_bytes:
+        size, most = _shown(inputs.size_bytes), _shown(threshold_bytes)
+        return f"all inputs are known, {size} in all, below '{LOCAL_THRESHOLD.key}' ({most})"
+    lack = _spark_lacks()
+    return None if lack is None else f"Spark cannot run here: {lack}"
+
+
+def _reason_for_spark(threshold_bytes: int, inputs: Inputs) -> str:
+    if not threshold_bytes:
+        return f"'{LOCAL_THRESHOLD.key}' is 0"
+    if inputs.unknown is not None:
+        return f"how much '{inputs.unknown}' holds is not known"
+    return f"the inputs have {_shown(inputs.size_bytes)}, not below '{LOCAL_THRESHOLD.key}' ({_shown(threshold_bytes)})"
+
+
+def _shown(size_bytes: int) -> str:
+    """``1.5 mb``, as sizes are written in options."""
+    size, unit = float(size_bytes), "bytes"
+    for larger in ("kb", "mb", "gb"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def _spark_lacks() -> str | None:
+    from flowsql_runtime.spark.session import missing
+
+    return missing()
 
 
 def _spark_planner(configuration: Configuration) -> SparkPlanner:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from dataclasses import field
 
-from flowsql_core.config import option, parse_enum, parse_text
+from flowsql_core.config import option, parse_enum, parse_memory_bytes, parse_text
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.record import record
 from flowsql_core.span import Span
@@ -35,7 +35,14 @@ BATCH_ENGINE = option(
     "execution.batch.engine",
     parse_enum(BatchEngine),
     BatchEngine.AUTO,
-    "Where batch mode runs: local (what needs no state), spark, or auto: local where it can, else Spark.",
+    "Where batch mode runs: local (FlowSQL's own runtime), spark, or auto: local where no operator waits for rows, "
+    "where all inputs are known and small, and where Spark or Java is missing; else Spark.",
+)
+LOCAL_THRESHOLD = option(
+    "execution.batch.local-threshold",
+    parse_memory_bytes,
+    64 << 20,
+    "With the engine 'auto' queries whose inputs are known and together smaller run in FlowSQL's own runtime; 0: none.",
 )
 SPARK_MASTER = option(
     "spark.master",

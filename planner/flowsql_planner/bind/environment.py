@@ -89,6 +89,8 @@ class Environment:
     state_ttl: Mapping[str, str] = field(default_factory=dict)
     lookups: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     multi_join: frozenset[str] = frozenset()
+    #: Table or alias -> hint of the SELECT that says how to join it; of batch mode.
+    join_hints: Mapping[str, str] = field(default_factory=dict)
     #: The row around the query, and the windows that its WINDOW clause names.
     outer: OuterRow | None = None
     windows: Mapping[str, ast.WindowSpec] = field(default_factory=dict)

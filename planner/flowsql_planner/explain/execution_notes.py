@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql_planner.physical.nodes import MatchNode, MiniBatchAssigner, Physical, walk
+from flowsql_planner.physical.nodes.bounded import BoundedJoin, JoinAlgorithm
 from flowsql_planner.physical.passes.mini_batches import idle_assigners
 
 
@@ -25,6 +26,10 @@ def execution_notes(roots: Sequence[Physical], parallelism: int) -> str:
                 rows[f"{node.describe()} asks Python for the conditions of {asked}, once a row and partial match\n"] = (
                     None
                 )
+            elif isinstance(node, BoundedJoin) and node.algorithm is JoinAlgorithm.SORT_MERGE:
+                rows[
+                    f"{node.describe(infix=True)} joins by hash; rows that memory cannot hold go to files by key\n"
+                ] = None
     return "".join(rows)
 
 

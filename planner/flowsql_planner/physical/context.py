@@ -15,7 +15,9 @@ from flowsql_core.config import (
     MINI_BATCH_ENABLED,
     MINI_BATCH_LATENCY_MS,
     MINI_BATCH_SIZE,
+    RUNTIME_MODE,
     Configuration,
+    RuntimeMode,
 )
 from flowsql_core.errors import BindError, PlanError
 from flowsql_core.graph.specs import MiniBatch, ScanSpec, SinkSpec, TableSpec
@@ -36,6 +38,11 @@ class PlanContext:
     without_mini_batches: bool = False
     _sources: dict[ScanSpec, TableSource] = field(default_factory=dict)
     _sinks: dict[SinkSpec, TableSink] = field(default_factory=dict)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the answer is given once, when all inputs have ended."""
+        return self.configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH
 
     @property
     def flat(self) -> Mapping[str, str]:

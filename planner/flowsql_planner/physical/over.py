@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from flowsql_compute.functions.aggregate import aggregate_function, resolve_aggregate
 from flowsql_compute.functions.registry import implicit_cast, resolve_call
-from flowsql_core.config import RUNTIME_MODE, RuntimeMode
 from flowsql_core.errors import BindError, NotSupportedYetError, PlanError
 from flowsql_core.expr import AggregateCall, Case, Cast, Expr, InputRef, Literal, remap_inputs
+from flowsql_core.graph.bounded_specs import OverFrame
 from flowsql_core.graph.over_specs import OverOrder
 from flowsql_core.python_call import named_function
 from flowsql_core.span import Span
@@ -22,26 +22,25 @@ from flowsql_core.types import logical as t
 from flowsql_planner.logical.nodes import BoundKind, Frame, FrameBound, FrameUnit, Over, OverCall
 from flowsql_planner.logical.rewrite import ref, refs
 from flowsql_planner.physical.calc import make_calc
-from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import OverAggregate, Physical, PythonOverAggregate
 
 #: Functions that number rows: over a stream all of them count the rows of their frame.
 _NUMBERS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 _BATCH_ONLY: Final = frozenset({"LEAD", "NTILE", "CUME_DIST", "PERCENT_RANK"})
+#: Functions that look at no values, or at those of one other row: no aggregates.
+_OF_PLACES: Final = _NUMBERS | _BATCH_ONLY | {"LAG"}
 _DEVIATIONS: Final = frozenset({"STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP"})
 
 
-def plan_over(rel: Over, source: Physical, context: PlanContext) -> Physical:
+def plan_over(rel: Over, source: Physical) -> Physical:
     """Window functions over one window, in ascending order of one column, up to the current row.
 
     Raises:
         PlanError: windows and functions that Flink does not run over a stream, in its words.
-        NotSupportedYetError: batch mode, which has other engines for all windows; numbers that only a ranking takes.
+        NotSupportedYetError: NULLS LAST.
     """
     first = rel.calls[0]
-    if context.configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH:
-        raise NotSupportedYetError(f"{first.function}(...) OVER (...)", first.span or rel.span)
     in_python = any(named_function(call.function, call.options) is not None for call in rel.calls)
     window = _Window.of(first, source.schema)
     for call in rel.calls:
@@ -77,7 +76,7 @@ def plan_over(rel: Over, source: Physical, context: PlanContext) -> Physical:
         raise PlanError("over-order", message, first.span, "order by a time attribute, or start at UNBOUNDED PRECEDING")
     if order is OverOrder.VALUES and not first.order[0].nulls_first:
         raise NotSupportedYetError("OVER (... ORDER BY ... NULLS LAST) in streaming", first.span)
-    building = _Calls(source)
+    building = OverCalls(source)
     results = [building.result(call) for call in rel.calls]
     below = building.below()
     width = len(below.schema)
@@ -166,11 +165,12 @@ class _Made:
     type: t.LogicalType
     distinct: bool
     options: tuple[tuple[str, Any], ...] = ()
+    frame: OverFrame | None = None
     span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
-class _Calls:
+class OverCalls:
     """The operator's calls while they are collected, equal ones once.
 
     Results are expressions in which ``InputRef(i)`` is call i; :meth:`over` moves them behind the input's columns.
@@ -180,6 +180,8 @@ class _Calls:
     calls: list[_Made] = field(default_factory=list)
     added: list[Expr] = field(default_factory=list)
     constants: list[Literal] = field(default_factory=list)
+    #: Of the calls that are collected now, where calls of several frames stand in one operator.
+    frame: OverFrame | None = None
 
     def result(self, call: OverCall) -> Expr:
         """What a window function is in terms of the operator's calls."""
@@ -189,7 +191,7 @@ class _Calls:
         name, distinct, span = call.function, call.distinct, call.span
         if named_function(name, call.options) is not None:
             return self._made(name, args, call.type, distinct, span, call.options)
-        if name not in _NUMBERS and name != "LAG":
+        if name not in _OF_PLACES:
             name = aggregate_function(name).name
         if name == "SUM":
             return self._sum(args[0], distinct, call.type, span)
@@ -209,7 +211,7 @@ class _Calls:
         span: Span | None,
         options: tuple[tuple[str, Any], ...] = (),
     ) -> InputRef:
-        made = _Made(name, args, type_, distinct, options, span)
+        made = _Made(name, args, type_, distinct, options, self.frame, span)
         if made not in self.calls:
             self.calls.append(made)
         return InputRef(self.calls.index(made), type_, span)

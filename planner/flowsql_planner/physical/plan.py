@@ -34,8 +34,10 @@ from flowsql_planner.logical.nodes import (
     Values,
     WatermarkAssigner,
     WindowTableFunction,
+    inputs,
 )
 from flowsql_planner.logical.rewrite import ref
+from flowsql_planner.physical.bounded.plan import plan_bounded
 from flowsql_planner.physical.calc import make_calc, make_filter
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange, plan_group_aggregate
@@ -73,21 +75,27 @@ from flowsql_planner.physical.window import plan_window_aggregate, plan_window_f
 
 def plan_physical(rel: Rel, context: PlanContext) -> Physical:
     """The physical tree of an optimized logical one, without changelog modes yet."""
+    sources = tuple(plan_physical(child, context) for child in inputs(rel))
+    bounded = plan_bounded(rel, sources, context) if context.bounded else None
+    return _plan_node(rel, sources, context) if bounded is None else bounded
+
+
+def _plan_node(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) -> Physical:
+    """A node over its planned inputs."""
     match rel:
         case Scan():
             return plan_scan(rel, context)
         case Values():
             return ValuesNode(inputs=(), schema=rel.schema, rows=rel.rows, span=rel.span)
         case Project():
-            source = plan_physical(rel.input, context)
+            source = sources[0]
             return make_calc(source, tuple(_as_in(source, expr) for expr in rel.exprs), rel.names, rel.span)
         case Filter():
-            source = plan_physical(rel.input, context)
             kept = tuple(part for part in conjuncts(rel.condition) if part != Literal(True, part.type))
-            return make_filter(source, rel.condition, rel.span) if kept else source
+            return make_filter(sources[0], rel.condition, rel.span) if kept else sources[0]
         case WatermarkAssigner():
             return WatermarkAssignerNode(
-                inputs=(plan_physical(rel.input, context),),
+                inputs=sources,
                 schema=rel.schema,
                 rowtime_index=rel.rowtime_index,
                 expression=rel.expression,
@@ -95,17 +103,16 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
                 span=rel.span,
             )
         case Aggregate():
-            return _aggregate(rel, plan_physical(rel.input, context), context)
+            return _aggregate(rel, sources[0], context)
         case TableAggregate():
-            return plan_table_aggregate(rel, plan_physical(rel.input, context))
+            return plan_table_aggregate(rel, sources[0])
         case Expand():
-            source = plan_physical(rel.input, context)
-            return ExpandNode(inputs=(source,), schema=rel.schema, projections=rel.projections, span=rel.span)
+            return ExpandNode(inputs=sources, schema=rel.schema, projections=rel.projections, span=rel.span)
         case WindowTableFunction():
-            return plan_window_function(rel, plan_physical(rel.input, context), context)
+            return plan_window_function(rel, sources[0], context)
         case ChangelogFunction():
             return ChangelogFunctionNode(
-                inputs=(materialize_time(plan_physical(rel.input, context)),),
+                inputs=(materialize_time(sources[0]),),
                 schema=rel.schema,
                 codes=rel.codes,
                 invocation=rel.invocation,
@@ -113,18 +120,18 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
                 span=rel.span,
             )
         case ProcessTableFunction():
-            return plan_process(rel, [plan_physical(child, context) for child in rel.inputs])
+            return plan_process(rel, sources)
         case Join():
-            return plan_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
+            return plan_join(rel, sources[0], sources[1], context)
         case MultiJoin():
-            return plan_multi_join(rel, tuple(plan_physical(child, context) for child in rel.inputs))
+            return plan_multi_join(rel, sources)
         case TemporalJoin():
-            return plan_temporal_join(rel, plan_physical(rel.left, context), plan_physical(rel.right, context), context)
+            return plan_temporal_join(rel, sources[0], sources[1], context)
         case Apply():
             raise InternalError("a query that was not decorrelated")
         case Correlate():
             return CorrelateNode(
-                inputs=(plan_physical(rel.input, context),),
+                inputs=sources,
                 schema=rel.schema,
                 collection=rel.collection,
                 added=rel.added,
@@ -134,20 +141,20 @@ def plan_physical(rel: Rel, context: PlanContext) -> Physical:
                 span=rel.span,
             )
         case Union():
-            inputs = tuple(_as_nullable_as(plan_physical(child, context), rel) for child in rel.inputs)
-            return UnionNode(inputs=inputs, schema=rel.schema, span=rel.span)
+            alike = tuple(_as_nullable_as(source, rel) for source in sources)
+            return UnionNode(inputs=alike, schema=rel.schema, span=rel.span)
         case SetOperation():
             raise NotSupportedYetError(rel.construct, rel.span)
         case Match():
-            return plan_match(rel, plan_physical(rel.input, context))
+            return plan_match(rel, sources[0])
         case Over():
-            return plan_over(rel, plan_physical(rel.input, context), context)
+            return plan_over(rel, sources[0])
         case Rank():
-            return plan_rank(rel, plan_physical(rel.input, context), context)
+            return plan_rank(rel, sources[0], context)
         case Sort():
-            return _sort(rel, plan_physical(rel.input, context))
+            return _sort(rel, sources[0])
         case Sink():
-            return _sink(rel, plan_physical(rel.input, context), context)
+            return _sink(rel, sources[0], context)
         case _:
             assert_never(rel)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.expr import Call
 from flowsql_core.expr import walk as walk_expression
 from flowsql_planner.logical.group_window import AUXILIARY, no_such_window
-from flowsql_planner.logical.nodes import Rel, expressions
+from flowsql_planner.logical.nodes import Rel, Scan, expressions
 from flowsql_planner.logical.rewrite import walk as walk_logical
+from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import Physical, walk
 
 
@@ -25,6 +26,21 @@ def refuse_stray_windows(root: Rel) -> None:
             for node in walk_expression(expr):
                 if isinstance(node, Call) and node.function in AUXILIARY:
                     raise no_such_window(node)
+
+
+def refuse_unbounded(scan: Scan, context: PlanContext) -> None:
+    """Refuse a table that does not end, in batch mode.
+
+    Raises:
+        PlanError: as Flink does.
+    """
+    if not context.table_source(scan.table, scan.span).bounded:
+        raise PlanError(
+            "unbounded-in-batch",
+            f"Querying an unbounded table '{scan.table.name}' in batch mode is not allowed. The table source is "
+            "unbounded.",
+            scan.span,
+        )
 
 
 def refuse_other_in_batch(roots: Sequence[Physical], configuration: Configuration) -> None:

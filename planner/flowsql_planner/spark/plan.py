@@ -6,16 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from flowsql_core.config import RUNTIME_MODE, Configuration
-from flowsql_core.errors import PlanError
-from flowsql_core.expr import Cast
+from flowsql_core.errors import NotSupportedYetError, PlanError
+from flowsql_core.expr import Call, Cast
+from flowsql_core.expr import walk as walk_expression
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import STAGE_RESOURCE, SparkJob
 from flowsql_planner.bind import operations as op
 from flowsql_planner.explain.sections import AST_TITLE, JSON_TITLE, Detail, render_logical
 from flowsql_planner.large_stack import with_room
-from flowsql_planner.logical.nodes import Project, Rel, Scan, Sink
+from flowsql_planner.logical.group_window import WINDOWS
+from flowsql_planner.logical.nodes import Project, Rel, Scan, Sink, expressions
 from flowsql_planner.logical.rewrite import refs, walk
 from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.refusals import refuse_unbounded
 from flowsql_planner.planner import Explainable, Planner
 from flowsql_planner.spark.compile import SparkCompiler
 from flowsql_planner.translate.options import SQL_PARALLELISM
@@ -134,7 +137,10 @@ class SparkPlanner:
         for sink in sinks:
             made = optimized(sink)
             assert isinstance(made, Sink)
-            _refuse_unbounded(made, context)
+            for node in walk(made):
+                if isinstance(node, Scan):
+                    refuse_unbounded(node, context)
+                _refuse_group_windows(node)
             roots.append(made)
         return SparkCompiler(self._stage, tail, optimized, self._folder), tuple(roots)
 
@@ -164,12 +170,10 @@ class SparkPlanner:
             ) from None
 
 
-def _refuse_unbounded(root: Sink, context: PlanContext) -> None:
-    for node in walk(root):
-        if isinstance(node, Scan) and not context.table_source(node.table, node.span).bounded:
-            raise PlanError(
-                "unbounded-in-batch",
-                f"Querying an unbounded table '{node.table.name}' in batch mode is not allowed. The table source is "
-                "unbounded.",
-                node.span,
-            )
+def _refuse_group_windows(node: Rel) -> None:
+    for expr in expressions(node):
+        for part in walk_expression(expr):
+            if isinstance(part, Call) and part.function in WINDOWS:
+                raise NotSupportedYetError(
+                    "a group window in GROUP BY on Spark", part.span or getattr(node, "span", None)
+                )

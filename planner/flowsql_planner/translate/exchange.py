@@ -11,7 +11,9 @@ GLOBAL = Partitioning(ShipStrategy.GLOBAL)
 
 
 def of_exchange(node: Exchange) -> Partitioning:
-    """A planned exchange: by key, or all rows to the first subtask."""
+    """A planned exchange: by key, all rows to the first subtask, or to every one."""
+    if node.broadcast:
+        return Partitioning(ShipStrategy.BROADCAST)
     return Partitioning(ShipStrategy.HASH, node.keys) if node.keys else GLOBAL
 
 

@@ -239,10 +239,12 @@ class _Builder:
                 return int(own) if own is not None else self._parallelism
             case SinkNode():
                 return self._sink_parallelism(node)
-        exchanges = [child for child in node.inputs if isinstance(child, Exchange)]
+        # What every subtask gets does not say how many there are.
+        own_inputs = [child for child in node.inputs if not (isinstance(child, Exchange) and child.broadcast)]
+        exchanges = [child for child in own_inputs if isinstance(child, Exchange)]
         if exchanges:
             return self._parallelism if all(planned.keys for planned in exchanges) else 1
-        return max(self._graph.nodes[self._ids[id(self._producer(child)[0])]].parallelism for child in node.inputs)
+        return max(self._graph.nodes[self._ids[id(self._producer(child)[0])]].parallelism for child in own_inputs)
 
     def _sink_parallelism(self, node: SinkNode) -> int:
         if node.table is None:

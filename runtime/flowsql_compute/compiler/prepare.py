@@ -20,7 +20,7 @@ PACKAGES = ("flowsql_compute.kernels", "flowsql_runtime.kernels")
 
 
 def kernels_of(package: str) -> Iterator[Kernel]:
-    """The kernels that the modules of a package declare."""
+    """The kernels that the modules of a package, and of those in it, declare."""
     folders = importlib.import_module(package).__path__
     for module in pkgutil.walk_packages(folders, package + "."):
         for value in vars(importlib.import_module(module.name)).values():

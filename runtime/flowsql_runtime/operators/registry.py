@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.graph import (
+    bounded_specs,
     match_specs,
     multi_join_specs,
     over_specs,
@@ -81,6 +82,10 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     rank_specs.WindowDeduplicateSpec: OperatorClass("rank.window:WindowDeduplicateOperator", stateful=True),
     rank_specs.TemporalSortSpec: OperatorClass("rank.sort:TemporalSortOperator", stateful=True),
     rank_specs.SortSpec: OperatorClass("rank.sort:SortOperator", stateful=True),
+    bounded_specs.BoundedAggregateSpec: OperatorClass("bounded.aggregate:BoundedAggregateOperator"),
+    bounded_specs.BoundedJoinSpec: OperatorClass("bounded.join:BoundedJoinOperator"),
+    bounded_specs.BoundedOverSpec: OperatorClass("bounded.over:BoundedOverOperator"),
+    bounded_specs.BoundedSortSpec: OperatorClass("bounded.sort:BoundedSortOperator"),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError, PlanError
-from flowsql_core.graph import specs
+from flowsql_core.graph import bounded_specs, specs
 from flowsql_core.graph.constraints import NotNull
 from flowsql_core.graph.job import JobGraph, ShipStrategy
 from flowsql_planner.bind import operations as op
@@ -360,11 +360,26 @@ def test_a_stream_cannot_be_sorted(tables: Session) -> None:
         planned(tables, ("SELECT id FROM a ORDER BY id",), {})
 
 
-def test_batch_mode_runs_what_answers_the_same(tables: Session) -> None:
+def test_batch_mode_has_operators_of_its_own(tables: Session) -> None:
     batch = {"execution.runtime-mode": "batch"}
     assert planned(tables, ("SELECT id FROM b WHERE w > 1",), batch).all(specs.CalcSpec)
-    with pytest.raises(NotSupportedYetError, match="GroupAggregate in batch mode"):
-        planned(tables, ("SELECT k, COUNT(*) FROM b GROUP BY k",), batch)
+    grouped = planned(tables, ("SELECT k, COUNT(*) FROM b GROUP BY k",), batch)
+    assert grouped.all(bounded_specs.BoundedAggregateSpec)
+    assert not grouped.all(specs.GroupAggregateSpec)
+
+
+def test_a_broadcast_input_does_not_gather_the_other_one(tables: Session) -> None:
+    batch = {"execution.runtime-mode": "batch", "parallelism.default": "3"}
+    job = planned(tables, ("SELECT a.id FROM a JOIN b ON a.v > b.w",), batch)
+    (vertex,) = [
+        vertex
+        for vertex in job.graph.vertices
+        if any(isinstance(node.spec, bounded_specs.BoundedJoinSpec) for node in vertex.operators)
+    ]
+    assert vertex.parallelism == 3
+    ways = {edge.partitioning.strategy for edge in job.graph.edges if edge.target_vertex == vertex.id}
+    assert ShipStrategy.BROADCAST in ways
+    assert ShipStrategy.HASH not in ways
 
 
 # Ids

@@ -31,14 +31,14 @@ def bind_group_window(name: str, args: Sequence[Expr], clause: str, streaming: b
     Raises:
         BindError: a window outside of GROUP BY, arguments that are none of a window.
         PlanError: lengths or columns that Flink takes no windows over.
-        NotSupportedYetError: batch mode.
+        NotSupportedYetError: windows that count rows, in batch mode.
     """
-    if not streaming:
-        raise NotSupportedYetError(f"the group window function {name} in batch mode", span)
     if name == ROWS:
+        if not streaming:
+            raise NotSupportedYetError("windows that count rows in batch mode", span)
         return Call(ROWS, tuple(args), t.BIGINT.as_nullable(False), (), span)
     function = f"${AUXILIARY[name].window}" if name in AUXILIARY else f"${name}"
-    window = _window(function, args, span)
+    window = _window(function, args, streaming, span)
     if name in AUXILIARY:
         return Call(name, (window,), _property_type(name, window.type, span), (), span)
     if clause != "GROUP BY":
@@ -46,7 +46,7 @@ def bind_group_window(name: str, args: Sequence[Expr], clause: str, streaming: b
     return window
 
 
-def _window(function: str, args: Sequence[Expr], span: Span | None) -> Call:
+def _window(function: str, args: Sequence[Expr], streaming: bool, span: Span | None) -> Call:
     kind = WINDOWS[function]
     lengths = _LENGTHS[kind]
     shown = ", ".join(f"<{family_name(arg.type)}>" for arg in args)
@@ -78,7 +78,8 @@ def _window(function: str, args: Sequence[Expr], span: Span | None) -> Call:
             raise PlanError("window-length", "Only constant window descriptors are supported.", length.span)
         if int(length.value) <= 0:
             raise BindError("bad-window-size", f"{kind.value} needs sizes above zero", length.span)
-    if not t.is_time_attribute(args[0].type):
+    # In batch mode any timestamp is a time.
+    if streaming and not t.is_time_attribute(args[0].type):
         raise PlanError(
             "not-a-time-attribute",
             "Window aggregate can only be defined over a time attribute column, but "
@@ -105,4 +106,7 @@ def _property_type(name: str, time: t.LogicalType, span: Span | None) -> t.Logic
             return t.TimestampType(precision=3, nullable=False)
         case "ROWTIME" if t.is_proctime(time):
             raise PlanError("no-rowtime", "A proctime window cannot provide a rowtime attribute.", span)
-    return time if t.is_proctime(time) else replace(time.as_nullable(), precision=3)
+    if t.is_proctime(time):
+        return time
+    # A time attribute of a window may be NULL; in batch mode it is a column like others.
+    return replace(time.as_nullable() if t.is_time_attribute(time) else time, precision=3)

@@ -283,7 +283,7 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
     merged = tuple(_merge(name, a, b, kind, schema, inner.merged, node.span) for name, a, b in pairs)
     kept = tuple(item for item in inner.merged if item.name not in paired)
     ttl = _state_ttl(env, node)
-    hints = (*ttl, *_multi_join(env, node))
+    hints = (*_join_hint(env, node), *ttl, *_multi_join(env, node))
     joined: Rel = Join(left.rel, right.rel, kind, condition, schema, hints, node.span)
     if isinstance(node.right, ast.TableRef) and node.right.period is not None:
         time = bind_period(env.context, node.right.period, left.scope, node.right, kind)
@@ -425,6 +425,22 @@ def _multi_join(env: Environment, node: ast.Join) -> Hints:
     """``MULTI_JOIN`` of this join: the hint names an item of FROM right below it."""
     named = any(name in env.multi_join for side in (node.left, node.right) for name in relation_names(side))
     return ((MULTI_JOIN, ""),) if named else ()
+
+
+def _join_hint(env: Environment, node: ast.Join) -> Hints:
+    """``BROADCAST.LEFT`` and the like: the hint names a table or alias right below the join, the left one first."""
+    for side, relation in (("LEFT", node.left), ("RIGHT", node.right)):
+        for name in relation_names(relation):
+            if name in env.join_hints:
+                return ((f"{env.join_hints[name]}.{side}", ""),)
+    return ()
+
+
+def every_relation(node: ast.Relation | None) -> tuple[str, ...]:
+    """Names of all items of FROM that a hint may mean."""
+    if isinstance(node, ast.Join):
+        return (*every_relation(node.left), *every_relation(node.right))
+    return () if node is None else relation_names(node)
 
 
 def relation_names(node: ast.Relation) -> tuple[str, ...]:

@@ -1,18 +1,50 @@
-"""Hints for joins in batch mode: which of them change an answer."""
+"""Hints for joins in batch mode: whom they name, and which of them change an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.expr import Call, Expr, conjuncts, input_refs
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.logical.nodes import Filter, Join, Rel
 from flowsql_planner.logical.rewrite import walk
 
+#: Hints that say how to join, in the order in which Flink asks for them.
+JOIN_HINTS: Final = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP")
 _BY_HASH: Final = frozenset({"BROADCAST", "SHUFFLE_HASH"})
+
+
+def named_joins(hints: Sequence[ast.Hint]) -> dict[str, str]:
+    """Table or alias -> the first hint of a SELECT that says how to join it."""
+    found: dict[str, str] = {}
+    for hint in hints:
+        name = hint.name.text.upper()
+        if name in JOIN_HINTS:
+            for argument in hint.arguments:
+                found.setdefault(argument.value, name)
+    return found
+
+
+def require_relations(hints: Sequence[ast.Hint], names: Collection[str]) -> None:
+    """Refuse a hint for a join of something that is not in FROM.
+
+    Raises:
+        BindError: at the hint.
+    """
+    for hint in hints:
+        name = hint.name.text.upper()
+        for argument in hint.arguments if name in JOIN_HINTS else ():
+            if argument.value not in names:
+                raise BindError(
+                    "bad-hint",
+                    "The options of following hints cannot match the name of input tables or views: "
+                    f"'{argument.value}' in '{name}'",
+                    argument.span or hint.span,
+                    did_you_mean(argument.value, names),
+                )
 
 
 def check_join_hints(rel: Rel, hints: Sequence[ast.Hint]) -> None:

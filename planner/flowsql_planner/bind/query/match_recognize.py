@@ -177,8 +177,6 @@ def bind_match(context: BindContext, node: ast.MatchRecognize, source: Rel) -> R
         PlanError: what Flink refuses.
         NotSupportedYetError: valid Flink SQL that is not executed yet.
     """
-    if not context.streaming:
-        raise NotSupportedYetError("MATCH_RECOGNIZE in batch mode", node.span)
     if node.rows_per_match is ast.RowsPerMatch.ALL:
         raise PlanError("match-all-rows", "All rows per match mode is not supported yet.", node.span)
     for given, construct in ((node.strict_start, "^"), (node.strict_end, "$"), (bool(node.subsets), "SUBSET")):
@@ -189,7 +187,7 @@ def bind_match(context: BindContext, node: ast.MatchRecognize, source: Rel) -> R
     scope = scope_of(source.schema)
     plain = ExpressionBinder(context, scope, "PARTITION BY")
     partition = tuple(_column_index(plain.bind(item), "PARTITION BY", item.span) for item in node.partition_by)
-    order = _order(node, ExpressionBinder(context, scope, "ORDER BY"), source)
+    order = _order(node, ExpressionBinder(context, scope, "ORDER BY"), source, context.streaming)
     steps = _steps(node.pattern)
     names = tuple(name.text for name, *_ in steps)
     time_type = source.schema[order[0].index].type
@@ -256,7 +254,7 @@ def _column_index(bound: Expr, clause: str, span: Span) -> int:
     return bound.index
 
 
-def _order(node: ast.MatchRecognize, binder: ExpressionBinder, source: Rel) -> tuple[SortKey, ...]:
+def _order(node: ast.MatchRecognize, binder: ExpressionBinder, source: Rel, streaming: bool) -> tuple[SortKey, ...]:
     if not node.order_by:
         message = "You must specify either rowtime or proctime for order by."
         raise PlanError("match-order", message, node.span)
@@ -266,7 +264,9 @@ def _order(node: ast.MatchRecognize, binder: ExpressionBinder, source: Rel) -> t
         first = not item.descending if item.nulls is None else item.nulls is ast.NullOrder.FIRST
         keys.append(SortKey(index, item.descending, first))
     span = node.order_by[0].span
-    if not t.is_time_attribute(source.schema[keys[0].index].type):
+    time = source.schema[keys[0].index].type
+    # In batch mode no column is a time attribute, and any timestamp is a time.
+    if not t.is_time_attribute(time) and (streaming or not isinstance(time, t.TimestampType | t.TimestampLtzType)):
         message = "You must specify either rowtime or proctime for order by as the first one."
         raise PlanError("match-order", message, span)
     if keys[0].descending:

@@ -22,9 +22,9 @@ from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.over_calls import has_over, lift_over
 from flowsql_planner.bind.expression.scope import Namespace, Scope, scope_of
 from flowsql_planner.bind.output_names import column_alias, uniquify, unnamed
-from flowsql_planner.bind.query.from_clause import Bound, bind_named, bind_relation, relation_names
+from flowsql_planner.bind.query.from_clause import Bound, bind_named, bind_relation, every_relation, relation_names
 from flowsql_planner.bind.query.grouping import Aggregation, Grouping, bind_grouping
-from flowsql_planner.bind.query.join_hints import check_join_hints
+from flowsql_planner.bind.query.join_hints import check_join_hints, named_joins, require_relations
 from flowsql_planner.bind.query.lookup_hints import lookup_hints
 from flowsql_planner.bind.query.multi_join_hints import check_multi_join_names, multi_join_names
 from flowsql_planner.bind.query.values import bind_values, one_row
@@ -134,7 +134,10 @@ def _bind_select(
 ) -> Rel:
     windows = {window.name.text: window.spec for window in node.windows}
     hinted, lookups = _state_ttl_hints(node.hints), lookup_hints(node.hints)
-    env = replace(env, state_ttl=hinted, lookups=lookups, windows=windows, multi_join=multi_join_names(node.hints))
+    # In batch mode the hint means nothing.
+    multi_join = multi_join_names(node.hints) if env.context.streaming else frozenset()
+    env = replace(env, state_ttl=hinted, lookups=lookups, windows=windows, multi_join=multi_join)
+    env = replace(env, join_hints=_join_hints(env, node))
     if env.multi_join:
         leaves = () if node.from_ is None else _leaves(node.from_)
         check_multi_join_names(node.hints, frozenset(name for leaf in leaves for name in relation_names(leaf)))
@@ -524,6 +527,12 @@ def _cast_to(rel: Rel, types: list[LogicalType], span: Span) -> Rel:
 
 
 # Hints
+
+
+def _join_hints(env: Environment, node: ast.Select) -> dict[str, str]:
+    """How joins of this SELECT are hinted; in streaming such hints are checked and mean nothing."""
+    require_relations(node.hints, every_relation(node.from_))
+    return {} if env.context.streaming else named_joins(node.hints)
 
 
 def _state_ttl_hints(hints: tuple[ast.Hint, ...]) -> dict[str, str]:

@@ -104,7 +104,7 @@ def _window(call: Call, place: int) -> GroupWindow:
         del names[2]
     else:
         assert isinstance(time, t.TimestampType | t.TimestampLtzType)
-        moment = replace(time.as_nullable(), precision=3)
+        moment = replace(time.as_nullable() if t.is_time_attribute(time) else time, precision=3)
         types = (_BOUND, _BOUND, moment, moment)
     columns = tuple(t.Column(name, type_) for name, type_ in zip(names, types, strict=True))
     kind: WindowKind = WINDOWS[call.function]

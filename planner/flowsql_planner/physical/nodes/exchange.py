@@ -24,9 +24,13 @@ from flowsql_planner.traits.window import WindowColumns
 
 @record(kw_only=True)
 class Exchange(PassesThrough):
-    """Rows of equal ``keys`` meet in one subtask; without keys all rows meet (``single``)."""
+    """Rows of equal ``keys`` meet in one subtask; without keys all rows meet (``single``).
+
+    ``broadcast``: every subtask gets all rows.
+    """
 
     keys: tuple[int, ...]
+    broadcast: bool = False
 
     def determined(self, required: Columns) -> tuple[Columns, ...]:
         """As asked: rows go on as they are."""
@@ -65,7 +69,7 @@ class Exchange(PassesThrough):
 
     def attributes(self, infix: bool) -> Attributes:
         """By what rows are distributed."""
-        return [("distribution", distribution_text(named(self, self.keys)))]
+        return [("distribution", "broadcast" if self.broadcast else distribution_text(named(self, self.keys)))]
 
     def spec(self, job: JobContext) -> OperatorSpec:
         """An edge of the job, not an operator."""

@@ -67,8 +67,8 @@ class WindowTableFunctionNode(Keyless):
         return tuple(sorted(arriving[0].columns[index] for index in self.partition))
 
     def same_in_batch(self) -> bool:
-        """Not tried."""
-        return False
+        """Row by row; sessions are refused before."""
+        return True
 
     def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
         """By the window's time."""

@@ -87,8 +87,8 @@ class LookupJoin(PassesThrough):
         return Lineage(columns, united(source.conditions, made))
 
     def same_in_batch(self) -> bool:
-        """What a table holds depends on when it is asked."""
-        return False
+        """A lookup is one, whoever asks."""
+        return True
 
     def own_cost(self, rows: float, arriving: Sequence[float]) -> Cost:
         """One look at each row."""

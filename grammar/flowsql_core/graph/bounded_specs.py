@@ -1,0 +1,80 @@
+"""Specs of the operators of batch mode: they answer once, when their inputs have ended. All inputs are insert-only."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from flowsql_core.expr import AggregateCall, Expr, Literal
+from flowsql_core.graph.rank_specs import OrderKeys
+from flowsql_core.graph.specs import JoinKind, OperatorSpec
+from flowsql_core.record import record
+from flowsql_core.types.logical import Schema
+
+
+@record
+class BoundedAggregateSpec(OperatorSpec):
+    """One row a group: ``grouping``, then ``calls``. Without grouping columns one row, also of no rows."""
+
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    input: Schema
+    output: Schema
+
+
+@record
+class BoundedJoinSpec(OperatorSpec):
+    """Join of two inputs of which one (``build_left``: the left one) is taken whole before the other one meets it.
+
+    ``condition`` and ``null_safe`` as of :class:`~flowsql_core.graph.specs.JoinSpec`.
+    """
+
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    condition: Expr | None
+    left: Schema
+    right: Schema
+    output: Schema
+    build_left: bool
+
+
+@record
+class BoundedSortSpec(OperatorSpec):
+    """All rows in an order, or those from ``offset`` on, ``fetch`` of them at most. Rows that sort alike by arrival."""
+
+    order: OrderKeys
+    input: Schema
+    offset: int = 0
+    fetch: int | None = None
+
+
+#: Distance of a frame's bound from the current row: rows, or in units of the order's column (milliseconds of an
+#: interval); negative: before it. None: no bound.
+Distance = int | float | Decimal | None
+
+
+@record
+class OverFrame:
+    """Rows that a window function sees. ``counts_rows``: ROWS, else RANGE, where rows of equal order are one."""
+
+    counts_rows: bool
+    start: Distance
+    end: Distance
+
+
+@record
+class BoundedOverSpec(OperatorSpec):
+    """Window functions over one partitioning and order.
+
+    Output: the input's columns, then one column per call. Arguments of calls are columns of the input, behind them
+    ``constants``. ``frames``: one per call, None for those that see the whole partition in its order (ranks, LAG).
+    """
+
+    partition: tuple[int, ...]
+    order: OrderKeys
+    calls: tuple[AggregateCall, ...]
+    frames: tuple[OverFrame | None, ...]
+    constants: tuple[Literal, ...]
+    input: Schema
+    output: Schema

@@ -1,0 +1,61 @@
+"""What the nodes of batch mode answer alike: rows come once and leave once."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterable, Sequence
+
+from flowsql_core.expr import Expr
+from flowsql_core.record import record
+from flowsql_planner.physical.nodes.base import Connectors, Inner
+from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
+from flowsql_planner.traits.changes import INSERTS, Modifies, Updates
+from flowsql_planner.traits.keys import NO_KEYS, Keys
+from flowsql_planner.traits.window import WindowColumns
+
+
+@record(kw_only=True)
+class BoundedNode(Inner, ABC):
+    """A node that takes insert-only inputs and answers when they have ended."""
+
+    def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
+        """Rows that never change."""
+        return INSERTS
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """Rows that never change."""
+        return INSERTS
+
+    def asks(
+        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
+    ) -> Iterable[tuple[Updates, ...]]:
+        """Nothing: no row is updated."""
+        return ((Updates.NONE,) * len(self.inputs),)
+
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """There are no changes to see."""
+        return observed
+
+    def upsert_keys(self) -> Keys:
+        """Nobody asks: no row is updated."""
+        return NO_KEYS
+
+    def window_columns(self) -> WindowColumns | None:
+        """Windows are columns like others in batch mode."""
+        return None
+
+    def repeatable(self) -> bool:
+        """Nothing is drawn here."""
+        return True
+
+    def same_in_batch(self) -> bool:
+        """Made for it."""
+        return True
+
+    def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
+        """As above."""
+        return above
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()

@@ -1,0 +1,92 @@
+"""Joins in batch mode."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+
+from flowsql_core.expr import Call, Expr
+from flowsql_core.graph.bounded_specs import BoundedJoinSpec
+from flowsql_core.graph.specs import OperatorSpec
+from flowsql_core.record import record
+from flowsql_planner.physical.nodes.base import Connectors, JobContext
+from flowsql_planner.physical.nodes.bounded.base import BoundedNode
+from flowsql_planner.physical.nodes.joins.pairs import PairsOfRows
+from flowsql_planner.physical.nodes.line import Attributes
+from flowsql_planner.traits.changes import Modifies, Updates
+
+
+class JoinAlgorithm(enum.Enum):
+    """How Flink would join; the values are what EXPLAIN prints."""
+
+    HASH = "HashJoin"
+    SORT_MERGE = "SortMergeJoin"
+    NESTED_LOOP = "NestedLoopJoin"
+
+
+@record(kw_only=True)
+class BoundedJoin(BoundedNode, PairsOfRows):
+    """Join of two inputs, the one that is ``build_left`` or not being taken whole first.
+
+    ``condition`` is the whole one; ``rest`` what the keys do not say. ``broadcast``: every subtask has all rows of the
+    input that is taken whole.
+    """
+
+    null_safe: tuple[bool, ...]
+    condition: Expr | None
+    rest: Expr | None
+    algorithm: JoinAlgorithm
+    build_left: bool
+    broadcast: bool = False
+
+    @property
+    def title(self) -> str:
+        """As in Flink."""
+        return self.algorithm.value
+
+    def observes_input(self, observed: bool, connectors: Connectors) -> bool:
+        """There are no changes to see."""
+        return observed
+
+    def asks(
+        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
+    ) -> Iterable[tuple[Updates, ...]]:
+        """Nothing: no row is updated."""
+        return ((Updates.NONE, Updates.NONE),)
+
+    def unkeyed(self) -> Expr | None:
+        """The rest."""
+        return self.rest
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """The condition."""
+        return () if self.condition is None else (self.condition,)
+
+    def attributes(self, infix: bool) -> Attributes:
+        """Kind, condition, columns, and which input is taken whole."""
+        always = isinstance(self.condition, Call) and self.condition.function == "TRUE"
+        shown: Attributes = [
+            ("joinType", self.kind.value),
+            ("where", self.condition_text(None if always else self.condition, infix)),
+            ("select", ", ".join(self.names)),
+        ]
+        if self.algorithm is not JoinAlgorithm.SORT_MERGE:
+            if self.broadcast and self.algorithm is JoinAlgorithm.HASH:
+                shown.append(("isBroadcast", "true"))
+            shown.append(("build", "left" if self.build_left else "right"))
+        return shown
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """One operator, whatever Flink calls it."""
+        left, right = self.inputs
+        return BoundedJoinSpec(
+            self.kind,
+            self.left_keys,
+            self.right_keys,
+            self.null_safe,
+            self.rest,
+            left.schema,
+            right.schema,
+            self.schema,
+            self.build_left,
+        )

@@ -1,0 +1,1 @@
+"""Operators of batch mode: they answer once, when their inputs have ended."""

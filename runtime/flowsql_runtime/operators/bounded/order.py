@@ -1,0 +1,98 @@
+"""Orders of whole columns: rows as words that compare as Flink compares the values, and sorts by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_compute.eval.columns import validity, values_and_validity
+from flowsql_compute.keys import is_bytes_type
+from flowsql_core.arrow import compute as pc
+from flowsql_core.graph.rank_specs import OrderKeys
+from flowsql_runtime.kernels.bounded.quick_sort import quick_sort
+from flowsql_runtime.state.flat_rows import flat_columns
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+#: Words of rows, the one that decides first in front; each (n,) and of any kind of integers.
+Words = list[npt.NDArray[Any]]
+
+_MAGNITUDE = np.int64(2**63 - 1)
+_LOWEST = np.int64(-(2**63))
+
+
+def sort_words(columns: Sequence[Any], order: OrderKeys) -> Words:
+    """What rows are sorted by. NULL stands where the key says; NaN is the largest number, -0.0 stands before 0.0."""
+    words: Words = []
+    for index, descending, nulls_first in order:
+        for part in flat_columns(columns[index]):
+            valid = validity(part)
+            if valid is not None and not valid.all():
+                words.append(valid if nulls_first else ~valid)
+            else:
+                valid = None
+            for word in _ascending(part):
+                placed = ~word if descending else word
+                # What stands under a NULL decides nothing.
+                words.append(placed if valid is None else np.where(valid, placed, placed.dtype.type(0)))
+    return words
+
+
+def sorted_positions(words: Words, n: int) -> Int64s:
+    """Positions of rows in order; rows that sort alike stand as Flink's sort leaves them."""
+    rows = np.arange(n, dtype=np.int64)
+    if words:
+        matrix = np.empty((n, len(words)), np.int64)
+        for place, word in enumerate(words):
+            # Unsigned words are moved to where signed ones compare alike.
+            matrix[:, place] = word.view(np.int64) ^ _LOWEST if word.dtype == np.uint64 else word
+        quick_sort(matrix, rows, np.empty((128, 3), np.int64))
+    return rows
+
+
+def stable_positions(words: Words, n: int) -> Int64s:
+    """Positions of rows in order; rows that sort alike stay as they are."""
+    if not words:
+        return np.arange(n, dtype=np.int64)
+    found: Int64s = np.lexsort(words[::-1])
+    return found
+
+
+def begins(words: Words, n: int) -> Bools:
+    """Of sorted words the rows that differ from the one before them, (n,); the first does."""
+    first = np.zeros(n, np.bool_)
+    first[:1] = True
+    for word in words:
+        first[1:] |= word[1:] != word[:-1]
+    return first
+
+
+def _ascending(array: Any) -> Words:
+    if is_bytes_type(array.type):
+        return [_ranks(array)]
+    values, _ = values_and_validity(array)
+    if values.ndim == 2:
+        return [values[:, 1], values[:, 0].view(np.uint64)]
+    if values.dtype.kind == "f":
+        bits = (values.astype(np.float64)).view(np.int64)
+        bits = np.where(np.isnan(values), np.float64("nan").view(np.int64), bits)
+        return [bits ^ ((bits >> np.int64(63)) & _MAGNITUDE)]
+    return [values.astype(np.int64, copy=False)]
+
+
+def _ranks(array: Any) -> Int64s:
+    """Places of values among the different ones, by their bytes; any at NULL."""
+    if pa.types.is_fixed_size_binary(array.type):
+        array = pc.cast(array, pa.binary())
+    coded = pc.dictionary_encode(array)
+    texts = coded.dictionary
+    order, _ = values_and_validity(pc.sort_indices(texts))
+    ranks = np.empty(max(len(texts), 1), np.int64)
+    ranks[order] = np.arange(len(texts))
+    codes, _ = values_and_validity(pc.fill_null(coded.indices, 0))
+    found: Int64s = ranks[codes]
+    return found
