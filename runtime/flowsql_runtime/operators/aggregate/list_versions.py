@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_runtime.kernels import slot_lists as kernels
+from flowsql_runtime.kernels import list_versions as kernels
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]

@@ -17,7 +17,7 @@ from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.bounded.base import OUTPUT_ROWS, BoundedOperator
 from flowsql_runtime.operators.bounded.held_rows import DEEPEST, FAN_OUT, DealtRows
-from flowsql_runtime.operators.bounded.measured import MeasuredStores
+from flowsql_runtime.state.measured import MeasuredStores
 
 Int32s = npt.NDArray[np.int32]
 
