@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from flowsql_core.errors import PlanError
 from flowsql_core.graph.rank_specs import OrderKeys
-from flowsql_core.types.logical import Schema, is_time_attribute
+from flowsql_core.types.logical import Schema, is_rowtime, is_time_attribute
 from flowsql_planner.logical.nodes import Rank, Sort, SortKey
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange
@@ -19,11 +19,13 @@ def plan_rank(rel: Rank, source: Physical, context: PlanContext) -> Physical:
     windowed = _window_rank(rel, source, schema)
     if windowed is not None:
         return windowed
+    order = _order(rel.order)
     return RankNode(
         inputs=(exchange(source, rel.partition),),
         schema=schema,
         partition=rel.partition,
-        order=_order(rel.order),
+        order=order,
+        ends_in_time=len(order) > 1 and is_rowtime(rel.input.schema[order[-1][0]].type),
         first=rel.first,
         last=rel.last,
         last_index=rel.last_index,

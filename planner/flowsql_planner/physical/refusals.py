@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import NotSupportedYetError, PlanError
-from flowsql_core.expr import Call
+from flowsql_core.expr import AggregateCall, Call
 from flowsql_core.expr import walk as walk_expression
+from flowsql_core.graph.process_specs import ProcessCall
+from flowsql_core.python_call import aggregate_name, aggregated_with, spoken_name
+from flowsql_core.span import Span
 from flowsql_planner.logical.group_window import AUXILIARY, no_such_window
 from flowsql_planner.logical.nodes import Rel, Scan, expressions
 from flowsql_planner.logical.rewrite import walk as walk_logical
@@ -41,6 +44,18 @@ def refuse_unbounded(scan: Scan, context: PlanContext) -> None:
             "unbounded.",
             scan.span,
         )
+
+
+def refuse_python_in_batch(calls: Sequence[AggregateCall]) -> None:
+    """NotSupportedYetError for a Python aggregate: neither engine of batch mode calls them."""
+    for call in calls:
+        if aggregated_with(call) is not None:
+            raise NotSupportedYetError(f"the Python aggregate function {aggregate_name(call)} in batch mode", call.span)
+
+
+def process_in_batch(call: ProcessCall, span: Span | None) -> NotSupportedYetError:
+    """What neither engine of batch mode calls."""
+    return NotSupportedYetError(f"the process table function {spoken_name(call.function.name)} in batch mode", span)
 
 
 def refuse_other_in_batch(roots: Sequence[Physical], configuration: Configuration) -> None:

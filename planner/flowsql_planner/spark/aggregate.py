@@ -7,7 +7,6 @@ from typing import Final
 
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import AggregateCall, InputRef, Literal
-from flowsql_core.python_call import aggregate_name, aggregated_with
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.nodes import BoundKind, Frame, FrameBound, FrameUnit, OverCall
@@ -24,13 +23,6 @@ _RANKS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK"})
 #: Functions that have one argument of Spark's, so that DISTINCT means the same there.
 _DISTINCT: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 _FRAMELESS: Final = _RANKS | {"NTILE", "LAG", "LEAD"}
-
-
-def refuse_python(calls: Sequence[AggregateCall]) -> None:
-    """NotSupportedYetError for a Python aggregate: Spark calls none, and FlowSQL none in batch mode."""
-    for call in calls:
-        if aggregated_with(call) is not None:
-            raise NotSupportedYetError(f"the Python aggregate function {aggregate_name(call)} in batch mode", call.span)
 
 
 def wants_places(calls: Sequence[AggregateCall]) -> bool:

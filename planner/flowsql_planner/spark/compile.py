@@ -16,7 +16,6 @@ from flowsql_core.expr import Expr, conjunction
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import SparkQuery, StagedInput
 from flowsql_core.graph.specs import JoinKind
-from flowsql_core.python_call import spoken_name
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.internal_calls import query_calls
@@ -49,13 +48,13 @@ from flowsql_planner.logical.nodes import (
     expressions,
 )
 from flowsql_planner.logical.rewrite import walk as walk_plan
+from flowsql_planner.physical.refusals import process_in_batch, refuse_python_in_batch
 from flowsql_planner.spark import sql
 from flowsql_planner.spark.aggregate import (
     check_windows,
     group_call,
     group_keys,
     over_call,
-    refuse_python,
     wants_places,
 )
 from flowsql_planner.spark.around_spark import (
@@ -166,10 +165,10 @@ class SparkCompiler:
             case Filter():
                 return self._filter(rel, outer)
             case Aggregate():
-                refuse_python(rel.calls)
+                refuse_python_in_batch(rel.calls)
                 return self._aggregate(rel, outer)
             case TableAggregate():
-                refuse_python((rel.call,))
+                refuse_python_in_batch((rel.call,))
                 raise InternalError("a table aggregate without Python")
             case Join():
                 return self._join(rel, outer)
@@ -190,8 +189,7 @@ class SparkCompiler:
             case ChangelogFunction(function=function):
                 raise NotSupportedYetError(f"{function} on Spark", rel.span)
             case ProcessTableFunction(call=call):
-                name = spoken_name(call.function.name)
-                raise NotSupportedYetError(f"the process table function {name} in batch mode", rel.span)
+                raise process_in_batch(call, rel.span)
             case Match():
                 raise NotSupportedYetError("MATCH_RECOGNIZE in batch mode", rel.span)
             case MultiJoin():

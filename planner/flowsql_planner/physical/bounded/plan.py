@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowsql_core.errors import NotSupportedYetError, PlanError
+from flowsql_core.errors import PlanError
 from flowsql_core.expr import Expr, Literal
 from flowsql_core.graph.specs import WindowKind, WindowSpec
 from flowsql_core.types.logical import Column, TimestampLtzType, TimestampType
@@ -11,6 +11,7 @@ from flowsql_planner.logical.nodes import (
     Join,
     Match,
     Over,
+    ProcessTableFunction,
     Rel,
     Scan,
     Sort,
@@ -26,8 +27,7 @@ from flowsql_planner.physical.match import plan_match
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import Physical, WindowTableFunctionNode
 from flowsql_planner.physical.nodes.bounded import BoundedAggregate, BoundedSort
-from flowsql_planner.physical.python_aggregate import calls_python_aggregates
-from flowsql_planner.physical.refusals import refuse_unbounded
+from flowsql_planner.physical.refusals import process_in_batch, refuse_python_in_batch, refuse_unbounded
 
 
 def plan_bounded(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) -> Physical | None:
@@ -41,8 +41,7 @@ def plan_bounded(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) 
         case Scan():
             refuse_unbounded(rel, context)
         case Aggregate():
-            if calls_python_aggregates(rel.calls):
-                raise NotSupportedYetError("an aggregate function of Python in batch mode", rel.span)
+            refuse_python_in_batch(rel.calls)
             if rel.window is not None:
                 return _group_window(rel, materialize_time(sources[0]), context)
             return _aggregate(rel, materialize_time(sources[0]))
@@ -66,6 +65,8 @@ def plan_bounded(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) 
             raise PlanError("session-in-batch", message, rel.span, "a GROUP BY over gaps needs streaming mode")
         case Match():
             return plan_match(rel, sources[0])
+        case ProcessTableFunction():
+            raise process_in_batch(rel.call, rel.span)
     return None
 
 

@@ -157,6 +157,8 @@ class RankNode(Ranking):
     """Top-N by ROW_NUMBER. The first or last row by a time attribute runs as a Deduplicate."""
 
     mini_batch: bool = False
+    #: The last of several sort columns is a row time, or was one before a join.
+    ends_in_time: bool = False
 
     def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
         """A first row by time waits until none can come before it, unless mini-batches are wanted.
@@ -166,8 +168,7 @@ class RankNode(Ranking):
         columns: there Flink's plan leaves overtaken rows in its answer (Nexmark q9), and here they are taken back.
         """
         descends = len(self.order) == 1 and self.order[0][1]
-        timed = len(self.order) > 1 and is_rowtime(self.inputs[0].schema[self.order[-1][0]].type)
-        first = self._one_row() and not descends and not timed and arriving[0] == INSERTS
+        first = self._one_row() and not descends and not self.ends_in_time and arriving[0] == INSERTS
         return INSERTS if first and not self.mini_batch else ALL
 
     def _one_row(self) -> bool:
