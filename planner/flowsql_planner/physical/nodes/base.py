@@ -21,7 +21,7 @@ from flowsql_core.span import Span
 from flowsql_core.types.logical import Schema
 from flowsql_planner.physical.nodes.line import Attributes, Line
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
-from flowsql_planner.traits.changes import ALL, Modifies, Updates
+from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.determinism import NONE, Columns
 from flowsql_planner.traits.keys import NO_KEYS, Keys
@@ -254,6 +254,25 @@ class Inner(Physical, ABC):
     def own_lineage(self) -> frozenset[str]:
         """No table."""
         return frozenset()
+
+
+@record(kw_only=True)
+class InsertOnly(Inner, ABC):
+    """Inputs and output only grow."""
+
+    def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
+        """Rows that never change."""
+        return INSERTS
+
+    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
+        """Rows that never change."""
+        return INSERTS
+
+    def asks(
+        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
+    ) -> Iterable[tuple[Updates, ...]]:
+        """Nothing: no row is updated."""
+        return (tuple(where_updated(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving),)
 
 
 @record(kw_only=True)

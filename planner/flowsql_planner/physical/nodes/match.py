@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from flowsql_compute.eval.stack import stack_programs
 from flowsql_core.expr import Expr
@@ -20,10 +20,9 @@ from flowsql_core.graph.match_specs import (
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
 from flowsql_planner.logical.expression_text import ExpressionPrinter
-from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, named
+from flowsql_planner.physical.nodes.base import Connectors, InsertOnly, JobContext, named
 from flowsql_planner.physical.nodes.line import Attributes, order_text
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
-from flowsql_planner.traits.changes import INSERTS, Modifies, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.lineage import call_text, short
@@ -31,7 +30,7 @@ from flowsql_planner.traits.window import WindowColumns
 
 
 @record(kw_only=True)
-class MatchNode(Inner):
+class MatchNode(InsertOnly):
     """MATCH_RECOGNIZE with ONE ROW PER MATCH; its input is an Exchange. Fields as of ``MatchSpec``."""
 
     partition: tuple[int, ...]
@@ -43,20 +42,6 @@ class MatchNode(Inner):
     skip: MatchSkip
     skip_variable: int | None
     within_ms: int | None
-
-    def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
-        """Rows that never change."""
-        return INSERTS
-
-    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
-        """A match stands."""
-        return INSERTS
-
-    def asks(
-        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
-    ) -> Iterable[tuple[Updates, ...]]:
-        """Nothing is updated."""
-        return (tuple(where_updated(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving),)
 
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
         """Rows that sort alike stand in order of arrival."""

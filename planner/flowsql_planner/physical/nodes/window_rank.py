@@ -6,7 +6,7 @@ Source: Flink's ``StreamPhysicalWindowRank`` and ``StreamPhysicalWindowDeduplica
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import Expr
@@ -15,11 +15,10 @@ from flowsql_core.graph.rank_specs import OrderKeys, WindowDeduplicateSpec, Wind
 from flowsql_core.graph.specs import OperatorSpec, WindowSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import is_proctime
-from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, named
+from flowsql_planner.physical.nodes.base import Connectors, InsertOnly, JobContext, named
 from flowsql_planner.physical.nodes.line import Attributes, order_text, window_text
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.nodes.window import marks_below
-from flowsql_planner.traits.changes import INSERTS, Modifies, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import Keys
 from flowsql_planner.traits.lineage import short, united
@@ -27,7 +26,7 @@ from flowsql_planner.traits.window import WindowColumns
 
 
 @record(kw_only=True)
-class _WindowRanking(Inner, ABC):
+class _WindowRanking(InsertOnly, ABC):
     """First rows of each partition of a window by an order; its input is an Exchange.
 
     ``window``: attached; ``partition`` has no column of it. ``first``, ``last``: places from 1.
@@ -39,20 +38,6 @@ class _WindowRanking(Inner, ABC):
     first: int
     last: int
     numbered: bool = False
-
-    def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
-        """Rows that never change."""
-        return INSERTS
-
-    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
-        """A window's rows leave once."""
-        return INSERTS
-
-    def asks(
-        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
-    ) -> Iterable[tuple[Updates, ...]]:
-        """Nothing: no row is updated."""
-        return (tuple(where_updated(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving),)
 
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
         """Rows that sort alike stand in the order of their arrival."""

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable, Sequence
 
 from flowsql_core.expr import Expr
 from flowsql_core.record import record
-from flowsql_planner.physical.nodes.base import Connectors, Inner
+from flowsql_planner.physical.nodes.base import Connectors, InsertOnly
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
-from flowsql_planner.traits.changes import INSERTS, Modifies, Updates
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.window import WindowColumns
 
 
 @record(kw_only=True)
-class BoundedNode(Inner, ABC):
+class BoundedNode(InsertOnly, ABC):
     """A node that takes insert-only inputs and answers when they have ended."""
-
-    def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
-        """Rows that never change."""
-        return INSERTS
-
-    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
-        """Rows that never change."""
-        return INSERTS
-
-    def asks(
-        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
-    ) -> Iterable[tuple[Updates, ...]]:
-        """Nothing: no row is updated."""
-        return ((Updates.NONE,) * len(self.inputs),)
 
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
         """There are no changes to see."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
 
 from flowsql_core.expr import Call, Expr
 from flowsql_core.graph.bounded_specs import BoundedJoinSpec
@@ -13,7 +12,6 @@ from flowsql_planner.physical.nodes.base import Connectors, JobContext
 from flowsql_planner.physical.nodes.bounded.base import BoundedNode
 from flowsql_planner.physical.nodes.joins.pairs import PairsOfRows
 from flowsql_planner.physical.nodes.line import Attributes
-from flowsql_planner.traits.changes import Modifies, Updates
 
 
 class JoinAlgorithm(enum.Enum):
@@ -47,12 +45,6 @@ class BoundedJoin(BoundedNode, PairsOfRows):
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
         """There are no changes to see."""
         return observed
-
-    def asks(
-        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
-    ) -> Iterable[tuple[Updates, ...]]:
-        """Nothing: no row is updated."""
-        return ((Updates.NONE, Updates.NONE),)
 
     def unkeyed(self) -> Expr | None:
         """The rest."""

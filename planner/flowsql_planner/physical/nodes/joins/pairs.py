@@ -15,12 +15,12 @@ from flowsql_core.graph.time_join_specs import IntervalJoinSpec
 from flowsql_core.record import record
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.logical.rewrite import unique_names
-from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext
+from flowsql_planner.physical.nodes.base import Connectors, Inner, InsertOnly, JobContext
 from flowsql_planner.physical.nodes.line import Attributes, window_text
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.nodes.window import marks_below, refuse_session
 from flowsql_planner.physical.options import INTERVAL_JOIN_CLEANUP_MS
-from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Modify, Updates, where_updated
+from flowsql_planner.traits.changes import ALL, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
 from flowsql_planner.traits.determinism import NONE, Columns, refuse_condition
 from flowsql_planner.traits.keys import NO_KEYS, Keys
@@ -274,22 +274,8 @@ def best_key(keys: tuple[tuple[int, ...], ...], join_keys: tuple[int, ...]) -> t
 
 
 @record(kw_only=True)
-class _OverTime(PairsOfRows, ABC):
+class _OverTime(InsertOnly, PairsOfRows, ABC):
     """A join that forgets rows by time: both inputs only grow, and so does the output."""
-
-    def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
-        """Rows that never change."""
-        return INSERTS
-
-    def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
-        """Rows that never change."""
-        return INSERTS
-
-    def asks(
-        self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
-    ) -> Iterable[tuple[Updates, ...]]:
-        """Nothing: no row is updated."""
-        return (tuple(where_updated(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving),)
 
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
         """Each pair is seen."""
