@@ -280,11 +280,9 @@ class Catalog:
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec, ignore_if_not_exists: bool
     ) -> None:
         """Remove a partition; PartitionNotExistException."""
-        if not self.partition_exists(table_path, partition_spec):
-            if ignore_if_not_exists:
-                return
-            raise self._no_partition(table_path, partition_spec)
-        found = self._partition(table_path, partition_spec)
+        found = self._known_partition(table_path, partition_spec, ignore_if_not_exists)
+        if found is None:
+            return
         self._change(table_path, lambda partitions: tuple(one for one in partitions if one is not found))
 
     def alter_partition(
@@ -295,14 +293,20 @@ class Catalog:
         ignore_if_not_exists: bool,
     ) -> None:
         """Replace the properties of a partition; PartitionNotExistException."""
-        if not self.partition_exists(table_path, partition_spec):
-            if ignore_if_not_exists:
-                return
-            raise self._no_partition(table_path, partition_spec)
-        found = self._partition(table_path, partition_spec)
-        assert found is not None
+        found = self._known_partition(table_path, partition_spec, ignore_if_not_exists)
+        if found is None:
+            return
         altered = replace(found, properties=tuple(new_partition.get_properties().items()))
         self._change(table_path, lambda partitions: tuple(altered if one is found else one for one in partitions))
+
+    def _known_partition(
+        self, path: ObjectPath, spec: CatalogPartitionSpec, ignore_if_not_exists: bool
+    ) -> core.CatalogPartition | None:
+        if self.partition_exists(path, spec):
+            return self._partition(path, spec)
+        if ignore_if_not_exists:
+            return None
+        raise self._no_partition(path, spec)
 
     def _partition_keys(self, path: ObjectPath) -> tuple[str, ...]:
         found = self._table(path)
@@ -425,12 +429,9 @@ class Catalog:
         ignore_if_not_exists: bool,
     ) -> None:
         """Say how many rows a partition has; PartitionNotExistException."""
-        if not self.partition_exists(table_path, partition_spec):
-            if ignore_if_not_exists:
-                return
-            raise self._no_partition(table_path, partition_spec)
-        found = self._partition(table_path, partition_spec)
-        assert found is not None
+        found = self._known_partition(table_path, partition_spec, ignore_if_not_exists)
+        if found is None:
+            return
         known = replace(found, statistics=core.TableStatistics(partition_statistics.get_row_count()))
         self._change(table_path, lambda partitions: tuple(known if one is found else one for one in partitions))
 
