@@ -7,6 +7,8 @@ bundles: when a row comes says which windows it is in.
 
 from __future__ import annotations
 
+from typing import Any
+
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.python_specs import PythonSessionAggregateSpec, PythonWindowAggregateSpec
 from flowsql_core.graph.specs import WindowAggregateSpec
@@ -14,7 +16,7 @@ from flowsql_core.graph.window_specs import SessionAggregateSpec
 from flowsql_core.python_call import aggregated_with
 from flowsql_core.udf import FunctionKind
 from flowsql_runtime.operators.aggregate.window import WindowAggregateOperator
-from flowsql_runtime.operators.base import OperatorContext
+from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.operators.python_aggregate.bundle import BundleOperator
 from flowsql_runtime.operators.python_aggregate.window_program import (
@@ -49,18 +51,12 @@ def session_operator(spec: PythonSessionAggregateSpec) -> SessionAggregateOperat
     return (PythonSessionOperator if spec.window.processing_time else BundledSessionOperator)(spec)
 
 
-class PythonWindowOperator(WindowAggregateOperator):
-    """One row per key and window, when the watermark (or the clock) passes the window's last millisecond.
-
-    In, Out, State, Late as of :class:`WindowAggregateOperator`; pickled accumulators stand by slice where functions
-    merge, else by window, and rows of functions of pandas by window.
-
-    Source: PyFlink, ``GroupWindowAggFunction``; Flink, ``StreamArrowPythonGroupWindowAggregateFunctionOperator``.
-    """
+class _PythonCalls(Operator[Any]):
+    """The functions of an operator of windows: made with it, opened and closed."""
 
     def make_program(self) -> PythonWindowProgram | PandasWindowProgram:
         """The calls."""
-        assert isinstance(self.spec, PythonWindowAggregateSpec)
+        assert isinstance(self.spec, PythonWindowAggregateSpec | PythonSessionAggregateSpec)
         self._functions = window_program(self.spec)
         return self._functions
 
@@ -76,6 +72,16 @@ class PythonWindowOperator(WindowAggregateOperator):
     def close(self) -> None:
         """Close the functions of a job that failed."""
         self._functions.close()
+
+
+class PythonWindowOperator(_PythonCalls, WindowAggregateOperator):
+    """One row per key and window, when the watermark (or the clock) passes the window's last millisecond.
+
+    In, Out, State, Late as of :class:`WindowAggregateOperator`; pickled accumulators stand by slice where functions
+    merge, else by window, and rows of functions of pandas by window.
+
+    Source: PyFlink, ``GroupWindowAggFunction``; Flink, ``StreamArrowPythonGroupWindowAggregateFunctionOperator``.
+    """
 
 
 class BundledWindowOperator(BundleOperator[WindowAggregateSpec], PythonWindowOperator):
@@ -86,30 +92,11 @@ class BundledWindowOperator(BundleOperator[WindowAggregateSpec], PythonWindowOpe
         PythonWindowOperator.process_batch(self, 0, batch)
 
 
-class PythonSessionOperator(SessionAggregateOperator):
+class PythonSessionOperator(_PythonCalls, SessionAggregateOperator):
     """One row per key and session; as of :class:`SessionAggregateOperator` and :class:`PythonWindowOperator`.
 
     Accumulators of sessions that touch merge; where a function cannot, rows are kept until their session closes.
     """
-
-    def make_program(self) -> PythonWindowProgram | PandasWindowProgram:
-        """The calls."""
-        assert isinstance(self.spec, PythonSessionAggregateSpec)
-        self._functions = window_program(self.spec)
-        return self._functions
-
-    def open(self, ctx: OperatorContext) -> None:
-        """Make the state, open the functions."""
-        super().open(ctx)
-        self._functions.load(ctx, eval_context(ctx).zone)
-
-    def finish(self) -> None:
-        """Close the functions, which says whether that went well."""
-        self._functions.close()
-
-    def close(self) -> None:
-        """Close the functions of a job that failed."""
-        self._functions.close()
 
 
 class BundledSessionOperator(BundleOperator[SessionAggregateSpec], PythonSessionOperator):
