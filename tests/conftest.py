@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -28,6 +29,14 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("dist", None) == "load":
         config.option.dist = "loadgroup"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A run goes on to its end when one of its processes dies."""
+    from .crashed_worker import EndingScheduling
+
+    return EndingScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(tryfirst=True)

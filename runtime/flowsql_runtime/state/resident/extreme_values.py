@@ -93,8 +93,11 @@ class ResidentExtremes:
     def values_at(self, entries: Int32s) -> Any:
         """Arrow array of values, NULL at negative entries."""
         there = entries >= 0
-        array = self.values.gather(np.maximum(entries, 0))[0]
-        return array if there.all() else pc.if_else(pa.array(there), array, pa.scalar(None, array.type))
+        if there.all():
+            return self.values.gather(entries)[0]
+        # No row stands for NULL: row 0 may be gone, and what it referred to with it.
+        places = np.cumsum(there, dtype=np.int32) - np.int32(1)
+        return pc.take(self.values.gather(entries[there])[0], pa.array(places, mask=~there))
 
     def _fill(self, entries: Int32s, fresh: Int32s, array: Any) -> None:
         values = array.take(pa.array(fresh))
