@@ -53,7 +53,8 @@ class PyObjectColumn:
 class RowSource(ABC):
     """Values by row number that are not one array: where late columns of a state select from.
 
-    Rows keep their numbers, so that what was selected may be gathered after more rows came.
+    Rows keep their numbers, so that what was selected may be gathered after more rows came: by the thread that adds
+    rows. A batch for another thread leaves them first (:meth:`ChangelogBatch.leave_states`).
     """
 
     @abstractmethod
@@ -113,6 +114,12 @@ class LateColumns(Sequence[ColumnData]):
         if not isinstance(entry, _Late) or isinstance(entry.source, RowSource):
             return None
         return entry.source, entry.rows
+
+    def leave_states(self) -> None:
+        """Gather now what is selected from a :class:`RowSource`."""
+        for index, entry in enumerate(self._entries):
+            if isinstance(entry, _Late) and isinstance(entry.source, RowSource):
+                self._entries[index] = _gathered(entry.source, entry.rows)
 
     @staticmethod
     def of(columns: Sequence[ColumnData], rows: npt.NDArray[Any]) -> LateColumns:
@@ -489,6 +496,12 @@ class ChangelogBatch:
             return any(isinstance(column, PyObjectColumn) for column in columns)
         origins = (columns.origin(index) or (columns.entry(index),) for index in range(len(columns)))
         return any(isinstance(origin[0], PyObjectColumn) for origin in origins)
+
+    def leave_states(self) -> ChangelogBatch:
+        """This batch, for another thread than its operator's: nothing of it is still to be gathered from a state."""
+        if isinstance(self.columns, LateColumns):
+            self.columns.leave_states()
+        return self
 
     @property
     def nbytes(self) -> int:

@@ -74,6 +74,9 @@ class RecordWriter:
         """Deal out a batch; its watermarks reach every channel."""
         self._check()
         parts = self._selector.select(batch)
+        for part in parts:
+            if part is not None:
+                part.leave_states()
         track = batch.track
         with self._lock:
             for index, part in enumerate(parts):

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flowsql_core.batch import ChangelogBatch, WatermarkTrack
+from flowsql_core.batch import ChangelogBatch, LateColumns, RowSource, WatermarkTrack
 from flowsql_core.element import END_OF_INPUT, IDLE, Watermark
 from flowsql_runtime.metrics.registry import TaskMetrics
 from flowsql_runtime.network.channel import ConsumerQueue, Element, LocalChannel
@@ -17,6 +17,7 @@ from flowsql_runtime.network.selector import (
     BroadcastSelector,
     ChannelSelector,
     FirstChannelSelector,
+    HashSelector,
 )
 from flowsql_runtime.task.mailbox import Mailbox, TaskCancelled
 
@@ -223,3 +224,33 @@ def test_gate_merges_time_and_ends_after_the_last_channel() -> None:
     assert send(1, IDLE) == [Watermark(30)]
     assert send(0, END_OF_INPUT) == [END_OF_INPUT]
     assert gate.next() is None
+
+
+class Stored(RowSource):
+    """Rows of a state: which threads gather them."""
+
+    def __init__(self) -> None:
+        self.gathered_by: list[int] = []
+
+    def take(self, rows: np.ndarray) -> pa.Array:
+        self.gathered_by.append(threading.get_ident())
+        return pa.array(rows)
+
+    def row_bytes(self, rows: np.ndarray, most: int) -> None:
+        return None
+
+
+@pytest.mark.parametrize("pad", [False, True])
+def test_rows_of_a_state_are_gathered_by_its_task_and_not_by_the_flusher(pad: bool) -> None:
+    """The flusher read the state's lists while the task changed them: memory was overwritten (Nexmark q23)."""
+    stored = Stored()
+    wire = Wire(2, HashSelector(2, (0,), 128))
+    late = LateColumns.padded if pad else LateColumns.of
+    for first in (0, 3):
+        numbers = np.arange(first, first + 3)
+        wire.writer.emit(ChangelogBatch(LateColumns.beside([pa.array(numbers)], late([stored], numbers)), 3))
+    flusher = threading.Thread(target=wire.writer.flush_all)
+    flusher.start()
+    flusher.join()
+    assert sorted(value for channel in (0, 1) for values in wire.arrived(channel) for value in values) == [*range(6)]
+    assert set(stored.gathered_by) == {threading.get_ident()}

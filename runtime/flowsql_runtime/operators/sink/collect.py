@@ -26,7 +26,7 @@ class CollectSinkOperator(Operator[CollectSinkSpec]):
         self.advance_track(input_index, batch.track)
         batch, _ = self._judge.check(batch)
         if batch.num_rows:
-            self.ctx.job.collected.add(self._receiver, self.ctx.uid, self.ctx.subtask, batch)
+            self.ctx.job.collected.add(self._receiver, self.ctx.uid, self.ctx.subtask, batch.leave_states())
 
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
         """The rows so far belong to the checkpoint; the job holds them, for the program is not part of it."""
