@@ -17,7 +17,7 @@ from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.job import JobGraph
 from flowsql_runtime.cluster.job import Job, JobStatus, Restart
 from flowsql_runtime.cluster.local import LocalCluster
-from tests.runtime.checkpoint.test_jobs import AT_ONCE, WAIT_S, eventually
+from tests.runtime.checkpoint.job_bench import AT_ONCE, WAIT_S, eventually
 from tests.sql.test_cut import Session
 
 _ROWS = 20

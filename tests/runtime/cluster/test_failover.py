@@ -19,7 +19,7 @@ from flowsql_runtime.checkpoint.storage import LocalFolder
 from flowsql_runtime.cluster.job import Job, JobStatus, Restart
 from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.operators.base import Operator
-from tests.runtime.checkpoint.test_jobs import (
+from tests.runtime.checkpoint.job_bench import (
     AT_ONCE,
     ONE,
     ROWS,

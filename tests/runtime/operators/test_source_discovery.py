@@ -19,7 +19,7 @@ from flowsql_runtime.operators.source import SPLITS, ScanOperator, decode_splits
 from flowsql_runtime.task.services import JobServices
 from flowsql_runtime.testing.harness import OperatorHarness, RecordingOutput
 
-from ..checkpoint.test_jobs import eventually
+from ..checkpoint.job_bench import eventually
 from ..fake_connector import FakeReader, FakeStore
 from ..graphs import NUMBERS
 
