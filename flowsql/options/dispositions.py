@@ -51,7 +51,7 @@ _NO_SERVER = "there is no web server yet"
 _MEMORY = "state, exchanges and readers share the memory that 'flowsql.memory' allows"
 _PLAN_SHAPE = "the plan is made without it, and the answers are the same"
 _BATCH_TUNING = "batch mode tunes itself or is tuned by options of Spark ('spark.*')"
-_NO_ASYNC_FUNCTIONS = "asynchronous functions are not supported yet"
+_NO_ASYNC_TABLE_FUNCTIONS = "asynchronous table functions are Java only; those of Python are scalar"
 _LOOKUP_ORDER = "what lookups find leaves in the order of the input"
 _NO_MODELS = "models are not supported yet"
 _NO_ASYNC_STATE = "state is reached synchronously, a batch at a time"
@@ -219,7 +219,7 @@ RULES: Final[dict[str, Rule]] = {
     "table.builtin-": Never("the first catalog and database are default_catalog and default_database", "use USE"),
     "table.catalog-modification.listeners": Never(_JAVA_CLASS, "leave it out"),
     "table.column-expansion-strategy": NotYet("SELECT * shows all columns", "name the columns"),
-    "table.exec.async-": NoEffect(_NO_ASYNC_FUNCTIONS),
+    "table.exec.async-table.": NoEffect(_NO_ASYNC_TABLE_FUNCTIONS),
     "table.exec.async-lookup.": NoEffect(_LOOKUP_ORDER),
     "table.exec.async-ml-predict.": NoEffect(_NO_MODELS),
     "table.exec.async-vector-search.": NoEffect(_NO_MODELS),

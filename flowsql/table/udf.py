@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import copy
 import importlib
-import inspect
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from flowsql_core.catalog import CatalogFunction
-from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.errors import BindError
 from flowsql_core.process_function import ProcessTableFunction
 from flowsql_core.types.logical import ArrayType, Field, LogicalType, MapType, RowType
 from flowsql_core.udf import (
@@ -30,6 +29,7 @@ from flowsql_core.udf import (
     TableUdf,
     UserDefinedFunction,
     function_name,
+    is_asynchronous,
 )
 from flowsql_core.udf_aggregates import AggregateUdf, TableAggregateUdf, make_aggregate, make_own
 from flowsql_core.udf_types import make_udf
@@ -46,6 +46,7 @@ __all__ = [
     "TableAggregateFunction",
     "TableFunction",
     "UserDefinedAggregateFunctionWrapper",
+    "UserDefinedAsyncScalarFunctionWrapper",
     "UserDefinedFunction",
     "UserDefinedScalarFunctionWrapper",
     "UserDefinedTableAggregateFunctionWrapper",
@@ -118,6 +119,10 @@ class UserDefinedScalarFunctionWrapper(ScalarUdf):
         return f"<udf {self.name} -> {self.result_type}>"
 
 
+class UserDefinedAsyncScalarFunctionWrapper(UserDefinedScalarFunctionWrapper):
+    """What :func:`udf` makes of a function whose calls are coroutines."""
+
+
 def udf(
     f: Any = None,
     input_types: Any = None,
@@ -130,7 +135,8 @@ def udf(
     """Declare a scalar function, as a decorator or by a call.
 
     Args:
-        f: a function, a lambda, ``functools.partial``, an object with ``__call__``, or a :class:`ScalarFunction`.
+        f: a function, a lambda, ``functools.partial``, an object with ``__call__``, or a :class:`ScalarFunction`; an
+            ``async def`` or an :class:`AsyncScalarFunction` is called for several rows at once.
         input_types: types of the arguments, one or a list; arguments are cast to them. Left out: arguments come as they
             are, or as the type hints say.
         result_type: a data type or its SQL text. Left out: the type hint of the result.
@@ -148,7 +154,8 @@ def udf(
     kind = _kind(func_type if udf_type is None else udf_type)
 
     def declare(function: Any) -> ScalarUdf:
-        _refuse_others(function, name)
+        if isinstance(function, TableFunction | ImperativeAggregateFunction):
+            raise TypeError(f"{type(function).__name__} is no scalar function")
         made = make_udf(
             function,
             name=name,
@@ -156,7 +163,9 @@ def udf(
             result_type=None if result_type is None else _logical(result_type, "result_type"),
             deterministic=deterministic,
             kind=kind,
-            make=UserDefinedScalarFunctionWrapper,
+            make=UserDefinedAsyncScalarFunctionWrapper
+            if is_asynchronous(function)
+            else UserDefinedScalarFunctionWrapper,
         )
         made.__doc__ = getattr(function, "__doc__", None)
         return made
@@ -191,6 +200,9 @@ def udtf(
         raise TypeError("udtf() takes result_types: the types of the columns that the function gives")
 
     def declare(function: Any) -> ScalarUdf:
+        if is_asynchronous(function) or is_asynchronous(getattr(function, "eval", None)):
+            called = name or function_name(function)
+            raise TypeError(f"The table function '{called}' is asynchronous; only scalar functions can be: use udf()")
         if isinstance(function, type) or not (isinstance(function, TableFunction) or callable(function)):
             raise TypeError(f"Invalid function: not a function or callable (__call__ is not defined): {type(function)}")
         if isinstance(function, ScalarFunction | ImperativeAggregateFunction):
@@ -327,7 +339,8 @@ def stored_function(function: Any) -> CatalogFunction:
         declared = function if isinstance(function, ScalarUdf) else make_udf(function)
     own = declared.function
     # An object without values of its own is what its class makes anew.
-    plain = isinstance(own, ScalarFunction | ImperativeAggregateFunction | ProcessTableFunction) and not vars(own)
+    classes = ScalarFunction | AsyncScalarFunction | ImperativeAggregateFunction | ProcessTableFunction
+    plain = isinstance(own, classes) and not vars(own)
     named = type(own) if plain else own
     module, path = getattr(named, "__module__", "__main__"), getattr(named, "__qualname__", "")
     found: Any = None
@@ -345,27 +358,10 @@ def stored_function(function: Any) -> CatalogFunction:
 
 
 def _kind(func_type: str) -> FunctionKind:
-    try:
-        return FunctionKind(func_type)
-    except ValueError:
-        known = ", ".join(kind.value for kind in FunctionKind)
-        raise ValueError(f"The func_type must be one of '{known}', got {func_type}.") from None
-
-
-def _refuse_others(function: Any, name: str | None) -> None:
-    if isinstance(function, AsyncScalarFunction) or inspect.iscoroutinefunction(function):
-        _not_yet("the asynchronous function", function, name)
-    if isinstance(function, TableFunction | ImperativeAggregateFunction):
-        raise TypeError(f"{type(function).__name__} is no scalar function")
-
-
-def _not_yet(what: str, function: Any, name: str | None) -> Callable[[Any], NoReturn]:
-    def refuse(later: Any) -> NoReturn:
-        raise NotSupportedYetError(f"{what} {name or function_name(later)}")
-
-    if function is None:
-        return refuse
-    refuse(function)
+    known = [kind.value for kind in FunctionKind if kind is not FunctionKind.ASYNC]
+    if func_type not in known:
+        raise ValueError(f"The func_type must be one of '{', '.join(known)}', got {func_type}.")
+    return FunctionKind(func_type)
 
 
 def _input_types(given: Any) -> tuple[LogicalType, ...] | None:

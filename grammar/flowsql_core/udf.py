@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import enum
+import inspect
 import itertools
 import types
 from abc import ABC, abstractmethod
@@ -22,9 +23,10 @@ ROW_CLASS: Final = "flowsql.common.row:Row"
 
 
 class FunctionKind(enum.Enum):
-    """What a function takes and gives; values are those of ``func_type``."""
+    """What a function takes and gives; values are those of ``func_type``, but ASYNC: coroutines, row by row."""
 
     GENERAL = "general"
+    ASYNC = "async"
     PANDAS = "pandas"
     ARROW = "arrow"
 
@@ -212,7 +214,7 @@ class ScalarFunction(UserDefinedFunction, ABC):
 
 
 class AsyncScalarFunction(UserDefinedFunction, ABC):
-    """A scalar function whose ``eval`` is a coroutine. Declared so that programs import; calls are not there yet."""
+    """A scalar function whose ``eval`` is a coroutine: the calls for several rows go on side by side."""
 
     @abstractmethod
     async def eval(self, *args: Any) -> Any:
@@ -362,8 +364,6 @@ class TableUdf(ScalarUdf):
 
 def accepts(function: Callable[..., Any], input_types: tuple[LogicalType, ...] | None, count: int) -> bool:
     """Whether a function of these declared types may be called with so many arguments."""
-    import inspect
-
     if input_types is not None:
         return count == len(input_types)
     try:
@@ -380,8 +380,13 @@ _KEYS = itertools.count(1)
 
 def called(function: Any) -> Callable[..., Any]:
     """What is called for each row, or each batch."""
-    made: Callable[..., Any] = function.eval if isinstance(function, ScalarFunction) else function
+    made: Callable[..., Any] = function.eval if isinstance(function, ScalarFunction | AsyncScalarFunction) else function
     return made
+
+
+def is_asynchronous(function: Any) -> bool:
+    """Whether calls give coroutines, as PyFlink judges it: an :class:`AsyncScalarFunction`, or an ``async def``."""
+    return isinstance(function, AsyncScalarFunction) or inspect.iscoroutinefunction(function)
 
 
 def function_name(function: Any) -> str:

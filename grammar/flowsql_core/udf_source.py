@@ -10,7 +10,13 @@ from typing import Any
 
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.process_function import ProcessTableFunction
-from flowsql_core.udf import ImperativeAggregateFunction, ScalarFunction, ScalarUdf, UserDefinedFunction
+from flowsql_core.udf import (
+    AsyncScalarFunction,
+    ImperativeAggregateFunction,
+    ScalarFunction,
+    ScalarUdf,
+    UserDefinedFunction,
+)
 from flowsql_core.udf_aggregates import make_own
 from flowsql_core.udf_types import make_udf
 
@@ -111,7 +117,7 @@ def _declared(found: Any, where: str, name: str) -> ScalarUdf:
     if isinstance(found, ScalarUdf):
         return found
     if isinstance(found, type) and issubclass(
-        found, ScalarFunction | ImperativeAggregateFunction | ProcessTableFunction
+        found, ScalarFunction | AsyncScalarFunction | ImperativeAggregateFunction | ProcessTableFunction
     ):
         found = found()
     try:

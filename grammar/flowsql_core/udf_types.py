@@ -13,7 +13,16 @@ from typing import Any, Final
 
 from flowsql_core.errors import BindError
 from flowsql_core.types import logical as t
-from flowsql_core.udf import FunctionKind, ScalarFunction, ScalarUdf, UserDefinedFunction, function_name
+from flowsql_core.udf import (
+    AsyncScalarFunction,
+    FunctionKind,
+    ScalarFunction,
+    ScalarUdf,
+    UserDefinedFunction,
+    called,
+    function_name,
+    is_asynchronous,
+)
 
 #: What a hint makes of a result, and of an argument that has another type.
 _BY_CLASS: Final[dict[type, t.LogicalType]] = {
@@ -61,18 +70,28 @@ def make_udf(
     """A declared function; what is not said follows from the function itself.
 
     Raises:
-        TypeError: not a function. ValueError: ``deterministic`` contradicts ``is_deterministic()``.
+        TypeError: not a function. ValueError: ``deterministic`` contradicts ``is_deterministic()``, or an asynchronous
+            function takes columns.
         BindError: no result type was given, and the type hints tell none.
     """
-    if isinstance(function, type) or not (isinstance(function, ScalarFunction) or callable(function)):
+    own_class = isinstance(function, ScalarFunction | AsyncScalarFunction)
+    if isinstance(function, type) or not (own_class or callable(function)):
         raise TypeError(f"Invalid function: not a function or callable (__call__ is not defined): {type(function)}")
     own = function.is_deterministic() if isinstance(function, UserDefinedFunction) else None
     if deterministic is not None and own is not None and deterministic != own:
         raise ValueError(f"Inconsistent deterministic: {deterministic} and {own}")
+    if is_asynchronous(function):
+        if kind is not FunctionKind.GENERAL:
+            raise ValueError(
+                f"Async scalar functions do not support {kind.value} func_type. "
+                "Please use func_type='general' (default) for async functions."
+            )
+        kind = FunctionKind.ASYNC
+    by_row = kind in (FunctionKind.GENERAL, FunctionKind.ASYNC)
     called_name = name or function_name(function)
     hints = _hints(function)
     if result_type is None:
-        result_type = None if kind is not FunctionKind.GENERAL else type_of_hint(hints.get("return", Any))
+        result_type = type_of_hint(hints.get("return", Any)) if by_row else None
         if result_type is None:
             raise BindError(
                 "udf-result-type",
@@ -80,7 +99,7 @@ def make_udf(
                 hint="write @udf(result_type=DataTypes.BIGINT()), or a type hint: def f(x: int) -> int",
             )
     input_hints = None
-    if input_types is None and kind is FunctionKind.GENERAL:
+    if input_types is None and by_row:
         input_hints = _parameter_hints(function, hints)
     return make(
         function,
@@ -128,7 +147,7 @@ def _without_none(hint: Any) -> Any:
 
 def _hinted(function: Any) -> Any:
     """The Python function whose hints count."""
-    if isinstance(function, ScalarFunction):
+    if isinstance(function, ScalarFunction | AsyncScalarFunction):
         return function.eval
     if isinstance(function, functools.partial):
         return _hinted(function.func)
@@ -148,7 +167,7 @@ def _hints(function: Any) -> dict[str, Any]:
 def _parameter_hints(function: Any, hints: dict[str, Any]) -> tuple[Any, ...] | None:
     """Hints of the positional parameters in order; None when there are none, or when ``*args`` takes the rest."""
     try:
-        parameters = inspect.signature(function.eval if isinstance(function, ScalarFunction) else function).parameters
+        parameters = inspect.signature(called(function)).parameters
     except (TypeError, ValueError):
         return None
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -250,6 +250,11 @@ class Session:
             "tripled = udf(lambda n: 3 * n, result_type='BIGINT', func_type='pandas')\n$$ LANGUAGE PYTHON"
         )
         self.execute(
+            "CREATE TEMPORARY SYSTEM FUNCTION asked AS $$\nimport asyncio\n\n"
+            "async def asked(n: int | None) -> int | None:\n    await asyncio.sleep(0.001 * ((n or 0) % 3))\n"
+            "    return n\n$$ LANGUAGE PYTHON"
+        )
+        self.execute(
             "CREATE TEMPORARY SYSTEM FUNCTION spread AS $$\nfrom flowsql.table.udf import udaf\n\n"
             "spread = udaf(lambda n, tag: f'{sorted(zip(tag, n.fillna(-1).astype(int)))}', result_type='STRING', "
             "func_type='pandas')\n$$ LANGUAGE PYTHON"

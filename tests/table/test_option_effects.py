@@ -269,6 +269,35 @@ told = udf(lambda x: x * 0 + len(x), result_type='INT', func_type='pandas')
 $$ LANGUAGE PYTHON"""
 
 
+#: It fails twice for each row, and tells how many calls went on at once.
+ASYNC_FUNCTION = """CREATE TEMPORARY FUNCTION told AS $$
+import asyncio, collections
+from flowsql.table.udf import AsyncScalarFunction, udf
+
+class Told(AsyncScalarFunction):
+    def open(self, context):
+        self.at_once = self.most = 0
+        self.failed = collections.Counter()
+
+    async def eval(self, x):
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        await asyncio.sleep(0.02)
+        self.at_once -= 1
+        if self.failed[x] < 2:
+            self.failed[x] += 1
+            raise ValueError
+        return self.most
+
+told = udf(Told(), result_type='INT')
+$$ LANGUAGE PYTHON"""
+
+
+def asynchronous(options: Options) -> Any:
+    """How many calls of a function went on at once, or how it failed."""
+    return outcome(lambda: max(functions(ASYNC_FUNCTION)(options)))
+
+
 PYTHON_AGGREGATE = """CREATE TEMPORARY FUNCTION total AS $$
 from flowsql.table.udf import AggregateFunction, udaf
 class Total(AggregateFunction):
@@ -491,6 +520,11 @@ EFFECTS: dict[str, Effect] = {
     "table.exec.mini-batch.size": Effect("17", job_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}),
     "table.exec.async-lookup.buffer-capacity": Effect("7", job_of(LOOKUP)),
     "table.exec.async-lookup.timeout": Effect("7 s", job_of(LOOKUP)),
+    "table.exec.async-scalar.max-concurrent-operations": Effect("3", asynchronous),
+    "table.exec.async-scalar.timeout": Effect("10 ms", asynchronous),
+    "table.exec.async-scalar.retry-strategy": Effect("NO_RETRY", asynchronous),
+    "table.exec.async-scalar.max-attempts": Effect("1", asynchronous),
+    "table.exec.async-scalar.retry-delay": Effect("1 h", asynchronous, {"table.exec.async-scalar.timeout": "2 s"}),
     "table.exec.interval-join.min-cleanup-interval": Effect(
         "1 min",
         job_of(

@@ -16,11 +16,16 @@ from flowsql.table.udf import (
     AggregateFunction,
     AsyncScalarFunction,
     ScalarFunction,
+    TableFunction,
+    UserDefinedAsyncScalarFunctionWrapper,
     udaf,
     udf,
     udtaf,
+    udtf,
 )
-from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.errors import BindError
+from flowsql_core.types.logical import BIGINT
+from flowsql_core.udf import FunctionKind
 from flowsql_core.udf_types import type_of_hint
 
 
@@ -192,13 +197,28 @@ def test_what_cannot_be_declared() -> None:
         udf(add, func_type="pandas")
 
 
-def test_other_functions_are_not_there_yet() -> None:
+def test_asynchronous_functions() -> None:
     class Lookup(AsyncScalarFunction):
-        async def eval(self, *args: Any) -> Any: ...
+        async def eval(self, key: str) -> int: ...
 
-    with pytest.raises(NotSupportedYetError) as caught:
-        udf(Lookup(), result_type="INT")
-    assert caught.value.construct == "the asynchronous function Lookup"
+    class Rows(TableFunction):
+        async def eval(self, key: str) -> Any: ...
+
+    async def look(key: str) -> int: ...
+
+    for function in (Lookup(), look):
+        declared = udf(function)
+        assert isinstance(declared, UserDefinedAsyncScalarFunctionWrapper)
+        assert (declared.kind, declared.result_type) == (FunctionKind.ASYNC, BIGINT)
+        assert declared.input_hints == (str,)
+        with pytest.raises(ValueError, match="Async scalar functions do not support pandas func_type"):
+            udf(function, result_type="INT", func_type="pandas")
+        with pytest.raises(TypeError, match="is asynchronous; only scalar functions can be"):
+            udtf(function, result_types="INT")
+    with pytest.raises(TypeError, match="is asynchronous; only scalar functions can be"):
+        udtf(Rows(), result_types="INT")
+    with pytest.raises(ValueError, match="one of 'general, pandas, arrow', got async"):
+        udf(look, func_type="async")
 
 
 class Total(AggregateFunction):

@@ -13,6 +13,10 @@ from flowsql_core.errors import FlowSqlError
 ANSWERS = Path(__file__).parent / "plans.txt"
 
 
+async def asked(a: int) -> int:
+    return a
+
+
 def environment() -> TableEnvironment:
     made = TableEnvironment.create()
     whole, truth = DataTypes.INT(), DataTypes.BOOLEAN()
@@ -23,6 +27,8 @@ def environment() -> TableEnvironment:
         "uno": udf(lambda a: a, result_type=whole),
         "typed": udf(lambda a: a, input_types=[DataTypes.BIGINT()], result_type=whole),
         "rnd": udf(lambda a: a, result_type=whole, deterministic=False),
+        "ask1": udf(asked, result_type=whole),
+        "ask2": udf(asked, result_type=whole),
         "pd1": udf(lambda a, b: a, result_type=whole, func_type="pandas"),
     }.items():
         made.create_temporary_system_function(name, function)

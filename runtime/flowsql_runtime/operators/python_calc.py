@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flowsql_core.batch import ChangelogBatch, late_columns
 from flowsql_core.element import LatencyMarker, Watermark, WatermarkStatus
-from flowsql_core.errors import ExecutionError, FailedRow, InternalError
+from flowsql_core.errors import ExecutionError, FailedRow, FlowSqlError, InternalError
 from flowsql_core.graph.python_specs import PythonCalcSpec
 from flowsql_core.record import record
 from flowsql_core.udf import FunctionKind
@@ -22,12 +22,21 @@ from flowsql_runtime.python.evaluators import make_evaluator
 from flowsql_runtime.python.failure import UserFailure, UserFailureError
 from flowsql_runtime.python.frames import Frame, FrameKind, WorkerStart
 from flowsql_runtime.python.functions import function_context, load_function
-from flowsql_runtime.python.options import ARROW_BATCH_SIZE, EXECUTION_MODE, ExecutionMode, job_parameters
+from flowsql_runtime.python.options import (
+    ARROW_BATCH_SIZE,
+    EXECUTION_MODE,
+    ExecutionMode,
+    async_options,
+    job_parameters,
+)
 from flowsql_runtime.python.program import Layout, PythonProgram, make_layout
 from flowsql_runtime.python.worker_process import WorkerProcess
 from flowsql_runtime.stream.copies import user_copy
 
-#: Batches that a worker may hold or have on the way.
+if TYPE_CHECKING:
+    from flowsql_runtime.python.async_calls import AsyncCalls
+
+#: Batches that a worker may hold or have on the way; of asynchronous functions as many as calls may go on at once.
 IN_FLIGHT: Final = 4
 #: The most rows that go through row-wise functions at once.
 MOST_ROWS: Final = 65_536
@@ -40,7 +49,7 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
 
     In     any changelog.
     Out    the projections; kinds, row times, watermarks and statuses stay with, and between, their rows.
-    State  none; what a worker process holds is waited for before a snapshot.
+    State  none; what a worker process holds, and asynchronous calls that go on, are waited for before a snapshot.
     Late   not judged.
     """
 
@@ -49,17 +58,21 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
         self._in_order = _InOrder(output)
         super().setup(ctx, self._in_order)
         self._evaluator: Evaluator | None = None
-        self._worker: WorkerProcess | None = None
+        self._worker: WorkerProcess | AsyncCalls | None = None
+        self._most_in_flight = IN_FLIGHT
         self._ended = False
 
     def open(self, ctx: OperatorContext) -> None:
         """Find the functions and open them, here or in a worker."""
         size = ARROW_BATCH_SIZE.read(ctx.parameter(ARROW_BATCH_SIZE.key, str(ARROW_BATCH_SIZE.default)))
         self._pace = begin_slices(ctx, MOST_ROWS)
-        self._layout: Layout = make_layout(self.spec, eval_context(ctx).zone, size)
+        asynchronous = async_options(ctx.parameters)
+        self._layout: Layout = make_layout(self.spec, eval_context(ctx).zone, size, asynchronous)
         program = self._layout.program
         # Others are called with as many rows as were asked for.
-        self._by_row = program.kind is FunctionKind.GENERAL
+        self._by_row = program.kind in (FunctionKind.GENERAL, FunctionKind.ASYNC)
+        # A piece of fewer rows would leave calls unmade that may go on at once.
+        self._least_rows = asynchronous.concurrency if program.kind is FunctionKind.ASYNC else 1
         # Each call has an object of its own in each subtask, as in PyFlink, which ships one with each call.
         functions = [user_copy(load_function(function, ctx.resources).function) for function in program.functions]
         parameters = job_parameters(dict(ctx.parameters))
@@ -69,6 +82,12 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
         self._evaluator = make_evaluator(program, functions)
         context = function_context(ctx)
         self._guarded(lambda evaluator: evaluator.open(context))
+        if program.kind is FunctionKind.ASYNC:
+            from flowsql_runtime.python.async_calls import AsyncCalls, AsyncEvaluator
+
+            assert isinstance(self._evaluator, AsyncEvaluator)
+            self._worker, self._evaluator = AsyncCalls(self._evaluator, self._wake), None
+            self._most_in_flight = max(IN_FLIGHT, asynchronous.concurrency)
 
     @staticmethod
     def _in_process(ctx: OperatorContext, program: PythonProgram) -> bool:
@@ -89,7 +108,8 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
             batch = batch.with_track(track)
         first = 0
         while first < batch.num_rows or not batch.num_rows:
-            last = min(first + self._pace.rows, batch.num_rows) if self._by_row else batch.num_rows
+            rows = max(self._pace.rows, self._least_rows) if self._by_row else batch.num_rows
+            last = min(first + rows, batch.num_rows)
             piece = batch.slice(first, last)
             try:
                 self._process(piece, first)
@@ -118,7 +138,7 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
             self._pace.done(piece.num_rows, began_ms)
             return
         self._delivered()
-        while self._in_order.waiting >= IN_FLIGHT:
+        while self._in_order.waiting >= self._most_in_flight:
             self._wait()
             self._let_time_pass()
         self._worker.send_batch(columns, piece.num_rows)
@@ -172,27 +192,33 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
         """Hand on what the worker has answered, in order; whether there was anything."""
         worker, some = self._worker, False
         while worker is not None and not self._ended:
-            frame = worker.take_answer()
+            try:
+                frame = worker.take_answer()
+            except UserFailureError as error:
+                raise self._failed(error.failure) from error.__cause__
             if frame is None:
                 break
             self._take(worker, frame)
             some = True
         return some
 
-    def _take(self, worker: WorkerProcess, frame: Frame) -> None:
+    def _failed(self, failure: UserFailure) -> FlowSqlError:
+        """The error of the job for what a worker could not answer."""
+        error = self._error(failure)
+        expected = self._in_order.expected()
+        if expected is not None:
+            trace_row(error, expected.piece)
+        if error.row is not None:
+            # The operators before this one have gone on: nobody follows the row to its source any more.
+            error.row.came_row = self._in_order.answered_rows + error.row.row
+            error.row.row += 0 if expected is None else expected.first
+        # Mails run outside of any operator: nobody else would say whose failure it is.
+        return error.in_operator(self.ctx.name)
+
+    def _take(self, worker: WorkerProcess | AsyncCalls, frame: Frame) -> None:
         match frame.kind:
             case FrameKind.FAILED:
-                failure: UserFailure = frame.note
-                error = self._error(failure)
-                expected = self._in_order.expected()
-                if expected is not None:
-                    trace_row(error, expected.piece)
-                if error.row is not None:
-                    # The operators before this one have gone on: nobody follows the row to its source any more.
-                    error.row.came_row = self._in_order.answered_rows + error.row.row
-                    error.row.row += 0 if expected is None else expected.first
-                # Mails run outside of any operator: nobody else would say whose failure it is.
-                raise error.in_operator(self.ctx.name)
+                raise self._failed(frame.note)
             case FrameKind.OPENED:
                 self._add_metrics(frame.note)
             case FrameKind.RESULT:
@@ -235,7 +261,10 @@ class PythonCalcOperator(Operator[PythonCalcSpec]):
         """Everything that came in goes out; then the functions are closed, and say whether that went well."""
         self._drain()
         if self._worker is not None:
-            self._worker.send_end()
+            try:
+                self._worker.send_end()
+            except UserFailureError as error:
+                raise self._error(error.failure) from error.__cause__
             while not self._ended:
                 self._wait()
         else:

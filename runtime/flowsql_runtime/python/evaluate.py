@@ -96,22 +96,26 @@ class RowEvaluator(Evaluator):
 
     def run(self, columns: Sequence[pa.Array], n: int) -> list[pa.Array]:
         """The output columns of ``n`` rows."""
-        lists = [read(column) for read, column in zip(self._readers, columns, strict=True)]
+        lists = self.values_of(columns)
         results: list[list[Any]] = []
         for position, step in enumerate(self.program.steps):
             results.append(self._called(position, step, lists, results, n))
         written: dict[int, pa.Array] = {}
         for position in self.program.outputs:
             if position not in written:
-                written[position] = self._written(position, results, lists)
+                written[position] = self.written(position, results, lists)
         return [written[position] for position in self.program.outputs]
+
+    def values_of(self, columns: Sequence[pa.Array]) -> list[list[Any]]:
+        """Columns as the values that functions take."""
+        return [read(column) for read, column in zip(self._readers, columns, strict=True)]
 
     def _called(self, position: int, step: Step, lists: list[list[Any]], results: list[list[Any]], n: int) -> list[Any]:
         call = self.calls[step.function]
         made: list[Any] = []
         try:
             if not any(isinstance(arg, ColumnArgument | StepArgument) for arg in step.args):
-                values = self._row(step, lists, results, 0)
+                values = self.row(step, lists, results, 0)
                 for _ in range(n):
                     made.append(call(*values))
             else:
@@ -121,7 +125,7 @@ class RowEvaluator(Evaluator):
                     raise RuntimeError("StopIteration")  # it ends ``map`` without a word
         except Exception as error:
             row = len(made)
-            where = call_text(self.name_of(step), call, self._row(step, lists, results, row))
+            where = call_text(self.name_of(step), call, self.row(step, lists, results, row))
             raise UserFailureError(UserFailure(RAISED, describe_failure(error, where), row, position)) from error
         return made
 
@@ -135,7 +139,7 @@ class RowEvaluator(Evaluator):
             for arg in step.args
         ]
 
-    def _row(self, step: Step, lists: list[list[Any]], results: list[list[Any]], row: int) -> list[Any]:
+    def row(self, step: Step, lists: list[list[Any]], results: list[list[Any]], row: int) -> list[Any]:
         """The arguments of one row."""
         return [
             lists[arg.position][row]
@@ -146,12 +150,13 @@ class RowEvaluator(Evaluator):
             for arg in step.args
         ]
 
-    def _written(self, position: int, results: list[list[Any]], lists: list[list[Any]]) -> pa.Array:
+    def written(self, position: int, results: list[list[Any]], lists: list[list[Any]]) -> pa.Array:
+        """The column of a step's results."""
         step = self.program.steps[position]
         try:
             return self._writers[position](results[position])
         except WrongValueError as error:
-            call = call_text(self.name_of(step), self.calls[step.function], self._row(step, lists, results, error.row))
+            call = call_text(self.name_of(step), self.calls[step.function], self.row(step, lists, results, error.row))
             text = wrong_value_text(error, step.type)
             raise UserFailureError(UserFailure(WRONG_RESULT, f"{text}\nin {call}", error.row, position)) from None
 

@@ -15,6 +15,10 @@ def make_evaluator(program: PythonProgram, functions: Sequence[Any]) -> Evaluato
     match program.kind:
         case FunctionKind.GENERAL:
             return RowEvaluator(program, functions)
+        case FunctionKind.ASYNC:
+            from flowsql_runtime.python.async_calls import AsyncEvaluator
+
+            return AsyncEvaluator(program, functions)
         case FunctionKind.PANDAS:
             from flowsql_runtime.python.pandas_batches import PandasEvaluator
 

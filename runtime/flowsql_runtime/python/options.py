@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 
-from flowsql_core.config import option, parse_enum, parse_text
+from flowsql_core.config import Configuration, option, parse_duration_ms, parse_enum, parse_text
+from flowsql_core.record import record
 
 
 class ExecutionMode(enum.Enum):
@@ -19,6 +21,13 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise ValueError("expected a number of at least 1")
+    return value
+
+
+def _lasting(text: str) -> int:
+    value = parse_duration_ms(text)
+    if value < 1:
+        raise ValueError("expected at least 1 ms")
     return value
 
 
@@ -53,6 +62,67 @@ GLOBAL_JOB_PARAMETERS = option(
     "",
     "Parameters for FunctionContext.get_job_parameter: key:value pairs, separated by ','.",
 )
+
+
+class RetryStrategy(enum.Enum):
+    """``table.exec.async-scalar.retry-strategy``."""
+
+    NO_RETRY = "NO_RETRY"
+    FIXED_DELAY = "FIXED_DELAY"
+
+
+ASYNC_CONCURRENCY = option(
+    "table.exec.async-scalar.max-concurrent-operations",
+    _positive,
+    10,
+    "Calls of an asynchronous Python function that may go on at once in one subtask.",
+)
+ASYNC_TIMEOUT_MS = option(
+    "table.exec.async-scalar.timeout",
+    _lasting,
+    180_000,
+    "How long the call of an asynchronous function for one row may take, with all its retries.",
+)
+ASYNC_RETRY_STRATEGY = option(
+    "table.exec.async-scalar.retry-strategy",
+    parse_enum(RetryStrategy),
+    RetryStrategy.FIXED_DELAY,
+    "Whether a call of an asynchronous function that fails is made again: FIXED_DELAY or NO_RETRY.",
+)
+ASYNC_RETRIES = option(
+    "table.exec.async-scalar.max-attempts",
+    _positive,
+    3,
+    "How often a failing call of an asynchronous function is made again before the job fails.",
+)
+ASYNC_RETRY_DELAY_MS = option(
+    "table.exec.async-scalar.retry-delay",
+    _lasting,
+    100,
+    "How long a call of an asynchronous function that failed waits before it is made again.",
+)
+
+
+@record
+class AsyncOptions:
+    """How the calls of an asynchronous function are made: ``table.exec.async-scalar.*``."""
+
+    concurrency: int
+    timeout_ms: int
+    retries: int
+    retry_delay_ms: int
+
+
+def async_options(parameters: Mapping[str, str]) -> AsyncOptions:
+    """What a job's options say."""
+    configuration = Configuration(values=dict(parameters))
+    again = configuration.get(ASYNC_RETRY_STRATEGY) is RetryStrategy.FIXED_DELAY
+    return AsyncOptions(
+        configuration.get(ASYNC_CONCURRENCY),
+        configuration.get(ASYNC_TIMEOUT_MS),
+        configuration.get(ASYNC_RETRIES) if again else 0,
+        configuration.get(ASYNC_RETRY_DELAY_MS),
+    )
 
 
 def job_parameters(parameters: dict[str, str]) -> dict[str, str]:

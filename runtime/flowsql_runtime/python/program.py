@@ -15,6 +15,7 @@ from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types.logical import LogicalType
 from flowsql_core.udf import FunctionKind
+from flowsql_runtime.python.options import AsyncOptions
 
 
 @record
@@ -49,6 +50,7 @@ class PythonProgram:
 
     ``columns``: types of the input columns that are handed in. ``outputs``: the steps whose results leave, one a
     computed column. ``zone``: the session's time zone. ``batch_rows``: rows of one call of a pandas or arrow function.
+    ``asynchronous``: how asynchronous functions are called.
     """
 
     kind: FunctionKind
@@ -58,6 +60,7 @@ class PythonProgram:
     outputs: tuple[int, ...]
     zone: str
     batch_rows: int
+    asynchronous: AsyncOptions
 
 
 @record
@@ -71,7 +74,7 @@ class Layout:
     spans: tuple[Span | None, ...]
 
 
-def make_layout(spec: PythonCalcSpec, zone: str, batch_rows: int) -> Layout:
+def make_layout(spec: PythonCalcSpec, zone: str, batch_rows: int, asynchronous: AsyncOptions) -> Layout:
     """The program of a spec."""
     maker = _Maker()
     forwarded: list[int | None] = []
@@ -94,6 +97,7 @@ def make_layout(spec: PythonCalcSpec, zone: str, batch_rows: int) -> Layout:
         tuple(outputs),
         zone,
         batch_rows,
+        asynchronous,
     )
     return Layout(program, tuple(maker.columns), tuple(forwarded), tuple(maker.spans))
 

@@ -9,6 +9,7 @@ from flowsql_planner.physical.nodes.base import walk as walk
 from flowsql_planner.physical.nodes.calc import Calc as Calc
 from flowsql_planner.physical.nodes.calc import CorrelateNode as CorrelateNode
 from flowsql_planner.physical.nodes.calc import ExpandNode as ExpandNode
+from flowsql_planner.physical.nodes.calc import PythonAsyncCalc as PythonAsyncCalc
 from flowsql_planner.physical.nodes.calc import PythonCalc as PythonCalc
 from flowsql_planner.physical.nodes.changelog import ChangelogNormalize as ChangelogNormalize
 from flowsql_planner.physical.nodes.changelog import DropUpdateBefore as DropUpdateBefore

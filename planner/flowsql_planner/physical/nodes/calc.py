@@ -137,6 +137,11 @@ class PythonCalc(Calc):
 
 
 @record(kw_only=True)
+class PythonAsyncCalc(PythonCalc):
+    """Hands columns on, then calls one asynchronous Python function over columns and constants."""
+
+
+@record(kw_only=True)
 class ExpandNode(Keyless):
     """Each row once per projection list."""
 

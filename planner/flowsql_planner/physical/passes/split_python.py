@@ -1,10 +1,10 @@
 """Python functions apart from everything else: Calcs that call them become stacks of Calc and PythonCalc.
 
 A PythonCalc hands columns on and calls functions of one kind over columns, constants and each other. What functions
-need computed stands in a Calc below, what needs their results in one above. Runs over the whole plan once it stands, so
-that no other rule meets a PythonCalc.
+need computed stands in a Calc below, what needs their results in one above. Asynchronous functions stand in a
+PythonAsyncCalc each. Runs over the whole plan once it stands, so that no other rule meets a PythonCalc.
 
-Source: the plans of Flink's ``PythonCalcSplitRule`` and ``SplitPythonConditionFromJoinRule``.
+Source: the plans of Flink's ``PythonCalcSplitRule``, ``AsyncCalcSplitRule`` and ``SplitPythonConditionFromJoinRule``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from flowsql_planner.physical.nodes import (
     CorrelateNode,
     JoinNode,
     Physical,
+    PythonAsyncCalc,
     PythonCalc,
     WindowJoin,
 )
@@ -166,11 +167,17 @@ def _split_calc(calc: Calc) -> Physical:
         # Row-wise functions stand above the others, as in Flink.
         top = min(kinds, key=_KINDS.index)
         return _in_two(calc, projection_takes=lambda expr: _is_python(expr) and _kind(expr) != top)
+    asynchronous = kinds == {FunctionKind.ASYNC.value}
+    if asynchronous:
+        first, *others = _outermost_calls(calc.projections)
+        if others:
+            return _in_two(calc, projection_takes=_the_same(first))
     if condition is not None:
         # The condition first: it costs less than any function.
         return _filtered_first(calc)
     if _in_order(calc.projections):
-        return PythonCalc(inputs=calc.inputs, schema=calc.schema, projections=calc.projections, span=calc.span)
+        node = PythonAsyncCalc if asynchronous else PythonCalc
+        return node(inputs=calc.inputs, schema=calc.schema, projections=calc.projections, span=calc.span)
     return _in_two(calc, projection_takes=_is_python)
 
 
@@ -206,16 +213,24 @@ def _kind(expr: Expr) -> str:
     return function.kind
 
 
+def _the_same(call: Expr) -> _Takes:
+    """A call, and those that give what it gives."""
+    if is_deterministic(call):
+        return lambda expr: expr == call
+    return lambda expr: expr is call
+
+
 def _is_clean(expr: Expr) -> bool:
-    """Whether a call stands over columns, constants and clean calls of its kind only."""
+    """Whether a call stands over columns, constants and clean calls that its operator makes, too."""
     kind = _kind(expr)
-    return all(
-        isinstance(node, InputRef | Literal) or (_is_python(node) and _kind(node) == kind) for node in walk(expr)
-    )
+    return not any(_not_of_kind(node, kind) for node in walk(expr) if node is not expr)
 
 
 def _not_of_kind(expr: Expr, kind: str) -> bool:
-    return not isinstance(expr, InputRef | Literal) and not (_is_python(expr) and _kind(expr) == kind)
+    """Whether an operator that calls functions of a kind takes the operand from below."""
+    if isinstance(expr, InputRef | Literal):
+        return False
+    return kind == FunctionKind.ASYNC.value or not (_is_python(expr) and _kind(expr) == kind)
 
 
 def _outermost_calls(exprs: tuple[Expr, ...]) -> list[Expr]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import pickle
-import threading
 from collections import deque
 from collections.abc import Iterable
 from functools import partial
@@ -20,6 +18,7 @@ from flowsql_core.graph.stream_specs import AsyncFunctionSpec
 from flowsql_core.record import record
 from flowsql_core.stream.async_functions import AsyncRetryStrategy
 from flowsql_runtime.operators.base import Int64s, OperatorContext, OperatorSnapshot
+from flowsql_runtime.python.event_loop import EventLoop
 from flowsql_runtime.stream.async_io.queue import ElementQueue, Entry, OrderedQueue, UnorderedQueue
 from flowsql_runtime.stream.base import ObjectOperator, Rows, UserFunction
 from flowsql_runtime.stream.context import StreamRuntimeContext
@@ -31,8 +30,6 @@ _INVOKE: Final = "async_invoke"
 _IN_FLIGHT: Final = "in flight"
 #: A task that waits for results looks up so often.
 _LOOK_UP_S: Final = 0.1
-#: So long coroutines may take to end once they were cancelled.
-LONGEST_END_S: Final = 1.0
 _ALARM_SLOT: Final = np.zeros(1, np.int64)
 
 
@@ -72,9 +69,9 @@ class AsyncWaitOperator(ObjectOperator[AsyncFunctionSpec]):
         if self.spec.retry is not None:
             self._strategy = user_copy(ctx.resources[self.spec.retry])
         self._function = UserFunction(ctx, self.spec.function)
-        self._loop: _Loop | None = None
+        self._loop: EventLoop | None = None
         self._function.open(StreamRuntimeContext(ctx))
-        self._loop = _Loop()
+        self._loop = EventLoop("flowsql-async-io")
 
     def close(self) -> None:
         """End the event loop with all that still runs in it, close the function."""
@@ -320,41 +317,3 @@ class AsyncWaitOperator(ObjectOperator[AsyncFunctionSpec]):
                     hint="hand plain values to asynchronous functions",
                 ) from error
             return found
-
-
-class _Loop:
-    """An event loop in a thread of its own, where the coroutines of one subtask run."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._running: set[asyncio.Task[None]] = set()
-        self._thread = threading.Thread(target=self._run, name="flowsql-async-io", daemon=True)
-        self._thread.start()
-
-    def start(self, call: Any) -> None:
-        """Run a coroutine (any thread)."""
-        self._loop.call_soon_threadsafe(self._start, call)
-
-    def stop(self) -> None:
-        """Cancel what runs, and end; a coroutine that does not let itself be cancelled is left behind."""
-        self._loop.call_soon_threadsafe(self._cancel)
-        self._thread.join(LONGEST_END_S)
-
-    def _start(self, call: Any) -> None:
-        task = self._loop.create_task(call)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-
-    def _cancel(self) -> None:
-        for task in self._running:
-            task.cancel()
-        cancelled = asyncio.gather(*self._running, return_exceptions=True)
-        cancelled.add_done_callback(lambda _: self._loop.stop())
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_forever()
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        finally:
-            self._loop.close()
