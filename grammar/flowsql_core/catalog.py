@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from flowsql_core.record import record
 from flowsql_core.types.logical import LogicalType, quote_identifier
@@ -124,9 +124,9 @@ class CatalogFunction:
 
 @record
 class ColumnStatistics:
-    """What ANALYZE TABLE ... FOR COLUMNS found; None where it does not apply to the type."""
+    """What ANALYZE TABLE ... FOR COLUMNS found; None where it does not apply to the type, or is not known."""
 
-    nulls: int
+    nulls: int | None
     distinct: int | None = None
     average_length: float | None = None
     longest: int | None = None
@@ -134,9 +134,13 @@ class ColumnStatistics:
     smallest: int | float | None = None
 
 
+#: The number of rows of a table of which only columns are known.
+UNKNOWN_ROWS: Final = -1
+
+
 @record
 class TableStatistics:
-    """What ANALYZE TABLE found: the number of rows, and columns by name."""
+    """What ANALYZE TABLE found, or a program said: the number of rows, and columns by name."""
 
     rows: int
     columns: tuple[tuple[str, ColumnStatistics], ...] = ()

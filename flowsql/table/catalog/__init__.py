@@ -7,7 +7,6 @@ from flowsql.table.catalog.entries import CatalogFunction as CatalogFunction
 from flowsql.table.catalog.entries import CatalogPartition as CatalogPartition
 from flowsql.table.catalog.entries import CatalogPartitionSpec as CatalogPartitionSpec
 from flowsql.table.catalog.entries import CatalogTableStatistics as CatalogTableStatistics
-from flowsql.table.catalog.objects import CatalogColumnStatistics as CatalogColumnStatistics
 from flowsql.table.catalog.objects import CatalogDescriptor as CatalogDescriptor
 from flowsql.table.catalog.objects import CatalogModel as CatalogModel
 from flowsql.table.catalog.objects import HiveCatalog as HiveCatalog
@@ -23,3 +22,5 @@ from flowsql.table.catalog.resolved_schema import PhysicalColumn as PhysicalColu
 from flowsql.table.catalog.resolved_schema import ResolvedSchema as ResolvedSchema
 from flowsql.table.catalog.resolved_schema import UniqueConstraint as UniqueConstraint
 from flowsql.table.catalog.resolved_schema import WatermarkSpec as WatermarkSpec
+from flowsql.table.catalog.statistics import CatalogColumnStatistics as CatalogColumnStatistics
+from flowsql.table.catalog.statistics import CatalogColumnStatisticsData as CatalogColumnStatisticsData

@@ -15,6 +15,7 @@ from flowsql.table.catalog.entries import (
     CatalogTableStatistics,
 )
 from flowsql.table.catalog.objects import ObjectPath
+from flowsql.table.catalog.statistics import CatalogColumnStatistics, shown_columns, with_columns, with_rows
 from flowsql.util.exceptions import (
     CatalogException,
     DatabaseAlreadyExistException,
@@ -401,11 +402,9 @@ class Catalog:
             if ignore_if_not_exists:
                 return
             raise self._no_table(table_path)
-        details = self._details(table_path)
-        columns = () if details.statistics is None else details.statistics.columns
-        known = core.TableStatistics(table_statistics.get_row_count(), columns)
-        database, name = table_path.get_database_name(), table_path.get_object_name()
-        self._store.put_details(database, name, replace(details, statistics=known))
+        self._put_statistics(
+            table_path, with_rows(self._details(table_path).statistics, table_statistics.get_row_count())
+        )
 
     def get_partition_statistics(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
@@ -432,40 +431,57 @@ class Catalog:
         found = self._known_partition(table_path, partition_spec, ignore_if_not_exists)
         if found is None:
             return
-        known = replace(found, statistics=core.TableStatistics(partition_statistics.get_row_count()))
+        known = replace(found, statistics=with_rows(found.statistics, partition_statistics.get_row_count()))
         self._change(table_path, lambda partitions: tuple(known if one is found else one for one in partitions))
 
-    # What FlowSQL has none of
+    def get_table_column_statistics(self, table_path: ObjectPath) -> CatalogColumnStatistics:
+        """What is known of a table's columns; TableNotExistException."""
+        self._table(table_path)
+        return shown_columns(self._details(table_path).statistics)
 
-    def get_table_column_statistics(self, table_path: ObjectPath) -> object:
-        """Refused."""
-        raise _column_statistics()
+    def alter_table_column_statistics(
+        self, table_path: ObjectPath, column_statistics: CatalogColumnStatistics, ignore_if_not_exists: bool
+    ) -> None:
+        """Say what is known of a table's columns, in the place of what was; TableNotExistException."""
+        if self._find(table_path) is None:
+            if ignore_if_not_exists:
+                return
+            raise self._no_table(table_path)
+        self._put_statistics(table_path, with_columns(self._details(table_path).statistics, column_statistics))
 
-    def get_partition_column_statistics(self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec) -> object:
-        """Refused."""
-        raise _column_statistics()
+    def get_partition_column_statistics(
+        self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
+    ) -> CatalogColumnStatistics:
+        """What is known of a partition's columns; PartitionNotExistException."""
+        self.get_partition(table_path, partition_spec)
+        found = self._partition(table_path, partition_spec)
+        return shown_columns(None if found is None else found.statistics)
 
     def bulk_get_partition_column_statistics(
         self, table_path: ObjectPath, partition_specs: list[CatalogPartitionSpec]
-    ) -> list[object]:
-        """Refused."""
-        raise _column_statistics()
-
-    def alter_table_column_statistics(
-        self, table_path: ObjectPath, column_statistics: object, ignore_if_not_exists: bool
-    ) -> None:
-        """Refused."""
-        raise _column_statistics()
+    ) -> list[CatalogColumnStatistics]:
+        """The same of several partitions."""
+        return [self.get_partition_column_statistics(table_path, spec) for spec in partition_specs]
 
     def alter_partition_column_statistics(
         self,
         table_path: ObjectPath,
         partition_spec: CatalogPartitionSpec,
-        column_statistics: object,
+        column_statistics: CatalogColumnStatistics,
         ignore_if_not_exists: bool,
     ) -> None:
-        """Refused."""
-        raise _column_statistics()
+        """Say what is known of a partition's columns, in the place of what was; PartitionNotExistException."""
+        found = self._known_partition(table_path, partition_spec, ignore_if_not_exists)
+        if found is None:
+            return
+        known = replace(found, statistics=with_columns(found.statistics, column_statistics))
+        self._change(table_path, lambda partitions: tuple(known if one is found else one for one in partitions))
+
+    def _put_statistics(self, path: ObjectPath, statistics: core.TableStatistics) -> None:
+        details = replace(self._details(path), statistics=statistics)
+        self._store.put_details(path.get_database_name(), path.get_object_name(), details)
+
+    # What FlowSQL has none of
 
     def list_procedures(self, database_name: str) -> list[str]:
         """None."""
@@ -509,9 +525,7 @@ class Catalog:
         raise NotSupportedYetError("drop_model")
 
 
-def _column_statistics() -> NotSupportedYetError:
-    return NotSupportedYetError("statistics of columns in Python", hint="ANALYZE TABLE ... FOR COLUMNS gathers them")
-
-
 def _shown(statistics: core.TableStatistics | None) -> CatalogTableStatistics:
-    return CatalogTableStatistics() if statistics is None else CatalogTableStatistics(statistics.rows, 0, 0, 0)
+    if statistics is None or statistics.rows == core.UNKNOWN_ROWS:
+        return CatalogTableStatistics()
+    return CatalogTableStatistics(statistics.rows, 0, 0, 0)

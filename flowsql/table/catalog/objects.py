@@ -118,19 +118,12 @@ class CatalogDescriptor:
         return CatalogDescriptor(catalog_name, {str(key): str(value) for key, value in options.items()}, comment)
 
 
-_OBJECTS = "objects of catalogs in Python"
-
-
 class CatalogModel(metaclass=Refused, construct="models", hint=None):
     """A model of a catalog."""
 
 
 class Procedure(metaclass=Refused, construct="procedures of catalogs", hint=None):
     """A procedure of a catalog."""
-
-
-class CatalogColumnStatistics(metaclass=Refused, construct=_OBJECTS, hint="ANALYZE TABLE gathers statistics"):
-    """What is known of the values of columns."""
 
 
 class HiveCatalog(metaclass=Refused, construct="it runs in a JVM", hint="CREATE CATALOG ... WITH ('type' = ...)"):

@@ -8,6 +8,8 @@ from flowsql.table import Schema, TableEnvironment
 from flowsql.table.catalog import (
     Catalog,
     CatalogBaseTable,
+    CatalogColumnStatistics,
+    CatalogColumnStatisticsData,
     CatalogDatabase,
     CatalogFunction,
     CatalogPartition,
@@ -200,6 +202,50 @@ def test_statistics(catalog: Catalog) -> None:
     catalog.alter_table_statistics(ORDERS, CatalogTableStatistics(42), False)
     assert catalog.get_table_statistics(ORDERS).get_row_count() == 42
     catalog.alter_table_statistics(NOWHERE, CatalogTableStatistics(42), True)
+
+
+def test_statistics_of_columns(catalog: Catalog) -> None:
+    catalog.create_table(ORDERS, table(), False)
+    assert catalog.get_table_column_statistics(ORDERS).get_column_statistics_data() == {}
+    said = CatalogColumnStatistics({"id": CatalogColumnStatisticsData(1, 3, 2, 9)})
+    catalog.alter_table_column_statistics(ORDERS, said.copy(), False)
+    assert catalog.get_table_statistics(ORDERS).get_row_count() == -1
+    catalog.alter_table_statistics(ORDERS, CatalogTableStatistics(42), False)
+    found = catalog.get_table_column_statistics(ORDERS).get_column_statistics_data()
+    assert found == said.get_column_statistics_data()
+    of_id = found["id"]
+    assert (of_id.getNullCount(), of_id.getNdv(), of_id.getMin(), of_id.getMax()) == (1, 3, 2, 9)
+    assert (of_id.getMaxLength(), of_id.getAvgLength()) == (None, None)
+    assert catalog.get_table_statistics(ORDERS).get_row_count() == 42
+    catalog.alter_table_column_statistics(ORDERS, CatalogColumnStatistics({}), False)
+    assert catalog.get_table_column_statistics(ORDERS).get_column_statistics_data() == {}
+    catalog.alter_table_column_statistics(NOWHERE, said, True)
+    for call in (
+        lambda: catalog.get_table_column_statistics(NOWHERE),
+        lambda: catalog.alter_table_column_statistics(NOWHERE, said, False),
+    ):
+        with pytest.raises(e.TableNotExistException):
+            call()
+    with pytest.raises(TypeError, match="column 'a': expected a CatalogColumnStatisticsData, got int"):
+        CatalogColumnStatistics({"a": 1})  # type: ignore[dict-item]
+    with pytest.raises(NotSupportedYetError, match="properties of the statistics"):
+        CatalogColumnStatistics({}, {"a": "b"})
+
+
+def test_statistics_of_columns_of_partitions(catalog: Catalog) -> None:
+    catalog.create_table(ORDERS, table(), False)
+    said = CatalogColumnStatistics({"id": CatalogColumnStatisticsData(0, 5, max_length=4, avg_length=1.5)})
+    catalog.alter_partition_column_statistics(ORDERS, DAY, said, True)
+    with pytest.raises(e.PartitionNotExistException):
+        catalog.alter_partition_column_statistics(ORDERS, DAY, said, False)
+    with pytest.raises(e.PartitionNotExistException):
+        catalog.get_partition_column_statistics(ORDERS, DAY)
+    catalog.create_partition(ORDERS, DAY, CatalogPartition.create_instance({}), False)
+    catalog.alter_partition_column_statistics(ORDERS, DAY, said, False)
+    catalog.alter_partition_statistics(ORDERS, DAY, CatalogTableStatistics(7), False)
+    (found,) = catalog.bulk_get_partition_column_statistics(ORDERS, [DAY])
+    assert found.get_column_statistics_data() == said.get_column_statistics_data()
+    assert catalog.get_partition_statistics(ORDERS, DAY).get_row_count() == 7
 
 
 def test_what_there_is_none_of(catalog: Catalog) -> None:

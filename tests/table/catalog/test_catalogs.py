@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from flowsql.table.catalog import CatalogColumnStatisticsData, ObjectPath
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.catalog import ColumnStatistics
 from flowsql_core.config import Configuration
@@ -145,5 +146,9 @@ def test_analyze_table_counts_rows_and_columns(tmp_path: Path) -> None:
         2.0,
         3,
     )
+    path = ObjectPath("default_database", "src")
+    shown = one.get_catalog("default_catalog").get_table_column_statistics(path).get_column_statistics_data()
+    assert shown["k"] == CatalogColumnStatisticsData(1, 2, 1.0, 2.0)
+    assert (shown["s"].getMaxLength(), shown["s"].getAvgLength()) == (3, 2.0)
     with pytest.raises(FlowSqlError, match="Column: nosuch does not exist"):
         one.execute_sql("ANALYZE TABLE src COMPUTE STATISTICS FOR COLUMNS nosuch")
