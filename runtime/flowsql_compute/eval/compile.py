@@ -22,6 +22,7 @@ from flowsql_compute.eval.columns import Bools, TooManyBytesError, spread, valid
 from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.eval.literal import is_literal_type, literal_scalar, scalar_to_literal
 from flowsql_compute.eval.planner_facts import decided
+from flowsql_compute.eval.time.far_moments import compared_by_range
 from flowsql_compute.functions.registry import FunctionDef, Invocation, find_definition
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError, ExecutionError, FlowSqlError
@@ -171,7 +172,7 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
     place where a row breaks a rule, TooManyBytesError where the values of fewer rows would fit in an array.
     """
     builder = _Builder(context)
-    folded = [fold(expr, context) for expr in exprs]
+    folded = [transform(fold(expr, context), compared_by_range) for expr in exprs]
     steps = [builder.step(expr) for expr in folded]
     defaults = [_missing_default(expr) for expr in folded]
     # Columns that are handed on fitted in arrays when they came.
@@ -193,7 +194,7 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
 def compile_condition(expr: Expr, context: EvalContext) -> Condition:
     """A callable ``(columns, n) -> mask`` that is True where the predicate is TRUE (neither FALSE nor NULL)."""
     builder = _Builder(context)
-    step = builder.step(fold(expr, context))
+    step = builder.step(transform(fold(expr, context), compared_by_range))
 
     def keep(columns: Sequence[pa.Array], n: int) -> Bools:
         try:
