@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -43,6 +45,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before those marked as nightly are left out."""
     leave_to_chaos(items)
+
+
+@pytest.fixture(autouse=True)
+def _collector() -> Iterator[None]:
+    """The command line spares the cycle collector for as long as its process lives; this process goes on."""
+    yield
+    gc.enable()
+    gc.unfreeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
