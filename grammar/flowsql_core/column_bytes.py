@@ -60,7 +60,8 @@ def _text_bytes_at(array: Any, rows: npt.NDArray[Any]) -> Int64s | None:
     if not len(array) or buffer is None:
         return np.zeros(len(rows), np.int64)
     offsets = np.frombuffer(buffer, kind, len(array) + 1, array.offset * np.dtype(kind).itemsize)
-    return (offsets[1:][rows] - offsets[rows]).astype(np.int64)
+    found: Int64s = (offsets[1:][rows] - offsets[rows]).astype(np.int64)
+    return found
 
 
 def _offsets(array: Any, kind: Any) -> Int64s:

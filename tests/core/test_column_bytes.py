@@ -83,7 +83,8 @@ def test_bytes_of_some_rows(type_: Any, monkeypatch: pytest.MonkeyPatch) -> None
     rows = np.array([3, 0, 1, 0, 2])
     for array in (pa.array(values, type_), whole.slice(len(values)), whole):
         found = column_bytes.bytes_of_rows(array, rows, len(rows))
-        assert found is not None and found.tolist() == [1, 2, 0, 2, 0]
+        assert found is not None
+        assert found.tolist() == [1, 2, 0, 2, 0]
         assert column_bytes.bytes_of_rows(array, rows[:3], 3) is None
     assert column_bytes.bytes_of_rows(pa.array([], type_), rows[:0], 0) is None
 

@@ -22,8 +22,8 @@ Bools = npt.NDArray[np.bool_]
 
 #: Pairs that are made at once: bounds the memory of a batch that meets a popular key.
 MOST_PAIRS: Final = 262_144
-#: Bytes of joined rows that are made at once. Columns of a few hundred kilobytes stand in memory that the allocator hands
-#: out again for the next part; those of tens of megabytes are fresh pages each time, which the system clears first.
+#: Bytes of joined rows that are made at once. Columns of a few hundred kilobytes stand in memory that the allocator
+#: hands out again for the next part; those of tens of megabytes are fresh pages each time, which the system clears.
 _PART_BYTES: Final = 8 << 20
 #: What a value of variable width is taken to be.
 _USUAL_BYTES: Final = 64
