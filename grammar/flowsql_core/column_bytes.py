@@ -47,6 +47,23 @@ def row_bytes(array: Any) -> Int64s | None:
     return None
 
 
+def _text_bytes_at(array: Any, rows: npt.NDArray[Any]) -> Int64s | None:
+    """Bytes of the values at ``rows``, for types whose values are bytes; their cost is that of the rows."""
+    type_ = array.type
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
+        kind: Any = np.int32
+    elif pa.types.is_large_string(type_) or pa.types.is_large_binary(type_):
+        kind = np.int64
+    else:
+        return None
+    buffer = array.buffers()[1]
+    if not len(array) or buffer is None:
+        return np.zeros(len(rows), np.int64)
+    offsets = np.frombuffer(buffer, kind, len(array) + 1, array.offset * np.dtype(kind).itemsize)
+    found: Int64s = (offsets[1:][rows] - offsets[rows]).astype(np.int64)
+    return found
+
+
 def _offsets(array: Any, kind: Any) -> Int64s:
     buffer = array.buffers()[1]
     if not len(array) or buffer is None:
@@ -76,11 +93,13 @@ def bytes_of_rows(array: Any, rows: npt.NDArray[Any] | None, n: int) -> Int64s |
     """Bytes of each of the ``n`` values at ``rows`` (None: all); None if together they take no more than MOST_BYTES."""
     if array.get_total_buffer_size() * (1 if rows is None else n) <= MOST_BYTES:
         return None
-    found = row_bytes(array)
-    if found is None or int(found.max(initial=0)) * n <= MOST_BYTES:
-        return None
-    if rows is not None:
-        found = found[rows]
+    found = None if rows is None else _text_bytes_at(array, rows)
+    if found is None:
+        found = row_bytes(array)
+        if found is None or int(found.max(initial=0)) * n <= MOST_BYTES:
+            return None
+        if rows is not None:
+            found = found[rows]
     return None if int(found.sum()) <= MOST_BYTES else found
 
 

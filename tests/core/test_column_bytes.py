@@ -75,6 +75,20 @@ def test_batches_that_do_not_fit_together_stay_apart(monkeypatch: pytest.MonkeyP
     assert [part.num_rows for part in concat_batches(parts)] == [3, 3]
 
 
+@pytest.mark.parametrize("type_", [pa.string(), pa.binary(), pa.large_string(), pa.large_binary(), pa.list_(pa.int8())])
+def test_bytes_of_some_rows(type_: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_bytes, "MOST_BYTES", 3)
+    values = [[1, 2], None, [], [3]] if pa.types.is_list(type_) else ["ab", None, "", "d"]
+    whole = pa.array([*values, *values], type_)
+    rows = np.array([3, 0, 1, 0, 2])
+    for array in (pa.array(values, type_), whole.slice(len(values)), whole):
+        found = column_bytes.bytes_of_rows(array, rows, len(rows))
+        assert found is not None
+        assert found.tolist() == [1, 2, 0, 2, 0]
+        assert column_bytes.bytes_of_rows(array, rows[:3], 3) is None
+    assert column_bytes.bytes_of_rows(pa.array([], type_), rows[:0], 0) is None
+
+
 def test_a_gather_of_too_many_bytes_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
     assert column_bytes.bytes_of_rows(long_texts(), np.array([0, 1, 0]), 3) is None
     assert column_bytes.bytes_of_rows(long_texts(), np.array([0, 1, 0, 0]), 4) is not None

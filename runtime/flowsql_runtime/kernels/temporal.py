@@ -28,6 +28,25 @@ def _entry_of(levels, offsets, time, row):
     return lo
 
 
+@kernel("int64(int32[::1], int32[::1], int32[::1], int32[::1])")
+def number_slots(slots, marks, distinct, numbers):
+    """Number slots in order of first sight; returns how many there are.
+
+    ``marks``: by slot, -1 before and after. ``distinct`` (n,) gets the slots, ``numbers`` (n,) the number of each.
+    """
+    count = np.int64(0)
+    for i in range(len(slots)):
+        slot = slots[i]
+        if marks[slot] < 0:
+            marks[slot] = count
+            distinct[count] = slot
+            count += 1
+        numbers[i] = marks[slot]
+    for k in range(count):
+        marks[distinct[k]] = -1
+    return count
+
+
 @kernel("void(int64[::1], int32[::1], int32[::1], int64[::1], int32[::1])")
 def entries_of(times, rows, offsets, levels, entries):
     """The watermark at which each left row is due, the number of watermarks for none in the batch."""

@@ -113,6 +113,18 @@ def test_without_keys_every_row_meets_every_row(retracts: bool, most: int, monke
     assert (len(harness.batches) > len(found)) == (most == 5)
 
 
+def test_wide_rows_are_made_in_smaller_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = join_side.pairs_at_once(LEFT)
+    assert narrow > join_side.pairs_at_once(LEFT, LEFT) >= narrow // 2 - 1
+    monkeypatch.setattr(join_side, "_PART_BYTES", 1_000)
+    found = [(side, [(kind, 1, value) for kind, _, value in rows]) for side, rows in events(3, False)]
+    harness = OperatorHarness(spec())
+    for side, rows in found:
+        harness.batch(batch(side, rows), side)
+    assert Counter(harness.rows) == Counter(model(found))
+    assert len(harness.batches) > len(found)
+
+
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_goes_on_at_another_parallelism(parallelism: int) -> None:
     found = events(9, True)

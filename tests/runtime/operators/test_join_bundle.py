@@ -12,6 +12,7 @@ import pytest
 
 from flowsql_core.batch import WatermarkTrack
 from flowsql_core.graph.specs import JoinKind, MiniBatch
+from flowsql_runtime.operators.join.bundle import LARGE_ROWS, JoinBundle
 from flowsql_runtime.testing.harness import OperatorHarness
 from tests.runtime.operators.test_join import Event, batch, cut, events
 from tests.runtime.operators.test_outer_join import joined, meets, model
@@ -43,6 +44,21 @@ def test_the_table_is_that_of_single_rows(kind: JoinKind, retracts: bool, size: 
     assert table(harness.rows) == table(wanted)
     # A full join pads rows of one side before those of the other come.
     assert len(harness.rows) <= len(wanted) or kind is JoinKind.FULL
+
+
+def test_large_batches_are_not_put_together() -> None:
+    bundle = JoinBundle(joined(JoinKind.INNER), MiniBatch(100_000, 1_000))
+    large = LARGE_ROWS
+    sizes = [3, 5, large, large + 1, 7, large, 2]
+    for size in sizes:
+        bundle.add(0, batch(0, [(0, size, "a")] * size))
+    taken = [found for _, found in bundle.take()]
+    assert [found.num_rows for found in taken] == [8, large, large + 1, 7, large, 2]
+    assert [found.columns[0][0].as_py() for found in taken] == [3, large, large + 1, 7, large, 2]
+    # What takes something back has to be seen with what it takes back.
+    for changes in ([(0, 1, "a")] * large, [(3, 1, "a")] * large, [(0, 2, "b")] * large):
+        bundle.add(0, batch(0, changes))
+    assert [found.num_rows for _, found in bundle.take()] == [large]
 
 
 def updates(seed: int) -> list[Event]:

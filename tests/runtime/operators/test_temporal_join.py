@@ -19,6 +19,7 @@ from flowsql_core.graph.specs import JoinKind
 from flowsql_core.graph.time_join_specs import TemporalJoinSpec
 from flowsql_core.row import SHORT_STRINGS
 from flowsql_core.types.logical import BIGINT, INT, STRING, BooleanType, Column, TimestampType
+from flowsql_runtime.operators.join import temporal
 from flowsql_runtime.testing.harness import OperatorHarness
 
 pytestmark = [pytest.mark.usefixtures("each_backend"), pytest.mark.sampled(3)]
@@ -260,3 +261,50 @@ def test_texts_and_many_versions() -> None:
     harness.batch(batch([(0, 1, time, time) for time in (95, 3, 50)], [(3, 60)]), 0)
     assert [row[4] for _, _, row in seen(harness)] == ["a text of version 3", "a text of version 50"]
     assert len(harness.operators[0].ctx.state.snapshot()["versions"]) == 40
+
+
+def test_a_key_that_fired_waits_for_the_same_time_again() -> None:
+    """A late version brings the timer of its key back."""
+    items: list[tuple[int, list[Item]]] = [
+        (0, [20]), (1, [(0, 1, 7, 10)]), (0, [(0, 2, 9, 50)]), (1, [15, (0, 1, 8, 10)]), (0, [(0, 1, 1, 12), 30]),
+        (1, [25, 30]),
+    ]  # fmt: skip
+    harness = OperatorHarness(spec(), keys=[(0,), (0,)])
+    for side, rows in batches(items, 100):
+        harness.batch(rows, side)
+    wanted = Flink(spec())
+    for side, part in items:
+        for item in part:
+            if isinstance(item, int):
+                wanted.mark(side, item)
+            else:
+                wanted.row(side, item)
+    assert seen(harness) == wanted.out
+    assert len(wanted.out) == 1
+
+
+def test_rows_without_a_watermark_wait_outside_state() -> None:
+    """Until a watermark comes, or a barrier, or a row of the other side."""
+    harness = OperatorHarness(spec(), keys=[(0,), (0,)])
+    operator = harness.operators[0]
+    harness.watermark(90, 1)
+    harness.batch(batch([(0, 1, 7, 10)]), 1)
+    harness.batch(batch([(0, 1, 1, 20), (0, 1, 2, 40)]), 0)
+    harness.batch(batch([(0, 1, 3, 30)], [(1, 35)]), 0)
+    assert [row for _, _, row in seen(harness)] == [(1, 1, 20, 1, 7, 10), (1, 3, 30, 1, 7, 10)]
+    harness.batch(batch([(0, 1, 4, 36)]), 0)
+    assert len(operator.ctx.state.snapshot()["left"]) == 1
+    operator.prepare_snapshot_pre_barrier(1)
+    assert len(operator.ctx.state.snapshot()["left"]) == 2
+    harness.batch(batch([(0, 1, 5, 37)]), 0)
+    harness.watermark(36, 0)
+    assert [row[0][1] for _, _, *row in seen(harness)] == [1, 3, 4]
+    assert len(operator.ctx.state.snapshot()["left"]) == 2
+
+
+def test_so_many_rows_become_state_without_a_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(temporal, "_MOST_HELD", 3)
+    harness = OperatorHarness(spec(), keys=[(0,), (0,)])
+    for number in range(5):
+        harness.batch(batch([(0, 1, number, number)]), 0)
+    assert len(harness.operators[0].ctx.state.snapshot()["left"]) == 3

@@ -22,6 +22,8 @@ Kinds = npt.NDArray[np.uint8]
 
 #: Rows that wait at most, whatever the options say.
 _MOST_ROWS: Final = 65_536
+#: Rows of a batch from which on joining it alone costs less than putting it together with others.
+LARGE_ROWS: Final = 4_096
 
 
 class JoinBundle:
@@ -53,10 +55,27 @@ class JoinBundle:
         """Side and rows of all that waits, folded; from now on nothing does."""
         waiting, self._waiting, self._rows = self._waiting, ([], []), 0
         for side in self._order:
-            for batch in concat_batches(waiting[side]):
+            for batch in _together(waiting[side]):
                 found = self._folds[side].folded(batch)
                 if found.num_rows:
                     yield side, found
+
+
+def _together(batches: list[ChangelogBatch]) -> Iterator[ChangelogBatch]:
+    """Batches of one side as one, which can be folded; large ones that take nothing back stay as they are: they need no
+    copy, and the state keeps their columns."""
+    if any(batch.kinds is not None for batch in batches):
+        yield from concat_batches(batches)
+        return
+    small: list[ChangelogBatch] = []
+    for batch in batches:
+        if batch.num_rows >= LARGE_ROWS:
+            yield from concat_batches(small)
+            small = []
+            yield batch
+        else:
+            small.append(batch)
+    yield from concat_batches(small)
 
 
 class _Fold:

@@ -18,7 +18,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.join.bundle import JoinBundle
-from flowsql_runtime.operators.join.side import JoinSide, counted_sides, key_pairs, row_ranges
+from flowsql_runtime.operators.join.side import JoinSide, counted_sides, key_pairs, pairs_at_once, row_ranges
 from flowsql_runtime.state.names import StateNames, kept_for, row_names
 from flowsql_runtime.state.stores import RowList, Rows
 
@@ -82,6 +82,7 @@ class RegularJoin(Operator[JoinSpec], ABC):
         )
         self._ttl_ms = (spec.left_ttl_ms, spec.right_ttl_ms)
         self._counted = counted_sides(spec.kind)
+        self._pairs_at_once = pairs_at_once(spec.left, spec.right)
         self._bundle = None if spec.mini_batch is None else JoinBundle(spec, spec.mini_batch)
 
     def open(self, ctx: OperatorContext) -> None:
@@ -174,7 +175,8 @@ class RegularJoin(Operator[JoinSpec], ABC):
         signs = signs_of(batch)
         partners = np.zeros(n if self._counted[input_index] else 0, np.int32)
         # A row that meets many makes a batch of its own: the pairs of a cross join are never there at once.
-        for first, last in row_ranges(counts if lost is None else np.where(lost, 0, counts)):
+        met = counts if lost is None else np.where(lost, 0, counts)
+        for first, last in row_ranges(met, self._pairs_at_once):
             probes, found = others.rows_of(slots[first:last])
             probes += np.int32(first)
             if listed is not None and self._ttl_ms[1 - input_index]:

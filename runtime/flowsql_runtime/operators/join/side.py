@@ -7,12 +7,14 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from flowsql_compute.eval.columns import validity
 from flowsql_core.column_bytes import ranges_within
 from flowsql_core.graph.specs import JoinKind, JoinSpec, WindowJoinSpec
 from flowsql_core.graph.time_join_specs import IntervalJoinSpec, TemporalJoinSpec
 from flowsql_core.record import record
+from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
 
 Int32s = npt.NDArray[np.int32]
@@ -20,6 +22,11 @@ Bools = npt.NDArray[np.bool_]
 
 #: Pairs that are made at once: bounds the memory of a batch that meets a popular key.
 MOST_PAIRS: Final = 262_144
+#: Bytes of joined rows that are made at once. Columns of a few hundred kilobytes stand in memory that the allocator
+#: hands out again for the next part; those of tens of megabytes are fresh pages each time, which the system clears.
+_PART_BYTES: Final = 8 << 20
+#: What a value of variable width is taken to be.
+_USUAL_BYTES: Final = 64
 
 
 @record
@@ -52,12 +59,20 @@ def key_pairs(
     return tuple(f"{left[one]} {'<=>' if safe else '='} {right[other]}" for one, other, safe in pairs)
 
 
-def row_ranges(counts: npt.NDArray[Any]) -> Iterator[tuple[int, int]]:
-    """Cut rows so that each part makes at most :data:`MOST_PAIRS` rows, (first, last) of each; at least one part.
+def pairs_at_once(*sides: Schema) -> int:
+    """How many joined rows of the columns of ``sides`` are made at once, by what their types take."""
+    types = [to_arrow(column.type) for side in sides for column in side]
+    width = sum(type_.bit_width // 8 if pa.types.is_primitive(type_) else _USUAL_BYTES for type_ in types)
+    return max(1, _PART_BYTES // max(1, width))
 
-    ``counts``: how many rows each makes, (n,). A row that makes more is a part of its own.
+
+def row_ranges(counts: npt.NDArray[Any], most: int | None = None) -> Iterator[tuple[int, int]]:
+    """Cut rows so that each part makes at most ``most`` rows, (first, last) of each; at least one part.
+
+    ``counts``: how many rows each makes, (n,). A row that makes more is a part of its own. ``most`` is
+    :data:`MOST_PAIRS` at most, and if it is not given.
     """
-    return ranges_within(counts, MOST_PAIRS)
+    return ranges_within(counts, MOST_PAIRS if most is None else min(most, MOST_PAIRS))
 
 
 def counted_sides(kind: JoinKind) -> tuple[bool, bool]:

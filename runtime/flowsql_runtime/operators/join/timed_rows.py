@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_compute.eval.columns import values_and_validity
+from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
 from flowsql_runtime.kernels.interval import NO_TIMER
@@ -22,6 +23,14 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 NO_SLOTS = np.zeros(0, np.int32)
+
+
+@record
+class RowsRead:
+    """Rows of :class:`TimedRows`: their columns; values of ``more``, then times."""
+
+    columns: list[Any]
+    numbers: list[npt.NDArray[Any]]
 
 
 class TimedRows:
@@ -63,6 +72,12 @@ class TimedRows:
     def gather(self, rows: Int32s) -> list[Any]:
         """Columns of rows."""
         return whole_columns(self._types, self.rows.gather(rows)[: self._width])
+
+    def whole(self, rows: Int32s) -> RowsRead:
+        """Columns of rows, and what stands behind them."""
+        found = self.rows.gather(rows)
+        numbers = [values_and_validity(found[index])[0] for index in range(self._width, len(found))]
+        return RowsRead(whole_columns(self._types, found[: self._width]), numbers)
 
     def numbers(self, rows: Int32s) -> list[npt.NDArray[Any]]:
         """What stands behind the columns of rows: values of ``more``, then times."""
@@ -115,13 +130,14 @@ class KeyTimers:
         values, valid = values_and_validity(self._current.gather(slots)[0])
         return values if valid is None else np.where(valid, values, NO_TIMER)
 
-    def set(self, slots: Int32s, before: Int64s, after: Int64s) -> None:
-        """Put times of distinct slots. ``before``: what :meth:`of` gives."""
-        changed = np.flatnonzero(before != after)
+    def set(self, slots: Int32s, before: Int64s, after: Int64s, taken: int = 0) -> None:
+        """Put times of distinct slots. ``before``: what :meth:`of` gives; the first ``taken`` of the slots are what
+        :meth:`due` gave last."""
+        changed = np.flatnonzero((before != after) | (np.arange(len(slots)) < taken))
         if not len(changed):
             return
         slots, before, after = slots[changed], before[changed], after[changed]
-        had = before != NO_TIMER
+        had = (before != NO_TIMER) & (changed >= taken)
         self._timers.delete(before[had], slots[had])
         there = after != NO_TIMER
         self._timers.register(after[there], slots[there])

@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_core.column_bytes import joined, taken
+from flowsql_core.batch import LateColumns
+from flowsql_core.column_bytes import joined
 from flowsql_runtime.kernels import ranked_rows as kernels
 from flowsql_runtime.state.rankings import Places, Ranked, Telling
 from flowsql_runtime.state.resident.growing import grow
@@ -114,8 +115,9 @@ class Ranking:
         users, keepers = both & 0xFFFFFFFF, both >> 32
         parts: Sequence[Any]
         if keepers:
-            kept = rows.gather(stored[:keepers])
-            parts = [joined([taken(column, used[:users]), old]) for column, old in zip(columns, kept, strict=True)]
+            # Late columns are copied from where they come from, and only what changes tell of.
+            came = LateColumns.of(columns, used[:users])
+            parts = [joined(pair) for pair in zip(came, rows.gather(stored[:keepers]), strict=True)]
         else:
             parts, found = columns, used[:users][found]
         kinds = self._kinds[:count].view(np.uint8).copy()
