@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from flowsql_core.batch import LateColumns
+from flowsql_core.errors import InternalError
 from flowsql_runtime.state.resident.kept_rows import KeptRows
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 
@@ -94,3 +96,13 @@ def test_nothing_at_all() -> None:
     assert len(probes) == 0
     assert [len(column) for column in rows.gather(found)] == [0] * len(TYPES)
     assert rows.counts(np.array([0], np.int32)).tolist() == [0]
+
+
+def test_only_the_thread_that_adds_rows_gathers_them() -> None:
+    index = ResidentKeyIndex([pa.int64()])
+    rows = KeptRows(index, TYPES[:1])
+    rows.append(_slots(index, [1, 2]), _arrays(0, 2)[:1])
+    columns = rows.gather(np.array([1, 0], np.int32))
+    with ThreadPoolExecutor(1) as other, pytest.raises(InternalError, match="another thread"):
+        other.submit(lambda: columns[0]).result()
+    assert columns[0].to_pylist() == [1, None]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from threading import get_ident
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from flowsql_compute.eval.columns import pack_validity
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, LateColumns, RowSource
 from flowsql_core.column_bytes import joined, row_bytes, taken
+from flowsql_core.errors import InternalError
 from flowsql_core.record import record
 from flowsql_runtime.kernels import kept_rows as kernels
 from flowsql_runtime.kernels.row_list import associate
@@ -101,6 +103,8 @@ class KeptRows:
         #: Rows last asked for, and where they are, by what their columns are selected with.
         self._asked: Int32s | None = None
         self._located: dict[int, tuple[Int32s, Int32s]] = {}
+        #: The thread that adds rows; None: nobody does (yet).
+        self._thread: int | None = None
         self.watchers: tuple[Frozen, ...] = ()
 
     def __len__(self) -> int:
@@ -117,6 +121,7 @@ class KeptRows:
         n = len(slots)
         if not n:
             return
+        self._thread = get_ident()
         kept = self._kept(columns, n)
         first = int(self._firsts[len(self._batches)])
         if first + n > len(self._links):
@@ -216,7 +221,13 @@ class KeptRows:
         return counts
 
     def locate(self, rows: Int32s, alike: int, selections: Int64s) -> tuple[Int32s, Int32s]:
-        """Batch and position in its arrays of each row, int32 (n,) both; once for columns that are ``alike``."""
+        """Batch and position in its arrays of each row, int32 (n,) both; once for columns that are ``alike``.
+
+        Raises:
+            InternalError: another thread adds rows, so that what is read here may move.
+        """
+        if self._thread is not None and self._thread != get_ident():
+            raise InternalError("rows of a state are gathered by another thread than its task's")
         if self._asked is not rows:
             self._asked = rows
             self._located = {}
@@ -237,7 +248,13 @@ class KeptRows:
             rows={"_ends": len(self._ends)},
             prefixes={"_links": int(self._firsts[len(self._batches)])},
             parts={"parent": moment.of(self.parent), "_partners": moment.maybe(self._partners)},
-            values={"_batches": list(self._batches), "_firsts": self._firsts.copy(), "_asked": None, "_located": {}},
+            values={
+                "_batches": list(self._batches),
+                "_firsts": self._firsts.copy(),
+                "_asked": None,
+                "_located": {},
+                "_thread": None,
+            },
         )
         found.finish_with(_adopt_columns, [column.frozen() for column in self._columns])
         return found
