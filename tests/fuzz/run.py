@@ -92,8 +92,12 @@ def _show(report: Report, seconds: float) -> None:
     print(f"{report.queries} queries in {seconds:.0f} s, {report.queries / seconds:.1f} a second; {report.empty} empty")
     print("compared with:", ", ".join(f"{name} {count}" for name, count in report.judged.most_common()))
     print("operators:", ", ".join(f"{name} {count}" for name, count in report.used.most_common()))
-    for title, counted in (("no twin", report.no_twin), ("refused", report.refused)):
-        for reason, count in counted.most_common(12):
+    for title, counted in (
+        ("no twin", report.no_twin),
+        ("not in batch mode", report.no_batch),
+        ("refused", report.refused),
+    ):
+        for reason, count in counted.most_common(20):
             print(f"{title}: {count} x {reason}")
 
 

@@ -99,7 +99,11 @@ class Shrinker:
         for number, table in enumerate(self._found.case.tables):
             if table.name not in named:
                 continue
-            for fewer in _pieces(lambda number=number: self._found.case.tables[number]):
+
+            def current(number: int = number) -> Table:
+                return self._found.case.tables[number]
+
+            for fewer in _pieces(current):
                 tables = list(self._found.case.tables)
                 tables[number] = fewer
                 self._fails(replace(self._found.case, tables=tuple(tables)))
