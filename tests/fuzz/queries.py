@@ -106,6 +106,7 @@ class Queries:
                 (8, lambda: joins.self_join(self, depth)),
                 (10, lambda: joins.filtered_by_query(self, depth)),
                 (4, lambda: joins.with_scalar_query(self, depth)),
+                (4, lambda: joins.lateral(self, depth)),
                 (10, lambda: ranks.top(self, depth)),
                 (4, lambda: ranks.limited(self, depth)),
                 (12, lambda: windows.aggregate(self, depth)),

@@ -1,4 +1,4 @@
-"""The differential fuzzer: random queries, each run in two ways and asked of DuckDB.
+"""The differential fuzzer: random queries, each run in two ways and in batch mode, and asked of DuckDB.
 
 python -m tests.fuzz.run [--minutes M] [--seed N] [--processes P] [--queries Q] [--keep FOLDER]
 

@@ -90,6 +90,31 @@ def _test(maker: Maker, left: Relation, right: Relation, depth: int) -> Sql:
     return maker.expressions(("l", left.without_times()), ("r", right.without_times())).test(depth)
 
 
+def lateral(maker: Maker, depth: int) -> Relation:
+    """Each row beside the rows of a query that names it."""
+    left, right = maker.relation(depth - 1), maker.relation(maker.draws.below(depth))
+    found = pairs(maker, left, right)
+    if not found or not maker.fits(left, right):
+        return left
+    maker.use("LATERAL")
+    one, other = maker.draws.pick(found[:1] if maker.draws.often(40) else found)
+    kind, on = maker.draws.pick([("CROSS JOIN", ""), ("LEFT JOIN", " ON TRUE")])
+    name = maker.draws.name("x")
+    column = maker.draws.pick(right.columns)
+    inner = both(
+        f"(SELECT r.{column.name} AS {name} FROM {{0}} AS r WHERE {other} = {one} AND {{1}})",
+        right.sql,
+        maker.expressions(("r", right.without_times())).test(0),
+    )
+    items, columns = chosen(maker, [("l", left)])
+    items.append(item(same(f"s.{name}"), name))
+    columns.append(replace(column, name=name))
+    sql = select(items, both(f"FROM {{0}} AS l {kind} LATERAL {{1}} AS s{on}", left.sql, inner))
+    rows = left.rows * right.rows + left.rows
+    grows = kind == "CROSS JOIN" and left.grows and right.grows
+    return replace(left.timeless(), sql=sql, columns=tuple(columns), rows=rows, grows=grows)
+
+
 def filtered_by_query(maker: Maker, depth: int) -> Relation:
     """IN, EXISTS and comparisons with all rows of a query, or with none: semi and anti joins."""
     left, right = maker.relation(depth - 1), maker.relation(maker.draws.below(depth))
