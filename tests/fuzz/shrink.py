@@ -35,9 +35,10 @@ class Shrinker:
             for _ in range(3):
                 before = self._found.case
                 self._shrink_variation()
-                self._shrink_rows()
                 self._shrink_depth()
                 self._shrink_draws()
+                # A smaller query may name another table: rows last.
+                self._shrink_rows()
                 if self._found.case == before:
                     break
         return self._found

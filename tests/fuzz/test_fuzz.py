@@ -28,8 +28,8 @@ def test_a_query_has_one_answer(seed: int) -> None:
     small = [Shrinker(finding, tries=100).shrink() for finding in report.findings[:2]]
     assert not small, "\n".join(f"{finding.fault.text}\n{script_of(finding, None)}" for finding in small)
     assert report.judged["variation"] == report.queries > 0.9 * QUERIES
-    assert report.judged["duckdb"] > 0.6 * QUERIES
-    assert report.judged["batch"] > 0.5 * QUERIES
+    assert report.judged["duckdb"] > 0.5 * QUERIES
+    assert report.judged["batch"] > 0.4 * QUERIES
 
 
 def test_a_seed_makes_the_same_queries() -> None:
@@ -96,7 +96,7 @@ def test_a_difference_is_found_and_shrinks_to_a_script(monkeypatch: pytest.Monke
             for finding in run_world(seed, 20).findings
             if finding.case.variation.cut is None
         )
-        small = Shrinker(found, tries=60).shrink()
+        small = Shrinker(found, tries=120).shrink()
         assert small.fault.kind == found.fault.kind
         query = small.case.query()
         assert len(query.flink()) <= len(found.case.query().flink())
