@@ -134,6 +134,8 @@ def main(words: list[str] | None = None) -> int:
     told = started
     for part in _reports(arguments):
         report.add(part)
+        for finding in part.findings:
+            print(f"world {finding.seed}, query {finding.number}: {finding.fault.kind}", flush=True)
         if time.monotonic() - told > 30:
             told = time.monotonic()
             seconds = told - started

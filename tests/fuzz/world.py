@@ -92,6 +92,7 @@ class World:
         # In memory, where that is a folder: opening a RocksDB waits for a disk.
         self._folder = tempfile.TemporaryDirectory(prefix="flowsql-fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None)
         self._session = Session(Path(self._folder.name))
+        self._loaded: dict[str, Table] = {}
         self._duck = duckdb.connect(config={"threads": 1})
         for table in tables:
             for mode, statement in table.definitions():
@@ -101,6 +102,9 @@ class World:
     def load(self, tables: Sequence[Table]) -> None:
         """Write the rows of tables that are defined; others may stand there from before."""
         for table in tables:
+            if self._loaded.get(table.name) == table:
+                continue
+            self._loaded[table.name] = table
             table.write(Path(self._folder.name))
             table.load(self._duck)
 
