@@ -22,7 +22,7 @@ help:
 	@echo "make check  formatting, lint, types, layers, tests"
 	@echo "make bench  cold start, micro benchmarks, Python functions, streams, Nexmark"
 	@echo "make fuzz   10,000 mutated statements, 10,000 random expressions, property tests with many more examples,"
-	@echo "            random queries run in many ways and asked of DuckDB (MINUTES=10 SEED=1)"
+	@echo "            random queries run in many ways, in batch mode, and asked of DuckDB (MINUTES=10 SEED=1)"
 	@echo "make chaos  end running jobs at random points, look at what is left; the long tests"
 	@echo "make parity bounded scripts through FlowSQL's runtime, Spark and DuckDB, tables compared"
 	@echo "make clean  remove what make made"

@@ -46,6 +46,8 @@ class Verdict:
     #: Why DuckDB was not asked.
     no_twin: str | None = None
     empty: bool = False
+    #: Why batch mode was not asked.
+    no_batch: str | None = None
 
 
 def judge(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, variation: Variation) -> Verdict:
@@ -53,7 +55,7 @@ def judge(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, varia
     sql = query.flink()
     try:
         for statement in query.statements():
-            session.execute(statement)
+            session.execute(statement, "streaming")
         return _judged(session, duck, query, sql, variation)
     except FlowSqlError as error:
         if isinstance(error, InternalError):
@@ -91,13 +93,29 @@ def _judged(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, sql
         judged.add("duckdb")
         if wanted != table:
             return Verdict(Fault("differs: duckdb", difference("duckdb", wanted, "flowsql", table)))
-    batch = session.batch(sql)
-    if batch is not None:
+    batch = _batch(session, query, variation.in_batch())
+    if isinstance(batch, Fault):
+        return Verdict(batch)
+    no_batch = batch if isinstance(batch, str) else query.sql.streaming or None
+    if not isinstance(batch, str) and not query.sql.streaming:
         judged.add("batch")
         if batch != table:
             return Verdict(Fault("differs: batch", difference("streaming", table, "batch", batch)))
     no_twin = None if wanted is not None else query.sql.why or "unknown"
-    return Verdict(judged=frozenset(judged), no_twin=no_twin, empty=not table)
+    return Verdict(judged=frozenset(judged), no_twin=no_twin, empty=not table, no_batch=no_batch)
+
+
+def _batch(session: Session, query: Query, way: Variation) -> Answer | Fault | str:
+    """What batch mode answers, or why it does not."""
+    try:
+        for statement in query.statements():
+            session.execute(statement, "batch")
+        changes = _run(session.query(query.flink(), batch=True), way)
+    except InternalError:
+        raise
+    except FlowSqlError as error:
+        return f"{error.code}: {error.message.splitlines()[0][:100]}"
+    return changes if isinstance(changes, Fault) else _table(changes)
 
 
 def twin_answer(duck: duckdb.DuckDBPyConnection, query: Query) -> Answer | None:

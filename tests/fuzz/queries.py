@@ -11,7 +11,7 @@ from .draws import Draws
 from .expressions import Expressions, reference
 from .families import aggregates, arrivals, joins, plain, ranks, times, windows
 from .families.maker import Definition
-from .sql import Relation, Sql, both, joined, same
+from .sql import Relation, Sql, both, joined
 from .tables import Table
 
 #: More rows than this no join may make.
@@ -106,6 +106,7 @@ class Queries:
                 (8, lambda: joins.self_join(self, depth)),
                 (10, lambda: joins.filtered_by_query(self, depth)),
                 (4, lambda: joins.with_scalar_query(self, depth)),
+                (4, lambda: joins.lateral(self, depth)),
                 (10, lambda: ranks.top(self, depth)),
                 (4, lambda: ranks.limited(self, depth)),
                 (12, lambda: windows.aggregate(self, depth)),
@@ -141,11 +142,11 @@ class Queries:
         sql = relation.sql
         if sql.flink.startswith("TABLE("):
             sql = both("(SELECT * FROM {0})", sql)
-        inner = Sql(sql.flink[1:-1], None if sql.duck is None else sql.duck[1:-1], sql.why)
+        inner = replace(sql, flink=sql.flink[1:-1], duck=None if sql.duck is None else sql.duck[1:-1])
         name = self.draws.name("w")
         self._definitions.append(Definition(name, inner))
         self.use("VIEW")
-        named = same(name) if inner.duck is not None else Sql(name, None, inner.why)
+        named = replace(inner, flink=name, duck=None if inner.duck is None else name)
         return replace(relation, sql=named, bare=True)
 
     def fits(self, left: Relation, right: Relation) -> bool:

@@ -1,4 +1,4 @@
-"""The differential fuzzer: random queries, each run in two ways and asked of DuckDB.
+"""The differential fuzzer: random queries, each run in two ways and in batch mode, and asked of DuckDB.
 
 python -m tests.fuzz.run [--minutes M] [--seed N] [--processes P] [--queries Q] [--keep FOLDER]
 
@@ -92,8 +92,12 @@ def _show(report: Report, seconds: float) -> None:
     print(f"{report.queries} queries in {seconds:.0f} s, {report.queries / seconds:.1f} a second; {report.empty} empty")
     print("compared with:", ", ".join(f"{name} {count}" for name, count in report.judged.most_common()))
     print("operators:", ", ".join(f"{name} {count}" for name, count in report.used.most_common()))
-    for title, counted in (("no twin", report.no_twin), ("refused", report.refused)):
-        for reason, count in counted.most_common(12):
+    for title, counted in (
+        ("no twin", report.no_twin),
+        ("not in batch mode", report.no_batch),
+        ("refused", report.refused),
+    ):
+        for reason, count in counted.most_common(20):
             print(f"{title}: {count} x {reason}")
 
 
@@ -130,6 +134,8 @@ def main(words: list[str] | None = None) -> int:
     told = started
     for part in _reports(arguments):
         report.add(part)
+        for finding in part.findings:
+            print(f"world {finding.seed}, query {finding.number}: {finding.fault.kind}", flush=True)
         if time.monotonic() - told > 30:
             told = time.monotonic()
             seconds = told - started

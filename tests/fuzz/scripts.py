@@ -3,7 +3,7 @@
 Blocks are separated by blank lines; lines that begin with ``#`` are comments:
 
 ``file NAME``   the lines below become a file; ``${DIR}`` in SQL stands for its folder
-``statement``   a statement
+``statement``   a statement; ``statement streaming``, ``statement batch``: of one mode alone
 ``query``       a query
 ``run WAY``     a way to run the query (``Variation``) that must answer as the plain one; ``changes``: each change too
 ``answer``      the rows of the table, sorted, as Python writes them
@@ -25,7 +25,7 @@ class Script:
     """A case as text."""
 
     files: dict[str, str] = field(default_factory=dict)
-    statements: list[str] = field(default_factory=list)
+    statements: list[tuple[str, str]] = field(default_factory=list)
     query: str = ""
     ways: list[tuple[str, Variation]] = field(default_factory=list)
     answer: list[str] | None = None
@@ -44,7 +44,7 @@ def read(text: str) -> Script:
             case "file":
                 script.files[rest] = body + "\n" if body else ""
             case "statement":
-                script.statements.append(body)
+                script.statements.append((rest, body))
             case "query":
                 script.query = body
             case "run" | "changes":
@@ -67,8 +67,11 @@ def run(script: Script, folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     session = Session(folder)
-    for statement in script.statements:
-        session.execute(statement)
+    batch = any(way.batch for _, way in script.ways)
+    for mode, statement in script.statements:
+        # What batch mode refuses may be in a view.
+        if mode != "batch" or batch:
+            session.execute(statement, mode or ("" if batch else "streaming"))
     base = session.changes(script.query, Variation())
     table = folded(base)
     if script.answer is not None:
@@ -99,11 +102,12 @@ def script_of(finding: Finding, answer: Answer | None) -> str:
     for table in case.tables:
         if table.name in query.tables:
             blocks += [f"file {name}\n{text}".rstrip("\n") for name, text in table.files().items()]
-            blocks.append(f"statement\n{table.definition()}")
+            blocks += [f"{f'statement {mode}'.strip()}\n{statement}" for mode, statement in table.definitions()]
     blocks += [f"statement\n{statement}" for statement in query.statements()]
     blocks.append(f"query\n{query.flink()}")
     word = "changes" if finding.fault.kind == "differs: changelog" else "run"
-    blocks.append(f"{word} {case.variation}")
+    way = case.variation.in_batch() if finding.fault.kind == "differs: batch" else case.variation
+    blocks.append(f"{word} {way}")
     if answer is not None:
         blocks.append("\n".join(["answer", *written(answer)]))
     return "\n\n".join(blocks) + "\n"

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from flowsql.session_zone import session_zone
+from flowsql.table.environment_settings import EnvironmentSettings
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import LOCAL_TIME_ZONE, Configuration
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.span import Source
-from flowsql_grammar import parse_statement
+from flowsql_grammar import ast, parse_statement
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.statement import bind_statement
@@ -26,9 +27,6 @@ from .variations import RUN_OPTIONS, Variation
 
 Changes = list[tuple[Any, ...]]
 Answer = Counter[Hashable]
-
-#: Batch mode beside the others: the engine's name in ``execution.batch.engine``; None while there is none at home.
-BATCH_ENGINE: str | None = None
 
 
 class TakenBackError(Exception):
@@ -52,7 +50,7 @@ class Bound:
         """The job before or behind the cut."""
         options = variation.options(behind)
         parallelism = variation.after if behind else variation.parallelism
-        plan = (parallelism, variation.mini_batch, variation.phases, variation.split)
+        plan = (parallelism, variation.mini_batch, variation.phases, variation.split, variation.multi_joins)
         layer = options | {"parallelism.default": str(parallelism)}
         if plan not in self._plans:
             configuration = self._configuration.with_layer(layer)
@@ -76,7 +74,7 @@ class Bound:
 
 
 class Session:
-    """A catalog over a folder of files.
+    """Two catalogs over a folder of files, one of them for batch mode: its tables get no changes.
 
     Args:
         folder: what ``${DIR}`` stands for in statements.
@@ -84,38 +82,39 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._environment = TableEnvironment.create()
-        self._environment.get_config().set("table.local-time-zone", "UTC")
+        #: What was asked last: both modes ask one after the other.
+        self._last: tuple[Source, ast.Statement] | None = None
+        self._streaming = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        self._batch = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        self._batch.get_config().set("execution.batch.engine", "local")
+        for environment in (self._streaming, self._batch):
+            environment.get_config().set("table.local-time-zone", "UTC").set("io.tmp.dirs", str(folder))
 
-    def execute(self, statement: str) -> None:
-        """Carry a statement out."""
-        self._environment.execute_sql(statement.replace("${DIR}", str(self._folder))).wait()
+    def execute(self, statement: str, mode: str = "") -> None:
+        """Carry a statement out, in ``streaming``, in ``batch``, or in both catalogs."""
+        modes = {"streaming": [self._streaming], "batch": [self._batch]}
+        for environment in modes.get(mode, [self._streaming, self._batch]):
+            environment.execute_sql(statement.replace("${DIR}", str(self._folder))).wait()
 
-    def query(self, sql: str) -> Bound:
+    def query(self, sql: str, batch: bool = False) -> Bound:
         """A query, bound: its jobs are planned from here."""
-        environment = self._environment
+        environment = self._batch if batch else self._streaming
         zone = {LOCAL_TIME_ZONE.key: session_zone(environment.configuration)}
         configuration = environment.configuration.with_layer(zone)
-        source = Source(sql)
-        bound = bind_statement(parse_statement(source), BindContext(environment.catalogs, configuration, source))
+        source, statement = self._parsed(sql)
+        bound = bind_statement(statement, BindContext(environment.catalogs, configuration, source))
         assert isinstance(bound, op.Query)
         return Bound(bound, configuration)
 
+    def _parsed(self, sql: str) -> tuple[Source, ast.Statement]:
+        if self._last is None or self._last[0].text != sql:
+            source = Source(sql)
+            self._last = (source, parse_statement(source))
+        return self._last
+
     def changes(self, sql: str, variation: Variation) -> Changes:
         """What a query tells, run one way."""
-        return self.query(sql).changes(variation)
-
-    def batch(self, sql: str) -> Answer | None:
-        """The answer of batch mode; None while no engine is named."""
-        if BATCH_ENGINE is None:
-            return None
-        config = self._environment.get_config()
-        config.set("execution.runtime-mode", "batch").set("execution.batch.engine", BATCH_ENGINE)
-        try:
-            with self._environment.execute_sql(sql).collect() as rows:
-                return Counter(plain(list(row)) for row in rows)
-        finally:
-            config.set("execution.runtime-mode", "streaming")
+        return self.query(sql, variation.batch).changes(variation)
 
 
 def plain(value: Any) -> Hashable:

@@ -35,9 +35,10 @@ class Shrinker:
             for _ in range(3):
                 before = self._found.case
                 self._shrink_variation()
-                self._shrink_rows()
                 self._shrink_depth()
                 self._shrink_draws()
+                # A smaller query may name another table: rows last.
+                self._shrink_rows()
                 if self._found.case == before:
                     break
         return self._found
@@ -99,7 +100,11 @@ class Shrinker:
         for number, table in enumerate(self._found.case.tables):
             if table.name not in named:
                 continue
-            for fewer in _pieces(lambda number=number: self._found.case.tables[number]):
+
+            def current(number: int = number) -> Table:
+                return self._found.case.tables[number]
+
+            for fewer in _pieces(current):
                 tables = list(self._found.case.tables)
                 tables[number] = fewer
                 self._fails(replace(self._found.case, tables=tuple(tables)))

@@ -33,11 +33,19 @@ PLAIN: Final = tuple(type_ for type_ in Type if type_ is not Type.ARRAY)
 
 @dataclass(frozen=True)
 class Sql:
-    """A text and its twin; ``why`` there is no twin, where ``duck`` is None."""
+    """A text and its twin.
+
+    Attributes:
+        flink: as Flink has it.
+        duck: as DuckDB has it; None where it has no such thing.
+        why: there is no twin.
+        streaming: why batch mode has another answer, and rightly so; empty where both have one.
+    """
 
     flink: str
     duck: str | None
     why: str = ""
+    streaming: str = ""
 
     def __str__(self) -> str:
         raise TypeError("put pieces together by both(), apart() and only(): a twin would be lost")
@@ -57,15 +65,22 @@ def apart(flink: str, duck: str, *parts: Sql | str) -> Sql:
     """Two templates over the same parts."""
     pieces = [same(part) if isinstance(part, str) else part for part in parts]
     text = flink.format(*(piece.flink for piece in pieces))
+    streaming = next((piece.streaming for piece in pieces if piece.streaming), "")
     for piece in pieces:
         if piece.duck is None:
-            return Sql(text, None, piece.why)
-    return Sql(text, duck.format(*(piece.duck for piece in pieces)))
+            return Sql(text, None, piece.why, streaming)
+    return Sql(text, duck.format(*(piece.duck for piece in pieces)), streaming=streaming)
 
 
 def only(why: str, template: str, *parts: Sql | str) -> Sql:
     """What has no twin, and why."""
-    return Sql(both(template, *parts).flink, None, why)
+    made = both(template, *parts)
+    return Sql(made.flink, None, why, made.streaming)
+
+
+def streaming_only(why: str, made: Sql) -> Sql:
+    """What batch mode answers otherwise, and why."""
+    return replace(made, streaming=why)
 
 
 def joined(separator: str, parts: list[Sql] | tuple[Sql, ...]) -> Sql:
@@ -169,3 +184,9 @@ def item(expression: Sql, name: str) -> Sql:
 def select(items: list[Sql], rest: Sql) -> Sql:
     """A query in parentheses."""
     return both("(SELECT {0} {1})", joined(", ", items), rest)
+
+
+def arrived(template: str, *parts: Sql | str) -> Sql:
+    """What hangs on the order in which rows come, which neither DuckDB nor batch mode has."""
+    why = "order of arrival"
+    return streaming_only(why, only(why, template, *parts))

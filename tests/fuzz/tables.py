@@ -86,15 +86,25 @@ class Table:
                 last = most
         return found
 
-    def definition(self) -> str:
-        """CREATE TABLE; ``${DIR}`` is the folder of files."""
+    def definitions(self) -> list[tuple[str, str]]:
+        """CREATE TABLE, and in which mode, where each has another; ``${DIR}`` is the folder of files.
+
+        Batch mode reads no changes: there a table of changes is that of the rows that they make.
+        """
+        if not self.changes:
+            return [("", self._definition("json", f"{self.name}.json" if self.parts == 1 else self.name))]
+        return [
+            ("streaming", self._definition("debezium-json", f"{self.name}.json")),
+            ("batch", self._definition("json", f"{self.name}.rows.json")),
+        ]
+
+    def _definition(self, format_: str, path: str) -> str:
         columns = [f"{column.name} {column.type.value}" for column in self.columns]
         if self.key is not None:
             columns.append(f"PRIMARY KEY ({self.key}) NOT ENFORCED")
         if self.time:
             columns.append(f"WATERMARK FOR {_TIME} AS {_TIME} - INTERVAL '{DELAY_MS // 1000}' SECOND")
-        options = {"connector": "filesystem", "format": "debezium-json" if self.changes else "json"}
-        options["path"] = f"${{DIR}}/{self.name}" if self.parts > 1 else f"${{DIR}}/{self.name}.json"
+        options = {"connector": "filesystem", "format": format_, "path": f"${{DIR}}/{path}"}
         if self.parts == 1:
             # One reader: rows come in one order.
             options["scan.parallelism"] = "1"
@@ -103,7 +113,10 @@ class Table:
 
     def files(self) -> dict[str, str]:
         """Lines by file name."""
-        lines = [json.dumps(self._event(event), default=str, ensure_ascii=False) + "\n" for event in self.events]
+        lines = [_line(self._event(event)) for event in self.events]
+        if self.changes:
+            rows = [_line(_written(row)) for row in self.rows()]
+            return {f"{self.name}.json": "".join(lines), f"{self.name}.rows.json": "".join(rows)}
         if self.parts == 1:
             return {f"{self.name}.json": "".join(lines)}
         size = -(-len(lines) // self.parts) or 1
@@ -141,6 +154,10 @@ class Table:
 def milliseconds(moment: datetime) -> int:
     """Since 1970, on its own clock."""
     return round((moment - datetime(1970, 1, 1)) / timedelta(milliseconds=1))
+
+
+def _line(event: dict[str, Any]) -> str:
+    return json.dumps(event, default=str, ensure_ascii=False) + "\n"
 
 
 def _written(row: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,8 @@ def test_a_query_has_one_answer(seed: int) -> None:
     small = [Shrinker(finding, tries=100).shrink() for finding in report.findings[:2]]
     assert not small, "\n".join(f"{finding.fault.text}\n{script_of(finding, None)}" for finding in small)
     assert report.judged["variation"] == report.queries > 0.9 * QUERIES
-    assert report.judged["duckdb"] > 0.6 * QUERIES
+    assert report.judged["duckdb"] > 0.5 * QUERIES
+    assert report.judged["batch"] > 0.4 * QUERIES
 
 
 def test_a_seed_makes_the_same_queries() -> None:
@@ -47,7 +48,18 @@ def test_all_operators_are_drawn_and_most_queries_have_a_twin() -> None:
         *("SELECT", "WHERE", "UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL", "DISTINCT"),
         *("GROUP BY", "HAVING", "FILTER", "COUNT DISTINCT", "ROLLUP", "CUBE", "GROUPING SETS", "UNNEST", "total"),
         *("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "self join", "lookup join", "temporal join", "LIMIT"),
-        *("IN", "NOT IN", "EXISTS", "NOT EXISTS", "scalar query", "VIEW", "WITH", "Top-N", "Top-N with number"),
+        *(
+            "IN",
+            "NOT IN",
+            "LATERAL",
+            "EXISTS",
+            "NOT EXISTS",
+            "scalar query",
+            "VIEW",
+            "WITH",
+            "Top-N",
+            "Top-N with number",
+        ),
         *("TUMBLE", "HOP", "CUMULATE", "SESSION", "window aggregate", "window Top-N", "window deduplicate"),
         *("window JOIN", "window LEFT JOIN", "window SEMI", "window ANTI", "OVER", "OVER without time", "deduplicate"),
         *("interval JOIN", "interval LEFT JOIN", "interval RIGHT JOIN", "interval FULL JOIN"),
@@ -84,7 +96,7 @@ def test_a_difference_is_found_and_shrinks_to_a_script(monkeypatch: pytest.Monke
             for finding in run_world(seed, 20).findings
             if finding.case.variation.cut is None
         )
-        small = Shrinker(found, tries=60).shrink()
+        small = Shrinker(found, tries=120).shrink()
         assert small.fault.kind == found.fault.kind
         query = small.case.query()
         assert len(query.flink()) <= len(found.case.query().flink())

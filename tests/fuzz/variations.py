@@ -29,6 +29,8 @@ class Variation:
         cut: rows of each source before a snapshot; None: not cut. Negative: another number for each source.
         after: parallelism behind the cut.
         backend_after: backend behind the cut.
+        multi_joins: ``table.optimizer.multi-join.enabled``.
+        batch: batch mode, in FlowSQL's own runtime.
     """
 
     batch_rows: int = 65_536
@@ -40,12 +42,15 @@ class Variation:
     cut: int | None = None
     after: int = 1
     backend_after: str = "hashmap"
+    multi_joins: bool = False
+    batch: bool = False
 
     def options(self, behind: bool = False) -> dict[str, str]:
         """Of the job before or behind the cut."""
         rows = str(self.batch_rows)
         made = {"flowsql.source.batch-rows": rows, "flowsql.network.batch-rows": rows}
-        made |= BACKENDS[self.backend_after if behind else self.backend]
+        if not self.batch:
+            made |= BACKENDS[self.backend_after if behind else self.backend]
         if self.mini_batch:
             made |= {
                 f"{_MINI_BATCH}.enabled": "true",
@@ -56,7 +61,13 @@ class Variation:
             made["table.optimizer.agg-phase-strategy"] = self.phases
         if self.split:
             made["table.optimizer.distinct-agg.split.enabled"] = "true"
+        if self.multi_joins:
+            made["table.optimizer.multi-join.enabled"] = "true"
         return made
+
+    def in_batch(self) -> Variation:
+        """Batch mode in batches and tasks as here."""
+        return Variation(batch_rows=self.batch_rows, parallelism=self.parallelism, batch=True)
 
     def position(self, operator: str, subtask: int) -> int:
         """Where a source is cut."""
@@ -115,6 +126,8 @@ def draw(random_: random.Random) -> Variation:
             phases=random_.choice(["AUTO", "AUTO", "ONE_PHASE", "TWO_PHASE"]),
             split=random_.random() < 0.3,
         )
+    if random_.random() < 0.15:
+        made = replace(made, multi_joins=True)
     if random_.random() < 0.25:
         made = replace(made, backend="rocksdb")
     if random_.random() < 0.3:

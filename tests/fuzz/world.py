@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Final
 
 import duckdb
 
@@ -20,6 +21,7 @@ from .session import Answer, Session
 from .tables import Table, Tables
 from .variations import Variation
 
+_MEMORY: Final = Path("/dev/shm")
 DEPTHS = (1, 1, 2, 2, 2, 3, 3, 4)
 
 
@@ -56,6 +58,7 @@ class Report:
     used: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     no_twin: Counter[str] = field(default_factory=Counter)
+    no_batch: Counter[str] = field(default_factory=Counter)
     empty: int = 0
     findings: list[Finding] = field(default_factory=list)
 
@@ -64,7 +67,7 @@ class Report:
         self.queries += other.queries
         self.empty += other.empty
         self.findings += other.findings
-        for name in ("judged", "used", "refused", "no_twin"):
+        for name in ("judged", "used", "refused", "no_twin", "no_batch"):
             getattr(self, name).update(getattr(other, name))
 
     def note(self, query: Query, verdict: Verdict) -> None:
@@ -78,22 +81,32 @@ class Report:
         self.empty += verdict.empty
         if verdict.no_twin is not None:
             self.no_twin[verdict.no_twin] += 1
+        if verdict.no_batch is not None:
+            self.no_batch[verdict.no_batch] += 1
 
 
 class World:
     """Tables in files, in a catalog and in DuckDB."""
 
     def __init__(self, tables: Sequence[Table]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="flowsql-fuzz-")
+        # In memory, where that is a folder: opening a RocksDB waits for a disk.
+        self._folder = tempfile.TemporaryDirectory(prefix="flowsql-fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None)
         self._session = Session(Path(self._folder.name))
+        self._loaded: dict[str, Table] = {}
         self._duck = duckdb.connect(config={"threads": 1})
+        # By statistics DuckDB 2.0.0 takes outer joins with a table without rows for empty, below EXISTS.
+        self._duck.execute("SET disabled_optimizers = 'statistics_propagation'")
         for table in tables:
-            self._session.execute(table.definition())
+            for mode, statement in table.definitions():
+                self._session.execute(statement, mode)
         self.load(tables)
 
     def load(self, tables: Sequence[Table]) -> None:
         """Write the rows of tables that are defined; others may stand there from before."""
         for table in tables:
+            if self._loaded.get(table.name) == table:
+                continue
+            self._loaded[table.name] = table
             table.write(Path(self._folder.name))
             table.load(self._duck)
 

@@ -98,16 +98,21 @@ def _tell_moved(row, place, first, last, before, tree, work, kinds, told, places
 
 @device
 def _tell_gone(row, below, place, first, last, before, tree, work, kinds, told, places):
-    """A row left a place: from there on each is followed by the next one. ``below``: the one that stood behind it."""
-    previous = np.int64(row)
+    """A row left a place: from there on each is followed by the next one. ``below``: the one that stood behind it.
+
+    A row goes from its old place before it comes to its new one: of one key there are never two.
+    """
+    if place > last:
+        return
+    _tell(_DELETE if below < 0 else _UPDATE_BEFORE, row, place, first, before, work, kinds, told, places)
     while below >= 0 and place <= last:
-        _tell(_UPDATE_BEFORE, previous, place, first, before, work, kinds, told, places)
+        behind = following(below, tree)
+        if place < last:
+            gone = _DELETE if behind < 0 else _UPDATE_BEFORE
+            _tell(gone, below, place + 1, first, before, work, kinds, told, places)
         _tell(_UPDATE_AFTER, below, place, first, before, work, kinds, told, places)
-        previous = below
-        below = following(below, tree)
+        below = behind
         place += 1
-    if place <= last:
-        _tell(_DELETE, previous, place, first, before, work, kinds, told, places)
 
 
 @device
@@ -379,22 +384,24 @@ def differences(
         touches[slot] = 0
         now = at_place(roots[slot], first - 1, tree) if roots[slot] >= 0 else np.int64(-1)
         if by_place:
-            place = first
-            at = start
-            while place <= last and (at < stop or now >= 0):
-                old = np.int64(noted[at]) if at < stop else np.int64(-1)
-                if old >= 0 and now >= 0:
-                    if old != now:
-                        _tell(_UPDATE_BEFORE, old, place, 0, before, work, kinds, told, places)
-                        _tell(_UPDATE_AFTER, now, place, 0, before, work, kinds, told, places)
-                elif old >= 0:
-                    _tell(_DELETE, old, place, 0, before, work, kinds, told, places)
-                else:
-                    _tell(_INSERT, now, place, 0, before, work, kinds, told, places)
-                at += 1
-                place += 1
-                if now >= 0:
-                    now = following(now, tree)
+            # What goes is told before what comes: of one key there are never two.
+            for came in range(2):
+                place = first
+                at = start
+                new = now
+                while place <= last and (at < stop or new >= 0):
+                    old = np.int64(noted[at]) if at < stop else np.int64(-1)
+                    if old != new:
+                        if came == 0 and old >= 0:
+                            kind = _UPDATE_BEFORE if new >= 0 else _DELETE
+                            _tell(kind, old, place, 0, before, work, kinds, told, places)
+                        elif came == 1 and new >= 0:
+                            kind = _UPDATE_AFTER if old >= 0 else _INSERT
+                            _tell(kind, new, place, 0, before, work, kinds, told, places)
+                    at += 1
+                    place += 1
+                    if new >= 0:
+                        new = following(new, tree)
             continue
         # 1: it is at a place now. 2: it was at one. 4: it is there in place of one that was.
         at = now

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from ..expressions import LARGEST, Expressions, reference
-from ..sql import PLAIN, Column, Expression, Relation, Sql, Type, apart, both, item, joined, only, same
+from ..sql import (
+    PLAIN,
+    Column,
+    Expression,
+    Relation,
+    Sql,
+    Type,
+    apart,
+    arrived,
+    both,
+    item,
+    joined,
+    only,
+    same,
+    streaming_only,
+)
 from .maker import Maker
+
+NO_ROWS: Final = "aggregates of no rows"
 
 
 def call(maker: Maker, expressions: Expressions, relation: Relation) -> Expression:
@@ -52,7 +70,7 @@ def _call(maker: Maker, expressions: Expressions, relation: Relation) -> Express
         if column.type in PLAIN:
             word = maker.draws.pick(["FIRST_VALUE", "LAST_VALUE"])
             maker.use(word)
-            sql = only("order of arrival", f"{word}({{0}})", f"t.{column.name}")
+            sql = arrived(f"{word}({{0}})", f"t.{column.name}")
             return Expression(sql, column.type, column.bound)
     type_ = maker.draws.pick([each for each in expressions.types(PLAIN) if each is not Type.BOOLEAN] or [Type.INT])
     one = expressions.of(type_, 1)
@@ -127,7 +145,8 @@ def total(maker: Maker, depth: int) -> Relation:
     if maker.draws.often(70):
         sql = both("(SELECT {0} FROM {1} AS t HAVING COUNT(*) > 0)", listed, below.sql)
     else:
-        sql = only("aggregates of no rows", "(SELECT {0} FROM {1} AS t)", listed, below.sql)
+        sql = only(NO_ROWS, "(SELECT {0} FROM {1} AS t)", listed, below.sql)
+        sql = streaming_only(NO_ROWS, sql)
     return replace(below.timeless(), sql=sql, columns=tuple(columns), rows=1, grows=False)
 
 

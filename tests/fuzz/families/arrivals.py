@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..sql import PLAIN, Column, Relation, Sql, Type, item, joined, only, same, select
+from ..sql import PLAIN, Column, Relation, Sql, Type, arrived, item, joined, only, same, select
 from .maker import Maker
-
-_WHY = "order of arrival"
 
 
 def _ordered(maker: Maker, depth: int) -> Relation:
@@ -31,15 +29,15 @@ def lists(maker: Maker, depth: int) -> Relation:
         wanted = {"LISTAGG": Type.STRING, "ARRAY_AGG": Type.INT, "COLLECT": Type.INT}[word]
         one = maker.expressions(("t", below)).of(wanted, 1)
         name = maker.draws.name("g")
-        items.append(item(only(_WHY, f"{word}({{0}})", one.sql), name))
+        items.append(item(arrived(f"{word}({{0}})", one.sql), name))
         if word == "LISTAGG":
             columns.append(Column(name, Type.STRING))
         elif word == "ARRAY_AGG":
             columns.append(Column(name, Type.ARRAY))
         else:
-            items[-1] = item(only(_WHY, "CARDINALITY(COLLECT({0}))", one.sql), name)
+            items[-1] = item(arrived("CARDINALITY(COLLECT({0}))", one.sql), name)
             columns.append(Column(name, Type.INT, below.rows))
-    sql = only(_WHY, "(SELECT {0} FROM {1} AS t GROUP BY t.{2})", joined(", ", items), below.sql, key.name)
+    sql = arrived("(SELECT {0} FROM {1} AS t GROUP BY t.{2})", joined(", ", items), below.sql, key.name)
     return replace(below.timeless(), sql=sql, columns=tuple(columns), grows=False)
 
 
@@ -61,9 +59,9 @@ def over_arrivals(maker: Maker, depth: int) -> Relation:
     columns = [
         replace(each, name=made.flink.rpartition(" ")[2]) for each, made in zip(below.columns, items, strict=True)
     ]
-    items.append(item(only(_WHY, f"{word}(t.{{0}}) OVER {window}", column.name), name))
+    items.append(item(arrived(f"{word}(t.{{0}}) OVER {window}", column.name), name))
     columns.append(Column(name, Type.BIGINT, below.rows) if word == "COUNT" else replace(column, name=name))
-    sql = select(items, only(_WHY, "FROM {0} AS t", _with_clock(below)))
+    sql = select(items, arrived("FROM {0} AS t", _with_clock(below)))
     return replace(below.timeless(), sql=sql, columns=tuple(columns))
 
 
@@ -76,11 +74,11 @@ def first_or_last_arrival(maker: Maker, depth: int) -> Relation:
     names = [maker.draws.name("x") for _ in below.columns]
     items = [item(same(f"t.{column.name}"), name) for column, name in zip(below.columns, names, strict=True)]
     by = f"PARTITION BY t.{key.name} ORDER BY t.pt_{direction}"
-    ranked = only(
-        _WHY, f"(SELECT {{0}}, ROW_NUMBER() OVER ({by}) AS {number} FROM {{1}} AS t)",
+    ranked = arrived(
+        f"(SELECT {{0}}, ROW_NUMBER() OVER ({by}) AS {number} FROM {{1}} AS t)",
         joined(", ", items), _with_clock(below),
     )  # fmt: skip
-    sql = only(_WHY, f"(SELECT {', '.join(names)} FROM {{0}} AS t WHERE {number} = 1)", ranked)
+    sql = arrived(f"(SELECT {', '.join(names)} FROM {{0}} AS t WHERE {number} = 1)", ranked)
     columns = tuple(replace(column, name=name) for column, name in zip(below.columns, names, strict=True))
     return replace(below.timeless(), sql=sql, columns=columns, grows=direction == "")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..expressions import reference
-from ..sql import PLAIN, Column, Relation, Sql, Type, both, item, only, same, select
+from ..sql import PLAIN, Column, Relation, Sql, Type, both, item, only, same, select, streaming_only
 from .maker import Maker
 
 #: Flink joins each row with a count of the query's rows, which a stream without rows never tells.
@@ -90,6 +90,31 @@ def _test(maker: Maker, left: Relation, right: Relation, depth: int) -> Sql:
     return maker.expressions(("l", left.without_times()), ("r", right.without_times())).test(depth)
 
 
+def lateral(maker: Maker, depth: int) -> Relation:
+    """Each row beside the rows of a query that names it."""
+    left, right = maker.relation(depth - 1), maker.relation(maker.draws.below(depth))
+    found = pairs(maker, left, right)
+    if not found or not maker.fits(left, right):
+        return left
+    maker.use("LATERAL")
+    one, other = maker.draws.pick(found[:1] if maker.draws.often(40) else found)
+    kind, on = maker.draws.pick([("CROSS JOIN", ""), ("LEFT JOIN", " ON TRUE")])
+    name = maker.draws.name("x")
+    column = maker.draws.pick(right.columns)
+    inner = both(
+        f"(SELECT r.{column.name} AS {name} FROM {{0}} AS r WHERE {other} = {one} AND {{1}})",
+        right.sql,
+        maker.expressions(("r", right.without_times())).test(0),
+    )
+    items, columns = chosen(maker, [("l", left)])
+    items.append(item(same(f"s.{name}"), name))
+    columns.append(replace(column, name=name))
+    sql = select(items, both(f"FROM {{0}} AS l {kind} LATERAL {{1}} AS s{on}", left.sql, inner))
+    rows = left.rows * right.rows + left.rows
+    grows = kind == "CROSS JOIN" and left.grows and right.grows
+    return replace(left.timeless(), sql=sql, columns=tuple(columns), rows=rows, grows=grows)
+
+
 def filtered_by_query(maker: Maker, depth: int) -> Relation:
     """IN, EXISTS and comparisons with all rows of a query, or with none: semi and anti joins."""
     left, right = maker.relation(depth - 1), maker.relation(maker.draws.below(depth))
@@ -114,7 +139,7 @@ def filtered_by_query(maker: Maker, depth: int) -> Relation:
     maker.use(test[0])
     condition = both(test[1], one, other, right.sql, inner, outer)
     if test[0] == "IN OR":
-        condition = only(IN_VALUE, "{0}", condition)
+        condition = streaming_only(IN_VALUE, only(IN_VALUE, "{0}", condition))
     sql = both("(SELECT * FROM {0} AS l WHERE {1})", left.sql, condition)
     grows = left.grows and right.grows and test[0] in ("IN", "EXISTS", "IN AND", "EXISTS all")
     return replace(left.timeless(), sql=_without_mark(left, sql), grows=grows)
@@ -125,7 +150,7 @@ def _without_mark(relation: Relation, sql: Sql) -> Sql:
     if not relation.marked:
         return sql
     listed = ", ".join(f"l.{column.name}" for column in relation.columns)
-    return Sql(sql.flink, None if sql.duck is None else sql.duck.replace("(SELECT *", f"(SELECT {listed}", 1), sql.why)
+    return replace(sql, duck=None if sql.duck is None else sql.duck.replace("(SELECT *", f"(SELECT {listed}", 1))
 
 
 def with_scalar_query(maker: Maker, depth: int) -> Relation:
@@ -149,7 +174,8 @@ def with_scalar_query(maker: Maker, depth: int) -> Relation:
         query, bound = both("(SELECT COUNT(*) FROM {1} AS r WHERE {2} = {3})", value, right.sql, other, one), right.rows
     else:
         # A value of three states: NULL where the query has NULL.
-        query, bound = only(IN_VALUE, "({3} IN (SELECT {2} FROM {1} AS r))", value, right.sql, other, one), 0
+        query = only(IN_VALUE, "({3} IN (SELECT {2} FROM {1} AS r))", value, right.sql, other, one)
+        query, bound = streaming_only(IN_VALUE, query), 0
     type_ = {2: Type.BIGINT, 3: Type.BOOLEAN}.get(kind, number.type)
     name = maker.draws.name("x")
     items, columns = chosen(maker, [("l", left)])

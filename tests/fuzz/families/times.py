@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
-from ..sql import NUMBERS, PLAIN, Column, Relation, Type, apart, both, item, joined, only, same, select
+from ..sql import (
+    NUMBERS,
+    PLAIN,
+    Column,
+    Relation,
+    Sql,
+    Type,
+    apart,
+    both,
+    item,
+    joined,
+    only,
+    same,
+    select,
+    streaming_only,
+)
 from .joins import KINDS, chosen, equality
 from .maker import Maker
+
+LATE: Final = "late rows in OVER"
 
 
 def interval_join(maker: Maker, depth: int) -> Relation:
@@ -91,7 +109,7 @@ _FRAMES = (
 )
 
 
-def _over_calls(maker: Maker, below: Relation, window: str) -> tuple[list, list]:
+def _over_calls(maker: Maker, below: Relation, window: str) -> tuple[list[Sql], list[Column]]:
     items, columns = [], []
     for _ in range(1 + maker.draws.below(3)):
         name = maker.draws.name("o")
@@ -124,7 +142,7 @@ def over(maker: Maker, depth: int) -> Relation:
     template = f"FROM {{0}} AS t WINDOW w AS ({by}ORDER BY t.{below.time} "
     rest = apart(f"{template}{flink})", f"{template}{duck})", below.sql)
     if below.late:
-        rest = only("late rows in OVER", "{0}", rest)
+        rest = streaming_only(LATE, only(LATE, "{0}", rest))
     sql = select([*items, *made], rest)
     return replace(below.timeless(), sql=sql, columns=(*columns, *more))
 

@@ -65,7 +65,8 @@ def windowed(maker: Maker, below: Relation, shape: Shape) -> Relation:
             f"make_timestamp_ms({end} - 1) AS window_time FROM {below.sql.duck} AS t{tables} "
             f"WHERE {start} <= {time} AND {time} < {end})"
         )
-    sql = Sql(flink, duck, below.sql.why or ("late rows in sessions" if below.late else ""))
+    why = below.sql.why or ("late rows in sessions" if below.late else "")
+    sql = Sql(flink, duck, why, "late rows in windows" if below.late else below.sql.streaming)
     text = f"{shape.kind} {shape.first} {shape.second}"
     columns = (*below.columns, *(Column(name, Type.TIMESTAMP, rowtime=name == names[2]) for name in names))
     window = Window(text, names[0], names[1], shape.kind == "SESSION")
@@ -112,7 +113,8 @@ def _source(maker: Maker, depth: int) -> Relation:
         # Rows that change: which of them are late hangs on more than the twin can say.
         changing = maker.table(lambda table: not table.grows and table.time is not None)
         if changing.time is not None and not changing.grows:
-            return replace(changing, sql=Sql(changing.sql.flink, None, "windows over changes"))
+            why = "windows over changes"
+            return replace(changing, sql=Sql(changing.sql.flink, None, why, why))
     return maker.timed()
 
 

@@ -84,8 +84,6 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: Ove
             f"RANK or DENSE_RANK functions require ORDER BY clause in window specification: {name}",
             node.span,
         )
-    if not streaming and any(t.is_proctime(expr.type) for expr in order):
-        raise NotSupportedYetError("OVER (... ORDER BY a processing time) in batch mode", node.span)
     frame = None if window.frame is None else _frame(binder, window.frame)
     if user is None:
         args, type_ = _typed(name, args, frame, node.span)
