@@ -18,6 +18,7 @@ from flowsql_planner.logical.nodes import (
     WindowTableFunction,
 )
 from flowsql_planner.logical.rewrite import ref, refs
+from flowsql_planner.physical.bounded.aggregate import sorts_groups
 from flowsql_planner.physical.bounded.join import plan_bounded_join
 from flowsql_planner.physical.bounded.over import plan_bounded_over
 from flowsql_planner.physical.calc import make_calc
@@ -44,9 +45,9 @@ def plan_bounded(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) 
             refuse_python_in_batch(rel.calls)
             if rel.window is not None:
                 return _group_window(rel, materialize_time(sources[0]), context)
-            return _aggregate(rel, materialize_time(sources[0]))
+            return _aggregate(rel, materialize_time(sources[0]), context)
         case Join():
-            return plan_bounded_join(rel, sources[0], sources[1])
+            return plan_bounded_join(rel, sources[0], sources[1], context)
         case Over():
             return plan_bounded_over(rel, materialize_time(sources[0]))
         case Sort() if rel.keys:
@@ -70,12 +71,13 @@ def plan_bounded(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) 
     return None
 
 
-def _aggregate(rel: Aggregate, source: Physical) -> Physical:
+def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:
     return BoundedAggregate(
         inputs=(exchange(source, rel.grouping),),
         schema=rel.schema,
         grouping=rel.grouping,
         calls=rel.calls,
+        sorts=sorts_groups(rel, source, rel.grouping, context),
         span=rel.span,
     )
 
@@ -109,7 +111,12 @@ def _group_window(rel: Aggregate, source: Physical, context: PlanContext) -> Phy
     calls = rel.schema[keys : keys + len(rel.calls)]
     schema = (*rel.schema[:keys], *added, *calls)
     made = BoundedAggregate(
-        inputs=(exchange(windowed, grouping),), schema=schema, grouping=grouping, calls=rel.calls, span=rel.span
+        inputs=(exchange(windowed, grouping),),
+        schema=schema,
+        grouping=grouping,
+        calls=rel.calls,
+        sorts=sorts_groups(rel, windowed, grouping, context),
+        span=rel.span,
     )
     own = refs(schema)
     exprs: list[Expr] = [*own[:keys], *own[keys + 3 :]]

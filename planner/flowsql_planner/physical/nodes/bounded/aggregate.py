@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql_core.expr import AggregateCall
-from flowsql_core.graph.bounded_specs import BoundedAggregateSpec
+from flowsql_core.graph.bounded_specs import BoundedAggregateSpec, SortAggregateSpec
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
@@ -19,15 +19,16 @@ from flowsql_planner.traits.lineage import aggregated
 
 @record(kw_only=True)
 class BoundedAggregate(BoundedNode):
-    """Groups of an Exchange: keys, then calls."""
+    """Groups of an Exchange: keys, then calls. ``sorts``: one group after the other, of rows in their order."""
 
     grouping: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
+    sorts: bool = False
 
     @property
     def title(self) -> str:
         """As in Flink."""
-        return "HashAggregate"
+        return "SortAggregate" if self.sorts else "HashAggregate"
 
     def uid_keys(self, arriving: Sequence[Lineage]) -> tuple[str, ...]:
         """The grouping columns."""
@@ -57,4 +58,5 @@ class BoundedAggregate(BoundedNode):
 
     def spec(self, job: JobContext) -> OperatorSpec:
         """One operator."""
-        return BoundedAggregateSpec(self.grouping, self.calls, self.inputs[0].schema, self.schema)
+        made = SortAggregateSpec if self.sorts else BoundedAggregateSpec
+        return made(self.grouping, self.calls, self.inputs[0].schema, self.schema)
