@@ -32,6 +32,20 @@ class SortAggregateSpec(OperatorSpec):
 
 
 @record
+class PandasAggregateSpec(OperatorSpec):
+    """Functions of pandas over groups, one row each; no rows are no group.
+
+    ``order``: columns by which the rows of a group are sorted.
+    """
+
+    grouping: tuple[int, ...]
+    order: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    input: Schema
+    output: Schema
+
+
+@record
 class BoundedJoinSpec(OperatorSpec):
     """Join of two inputs of which one (``build_left``: the left one) is taken whole before the other one meets it.
 
