@@ -53,6 +53,8 @@ def default_text(value: object) -> str:
             return str(value.value)
         case "":
             return ""
+        case frozenset():
+            return ", ".join(sorted(map(default_text, value)))
     return str(value)
 
 

@@ -225,7 +225,6 @@ RULES: Final[dict[str, Rule]] = {
     "table.exec.async-vector-search.": NoEffect(_NO_MODELS),
     "table.exec.deduplicate.": NotYet("changes are told as Flink tells them by default", "leave it out"),
     "table.exec.delta-join.": NoEffect(_OPERATOR_OF_FLINK),
-    "table.exec.disabled-operators": NoEffect(_PLAN_SHAPE),
     "table.exec.legacy-cast-behaviour": Never(
         "casts that fail do so as in Flink since 1.15", "use TRY_CAST where NULL is wanted"
     ),

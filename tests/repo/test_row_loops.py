@@ -48,7 +48,7 @@ ALLOWED: Final = {
     "flowsql_runtime/time/timers:TimerService.register_processing_timers": "alarms of one operator, not rows",
     "flowsql_runtime/network/selector:HashSelector.select": "over channels",
     "flowsql_runtime/operators/bounded/held_rows:DealtRows.add": "over the files that rows are dealt out to",
-    "flowsql_runtime/operators/bounded/sort:merged": "over sorted runs",
+    "flowsql_runtime/operators/bounded/sorted_rows:merged": "over sorted runs",
     "flowsql_runtime/operators/values:literal_column": "over the rows that stand in the text of a query",
     "flowsql_runtime/reading/columns:ReadableState._column": "accumulators of Python functions, where asked for",
     "flowsql_runtime/reading/columns:ReadableState._keyless": "over entries of operator state, that a query reads",

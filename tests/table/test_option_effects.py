@@ -561,6 +561,9 @@ EFFECTS: dict[str, Effect] = {
     "table.exec.sink.require-on-conflict": Effect("false", plan_of(f"CHANGELOG_MODE INSERT INTO keyed {GROUPED}")),
     "table.exec.sink.upsert-materialize": Effect("NONE", plan_of(f"CHANGELOG_MODE INSERT INTO keyed {GROUPED}")),
     "table.exec.source.cdc-events-duplicate": Effect("true", plan_of("SELECT * FROM changes")),
+    "table.exec.disabled-operators": Effect(
+        "HashAgg", plan_of(GROUPED), {"execution.runtime-mode": "batch", "execution.batch.engine": "local"}
+    ),
     "table.exec.source.idle-timeout": Effect("3 s", job_of("SELECT ts FROM clicks")),
     "table.exec.state.ttl": Effect("1 h", job_of(GROUPED)),
     "table.local-time-zone": Effect("Asia/Tokyo", rows_of("SELECT CAST(TO_TIMESTAMP_LTZ(0, 3) AS STRING)")),

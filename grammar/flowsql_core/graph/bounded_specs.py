@@ -22,6 +22,30 @@ class BoundedAggregateSpec(OperatorSpec):
 
 
 @record
+class SortAggregateSpec(OperatorSpec):
+    """One row a group of an input that is sorted by ``grouping``. Fields as of :class:`BoundedAggregateSpec`."""
+
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    input: Schema
+    output: Schema
+
+
+@record
+class PandasAggregateSpec(OperatorSpec):
+    """Functions of pandas over groups, one row each; no rows are no group.
+
+    ``order``: columns by which the rows of a group are sorted.
+    """
+
+    grouping: tuple[int, ...]
+    order: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    input: Schema
+    output: Schema
+
+
+@record
 class BoundedJoinSpec(OperatorSpec):
     """Join of two inputs of which one (``build_left``: the left one) is taken whole before the other one meets it.
 
@@ -37,6 +61,20 @@ class BoundedJoinSpec(OperatorSpec):
     right: Schema
     output: Schema
     build_left: bool
+
+
+@record
+class SortMergeJoinSpec(OperatorSpec):
+    """Join of two inputs that are both sorted by their keys. Fields as of :class:`BoundedJoinSpec`."""
+
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    condition: Expr | None
+    left: Schema
+    right: Schema
+    output: Schema
 
 
 @record

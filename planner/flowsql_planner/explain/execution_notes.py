@@ -26,10 +26,8 @@ def execution_notes(roots: Sequence[Physical], parallelism: int) -> str:
                 rows[f"{node.describe()} asks Python for the conditions of {asked}, once a row and partial match\n"] = (
                     None
                 )
-            elif isinstance(node, BoundedJoin) and node.algorithm is JoinAlgorithm.SORT_MERGE:
-                rows[
-                    f"{node.describe(infix=True)} joins by hash; rows that memory cannot hold go to files by key\n"
-                ] = None
+            elif isinstance(node, BoundedJoin) and node.algorithm is JoinAlgorithm.NESTED_LOOP and node.left_keys:
+                rows[f"{node.describe(infix=True)} finds rows of equal keys by hash\n"] = None
     return "".join(rows)
 
 

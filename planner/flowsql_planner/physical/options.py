@@ -21,6 +21,44 @@ AGG_PHASE_STRATEGY = option(
     AggPhaseStrategy.AUTO,
     "One aggregate or a local and a global one; AUTO is two-phase where mini-batches or windows allow it.",
 )
+
+
+class BatchOperator(enum.Enum):
+    """Operators of batch mode that ``table.exec.disabled-operators`` names."""
+
+    NESTED_LOOP_JOIN = "NestedLoopJoin"
+    SHUFFLE_HASH_JOIN = "ShuffleHashJoin"
+    BROADCAST_HASH_JOIN = "BroadcastHashJoin"
+    SORT_MERGE_JOIN = "SortMergeJoin"
+    HASH_AGG = "HashAgg"
+    SORT_AGG = "SortAgg"
+
+
+def _batch_operators(text: str) -> frozenset[BatchOperator]:
+    """Names with commas between them; ``HashJoin`` is both of its kinds.
+
+    Raises:
+        ValueError: another name.
+    """
+    known = {operator.value for operator in BatchOperator}
+    found: set[BatchOperator] = set()
+    for name in filter(None, (part.strip() for part in text.split(","))):
+        if name == "HashJoin":
+            found |= {BatchOperator.SHUFFLE_HASH_JOIN, BatchOperator.BROADCAST_HASH_JOIN}
+            continue
+        if name not in known:
+            raise ValueError(f"expected names of {', '.join(sorted(known))}, with commas between them")
+        found.add(BatchOperator(name))
+    return frozenset(found)
+
+
+DISABLED_OPERATORS = option(
+    "table.exec.disabled-operators",
+    _batch_operators,
+    frozenset[BatchOperator](),
+    "Operators that batch mode does not plan, with commas between them: NestedLoopJoin, ShuffleHashJoin, "
+    "BroadcastHashJoin, SortMergeJoin, HashAgg, SortAgg.",
+)
 DISTINCT_SPLIT = option(
     "table.optimizer.distinct-agg.split.enabled",
     parse_bool,

@@ -11,6 +11,7 @@ from flowsql_core.expr import walk as walk_expression
 from flowsql_core.graph.process_specs import ProcessCall
 from flowsql_core.python_call import aggregate_name, aggregated_with, spoken_name
 from flowsql_core.span import Span
+from flowsql_core.udf import FunctionKind
 from flowsql_planner.logical.group_window import AUXILIARY, no_such_window
 from flowsql_planner.logical.nodes import Rel, Scan, expressions
 from flowsql_planner.logical.rewrite import walk as walk_logical
@@ -46,16 +47,32 @@ def refuse_unbounded(scan: Scan, context: PlanContext) -> None:
         )
 
 
-def refuse_python_in_batch(calls: Sequence[AggregateCall]) -> None:
-    """NotSupportedYetError for a Python aggregate: neither engine of batch mode calls them."""
+def refuse_python_in_batch(calls: Sequence[AggregateCall], pandas_too: bool = False) -> None:
+    """Refuse Python aggregates that Flink has in streaming alone. ``pandas_too``: Spark calls those of pandas neither.
+
+    Raises:
+        NotSupportedYetError: with Flink's reason.
+    """
     for call in calls:
-        if aggregated_with(call) is not None:
-            raise NotSupportedYetError(f"the Python aggregate function {aggregate_name(call)} in batch mode", call.span)
+        function = aggregated_with(call)
+        if function is None:
+            continue
+        pandas = function.kind == FunctionKind.PANDAS.value
+        if pandas_too or not pandas:
+            raise NotSupportedYetError(
+                f"the Python aggregate function {aggregate_name(call)} in batch mode",
+                call.span,
+                None if pandas else "Flink has functions of pandas alone there ('non-Pandas UDAFs are not supported')",
+            )
 
 
 def process_in_batch(call: ProcessCall, span: Span | None) -> NotSupportedYetError:
-    """What neither engine of batch mode calls."""
-    return NotSupportedYetError(f"the process table function {spoken_name(call.function.name)} in batch mode", span)
+    """Flink plans process table functions in streaming alone, the built-in ones as well."""
+    return NotSupportedYetError(
+        f"the process table function {spoken_name(call.function.name)} in batch mode",
+        span,
+        "Flink has none there either; streaming mode runs them, over bounded tables as well",
+    )
 
 
 def refuse_other_in_batch(roots: Sequence[Physical], configuration: Configuration) -> None:

@@ -165,10 +165,10 @@ class SparkCompiler:
             case Filter():
                 return self._filter(rel, outer)
             case Aggregate():
-                refuse_python_in_batch(rel.calls)
+                refuse_python_in_batch(rel.calls, pandas_too=True)
                 return self._aggregate(rel, outer)
             case TableAggregate():
-                refuse_python_in_batch((rel.call,))
+                refuse_python_in_batch((rel.call,), pandas_too=True)
                 raise InternalError("a table aggregate without Python")
             case Join():
                 return self._join(rel, outer)

@@ -85,6 +85,9 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     bounded_specs.BoundedAggregateSpec: OperatorClass("bounded.aggregate:BoundedAggregateOperator"),
     bounded_specs.BoundedJoinSpec: OperatorClass("bounded.join:BoundedJoinOperator"),
     bounded_specs.BoundedOverSpec: OperatorClass("bounded.over:BoundedOverOperator"),
+    bounded_specs.PandasAggregateSpec: OperatorClass("bounded.pandas_aggregate:PandasAggregateOperator"),
+    bounded_specs.SortAggregateSpec: OperatorClass("bounded.sort_aggregate:SortAggregateOperator"),
+    bounded_specs.SortMergeJoinSpec: OperatorClass("bounded.sort_merge_join:SortMergeJoinOperator"),
     bounded_specs.BoundedSortSpec: OperatorClass("bounded.sort:BoundedSortOperator"),
 }
 

@@ -14,7 +14,7 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_runtime.network.spill import SpillSpace
 from flowsql_runtime.operators.bounded.held_rows import FAN_OUT, DealtRows
 from flowsql_runtime.operators.bounded.order import sort_words, sorted_positions, stable_positions
-from flowsql_runtime.operators.bounded.sort import merged
+from flowsql_runtime.operators.bounded.sorted_rows import merged
 
 NAN = float("nan")
 
@@ -78,7 +78,7 @@ def test_merged_runs_are_sorted_and_keep_the_order_of_runs(tmp_path: Path) -> No
         runs.append(run)
     found = [
         row
-        for batch in merged(runs, ((0, False, True),))
+        for batch in merged(runs, lambda batch: sort_words(batch.columns, ((0, False, True),)))
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
     ]
     assert found == sorted(every)

@@ -1,20 +1,25 @@
-"""Join in batch mode: by hash where there are keys, else each row with each; hints choose as Flink lets them."""
+"""Join in batch mode: by hash where there are keys, else each row with each; hints and options choose otherwise."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from flowsql_core.errors import PlanError
 from flowsql_core.expr import conjunction
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.logical import Column, LogicalType
 from flowsql_planner.logical.nodes import Join
 from flowsql_planner.logical.rewrite import retype_expr
+from flowsql_planner.physical.bounded.sortable import sortable
+from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.equi_condition import split_condition
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import Exchange, Physical
 from flowsql_planner.physical.nodes.base import estimate_rows
 from flowsql_planner.physical.nodes.bounded import BoundedJoin, JoinAlgorithm
+from flowsql_planner.physical.options import DISABLED_OPERATORS, BatchOperator
 
 #: Hints of a join; the binder writes the side that they name behind them: ``BROADCAST.LEFT``.
 _HINTS: Final = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP")
@@ -24,8 +29,11 @@ _KEEPS_RIGHT: Final = frozenset({JoinKind.RIGHT, JoinKind.FULL})
 _LEFT_ONLY: Final = frozenset({JoinKind.SEMI, JoinKind.ANTI})
 
 
-def plan_bounded_join(rel: Join, left: Physical, right: Physical) -> Physical:
+def plan_bounded_join(rel: Join, left: Physical, right: Physical, context: PlanContext) -> Physical:
     """A join of two planned inputs.
+
+    Raises:
+        PlanError: options leave no operator.
 
     Source: Flink, ``BatchPhysicalHashJoinRule``, ``BatchPhysicalNestedLoopJoinRule``, ``BatchPhysicalJoinRuleBase``.
     """
@@ -33,16 +41,12 @@ def plan_bounded_join(rel: Join, left: Physical, right: Physical) -> Physical:
     left, right = materialize_time(left), materialize_time(right)
     both = left.schema + right.schema
     hint, hinted_left = _hint(rel)
-    keyed = bool(equi.left)
-    algorithm = JoinAlgorithm.HASH
-    if not keyed or (hint == "NEST_LOOP" and rel.kind is not JoinKind.FULL):
-        algorithm = JoinAlgorithm.NESTED_LOOP
-    elif hint == "SHUFFLE_MERGE":
-        algorithm = JoinAlgorithm.SORT_MERGE
+    disabled = context.configuration.get(DISABLED_OPERATORS)
+    algorithm, hint = _algorithm(rel, [left.schema[key].type for key in equi.left], hint, disabled)
     nested = algorithm is JoinAlgorithm.NESTED_LOOP
-    build_left = _builds_left(rel.kind, left, right, hinted_left if hint != "SHUFFLE_MERGE" else None, nested)
+    build_left = _builds_left(rel.kind, left, right, hinted_left if hint else None, nested)
     keeps_build = rel.kind in (_KEEPS_LEFT if build_left else _KEEPS_RIGHT)
-    broadcast = not keeps_build and (nested or (hint == "BROADCAST" and algorithm is JoinAlgorithm.HASH))
+    broadcast = not keeps_build and (nested or hint == "BROADCAST")
     sides = [exchange(left, equi.left), exchange(right, equi.right)]
     inputs: list[Physical] = list(sides)
     if broadcast:
@@ -65,6 +69,36 @@ def plan_bounded_join(rel: Join, left: Physical, right: Physical) -> Physical:
         broadcast=broadcast,
         span=rel.span,
     )
+
+
+def _algorithm(
+    rel: Join, keys: Sequence[LogicalType], hint: str | None, disabled: frozenset[BatchOperator]
+) -> tuple[JoinAlgorithm, str | None]:
+    """How to join, and the hint where that follows it (``BROADCAST`` also where nothing else is left).
+
+    Raises:
+        PlanError: all ways are disabled.
+    """
+    ways: dict[str, tuple[BatchOperator, JoinAlgorithm]] = {}
+    if keys:
+        ways["SHUFFLE_HASH"] = BatchOperator.SHUFFLE_HASH_JOIN, JoinAlgorithm.HASH
+        ways["BROADCAST"] = BatchOperator.BROADCAST_HASH_JOIN, JoinAlgorithm.HASH
+        if all(map(sortable, keys)):
+            ways["SHUFFLE_MERGE"] = BatchOperator.SORT_MERGE_JOIN, JoinAlgorithm.SORT_MERGE
+    ways["NEST_LOOP"] = BatchOperator.NESTED_LOOP_JOIN, JoinAlgorithm.NESTED_LOOP
+    open_ = {name: algorithm for name, (operator, algorithm) in ways.items() if operator not in disabled}
+    if not open_ or (rel.kind is JoinKind.FULL and list(open_) == ["BROADCAST"]):
+        names = ", ".join(sorted(operator.value for operator in disabled))
+        raise PlanError(
+            "no-operator",
+            f"Cannot generate a valid execution plan: a join has no operator without {names}.",
+            rel.span,
+            f"take one out of '{DISABLED_OPERATORS.key}'",
+        )
+    if hint in open_ and not (rel.kind is JoinKind.FULL and hint == "NEST_LOOP" and len(open_) > 1):
+        return open_[hint], hint
+    first = next(name for name in open_ if not (name == "BROADCAST" and rel.kind is JoinKind.FULL))
+    return open_[first], "BROADCAST" if first == "BROADCAST" else None
 
 
 def _plain(type_: LogicalType, index: int, columns: tuple[Column, ...]) -> LogicalType:

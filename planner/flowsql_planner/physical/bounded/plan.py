@@ -18,6 +18,7 @@ from flowsql_planner.logical.nodes import (
     WindowTableFunction,
 )
 from flowsql_planner.logical.rewrite import ref, refs
+from flowsql_planner.physical.bounded.aggregate import group_node
 from flowsql_planner.physical.bounded.join import plan_bounded_join
 from flowsql_planner.physical.bounded.over import plan_bounded_over
 from flowsql_planner.physical.calc import make_calc
@@ -26,8 +27,8 @@ from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.match import plan_match
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import Physical, WindowTableFunctionNode
-from flowsql_planner.physical.nodes.bounded import BoundedAggregate, BoundedSort
-from flowsql_planner.physical.refusals import process_in_batch, refuse_python_in_batch, refuse_unbounded
+from flowsql_planner.physical.nodes.bounded import BoundedSort
+from flowsql_planner.physical.refusals import process_in_batch, refuse_unbounded
 
 
 def plan_bounded(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) -> Physical | None:
@@ -41,12 +42,11 @@ def plan_bounded(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) 
         case Scan():
             refuse_unbounded(rel, context)
         case Aggregate():
-            refuse_python_in_batch(rel.calls)
             if rel.window is not None:
                 return _group_window(rel, materialize_time(sources[0]), context)
-            return _aggregate(rel, materialize_time(sources[0]))
+            return group_node(rel, materialize_time(sources[0]), rel.grouping, rel.schema, (), context)
         case Join():
-            return plan_bounded_join(rel, sources[0], sources[1])
+            return plan_bounded_join(rel, sources[0], sources[1], context)
         case Over():
             return plan_bounded_over(rel, materialize_time(sources[0]))
         case Sort() if rel.keys:
@@ -68,16 +68,6 @@ def plan_bounded(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) 
         case ProcessTableFunction():
             raise process_in_batch(rel.call, rel.span)
     return None
-
-
-def _aggregate(rel: Aggregate, source: Physical) -> Physical:
-    return BoundedAggregate(
-        inputs=(exchange(source, rel.grouping),),
-        schema=rel.schema,
-        grouping=rel.grouping,
-        calls=rel.calls,
-        span=rel.span,
-    )
 
 
 def _group_window(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:
@@ -108,9 +98,7 @@ def _group_window(rel: Aggregate, source: Physical, context: PlanContext) -> Phy
     keys = len(rel.grouping)
     calls = rel.schema[keys : keys + len(rel.calls)]
     schema = (*rel.schema[:keys], *added, *calls)
-    made = BoundedAggregate(
-        inputs=(exchange(windowed, grouping),), schema=schema, grouping=grouping, calls=rel.calls, span=rel.span
-    )
+    made = group_node(rel, windowed, grouping, schema, (given.time_index,), context)
     own = refs(schema)
     exprs: list[Expr] = [*own[:keys], *own[keys + 3 :]]
     for place, column in enumerate(given.properties):

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
-from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.bounded_specs import BoundedAggregateSpec
-from flowsql_core.types.arrow import to_arrow
-from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import OperatorContext
-from flowsql_runtime.operators.bounded.base import OUTPUT_ROWS, BoundedOperator
+from flowsql_runtime.operators.bounded.base import BoundedOperator
+from flowsql_runtime.operators.bounded.groups import Groups
 from flowsql_runtime.operators.bounded.held_rows import DEEPEST, FAN_OUT, DealtRows
-from flowsql_runtime.state.measured import MeasuredStores
-
-Int32s = npt.NDArray[np.int32]
 
 
 class BoundedAggregateOperator(BoundedOperator[BoundedAggregateSpec]):
@@ -28,12 +16,12 @@ class BoundedAggregateOperator(BoundedOperator[BoundedAggregateSpec]):
     In     insert-only, hash-partitioned by ``spec.grouping`` (no grouping: one subtask).
     Out    one row a group, in order of the groups' first rows as far as memory held them.
 
-    Source: Flink, ``HashAggCodeGenerator`` (which falls back to sorting), ``SortAggCodeGenerator``.
+    Source: Flink, ``HashAggCodeGenerator`` (which falls back to sorting).
     """
 
     def open(self, ctx: OperatorContext) -> None:
         """No group yet."""
-        self._groups = _Groups(self.spec)
+        self._groups = Groups(self.spec)
         self._rest: DealtRows | None = None
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
@@ -45,7 +33,7 @@ class BoundedAggregateOperator(BoundedOperator[BoundedAggregateSpec]):
         if not self.spec.grouping:
             self._groups.make_global()
         self._emit(self._groups)
-        self._groups = _Groups(self.spec)
+        self._groups = Groups(self.spec)
         self._answer_parts(self._rest)
         self._rest = None
 
@@ -53,13 +41,13 @@ class BoundedAggregateOperator(BoundedOperator[BoundedAggregateSpec]):
         if rest is None:
             return
         for part in range(FAN_OUT):
-            groups, finer = _Groups(self.spec), None
+            groups, finer = Groups(self.spec), None
             for batch in rest.read(part):
                 finer = self._take(groups, batch, finer, rest.level + 1)
             self._emit(groups)
             self._answer_parts(finer)
 
-    def _take(self, groups: _Groups, batch: ChangelogBatch, rest: DealtRows | None, level: int) -> DealtRows | None:
+    def _take(self, groups: Groups, batch: ChangelogBatch, rest: DealtRows | None, level: int) -> DealtRows | None:
         """Fold what belongs to groups in memory; returns where the other rows wait."""
         if not batch.num_rows:
             return rest
@@ -71,74 +59,6 @@ class BoundedAggregateOperator(BoundedOperator[BoundedAggregateSpec]):
         self.ctx.memory.resize(groups.nbytes)
         return rest
 
-    def _emit(self, groups: _Groups) -> None:
-        for first in range(0, groups.count, OUTPUT_ROWS):
-            slots = np.arange(first, min(first + OUTPUT_ROWS, groups.count), dtype=np.int32)
-            self.collect_within_offsets(ChangelogBatch(groups.rows(slots), len(slots)))
-
-
-class _Groups:
-    """The groups of an input, or of a part of it: slots are numbers in order of first sight."""
-
-    def __init__(self, spec: BoundedAggregateSpec) -> None:
-        self._grouping = spec.grouping
-        self._stores = MeasuredStores()
-        self._types = [to_arrow(spec.input[column].type) for column in spec.grouping]
-        self._index = self._stores.key_index([_bits_type(type_) for type_ in self._types])
-        self._program = AggregateProgram(spec.calls, spec.input, retracts=False)
-        self._program.open(self._stores, self._index)
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self._index)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that they take."""
-        return self._stores.nbytes
-
-    def make_global(self) -> None:
-        """The group of all rows, also where there is none."""
-        self._index.find_or_insert(self._index.encode([], num_rows=1))
-
-    def fold(self, batch: ChangelogBatch, only_known: bool) -> ChangelogBatch | None:
-        """Take rows in. ``only_known``: rows of other groups come back."""
-        keys = self._index.encode([_bits(batch.columns[column]) for column in self._grouping], num_rows=batch.num_rows)
-        left = None
-        if only_known:
-            slots = self._index.lookup(keys)
-            known = slots >= 0
-            if not known.all():
-                left = batch.part(np.flatnonzero(~known))
-                batch, slots = batch.part(np.flatnonzero(known)), slots[known]
-        else:
-            slots, _ = self._index.find_or_insert(keys)
-        if batch.num_rows:
-            signs = np.ones(batch.num_rows, np.int8)
-            if self._program.mergeable:
-                self._program.take_in(slots, batch.columns, signs)
-            else:
-                self._program.fold(slots, batch.columns, signs, every=False)
-        return left
-
-    def rows(self, slots: Int32s) -> Sequence[Any]:
-        """Keys and results."""
-        keys = self._index.columns_at(slots) if self._grouping else []
-        keys = [key if key.type == type_ else key.view(type_) for key, type_ in zip(keys, self._types, strict=True)]
-        return (*keys, *self._program.results_at(slots))
-
-
-def _bits_type(type_: Any) -> Any:
-    """The type of a key: FLOAT and DOUBLE are told apart by their bits, as in Flink's batch mode."""
-    if not pa.types.is_floating(type_):
-        return type_
-    return pa.int64() if type_.bit_width == 64 else pa.int32()
-
-
-def _bits(array: Any) -> Any:
-    """A key column: -0.0 is not 0.0, and NaN is one value."""
-    if not pa.types.is_floating(array.type):
-        return array
-    nan = pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), array.type), array)
-    return nan.view(_bits_type(array.type))
+    def _emit(self, groups: Groups) -> None:
+        for batch in groups.batches():
+            self.collect_within_offsets(batch)

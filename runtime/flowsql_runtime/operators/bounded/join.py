@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_core.batch import ChangelogBatch, LateColumns
+from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.bounded_specs import BoundedJoinSpec
-from flowsql_core.graph.specs import JoinKind
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.base import OperatorContext
-from flowsql_runtime.operators.bounded.base import BoundedOperator
 from flowsql_runtime.operators.bounded.held_rows import DEEPEST, FAN_OUT, DealtRows, HeldRows, together
-from flowsql_runtime.operators.join.regular import compiled_condition
+from flowsql_runtime.operators.bounded.join_pairs import PairingOperator, from_starts, no_rows
 from flowsql_runtime.operators.join.side import JoinSide, row_ranges
 from flowsql_runtime.state.scratch import scratch_stores
 from flowsql_runtime.state.stores import NO_BYTES
@@ -24,7 +21,7 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-class BoundedJoinOperator(BoundedOperator[BoundedJoinSpec]):
+class BoundedJoinOperator(PairingOperator[BoundedJoinSpec]):
     """A join of any kind, with keys or without.
 
     In     two insert-only inputs, hash-partitioned by their keys (without keys: one subtask).
@@ -34,23 +31,17 @@ class BoundedJoinOperator(BoundedOperator[BoundedJoinSpec]):
     Rows of the probing input that come before the other one has ended wait. What memory cannot hold is dealt out by key
     to files on both sides, and joined part by part.
 
-    Source: Flink, ``HashJoinOperator``; its plans' SortMergeJoin and NestedLoopJoin have the same answers.
+    Source: Flink, ``HashJoinOperator``; a NestedLoopJoin has the same answers.
     """
-
-    number_of_inputs = 2
 
     def __init__(self, spec: BoundedJoinSpec) -> None:
         super().__init__(spec)
-        self._sides = (
-            JoinSide(spec.left_keys, spec.left, spec.null_safe),
-            JoinSide(spec.right_keys, spec.right, spec.null_safe),
-        )
-        self._build = 0 if spec.build_left else 1
+        self.build = 0 if spec.build_left else 1
 
     def open(self, ctx: OperatorContext) -> None:
         """No rows yet."""
-        self._condition = compiled_condition(self.spec.condition, ctx)
-        self._held = [HeldRows(ctx.memory, self.share_bytes, lambda: self.space, side.keys) for side in self._sides]
+        super().open(ctx)
+        self._held = [HeldRows(ctx.memory, self.share_bytes, lambda: self.space, side.keys) for side in self.sides]
         self._table: _Table | None = None
         self._dealt = False
 
@@ -58,16 +49,16 @@ class BoundedJoinOperator(BoundedOperator[BoundedJoinSpec]):
         """Probing rows meet the table once there is one."""
         if not batch.num_rows:
             return
-        if input_index != self._build and self._table is not None:
+        if input_index != self.build and self._table is not None:
             self._probe(self._table, batch)
             return
         self._held[input_index].add(batch)
 
     def end_input(self, input_index: int) -> None:
         """The table is complete."""
-        if input_index != self._build:
+        if input_index != self.build:
             return
-        build, probe = self._held[self._build], self._held[1 - self._build]
+        build, probe = self._held[self.build], self._held[1 - self.build]
         if build.dealt is not None:
             probe.deal()
             return
@@ -81,7 +72,7 @@ class BoundedJoinOperator(BoundedOperator[BoundedJoinSpec]):
         if self._table is not None:
             self._rest(self._table)
             return
-        build, probe = self._held[self._build].dealt, self._held[1 - self._build].dealt
+        build, probe = self._held[self.build].dealt, self._held[1 - self.build].dealt
         if build is not None and probe is not None:
             self._join_parts(build, probe)
 
@@ -89,7 +80,7 @@ class BoundedJoinOperator(BoundedOperator[BoundedJoinSpec]):
         for part in range(FAN_OUT):
             size = build.part_bytes[part]
             if size > self.share_bytes and build.level + 1 < DEEPEST:
-                self._join_parts(self._finer(build, part, self._build), self._finer(probe, part, 1 - self._build))
+                self._join_parts(self._finer(build, part, self.build), self._finer(probe, part, 1 - self.build))
                 continue
             self.ctx.memory.reserve(size)
             table = self._table_of(build.read(part))
@@ -99,93 +90,27 @@ class BoundedJoinOperator(BoundedOperator[BoundedJoinSpec]):
             self.ctx.memory.release(size)
 
     def _finer(self, dealt: DealtRows, part: int, side: int) -> DealtRows:
-        finer = DealtRows(self.space, self._sides[side].keys, dealt.level + 1)
+        finer = DealtRows(self.space, self.sides[side].keys, dealt.level + 1)
         for batch in dealt.read(part):
             finer.add(batch)
         return finer
 
     def _table_of(self, batches: Iterable[ChangelogBatch]) -> _Table:
-        side = self._sides[self._build]
+        side = self.sides[self.build]
         rows = together(list(batches))
-        if rows is None:
-            empty = tuple(_no_values(column.type) for column in side.schema)
-            rows = ChangelogBatch(empty, 0)
-        return _Table(side, rows)
-
-    # -- pairs
+        return _Table(side, no_rows(side.schema) if rows is None else rows)
 
     def _probe(self, table: _Table, batch: ChangelogBatch) -> None:
-        starts, counts = table.partners(self._sides[1 - self._build], batch)
+        starts, counts = table.partners(self.sides[1 - self.build], batch)
         for first, last in row_ranges(counts):
             part = batch if (first, last) == (0, batch.num_rows) else batch.slice(first, last)
-            self._meet(table, part, starts[first:last], counts[first:last])
-
-    def _meet(self, table: _Table, batch: ChangelogBatch, starts: Int64s, counts: Int64s) -> None:
-        n, kind = batch.num_rows, self.spec.kind
-        partial = kind in (JoinKind.SEMI, JoinKind.ANTI)
-        if partial and self._condition is None:
-            self._pass(batch, counts > 0)
-            return
-        probes = np.repeat(np.arange(n), counts)
-        found = table.rows_at(starts, counts)
-        if self._condition is not None and len(probes):
-            joined = ChangelogBatch(self._beside(batch.columns, table.rows.columns, probes, found), len(probes))
-            met = np.concatenate([self._condition(part.columns, part.num_rows) for part in joined.within_offsets()])
-            probes, found = probes[met], found[met]
-        if partial:
-            has = np.zeros(n, np.bool_)
-            has[probes] = True
-            self._pass(batch, has)
-            return
-        if self._stays(self._build):
-            table.met[found] = True
-        if self._stays(1 - self._build):
-            alone = np.ones(n, np.bool_)
-            alone[probes] = False
-            lonely = np.flatnonzero(alone)
-            if len(lonely):
-                probes = np.concatenate((probes, lonely))
-                found = np.concatenate((found, np.full(len(lonely), -1)))
-                order = np.argsort(probes, kind="stable")
-                probes, found = probes[order], found[order]
-        if len(probes):
-            columns = self._beside(batch.columns, table.rows.columns, probes, found)
-            self.collect_within_offsets(ChangelogBatch(columns, len(probes)))
-
-    def _pass(self, batch: ChangelogBatch, has: Bools) -> None:
-        kept = batch.with_track(None).filter(~has if self.spec.kind is JoinKind.ANTI else has)
-        if kept.num_rows:
-            self.output.collect(kept)
-
-    def _stays(self, side: int) -> bool:
-        """Whether rows of a side without a partner are in the answer."""
-        return self.spec.kind in (JoinKind.FULL, JoinKind.RIGHT if side else JoinKind.LEFT)
+            found = table.rows_at(starts[first:last], counts[first:last])
+            self.meet(part, counts[first:last], table.rows, found, table.met)
 
     def _rest(self, table: _Table) -> None:
         """Rows of the table without a partner."""
-        if not self._stays(self._build):
-            return
-        rows = np.flatnonzero(~table.met)
-        schema = self._sides[1 - self._build].schema
-        nothing = [_no_values(column.type) for column in schema]
-        for first, last in row_ranges(np.ones(len(rows), np.int64)):
-            mine = rows[first:last]
-            if len(mine):
-                none = np.full(len(mine), -1)
-                self.collect_within_offsets(
-                    ChangelogBatch(self._beside(nothing, table.rows.columns, none, mine), len(mine))
-                )
-
-    def _beside(self, probing: Sequence[Any], building: Sequence[Any], probes: Int64s, found: Int64s) -> Sequence[Any]:
-        """Columns of both sides at pairs of rows, left columns first; -1 is NULLs."""
-        one, other = LateColumns.padded(probing, probes), LateColumns.padded(building, found)
-        return LateColumns.beside(other, one) if self._build == 0 else LateColumns.beside(one, other)
-
-
-def _no_values(type_: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.nulls(0, to_arrow(type_))
+        if self.stays(self.build):
+            self.emit_alone(self.build, table.rows, np.flatnonzero(~table.met))
 
 
 class _Table:
@@ -211,10 +136,7 @@ class _Table:
 
     def rows_at(self, starts: Int64s, counts: Int64s) -> Int64s:
         """Rows of all partners, one probing row after the other, in order of arrival."""
-        total = int(counts.sum())
-        before = np.cumsum(counts) - counts
-        places = np.arange(total) - np.repeat(before - starts, counts)
-        found: Int64s = self._order[places]
+        found: Int64s = self._order[from_starts(starts, counts)]
         return found
 
 

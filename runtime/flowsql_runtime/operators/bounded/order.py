@@ -46,12 +46,17 @@ def sorted_positions(words: Words, n: int) -> Int64s:
     """Positions of rows in order; rows that sort alike stand as Flink's sort leaves them."""
     rows = np.arange(n, dtype=np.int64)
     if words:
-        matrix = np.empty((n, len(words)), np.int64)
-        for place, word in enumerate(words):
-            # Unsigned words are moved to where signed ones compare alike.
-            matrix[:, place] = word.view(np.int64) ^ _LOWEST if word.dtype == np.uint64 else word
-        quick_sort(matrix, rows, np.empty((128, 3), np.int64))
+        quick_sort(word_matrix(words, n), rows, np.empty((128, 3), np.int64))
     return rows
+
+
+def word_matrix(words: Words, n: int) -> npt.NDArray[np.int64]:
+    """Words as kernels compare them, (n, w)."""
+    matrix = np.empty((n, len(words)), np.int64)
+    for place, word in enumerate(words):
+        # Unsigned words are moved to where signed ones compare alike.
+        matrix[:, place] = word.view(np.int64) ^ _LOWEST if word.dtype == np.uint64 else word
+    return matrix
 
 
 def stable_positions(words: Words, n: int) -> Int64s:

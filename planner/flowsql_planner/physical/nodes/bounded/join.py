@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 from flowsql_core.expr import Call, Expr
-from flowsql_core.graph.bounded_specs import BoundedJoinSpec
+from flowsql_core.graph.bounded_specs import BoundedJoinSpec, SortMergeJoinSpec
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes.base import Connectors, JobContext
@@ -69,8 +69,19 @@ class BoundedJoin(BoundedNode, PairsOfRows):
         return shown
 
     def spec(self, job: JobContext) -> OperatorSpec:
-        """One operator, whatever Flink calls it."""
+        """One operator."""
         left, right = self.inputs
+        if self.algorithm is JoinAlgorithm.SORT_MERGE:
+            return SortMergeJoinSpec(
+                self.kind,
+                self.left_keys,
+                self.right_keys,
+                self.null_safe,
+                self.rest,
+                left.schema,
+                right.schema,
+                self.schema,
+            )
         return BoundedJoinSpec(
             self.kind,
             self.left_keys,

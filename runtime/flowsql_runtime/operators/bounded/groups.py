@@ -1,0 +1,92 @@
+"""Groups of a bounded input in memory: their accumulators fold rows, and give results once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowsql_core.arrow import compute as pc
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.graph.bounded_specs import BoundedAggregateSpec, SortAggregateSpec
+from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.operators.aggregate.program import AggregateProgram
+from flowsql_runtime.operators.bounded.base import OUTPUT_ROWS
+from flowsql_runtime.state.measured import MeasuredStores
+
+Int32s = npt.NDArray[np.int32]
+
+
+class Groups:
+    """The groups of an input, or of a part of it: slots are numbers in order of first sight."""
+
+    def __init__(self, spec: BoundedAggregateSpec | SortAggregateSpec) -> None:
+        self._grouping = spec.grouping
+        self._stores = MeasuredStores()
+        self._types = [to_arrow(spec.input[column].type) for column in spec.grouping]
+        self._index = self._stores.key_index([_bits_type(type_) for type_ in self._types])
+        self._program = AggregateProgram(spec.calls, spec.input, retracts=False)
+        self._program.open(self._stores, self._index)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._index)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take."""
+        return self._stores.nbytes
+
+    def make_global(self) -> None:
+        """The group of all rows, also where there is none."""
+        self._index.find_or_insert(self._index.encode([], num_rows=1))
+
+    def fold(self, batch: ChangelogBatch, only_known: bool) -> ChangelogBatch | None:
+        """Take rows in. ``only_known``: rows of other groups come back."""
+        keys = self._index.encode([_bits(batch.columns[column]) for column in self._grouping], num_rows=batch.num_rows)
+        left = None
+        if only_known:
+            slots = self._index.lookup(keys)
+            known = slots >= 0
+            if not known.all():
+                left = batch.part(np.flatnonzero(~known))
+                batch, slots = batch.part(np.flatnonzero(known)), slots[known]
+        else:
+            slots, _ = self._index.find_or_insert(keys)
+        if batch.num_rows:
+            signs = np.ones(batch.num_rows, np.int8)
+            if self._program.mergeable:
+                self._program.take_in(slots, batch.columns, signs)
+            else:
+                self._program.fold(slots, batch.columns, signs, every=False)
+        return left
+
+    def batches(self) -> Iterator[ChangelogBatch]:
+        """Keys and results of all groups."""
+        for first in range(0, self.count, OUTPUT_ROWS):
+            slots = np.arange(first, min(first + OUTPUT_ROWS, self.count), dtype=np.int32)
+            yield ChangelogBatch(self._rows(slots), len(slots))
+
+    def _rows(self, slots: Int32s) -> Sequence[Any]:
+        keys = self._index.columns_at(slots) if self._grouping else []
+        keys = [key if key.type == type_ else key.view(type_) for key, type_ in zip(keys, self._types, strict=True)]
+        return (*keys, *self._program.results_at(slots))
+
+
+def _bits_type(type_: Any) -> Any:
+    """The type of a key: FLOAT and DOUBLE are told apart by their bits, as in Flink's batch mode."""
+    if not pa.types.is_floating(type_):
+        return type_
+    return pa.int64() if type_.bit_width == 64 else pa.int32()
+
+
+def _bits(array: Any) -> Any:
+    """A key column: -0.0 is not 0.0, and NaN is one value."""
+    if not pa.types.is_floating(array.type):
+        return array
+    nan = pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), array.type), array)
+    return nan.view(_bits_type(array.type))
