@@ -12,13 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flowsql_compute.functions.aggregate import (
-    aggregate_names,
-    local_columns,
-    local_set_columns,
-    merged_columns,
-    resolve_aggregate,
-)
+from flowsql_compute.functions.aggregate import aggregate_names, local_columns, resolve_aggregate
+from flowsql_compute.functions.distinct_sets import local_set_columns, merged_columns
 from flowsql_core.batch import ChangelogBatch, single_watermark
 from flowsql_core.clock import ManualClock
 from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError

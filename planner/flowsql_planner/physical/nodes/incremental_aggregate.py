@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flowsql_compute.functions.aggregate import is_mergeable, local_set_columns, merged_columns
+from flowsql_compute.functions.aggregate import is_mergeable
+from flowsql_compute.functions.distinct_sets import local_set_columns, merged_columns
 from flowsql_core.expr import AggregateCall
 from flowsql_core.graph.aggregate_specs import IncrementalGroupAggregateSpec, LocalSetAggregateSpec
 from flowsql_core.graph.specs import GlobalGroupAggregateSpec, LocalGroupAggregateSpec

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flowsql_compute.functions.aggregate import accumulator_columns, distinct_sets
+from flowsql_compute.functions.aggregate import accumulator_columns
+from flowsql_compute.functions.distinct_sets import distinct_sets
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack, columns_of
 from flowsql_core.element import Watermark
 from flowsql_core.graph.aggregate_specs import IncrementalGroupAggregateSpec

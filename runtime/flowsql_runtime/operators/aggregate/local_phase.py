@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flowsql_compute.eval.columns import values_and_validity
-from flowsql_compute.functions.aggregate import DistinctSet, distinct_sets, is_mergeable
+from flowsql_compute.functions.aggregate import is_mergeable
+from flowsql_compute.functions.distinct_sets import DistinctSet, distinct_sets
 from flowsql_core.batch import ChangelogBatch, ColumnData, WatermarkTrack
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import AggregateCall
