@@ -139,6 +139,7 @@ OPTION_HOMES: Final = {
     "table.optimizer.agg-phase-strategy": "flowsql_planner.physical.options",
     "table.optimizer.distinct-agg.split.bucket-num": "flowsql_planner.physical.options",
     "table.optimizer.distinct-agg.split.enabled": "flowsql_planner.physical.options",
+    "table.optimizer.incremental-agg-enabled": "flowsql_planner.physical.options",
     "table.optimizer.multi-join.enabled": "flowsql_planner.physical.options",
     "table.optimizer.non-deterministic-update.strategy": "flowsql_planner.physical.options",
     "table.optimizer.reuse-source-enabled": "flowsql_planner.physical.options",

@@ -580,6 +580,11 @@ EFFECTS: dict[str, Effect] = {
     "table.optimizer.distinct-agg.split.enabled": Effect(
         "true", plan_of(GROUPED), {**MINI_BATCH, "table.exec.mini-batch.size": "9"}
     ),
+    "table.optimizer.incremental-agg-enabled": Effect(
+        "false",
+        plan_of(GROUPED),
+        {**MINI_BATCH, "table.exec.mini-batch.size": "9", "table.optimizer.distinct-agg.split.enabled": "true"},
+    ),
     "table.optimizer.multi-join.enabled": Effect("true", job_of(TWICE)),
     "table.optimizer.reuse-source-enabled": Effect("false", plan_of(PROJECTIONS)),
     "table.optimizer.reuse-sub-plan-enabled": Effect("false", job_of(TWICE)),

@@ -9,8 +9,7 @@ from flowsql_core.expr import AggregateCall
 
 #: Flink's functions without ``merge``: one of them keeps an aggregate in one phase. (LISTAGG merges in Flink.)
 _WITHOUT_MERGE: Final = frozenset({"FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE", "ARRAY_AGG", "COLLECT"})
-_SPLITTABLE: Final = frozenset({"COUNT", "SUM", "$SUM0", "MIN", "MAX", "AVG"})
-_SPLITTABLE_IN_ONE_PHASE: Final = frozenset({"FIRST_VALUE", "LAST_VALUE", "LISTAGG"})
+_SPLITTABLE: Final = frozenset({"COUNT", "SUM", "$SUM0", "MIN", "MAX", "AVG", "FIRST_VALUE", "LAST_VALUE", "LISTAGG"})
 
 
 def order_sensitive(call: AggregateCall) -> bool:
@@ -23,8 +22,7 @@ def two_phase_in_flink(calls: tuple[AggregateCall, ...]) -> bool:
     return not any(call.function in _WITHOUT_MERGE or call.order_by for call in calls)
 
 
-def splittable(calls: tuple[AggregateCall, ...], *, two_phase: bool) -> bool:
+def splittable(calls: tuple[AggregateCall, ...]) -> bool:
     """Whether Flink splits the distinct calls among these by buckets of their argument (its options permitting)."""
-    known = _SPLITTABLE if two_phase else _SPLITTABLE | _SPLITTABLE_IN_ONE_PHASE
-    plain = all(call.function in known and not call.order_by and len(call.args) < 2 for call in calls)
+    plain = all(call.function in _SPLITTABLE and not call.order_by and len(call.args) < 2 for call in calls)
     return plain and any(call.distinct for call in calls)

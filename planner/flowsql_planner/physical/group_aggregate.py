@@ -8,8 +8,14 @@ from flowsql_planner.logical.nodes import Aggregate
 from flowsql_planner.physical.aggregate_functions import splittable, two_phase_in_flink
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import Exchange, GroupAggregate, Physical
-from flowsql_planner.physical.options import AGG_PHASE_STRATEGY, DISTINCT_BUCKETS, DISTINCT_SPLIT, AggPhaseStrategy
-from flowsql_planner.physical.split_distinct import split_distinct
+from flowsql_planner.physical.options import (
+    AGG_PHASE_STRATEGY,
+    DISTINCT_BUCKETS,
+    DISTINCT_SPLIT,
+    INCREMENTAL_AGG,
+    AggPhaseStrategy,
+)
+from flowsql_planner.physical.split_distinct import SplitForm, split_distinct
 
 
 def exchange(source: Physical, keys: tuple[int, ...]) -> Exchange:
@@ -26,19 +32,23 @@ def plan_group_aggregate(rel: Aggregate, source: Physical, context: PlanContext)
     mini_batch: MiniBatch | None = context.mini_batch
     two_phase = mini_batch is not None and strategy is not AggPhaseStrategy.ONE_PHASE and two_phase_in_flink(rel.calls)
     ttl_ms = hinted_ttl_ms(rel.hints, "STATE_TTL")
-    split = context.configuration.get(DISTINCT_SPLIT) and splittable(rel.calls, two_phase=two_phase)
-    if split and not two_phase:
-        buckets = context.configuration.get(DISTINCT_BUCKETS)
-        in_two = split_distinct(rel, source, buckets, mini_batch=mini_batch is not None, ttl_ms=ttl_ms)
-        if in_two is not None:
-            return in_two
+    if context.configuration.get(DISTINCT_SPLIT) and splittable(rel.calls):
+        form = SplitForm(
+            context.configuration.get(DISTINCT_BUCKETS),
+            mini_batch=mini_batch is not None,
+            two_phase=two_phase,
+            incremental=two_phase and context.configuration.get(INCREMENTAL_AGG),
+            ttl_ms=ttl_ms,
+        )
+        split = split_distinct(rel, source, form)
+        if split is not None:
+            return split
     return GroupAggregate(
         inputs=(exchange(source, rel.grouping),),
         schema=rel.schema,
         grouping=rel.grouping,
         calls=rel.calls,
         two_phase=two_phase,
-        split_distinct=two_phase and split,
         mini_batch=mini_batch is not None,
         state_ttl_ms=ttl_ms,
         span=rel.span,

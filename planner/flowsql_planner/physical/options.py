@@ -63,7 +63,13 @@ DISTINCT_SPLIT = option(
     "table.optimizer.distinct-agg.split.enabled",
     parse_bool,
     False,
-    "Split distinct aggregates by buckets of their argument; with mini-batches in two phases they run as one operator.",
+    "Split distinct aggregates by buckets of their argument, so that a hot key is counted in many places.",
+)
+INCREMENTAL_AGG = option(
+    "table.optimizer.incremental-agg-enabled",
+    parse_bool,
+    True,
+    "Whether the buckets of a split distinct aggregate hand on what mini-batches change, and not results.",
 )
 DISTINCT_BUCKETS = option(
     "table.optimizer.distinct-agg.split.bucket-num", int, 1024, "Buckets of a split distinct aggregate."

@@ -18,7 +18,14 @@ from flowsql_core.types.logical import BIGINT, INT, BooleanType, Column, Logical
 from flowsql_planner.logical.nodes import Aggregate
 from flowsql_planner.logical.rewrite import ref, refs, unique_names
 from flowsql_planner.physical.calc import make_calc
-from flowsql_planner.physical.nodes import Exchange, ExpandNode, GroupAggregate, PartialFinal, Physical
+from flowsql_planner.physical.nodes import (
+    Exchange,
+    ExpandNode,
+    GroupAggregate,
+    IncrementalGroupAggregate,
+    PartialFinal,
+    Physical,
+)
 
 #: Their arguments have buckets, whether the call is distinct or not.
 _ONE_OF_ITS_VALUES = frozenset({"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"})
@@ -37,14 +44,23 @@ class _Split:
     parts: tuple[int, ...]
 
 
-def split_distinct(
-    rel: Aggregate, source: Physical, buckets: int, *, mini_batch: bool, ttl_ms: int | None
-) -> Physical | None:
+@record
+class SplitForm:
+    """How an aggregate is split: into how many buckets, in two phases each, and whether buckets hand on changes."""
+
+    buckets: int
+    mini_batch: bool
+    two_phase: bool
+    incremental: bool
+    ttl_ms: int | None
+
+
+def split_distinct(rel: Aggregate, source: Physical, form: SplitForm) -> Physical | None:
     """FINAL over PARTIAL over copies of rows with buckets; None where an argument has no hash code."""
     width, keys = len(source.schema), len(rel.grouping)
     hashed = list(dict.fromkeys(index for call in rel.calls for index in _hashed(call) if index not in rel.grouping))
     try:
-        spread = [_bucket(source.schema, index, buckets) for index in hashed]
+        spread = [_bucket(source.schema, index, form.buckets) for index in hashed]
     except FlowSqlError:
         return None
     names = unique_names((*(c.name for c in source.schema), *(f"$f{width + i}" for i in range(len(hashed)))))
@@ -57,29 +73,47 @@ def split_distinct(
     partial_calls, parts = _partial_calls(rel.calls, rows.schema, filters)
     key_columns = tuple(rows.schema[index] for index in grouping)
     named = _beside([c.name for c in key_columns], len(grouping), partial_calls)
+    plain_keys = tuple(range(keys))
     partial = GroupAggregate(
         inputs=(Exchange(inputs=(rows,), schema=rows.schema, keys=grouping, span=rel.span),),
         schema=(*key_columns, *(Column(call.name, call.type) for call in named)),
         grouping=grouping,
         calls=named,
+        two_phase=form.two_phase,
         phase=PartialFinal.PARTIAL,
-        mini_batch=mini_batch,
-        state_ttl_ms=ttl_ms,
+        mini_batch=form.mini_batch,
+        state_ttl_ms=form.ttl_ms,
         span=rel.span,
     )
     final_calls = _final_calls(rel.calls, parts, named, partial.schema, len(grouping), grouped=bool(rel.grouping))
-    plain_keys = tuple(range(keys))
     finals = _beside([c.name for c in key_columns[:keys]], keys, final_calls)
-    final = GroupAggregate(
-        inputs=(Exchange(inputs=(partial,), schema=partial.schema, keys=plain_keys, span=rel.span),),
-        schema=(*key_columns[:keys], *(Column(call.name, call.type) for call in finals)),
-        grouping=plain_keys,
-        calls=finals,
-        phase=PartialFinal.FINAL,
-        mini_batch=mini_batch,
-        state_ttl_ms=ttl_ms,
-        span=rel.span,
-    )
+    schema = (*key_columns[:keys], *(Column(call.name, call.type) for call in finals))
+    final: Physical
+    if form.incremental:
+        final = IncrementalGroupAggregate(
+            inputs=(Exchange(inputs=(rows,), schema=rows.schema, keys=rel.grouping, span=rel.span),),
+            schema=schema,
+            grouping=rel.grouping,
+            calls=named,
+            two_phase=True,
+            mini_batch=form.mini_batch,
+            state_ttl_ms=form.ttl_ms,
+            buckets=grouping[keys:],
+            finals=finals,
+            span=rel.span,
+        )
+    else:
+        final = GroupAggregate(
+            inputs=(Exchange(inputs=(partial,), schema=partial.schema, keys=plain_keys, span=rel.span),),
+            schema=schema,
+            grouping=plain_keys,
+            calls=finals,
+            two_phase=form.two_phase,
+            phase=PartialFinal.FINAL,
+            mini_batch=form.mini_batch,
+            state_ttl_ms=form.ttl_ms,
+            span=rel.span,
+        )
     return _averaged(final, rel.calls, parts, keys)
 
 

@@ -136,8 +136,8 @@ class _Builder:
 
     def _add(self, node: Physical) -> None:
         parallelism = self._parallelism_of(node)
-        if isinstance(node, GroupAggregate) and node.runs_in_two_phases(parallelism):
-            self._add_two_phase(node, parallelism)
+        if isinstance(node, GroupAggregate) and node.runs_in_phases(parallelism):
+            self._add_phases(node)
             return
         if isinstance(node, SinkNode):
             self._add_sink(node, parallelism)
@@ -182,23 +182,24 @@ class _Builder:
             partitioning = exchange.between(producer, node, before.parallelism, parallelism)
         self._connect(before, number, 0, partitioning)
 
-    def _add_two_phase(self, node: GroupAggregate, parallelism: int) -> None:
-        """Rows are folded before they travel: the local half runs in the producer's task."""
+    def _add_phases(self, node: GroupAggregate) -> None:
+        """Rows are folded before they travel: the first phase runs in the producer's task."""
         producer, _ = self._producer(node.inputs[0])
-        source = self._graph.nodes[self._ids[id(producer)]]
-        local = node.local_half()
-        if local is None:
-            raise InternalError("an aggregate in two phases without a local one")
-        halves = node.lines(infix=True)
+        before = self._graph.nodes[self._ids[id(producer)]]
         uid = self._uids.assign(node)
-        before = self._operator(node, f"Local{uid}", halves[-1].text(), local, local.output, source.parallelism)
-        self._connect(source, before, 0, FORWARD)
-        spec = node.global_half(local, self._job)
-        after = self._operator(node, uid, halves[0].text(), spec, node.schema, parallelism)
-        self._ids[id(node)] = after
-        keys = tuple(range(len(node.grouping)))
-        partitioning = Partitioning(ShipStrategy.HASH, keys) if keys else exchange.GLOBAL
-        self._connect(self._graph.nodes[before], after, 0, partitioning)
+        for phase in node.phases(self._job):
+            parallelism = self._parallelism
+            partitioning = FORWARD
+            if phase.keys is None:
+                parallelism = before.parallelism
+            elif phase.keys:
+                partitioning = Partitioning(ShipStrategy.HASH, phase.keys)
+            else:
+                parallelism, partitioning = 1, exchange.GLOBAL
+            number = self._operator(node, f"{phase.prefix}{uid}", phase.name, phase.spec, phase.output, parallelism)
+            self._connect(before, number, 0, partitioning)
+            before = self._graph.nodes[number]
+        self._ids[id(node)] = before.operator.id
 
     def _operator(
         self, node: Physical, uid: str, name: str, spec: OperatorSpec, output: Schema, parallelism: int

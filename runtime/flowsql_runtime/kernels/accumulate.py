@@ -282,6 +282,37 @@ def distinct(counts, entries, signs, bits, out, gone):
     return left
 
 
+@kernel("int64(int64[:,::1], int32[::1], int64[:,::1], int8[:,::1], int32[::1])")
+def distinct_net(counts, entries, changes, out, gone):
+    """As ``distinct``, by how often the rows of a batch came more than they went.
+
+    Args:
+        counts: by entry: one count a filter.
+        changes: (f, n).
+        out: (f, n): 1 where a value is there from now on, -1 where it is no longer.
+        gone: entries whose counts may all be 0 now; returns how many.
+    """
+    filters, n = changes.shape
+    left = 0
+    for i in range(n):
+        entry = np.int64(entries[i])
+        for f in range(filters):
+            out[f, i] = 0
+            if entry < 0 or changes[f, i] == 0:
+                continue
+            before = counts[entry, f]
+            now = before + changes[f, i]
+            counts[entry, f] = now
+            if before <= 0 and now > 0:
+                out[f, i] = 1
+            elif before > 0 and now <= 0:
+                out[f, i] = -1
+            if now == 0:
+                gone[left] = entry
+                left += 1
+    return left
+
+
 @kernel("void(int64[::1], int64[::1], int64[::1], int64, int64[::1], int64[::1])")
 def divide_wide(low, high, counts, digits, out_low, out_high):
     """``sum * 10**digits / count`` of 128-bit sums, rounded half up; rows with count 0 give 0.

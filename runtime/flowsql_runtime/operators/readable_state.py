@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import AggregateCall
 from flowsql_core.graph import (
+    aggregate_specs,
     match_specs,
     multi_join_specs,
     over_specs,
@@ -28,6 +29,7 @@ from flowsql_core.python_call import aggregated_with
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.operators.aggregate.distinct_sets import DistinctSets, MergingProgram
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.join.side import counted_sides
 from flowsql_runtime.state.flat_rows import flat_types
@@ -64,6 +66,7 @@ NamedStates = dict[str, tuple[NamedColumn, ...]]
 _STATEFUL: Final = (
     specs.GroupAggregateSpec,
     specs.GlobalGroupAggregateSpec,
+    aggregate_specs.IncrementalGroupAggregateSpec,
     specs.WindowAggregateSpec,
     window_specs.SessionAggregateSpec,
     window_specs.EmittingWindowSpec,
@@ -108,8 +111,12 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             return found | (_written(keys) if spec.state_ttl_ms else {})
         case specs.GlobalGroupAggregateSpec(local=local):
             keys = _keys(local.output[: len(local.grouping)])
-            found = _aggregate("aggregate", keys, AggregateProgram(local.calls, local.input, local.input_retracts))
+            found = _aggregate("aggregate", keys, MergingProgram(local.calls, local.input, local.input_retracts))
             return found | (_written(keys) if spec.state_ttl_ms else {})
+        case aggregate_specs.IncrementalGroupAggregateSpec(local=local):
+            keys = _keys(local.output[: len(local.grouping)])
+            sets = DistinctSets(local.calls, local.input, local.input_retracts)
+            return _aggregate("aggregate", keys, sets) | (_written(keys) if spec.state_ttl_ms else {})
         case window_specs.SessionAggregateSpec():
             return _session_aggregate(spec)
         case window_specs.SessionTableFunctionSpec(input=input):

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.graph import (
+    aggregate_specs,
     bounded_specs,
     match_specs,
     multi_join_specs,
@@ -59,6 +60,10 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     specs.GroupAggregateSpec: OperatorClass("aggregate.group:GroupAggregateOperator", stateful=True),
     specs.LocalGroupAggregateSpec: OperatorClass("aggregate.local_phase:LocalGroupAggregateOperator"),
     specs.GlobalGroupAggregateSpec: OperatorClass("aggregate.global_phase:GlobalGroupAggregateOperator", stateful=True),
+    aggregate_specs.LocalSetAggregateSpec: OperatorClass("aggregate.local_phase:LocalSetAggregateOperator"),
+    aggregate_specs.IncrementalGroupAggregateSpec: OperatorClass(
+        "aggregate.incremental:IncrementalGroupAggregateOperator", stateful=True
+    ),
     specs.WindowAggregateSpec: OperatorClass("aggregate.window:WindowAggregateOperator", stateful=True),
     window_specs.SessionAggregateSpec: OperatorClass("window.session:SessionAggregateOperator", stateful=True),
     window_specs.EmittingWindowSpec: OperatorClass("window.delayed:emitting_operator", stateful=True),

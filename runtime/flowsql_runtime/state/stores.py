@@ -274,6 +274,18 @@ class MapStore(Protocol):
         """
         ...
 
+    def count_distinct_net(self, entries: Int32s, changes: Int64s) -> Int8s:
+        """Change the counts of each row's entry, and say where a value is there from now on or no longer.
+
+        Args:
+            entries: -1 takes no part.
+            changes: (f, n): how often the value came more than it went, by filter; there is a count a filter.
+
+        Returns:
+            (f, n): 1, -1 or 0. Entries whose counts all came to 0 are gone.
+        """
+        ...
+
     def remove(self, entries: Int32s) -> None:
         """Delete live, distinct entries."""
         ...

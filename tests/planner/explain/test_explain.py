@@ -231,6 +231,7 @@ SET 'table.exec.mini-batch.size' = '100';
 """
 PARALLEL = "SET 'parallelism.default' = '2';"
 SPLIT = "SET 'table.optimizer.distinct-agg.split.enabled' = 'true';"
+ONE_AFTER_THE_OTHER = "SET 'table.optimizer.incremental-agg-enabled' = 'false';"
 ONE_PHASE = "SET 'table.optimizer.agg-phase-strategy' = 'ONE_PHASE';"
 COUNTED = "SELECT k, COUNT(*) AS n FROM b GROUP BY k"
 DISTINCT = "SELECT k, COUNT(DISTINCT w) AS n FROM b GROUP BY k"
@@ -257,12 +258,25 @@ WHOLE_WINDOW = (
             ("LocalGroupAggregate runs inside of GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n])",),
         ),
         (MINI_BATCH + PARALLEL, COUNTED, ()),
+        (MINI_BATCH + PARALLEL + SPLIT, DISTINCT, ()),
+        (MINI_BATCH + SPLIT, DISTINCT, ()),
         (
-            MINI_BATCH + PARALLEL + SPLIT,
+            MINI_BATCH + SPLIT + ONE_AFTER_THE_OTHER,
             DISTINCT,
             (
-                "IncrementalGroupAggregate, LocalGroupAggregate run inside of GroupAggregate(groupBy=[k], "
-                "select=[k, COUNT(DISTINCT w) AS n])",
+                "LocalGroupAggregate runs inside of GroupAggregate(groupBy=[k, $f2], partialFinalType=[PARTIAL], "
+                "select=[k, $f2, COUNT(DISTINCT w) AS $f2_0])",
+                "LocalGroupAggregate runs inside of GroupAggregate(groupBy=[k], partialFinalType=[FINAL], "
+                "select=[k, $SUM0_RETRACT($f2_0) AS $f1])",
+            ),
+        ),
+        # What keeps its values for others than DISTINCT calls is not handed on.
+        (
+            MINI_BATCH + PARALLEL + SPLIT,
+            "SELECT COUNT(DISTINCT w) AS n, LISTAGG(k) AS ks FROM b",
+            (
+                "IncrementalGroupAggregate, LocalGroupAggregate run inside of "
+                "GroupAggregate(select=[COUNT(DISTINCT w) AS $f1, LISTAGG(k) AS $f2_0])",
             ),
         ),
         (

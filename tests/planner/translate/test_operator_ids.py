@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from flowsql_core.graph import specs
+from flowsql_core.graph import aggregate_specs, specs
 from flowsql_core.graph.job import OperatorNode
 from flowsql_planner.bind import operations as op
 from flowsql_planner.planner import Planner
@@ -19,6 +19,7 @@ FILE: Final = Path(__file__).parent / "operator_ids.txt"
 STATEFUL: Final = (
     specs.GroupAggregateSpec,
     specs.GlobalGroupAggregateSpec,
+    aggregate_specs.IncrementalGroupAggregateSpec,
     specs.WindowAggregateSpec,
     specs.JoinSpec,
     specs.WindowJoinSpec,

@@ -13,10 +13,12 @@ import pyarrow as pa
 import pytest
 
 from flowsql_compute.functions.aggregate import aggregate_names, local_columns, resolve_aggregate
+from flowsql_compute.functions.distinct_sets import local_set_columns, merged_columns
 from flowsql_core.batch import ChangelogBatch, single_watermark
 from flowsql_core.clock import ManualClock
 from flowsql_core.errors import BindError, ExecutionError, NotSupportedYetError
 from flowsql_core.expr import AggregateCall, InputRef
+from flowsql_core.graph.aggregate_specs import IncrementalGroupAggregateSpec, LocalSetAggregateSpec
 from flowsql_core.graph.specs import (
     GlobalGroupAggregateSpec,
     GroupAggregateSpec,
@@ -347,6 +349,52 @@ def test_two_phases_give_the_same_table(retracts: bool) -> None:
         return [tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in rows]
 
     assert table(rounded(second.rows)) == table(rounded(one.rows))
+
+
+@pytest.mark.parametrize("retracts", [False, True])
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_three_phases_give_the_same_table(retracts: bool, parallelism: int) -> None:
+    calls = [
+        call("COUNT"), call("COUNT", 1, distinct=True), call("SUM", 1), call("SUM", 1, distinct=True),
+        call("COUNT", 1, distinct=True, where=4), call("COUNT", 1, where=4),
+    ]  # fmt: skip
+    if not retracts:
+        calls += [call("MIN", 3), call("MAX", 1, where=4)]
+    events = make_events(6, 300, retracts)
+    one = OperatorHarness(spec(calls, input_retracts=retracts, consolidate=True))
+    run(one, events, 30)
+    # Column 1 is a bucket of itself.
+    keys, grouping = (INPUT[0],), (INPUT[0], INPUT[1])
+    output = local_set_columns(grouping, INPUT, calls, retracts)
+    local = LocalSetAggregateSpec((0, 1), tuple(calls), INPUT, output, retracts)
+    merged = merged_columns(keys, calls, retracts)
+    incremental = OperatorHarness(IncrementalGroupAggregateSpec(local, 1, merged), parallelism, keys=[(0, 1)])
+    for number, part in enumerate(run(OperatorHarness(local), events, 30).batches):
+        incremental.batch(part)
+        if number == 4:
+            incremental = incremental.restored(3 - parallelism)
+    whole = LocalGroupAggregateSpec((0,), tuple(calls), INPUT, merged, retracts)
+    last = OperatorHarness(GlobalGroupAggregateSpec(whole, one.spec.output, True))
+    for part in incremental.batches:
+        last.batch(part)
+    assert table(last.rows) == table(one.rows)
+
+
+def test_an_idle_bucket_forgets_its_values() -> None:
+    clock = ManualClock(5_000)
+    calls = (call("COUNT", 3, distinct=True),)
+    output = local_set_columns((INPUT[0], INPUT[1]), INPUT, calls, False)
+    local = LocalSetAggregateSpec((0, 1), calls, INPUT, output, False)
+    merged = merged_columns((INPUT[0],), calls, False)
+    first = OperatorHarness(local)
+    first.batch(batch([(0, ("a", 5, None, "t", None, None, None))]))
+    harness = OperatorHarness(
+        IncrementalGroupAggregateSpec(local, 1, merged, state_ttl_ms=100), clock=clock, keys=[(0, 1)]
+    )
+    for waits in (0, 99, 100):
+        clock.advance(waits)
+        harness.batch(first.batches[0])
+    assert [row[2] for row in harness.rows] == [1, 0, 1]
 
 
 def test_moments_are_welfords() -> None:

@@ -317,6 +317,25 @@ def test_count_distinct_says_who_came_first_and_went_last(make: Make, bits: bool
         assert store.lookup(slots[:2], [pa.array([5, 6])]).tolist() == [-1, -1]
 
 
+def test_net_counts_of_distinct_values_say_who_is_there(make: Make) -> None:
+    backend = make()
+    index = backend.key_index([pa.int64()])
+    store = backend.map_store("d", index, [pa.int64()], [StoredColumn(str(i), pa.int64(), False) for i in range(2)])
+    slots = slots_of(index, [1, 1, 2])
+    values = [pa.array([5, 6, 5])]
+
+    def changed(first: list[int], second: list[int]) -> list[list[int]]:
+        entries, _ = store.find_or_insert(slots, values)
+        return store.count_distinct_net(entries, np.array([first, second], np.int64)).tolist()
+
+    assert changed([300, 1, -1], [2, 0, 0]) == [[1, 1, 0], [1, 0, 0]]
+    assert changed([-299, 1, 1], [-2, 0, 0]) == [[0, 0, 0], [-1, 0, 0]]
+    # The third came to nothing, and is counted anew.
+    assert store.lookup(slots, values)[2] == -1
+    assert changed([-1, -2, 1], [0, 0, 0]) == [[-1, -1, 1], [0, 0, 0]]
+    assert store.lookup(slots[:2], [pa.array([5, 6])]).tolist() == [-1, -1]
+
+
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize(
     ("type_", "values"),

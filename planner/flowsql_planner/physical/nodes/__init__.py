@@ -2,6 +2,7 @@
 
 from flowsql_planner.physical.nodes.aggregate import GroupAggregate as GroupAggregate
 from flowsql_planner.physical.nodes.aggregate import PartialFinal as PartialFinal
+from flowsql_planner.physical.nodes.aggregate import Phase as Phase
 from flowsql_planner.physical.nodes.base import Connectors as Connectors
 from flowsql_planner.physical.nodes.base import JobContext as JobContext
 from flowsql_planner.physical.nodes.base import Physical as Physical
@@ -16,6 +17,7 @@ from flowsql_planner.physical.nodes.changelog import DropUpdateBefore as DropUpd
 from flowsql_planner.physical.nodes.changelog_function import ChangelogFunctionNode as ChangelogFunctionNode
 from flowsql_planner.physical.nodes.exchange import Exchange as Exchange
 from flowsql_planner.physical.nodes.exchange import UnionNode as UnionNode
+from flowsql_planner.physical.nodes.incremental_aggregate import IncrementalGroupAggregate as IncrementalGroupAggregate
 from flowsql_planner.physical.nodes.joins.lookup import LookupJoin as LookupJoin
 from flowsql_planner.physical.nodes.joins.multi import MultiJoinNode as MultiJoinNode
 from flowsql_planner.physical.nodes.joins.pairs import IntervalJoin as IntervalJoin

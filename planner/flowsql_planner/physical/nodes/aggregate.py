@@ -10,7 +10,7 @@ import enum
 from collections.abc import Iterable, Sequence
 
 from flowsql_compute.functions.aggregate import is_mergeable, local_columns
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, InternalError
 from flowsql_core.expr import AggregateCall, Expr
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import (
@@ -22,6 +22,7 @@ from flowsql_core.graph.specs import (
 from flowsql_core.python_call import aggregated_with, spoken_name
 from flowsql_core.record import record
 from flowsql_core.row import RowKind
+from flowsql_core.types.logical import Schema
 from flowsql_planner.physical.aggregate_functions import order_sensitive
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, named
@@ -43,19 +44,31 @@ class PartialFinal(enum.Enum):
     FINAL = "FINAL"
 
 
+@record
+class Phase:
+    """An operator of an aggregate that runs as several.
+
+    ``prefix``: of its id. ``keys``: columns that its rows are exchanged by; None where they stay in their task.
+    """
+
+    prefix: str
+    name: str
+    spec: OperatorSpec
+    output: Schema
+    keys: tuple[int, ...] | None
+
+
 @record(kw_only=True)
 class GroupAggregate(Inner):
     """Unbounded aggregate; its input is an Exchange.
 
-    ``two_phase``: Local and Global in the plan. ``split_distinct``: further split by buckets of the distinct keys in
-    the plan. ``phase``: which of the two aggregates it is that stand for one. ``state_ttl_ms``: of a STATE_TTL hint,
-    None for the option's value.
+    ``two_phase``: Local and Global in the plan. ``phase``: which of the two aggregates it is that stand for one.
+    ``state_ttl_ms``: of a STATE_TTL hint, None for the option's value.
     """
 
     grouping: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
     two_phase: bool = False
-    split_distinct: bool = False
     phase: PartialFinal | None = None
     mini_batch: bool = False
     state_ttl_ms: int | None = None
@@ -68,8 +81,7 @@ class GroupAggregate(Inner):
         """Groups come and change; they go where rows do."""
         retracted = arriving[0] & {Modify.UPDATE, Modify.DELETE}
         made = {Modify.INSERT, Modify.UPDATE}
-        # Partial results of a split distinct aggregate update, so that the final one may delete.
-        return frozenset(made | {Modify.DELETE}) if retracted or self.split_distinct else frozenset(made)
+        return frozenset(made | {Modify.DELETE}) if retracted else frozenset(made)
 
     def asks(
         self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
@@ -142,11 +154,7 @@ class GroupAggregate(Inner):
         """Keys and calls."""
         names = self.inputs[0].names
         source = self.inputs[0]
-        # The extremes of partial results that are never taken back only rise, or only fall.
-        steady = (
-            self.phase is PartialFinal.FINAL and source.mode is not None and not source.mode.contains(RowKind.DELETE)
-        )
-        calls = two_phase_text.call_texts(self.calls, names, source.retracts, steady)
+        calls = two_phase_text.call_texts(self.calls, names, source.retracts, self._steady_extremes())
         phase = [] if self.phase is None else [("partialFinalType", self.phase.value)]
         return [
             *group_by(names, self.grouping),
@@ -163,10 +171,20 @@ class GroupAggregate(Inner):
         if not self.two_phase:
             return [self.own_line(infix)]
         source = self.inputs[0]
-        phases = two_phase_text.Phases(source.names, self.grouping, self.calls, source.retracts)
-        if self.split_distinct:
-            return list(two_phase_text.split_lines(phases, self.mode, source.mode))
+        phases = two_phase_text.Phases(
+            source.names,
+            self.grouping,
+            self.calls,
+            source.retracts,
+            self._steady_extremes(),
+            "" if self.phase is None else self.phase.value,
+        )
         return list(two_phase_text.group_lines(phases, self.mode, self.nets_changes()))
+
+    def _steady_extremes(self) -> bool:
+        """Whether MIN and MAX are of partial results that are never taken back: they only fall, or only rise."""
+        mode = self.inputs[0].mode
+        return self.phase is PartialFinal.FINAL and mode is not None and not mode.contains(RowKind.DELETE)
 
     def lines_show_exchange(self) -> bool:
         """The phases show it."""
@@ -174,16 +192,29 @@ class GroupAggregate(Inner):
 
     def idle_lines(self, parallelism: int) -> tuple[str, ...]:
         """What Flink splits and FlowSQL keeps together."""
-        runs = self.runs_in_two_phases(parallelism)
+        runs = self.runs_in_phases(parallelism)
         return tuple(
             line.name
             for line in self.lines()[1:]
             if line.name != "Exchange" and not (runs and line.name == "LocalGroupAggregate")
         )
 
-    def runs_in_two_phases(self, parallelism: int) -> bool:
+    def runs_in_phases(self, parallelism: int) -> bool:
         """Whether the local half is an operator in a job of that parallelism: all rows of one task need none."""
         return parallelism > 1 and bool(self.grouping) and self.local_half() is not None
+
+    def phases(self, job: JobContext) -> tuple[Phase, ...]:
+        """The operators that it runs as; only where :meth:`runs_in_phases`."""
+        local = self.local_half()
+        if local is None:
+            raise InternalError("an aggregate in two phases without a local one")
+        lines = self.lines(infix=True)
+        merging = self.global_half(local, job)
+        keys = tuple(range(len(self.grouping)))
+        return (
+            Phase("Local", lines[-1].text(), local, local.output, None),
+            Phase("", lines[0].text(), merging, self.schema, keys),
+        )
 
     def spec(self, job: JobContext) -> OperatorSpec:
         """Both phases in one operator."""

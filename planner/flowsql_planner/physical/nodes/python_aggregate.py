@@ -39,7 +39,7 @@ class PythonGroupAggregate(GroupAggregate):
         """Each change may make one, and nobody knows whether a function tells the order of its rows."""
         return observed or self.inputs[0].retracts
 
-    def runs_in_two_phases(self, parallelism: int) -> bool:
+    def runs_in_phases(self, parallelism: int) -> bool:
         """Flink does not plan it so."""
         return False
 

@@ -42,12 +42,18 @@ def call_texts(
 
 @record
 class Phases:
-    """An aggregate that Flink cuts: columns of its input, keys, calls, and whether the input retracts."""
+    """An aggregate that Flink cuts: columns of its input, keys, calls, and whether the input retracts.
+
+    ``steady_extremes``: MIN and MAX are of partial results that are never taken back. ``partial_final``: which part of
+    a split distinct aggregate it is, or nothing.
+    """
 
     names: Sequence[str]
     grouping: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
     retracting: bool
+    steady_extremes: bool = False
+    partial_final: str = ""
 
     @property
     def keys(self) -> list[str]:
@@ -59,35 +65,53 @@ class Phases:
         """The attribute of the grouping columns."""
         return group_by(self.names, self.grouping)
 
+    @property
+    def part(self) -> Attributes:
+        """The attribute of the part."""
+        return [("partialFinalType", self.partial_final)] if self.partial_final else []
+
+    def retracts(self, call: AggregateCall) -> bool:
+        """Whether a call takes values back."""
+        return self.retracting and not (self.steady_extremes and call.function in ("MIN", "MAX"))
+
+    @property
+    def count_star(self) -> int:
+        """Which call counts all rows; -1 where none does."""
+        counted = (call.function == "COUNT" and not call.args and call.filter_index is None for call in self.calls)
+        return next((place for place, counts in enumerate(counted) if counts), -1)
+
 
 @record
 class _Partial:
-    """An aggregate call cut in two: ``local`` makes the ``columns``, ``final`` merges them."""
+    """An aggregate call cut in two: ``local`` makes the ``columns``, which are merged as ``function(arguments)``."""
 
     local: str
     columns: tuple[str, ...]
-    final: str
+    function: str
+    arguments: str
+
+    @property
+    def accumulators(self) -> str:
+        """The columns as one."""
+        return _together(self.columns)
+
+
+def _together(columns: Sequence[str]) -> str:
+    return columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
 
 
 def _partials(phases: Phases) -> tuple[list[_Partial], list[str]]:
     """Partial calls with Flink's accumulator names, and the distinct views that they share."""
-    names, retracting = phases.names, phases.retracting
+    names = phases.names
     number = 0
     distinct: list[str] = []
     made = []
     for call in phases.calls:
+        retracting = phases.retracts(call)
         text = call_text(call, names, retracting)
-        columns: tuple[str, ...]
-        if call.function == "AVG":
-            columns, number = (f"sum${number}", f"count${number + 1}"), number + 2
-        elif call.function == "COUNT" and not call.args:
-            columns, number = (f"count1${number}",), number + 1
-        elif call.function == "LISTAGG":
-            columns, number = (f"accDelimiter${number}", f"concatAcc${number + 1}"), number + 2
-        else:
-            columns, number = (f"{call.function.lower().strip('$').rstrip('0')}${number}",), number + 1
-        merged = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
-        function = f"{call.function}_RETRACT" if retracting else call.function
+        columns = tuple(f"{name}${number + i}" for i, name in enumerate(_accumulators(call, retracting)))
+        number += len(columns)
+        arguments = _together(columns)
         if call.distinct:
             argument = ", ".join(names[arg.index] for arg in call.args)
             view = f"DISTINCT({argument})"
@@ -95,76 +119,91 @@ def _partials(phases: Phases) -> tuple[list[_Partial], list[str]]:
                 distinct.append(view)
             mark = f"distinct${distinct.index(view)}"
             text = text.replace("DISTINCT ", f"{mark} ")
-            merged_final = f"{function}({mark} {columns[0]})"
-        else:
-            merged_final = f"{function}({merged})"
-        made.append(_Partial(f"{text} AS {merged}", columns, f"{merged_final} AS {call.name}"))
+            arguments = f"{mark} {arguments}"
+        function = f"{call.function}_RETRACT" if retracting else call.function
+        made.append(_Partial(f"{text} AS {_together(columns)}", columns, function, arguments))
     return made, [f"{view} AS distinct${i}" for i, view in enumerate(distinct)]
+
+
+def _accumulators(call: AggregateCall, retracting: bool) -> tuple[str, ...]:
+    """Names of a call's accumulators, without their numbers."""
+    if call.function == "AVG" or (call.function == "SUM" and retracting):
+        return "sum", "count"
+    if call.function == "COUNT" and not call.args:
+        return ("count1",)
+    if call.function == "LISTAGG" and not retracting:
+        return "accDelimiter", "concatAcc"
+    return (call.function.lower().strip("$").rstrip("0"),)
 
 
 def group_lines(phases: Phases, mode: ChangelogMode | None, net_changes: bool) -> Iterator[Line]:
     """Global over local. ``mode``: what leaves the aggregate."""
     partials, views = _partials(phases)
-    keys, by = phases.keys, phases.by
-    final = ("select", ", ".join(keys + [part.final for part in partials]))
-    yield Line("GlobalGroupAggregate", (*by, final), mode, net_changes)
-    yield _exchange_line(keys, INSERT_ONLY)
-    selected = keys + [part.local for part in partials]
-    if phases.retracting and not any(call.function == "COUNT" and not call.args for call in phases.calls):
-        selected.append(f"COUNT_RETRACT(*) AS count1${sum(len(part.columns) for part in partials)}")
-    yield Line("LocalGroupAggregate", (*by, ("select", ", ".join(selected + views))), INSERT_ONLY)
-
-
-def split_lines(phases: Phases, mode: ChangelogMode | None, arriving: ChangelogMode | None) -> Iterator[Line]:
-    """Global over incremental over local: distinct arguments spread over buckets first."""
-    partials, views = _partials(phases)
-    names, keys = phases.names, phases.keys
-    spread = [call for call in phases.calls if call.distinct or call.function in ("MIN", "MAX")]
-    arguments = list(dict.fromkeys(names[arg.index] for call in spread for arg in call.args))
-    buckets = [f"$f{len(names) + i}" for i in range(len(arguments))]
-    inner = [*keys, *buckets]
-    columns = [column for part in partials for column in part.columns]
-    final = [
-        f"$SUM0({c}) AS $f{len(keys) + i}" if "count" in c else f"{c} AS $f{len(keys) + i}"
-        for i, c in enumerate(columns)
+    keys, by = phases.keys, [*phases.by, *phases.part]
+    merged = [
+        f"{part.function}({part.arguments}) AS {call.name}" for part, call in zip(partials, phases.calls, strict=True)
     ]
+    yield Line("GlobalGroupAggregate", (*by, ("select", ", ".join(keys + merged))), mode, net_changes)
+    yield _exchange_line(keys, INSERT_ONLY)
+    yield _local_line(phases, by, keys, partials, views)
+
+
+def _rows_counted(phases: Phases, partials: Sequence[_Partial]) -> str:
+    """The accumulator that counts rows where they are taken back, and no call does."""
+    if not phases.retracting or phases.count_star >= 0:
+        return ""
+    return f"count1${sum(len(part.columns) for part in partials)}"
+
+
+def _local_line(
+    phases: Phases, by: Attributes, keys: Sequence[str], partials: Sequence[_Partial], views: Sequence[str]
+) -> Line:
+    selected = [*keys, *(part.local for part in partials)]
+    counted = _rows_counted(phases, partials)
+    if counted:
+        selected.append(f"COUNT_RETRACT(*) AS {counted}")
+    return Line("LocalGroupAggregate", (*by, ("select", ", ".join([*selected, *views]))), INSERT_ONLY)
+
+
+def incremental_lines(
+    phases: Phases,
+    buckets: Sequence[int],
+    finals: Sequence[AggregateCall],
+    mode: ChangelogMode | None,
+    net_changes: bool,
+) -> Iterator[Line]:
+    """Global over incremental over local. ``finals``: the calls that merge those of ``phases`` over the buckets."""
+    partials, views = _partials(phases)
+    keys = phases.keys
+    inner = [*keys, *(phases.names[index] for index in buckets)]
+    retract = "_RETRACT" if phases.retracting else ""
+    merged = [
+        f"{final.function}{retract}({part.accumulators}) AS {final.name}"
+        for part, final in zip(partials, finals, strict=True)
+    ]
+    counting = [("indexOfCountStar", str(phases.count_star))] if phases.retracting and phases.count_star >= 0 else []
     yield Line(
         "GlobalGroupAggregate",
-        (*phases.by, ("partialFinalType", "FINAL"), ("select", ", ".join(keys + final))),
+        (*phases.by, ("partialFinalType", "FINAL"), ("select", ", ".join(keys + merged)), *counting),
         mode,
+        net_changes,
     )
     yield _exchange_line(keys, INSERT_ONLY)
+    handed = [f"{part.function}({part.arguments}) AS {part.accumulators}" for part in partials]
+    counted = _rows_counted(phases, partials)
+    if counted:
+        handed.append(f"COUNT_RETRACT({counted}) AS {counted}")
     yield Line(
         "IncrementalGroupAggregate",
         (
             ("partialAggGrouping", ", ".join(inner)),
             ("finalAggGrouping", ", ".join(keys)),
-            ("select", ", ".join(keys + columns)),
+            ("select", ", ".join(keys + handed)),
         ),
         INSERT_ONLY,
     )
     yield _exchange_line(inner, INSERT_ONLY)
-    yield Line(
-        "LocalGroupAggregate",
-        (
-            ("groupBy", ", ".join(inner)),
-            ("partialFinalType", "PARTIAL"),
-            ("select", ", ".join(inner + [part.local for part in partials] + views)),
-        ),
-        INSERT_ONLY,
-    )
-    if len(arguments) > 1:
-        # Each row once per distinct argument (and once for the plain calls), so that each copy has one bucket.
-        yield Line("Calc", (("select", ", ".join([*names, *buckets, "$e"])),), arriving)
-        yield Line("Expand", (("projects", _bucket_copies(names, buckets)),), arriving)
-
-
-def _bucket_copies(names: Sequence[str], buckets: Sequence[str]) -> str:
-    copies = []
-    for number in range(len(buckets) + 1):
-        kept = [name if i == number else f"null AS {name}" for i, name in enumerate(buckets)]
-        copies.append("{" + ", ".join([*names, *kept, f"{number} AS $e"]) + "}")
-    return ", ".join(copies)
+    yield _local_line(phases, [("groupBy", ", ".join(inner)), ("partialFinalType", "PARTIAL")], inner, partials, views)
 
 
 def window_lines(
@@ -180,7 +219,10 @@ def window_lines(
     attached = window.end_index is not None
     end = "$window_end" if attached else "$slice_end"
     at = f"win_end=[{end}]" if attached else f"slice_end=[{end}]"
-    final = keys + [part.final for part in partials] + list(properties)
+    merged = [
+        f"{part.function}({part.arguments}) AS {call.name}" for part, call in zip(partials, phases.calls, strict=True)
+    ]
+    final = keys + merged + list(properties)
     yield Line(
         "GlobalWindowAggregate",
         (*by, ("window", window_at_text(window, at)), ("select", ", ".join(final))),

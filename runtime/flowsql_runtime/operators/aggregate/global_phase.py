@@ -8,9 +8,9 @@ from flowsql_core.batch import ChangelogBatch, columns_of
 from flowsql_core.element import Watermark
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import GlobalGroupAggregateSpec
+from flowsql_runtime.operators.aggregate.distinct_sets import MergingProgram
 from flowsql_runtime.operators.aggregate.emit import changelog_of
 from flowsql_runtime.operators.aggregate.group import KeyedAggregation, MiniBatchOperator
-from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.state.names import StateNames
 
@@ -28,7 +28,7 @@ class GlobalGroupAggregateOperator(MiniBatchOperator):
         self._mini_batch = spec.mini_batch
         local = spec.local
         self._grouping = tuple(range(len(local.grouping)))
-        self._program = AggregateProgram(local.calls, local.input, local.input_retracts)
+        self._program = MergingProgram(local.calls, local.input, local.input_retracts)
 
     def open(self, ctx: OperatorContext) -> None:
         """Make the groups."""

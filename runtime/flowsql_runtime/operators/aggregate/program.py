@@ -145,6 +145,7 @@ class AggregateProgram:
                 if call.filter_index not in filters:
                     filters.append(call.filter_index)
         self._groups = [_DistinctGroup(*key, tuple(filters)) for key, filters in found.items()]
+        self._kept_sets = self._groups
 
     def _sign(self, call: AggregateCall, nulls_too: bool = False) -> Sign:
         columns = tuple(arg.index for arg in call.args)
@@ -273,7 +274,7 @@ class AggregateProgram:
     @property
     def mergeable(self) -> bool:
         """Whether accumulator rows of two slots combine: no DISTINCT, nothing kept beside the row."""
-        return not (self._groups or self._extremes or self._ordered_calls)
+        return not (self._kept_sets or self._extremes or self._ordered_calls)
 
     @property
     def shares_slices(self) -> bool:
@@ -301,7 +302,7 @@ class AggregateProgram:
 
         names = ProgramNames(columns, [(group.columns, group.nulls, group.filters) for group in self._groups])
         tables = {f"{name}.accumulators": names.accumulators(self.labels, [one.column for one in self._extremes])}
-        for number, group in enumerate(self._groups):
+        for number, group in enumerate(self._kept_sets):
             tables[f"{name}.distinct{number}"] = names.distinct(
                 number, bits=not self.retracts, width=len(group.filters)
             )
@@ -325,7 +326,7 @@ class AggregateProgram:
                 [to_arrow(self.input[column].type) for column in group.columns],
                 [StoredColumn(str(i), pa.int64(), False) for i in range(len(group.filters) if self.retracts else 1)],
             )
-            for number, group in enumerate(self._groups)
+            for number, group in enumerate(self._kept_sets)
         ]
         self._sorted = [
             states.extreme_values(
@@ -353,7 +354,7 @@ class AggregateProgram:
 
     def distinct_values(self) -> list[tuple[Schema, int]]:
         """Columns of each set of distinct values, and how many counts stand beside a value."""
-        return [(self._plain(group.columns), len(group.filters) if self.retracts else 1) for group in self._groups]
+        return [(self._plain(group.columns), len(group.filters) if self.retracts else 1) for group in self._kept_sets]
 
     def sorted_values(self) -> Schema:
         """The column of each multiset whose extreme is kept."""
@@ -469,9 +470,8 @@ class AggregateProgram:
             words = 0 if step.words is None else arguments.add(step.words)
             extra = np.array([(step.code, 0, words, self._signs.add(step.signs), -1)], np.int64)
             ops = np.concatenate((extra, ops) if step.first else (ops, extra))
-        folded = self.store.fold(
-            slots, ops, arguments.matrix(), self._signs.matrix(), record, self._clear and self.retracts
-        )
+        clear = self._clear and self.retracts
+        folded = self.store.fold(slots, ops, arguments.matrix(), self._signs.matrix(), record, clear)
         if folded.more_than_one:
             raise ExecutionError("single-value", "SingleValueAggFunction received more than one element.")
         return _changes(folded)

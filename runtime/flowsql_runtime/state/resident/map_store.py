@@ -17,6 +17,7 @@ from flowsql_runtime.state.stores import NO_BYTES, StoredColumn
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -72,11 +73,22 @@ class ResidentMapStore:
         keep(self.values, entries)
         out = np.empty_like(signs)
         gone = np.empty(signs.size, np.int32)
-        left = kernels.distinct(self.values.rows, entries, signs, bits, out, gone)
-        if left:
-            empty = np.unique(gone[:left])
-            self.remove(empty[~self.values.rows[empty].any(axis=1)])
+        self._remove_empty(gone[: kernels.distinct(self.values.rows, entries, signs, bits, out, gone)])
         return out
+
+    def count_distinct_net(self, entries: Int32s, changes: Int64s) -> Int8s:
+        """Change the counts of each row's entry; see ``MapStore``."""
+        keep(self.values, entries)
+        out = np.empty(changes.shape, np.int8)
+        gone = np.empty(changes.size, np.int32)
+        self._remove_empty(gone[: kernels.distinct_net(self.values.rows, entries, changes, out, gone)])
+        return out
+
+    def _remove_empty(self, entries: Int32s) -> None:
+        """Delete those of entries whose counts are 0."""
+        if len(entries):
+            empty = np.unique(entries)
+            self.remove(empty[~self.values.rows[empty].any(axis=1)])
 
     def remove(self, entries: Int32s) -> None:
         """Delete live, distinct entries."""
