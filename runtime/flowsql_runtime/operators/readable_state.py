@@ -332,6 +332,8 @@ def _deduplicate(spec: rank_specs.DeduplicateSpec) -> NamedStates:
             found["timers"] = (*keys, NamedColumn("time", "time", time_type))
     if waits or spec.emit_update_before:
         found["rows"] = (*keys, *_row_of_key(spec.input))
+    if not found:
+        found["seen"] = (*keys, NamedColumn("v:seen", "seen", t.BOOLEAN.as_nullable(False)))
     return found | (_written(keys) if spec.state_ttl_ms else {})
 
 
