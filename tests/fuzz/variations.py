@@ -61,6 +61,8 @@ class Variation:
             made["table.optimizer.agg-phase-strategy"] = self.phases
         if self.split:
             made["table.optimizer.distinct-agg.split.enabled"] = "true"
+            # Asked for, the phases of the split are operators of their own.
+            made["table.optimizer.incremental-agg-enabled"] = "true"
         if self.multi_joins:
             made["table.optimizer.multi-join.enabled"] = "true"
         return made

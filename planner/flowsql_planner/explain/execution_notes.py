@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowsql_planner.physical.nodes import MatchNode, MiniBatchAssigner, Physical, walk
+from flowsql_planner.physical.nodes import (
+    IncrementalGroupAggregate,
+    MatchNode,
+    MiniBatchAssigner,
+    Physical,
+    walk,
+)
 from flowsql_planner.physical.nodes.bounded import BoundedJoin, JoinAlgorithm
 from flowsql_planner.physical.passes.mini_batches import idle_assigners
 
@@ -18,7 +24,11 @@ def execution_notes(roots: Sequence[Physical], parallelism: int) -> str:
             inner = node.idle_lines(parallelism)
             if inner:
                 whole = node.own_line(infix=True) if len(inner) == _phases(node) else node.lines(infix=True)[0]
-                rows[f"{', '.join(inner)} {'runs' if len(inner) == 1 else 'run'} inside of {whole.text()}\n"] = None
+                unsplit = (
+                    ", which sees each row once, without buckets" if isinstance(node, IncrementalGroupAggregate) else ""
+                )
+                run = "runs" if len(inner) == 1 else "run"
+                rows[f"{', '.join(inner)} {run} inside of {whole.text()}{unsplit}\n"] = None
             elif isinstance(node, MiniBatchAssigner) and id(node) in idle:
                 rows[f"{node.describe()} does not run: no operator above waits for its marks\n"] = None
             elif isinstance(node, MatchNode) and node.asked_in_python():

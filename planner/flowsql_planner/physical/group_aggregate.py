@@ -38,6 +38,7 @@ def plan_group_aggregate(rel: Aggregate, source: Physical, context: PlanContext)
             mini_batch=mini_batch is not None,
             two_phase=two_phase,
             incremental=two_phase and context.configuration.get(INCREMENTAL_AGG),
+            asked=context.configuration.text(INCREMENTAL_AGG.key) is not None,
             ttl_ms=ttl_ms,
         )
         split = split_distinct(rel, source, form)

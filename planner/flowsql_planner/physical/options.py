@@ -69,7 +69,8 @@ INCREMENTAL_AGG = option(
     "table.optimizer.incremental-agg-enabled",
     parse_bool,
     True,
-    "Whether the buckets of a split distinct aggregate hand on what mini-batches change, and not results.",
+    "Whether the buckets of a split distinct aggregate hand on what mini-batches change, and not results. Where it is "
+    "not set, the aggregate runs as one operator.",
 )
 DISTINCT_BUCKETS = option(
     "table.optimizer.distinct-agg.split.bucket-num", int, 1024, "Buckets of a split distinct aggregate."

@@ -46,12 +46,16 @@ class _Split:
 
 @record
 class SplitForm:
-    """How an aggregate is split: into how many buckets, in two phases each, and whether buckets hand on changes."""
+    """How an aggregate is split: into how many buckets, in two phases each, and whether buckets hand on changes.
+
+    ``asked``: whether the program says itself that they do.
+    """
 
     buckets: int
     mini_batch: bool
     two_phase: bool
     incremental: bool
+    asked: bool
     ttl_ms: int | None
 
 
@@ -100,6 +104,7 @@ def split_distinct(rel: Aggregate, source: Physical, form: SplitForm) -> Physica
             state_ttl_ms=form.ttl_ms,
             buckets=grouping[keys:],
             finals=finals,
+            asked=form.asked,
             span=rel.span,
         )
     else:

@@ -44,6 +44,7 @@ from flowsql_planner.translate.options import (
     OPERATOR_CHAINING,
     sql_parallelism,
 )
+from flowsql_planner.translate.together import run_together
 from flowsql_planner.translate.uid import UidAssigner
 
 
@@ -115,6 +116,7 @@ class _Builder:
         self._chain_single = configuration.get(CHAIN_SINGLE_PARTITION)
 
     def build(self, roots: Sequence[Physical]) -> StreamGraph:
+        roots = run_together(roots, self._parallelism)
         self._idle = idle_assigners(roots)
         for root in roots:
             for node in walk(root):

@@ -231,6 +231,7 @@ SET 'table.exec.mini-batch.size' = '100';
 """
 PARALLEL = "SET 'parallelism.default' = '2';"
 SPLIT = "SET 'table.optimizer.distinct-agg.split.enabled' = 'true';"
+IN_PHASES = "SET 'table.optimizer.incremental-agg-enabled' = 'true';"
 ONE_AFTER_THE_OTHER = "SET 'table.optimizer.incremental-agg-enabled' = 'false';"
 ONE_PHASE = "SET 'table.optimizer.agg-phase-strategy' = 'ONE_PHASE';"
 COUNTED = "SELECT k, COUNT(*) AS n FROM b GROUP BY k"
@@ -258,8 +259,16 @@ WHOLE_WINDOW = (
             ("LocalGroupAggregate runs inside of GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n])",),
         ),
         (MINI_BATCH + PARALLEL, COUNTED, ()),
-        (MINI_BATCH + PARALLEL + SPLIT, DISTINCT, ()),
-        (MINI_BATCH + SPLIT, DISTINCT, ()),
+        (MINI_BATCH + PARALLEL + SPLIT + IN_PHASES, DISTINCT, ()),
+        (MINI_BATCH + SPLIT + IN_PHASES, DISTINCT, ()),
+        (
+            MINI_BATCH + PARALLEL + SPLIT,
+            DISTINCT,
+            (
+                "IncrementalGroupAggregate, LocalGroupAggregate run inside of GroupAggregate(groupBy=[k], "
+                "select=[k, COUNT(DISTINCT w) AS $f2_0]), which sees each row once, without buckets",
+            ),
+        ),
         (
             MINI_BATCH + SPLIT + ONE_AFTER_THE_OTHER,
             DISTINCT,
@@ -272,11 +281,12 @@ WHOLE_WINDOW = (
         ),
         # What keeps its values for others than DISTINCT calls is not handed on.
         (
-            MINI_BATCH + PARALLEL + SPLIT,
+            MINI_BATCH + PARALLEL + SPLIT + IN_PHASES,
             "SELECT COUNT(DISTINCT w) AS n, LISTAGG(k) AS ks FROM b",
             (
                 "IncrementalGroupAggregate, LocalGroupAggregate run inside of "
-                "GroupAggregate(select=[COUNT(DISTINCT w) AS $f1, LISTAGG(k) AS $f2_0])",
+                "GroupAggregate(select=[COUNT(DISTINCT w) AS $f1, LISTAGG(k) AS $f2_0]), which sees each row once, "
+                "without buckets",
             ),
         ),
         (

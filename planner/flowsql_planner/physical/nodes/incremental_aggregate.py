@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from flowsql_compute.functions.aggregate import is_mergeable
 from flowsql_compute.functions.distinct_sets import local_set_columns, merged_columns
-from flowsql_core.expr import AggregateCall
+from flowsql_core.expr import AggregateCall, Call, Expr, InputRef, Literal, transform
 from flowsql_core.graph.aggregate_specs import IncrementalGroupAggregateSpec, LocalSetAggregateSpec
 from flowsql_core.graph.specs import GlobalGroupAggregateSpec, LocalGroupAggregateSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.aggregate import GroupAggregate, Phase
-from flowsql_planner.physical.nodes.base import Connectors, JobContext
+from flowsql_planner.physical.nodes.base import Connectors, JobContext, Physical
+from flowsql_planner.physical.nodes.calc import Calc, ExpandNode
 from flowsql_planner.physical.nodes.line import Line
 from flowsql_planner.traits.changes import Modifies, Modify
 from flowsql_planner.traits.monotonicity import Monotonicities, of_aggregate
@@ -23,11 +24,13 @@ from flowsql_planner.traits.monotonicity import Monotonicities, of_aggregate
 class IncrementalGroupAggregate(GroupAggregate):
     """Global over incremental over local; its input is an Exchange of rows with buckets.
 
-    ``buckets``: columns of the input. ``calls`` are over the input, ``finals`` merge them over the buckets.
+    ``buckets``: columns of the input. ``calls`` are over the input, ``finals`` merge them over the buckets. ``asked``:
+    whether the program chose these phases by an option of its own.
     """
 
     buckets: tuple[int, ...]
     finals: tuple[AggregateCall, ...]
+    asked: bool
 
     def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
         """As a final aggregate over partial results, which update."""
@@ -54,9 +57,20 @@ class IncrementalGroupAggregate(GroupAggregate):
         return tuple(line.name for line in self.lines()[1:] if line.name != "Exchange")
 
     def runs_in_phases(self, parallelism: int) -> bool:
-        """Where what buckets hand on can be merged: no value that others than DISTINCT calls would have to keep."""
+        """Where the program asks for it, and what buckets hand on can be merged: no value that others than DISTINCT
+        calls would have to keep.
+
+        One operator takes a third to two thirds of the processor time of three (docs/adr/025).
+        """
         retracts = self.inputs[0].retracts
-        return all(is_mergeable(replace(call, distinct=False), retracts) for call in self.calls)
+        return self.asked and all(is_mergeable(replace(call, distinct=False), retracts) for call in self.calls)
+
+    def together(self) -> GroupAggregate:
+        """What one operator computes instead: over each row once, without buckets."""
+        exchange = self.inputs[0]
+        rows = replace(exchange, inputs=(_without_buckets(exchange.inputs[0], self.buckets),))
+        same = {field.name: getattr(self, field.name) for field in fields(GroupAggregate) if field.init}
+        return GroupAggregate(**{**same, "inputs": (rows,), "two_phase": False})
 
     def phases(self, job: JobContext) -> tuple[Phase, ...]:
         """Local, incremental, global."""
@@ -83,3 +97,49 @@ class IncrementalGroupAggregate(GroupAggregate):
             Phase("", incremental_line.text(), incremental, merged, tuple(range(len(grouping)))),
             Phase("Global", global_line.text(), merging, self.schema, tuple(range(len(self.grouping)))),
         )
+
+
+def _without_buckets(rows: Physical, buckets: Sequence[int]) -> Physical:
+    """Rows as one operator needs them: not copied for each argument, and with nothing in the columns of buckets."""
+    expand = rows.inputs[0] if type(rows) is Calc else None
+    if not isinstance(expand, ExpandNode):
+        return _with_nothing_in(rows, buckets)
+    copied = [
+        next((expr for expr in copies if not _is_null(expr)), copies[0])
+        for copies in zip(*expand.projections, strict=True)
+    ]
+    number = len(copied) - 1
+
+    def of_one_copy(expr: Expr) -> Expr:
+        match expr:
+            case InputRef(index=index) if index != number:
+                one: Expr = copied[index]
+                return one
+            case Call("=", (InputRef(index=index), Literal())) if index == number:
+                return Literal(True, expr.type)
+            case Call("AND", (Literal(value=True), InputRef() as own)):
+                return own
+        return expr
+
+    assert isinstance(rows, Calc)
+    projections = tuple(transform(expr, of_one_copy) for expr in rows.projections)
+    below = _with_nothing_in(
+        expand.inputs[0], [expr.index for expr in (copied[bucket] for bucket in buckets) if isinstance(expr, InputRef)]
+    )
+    return replace(rows, inputs=(below,), projections=projections)
+
+
+def _is_null(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.value is None
+
+
+def _with_nothing_in(rows: Physical, columns: Sequence[int]) -> Physical:
+    """A projection that does not compute some of its columns, which nobody reads."""
+    if type(rows) is not Calc:
+        return rows
+    types = {column: rows.schema[column].type for column in columns}
+    projections = tuple(
+        Literal(None if types[place].nullable else 0, types[place]) if place in types else expr
+        for place, expr in enumerate(rows.projections)
+    )
+    return replace(rows, projections=projections)
