@@ -71,25 +71,8 @@ class BoundedJoin(BoundedNode, PairsOfRows):
     def spec(self, job: JobContext) -> OperatorSpec:
         """One operator."""
         left, right = self.inputs
+        keys = (self.left_keys, self.right_keys, self.null_safe)
+        schemas = (left.schema, right.schema, self.schema)
         if self.algorithm is JoinAlgorithm.SORT_MERGE:
-            return SortMergeJoinSpec(
-                self.kind,
-                self.left_keys,
-                self.right_keys,
-                self.null_safe,
-                self.rest,
-                left.schema,
-                right.schema,
-                self.schema,
-            )
-        return BoundedJoinSpec(
-            self.kind,
-            self.left_keys,
-            self.right_keys,
-            self.null_safe,
-            self.rest,
-            left.schema,
-            right.schema,
-            self.schema,
-            self.build_left,
-        )
+            return SortMergeJoinSpec(self.kind, *keys, self.rest, *schemas)
+        return BoundedJoinSpec(self.kind, *keys, self.rest, *schemas, self.build_left)
