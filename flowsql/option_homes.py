@@ -137,6 +137,7 @@ OPTION_HOMES: Final = {
     "table.exec.state.ttl": "flowsql_core.config",
     "table.local-time-zone": "flowsql_core.config",
     "table.optimizer.agg-phase-strategy": "flowsql_planner.physical.options",
+    "table.optimizer.delta-join.strategy": "flowsql_planner.physical.options",
     "table.optimizer.distinct-agg.split.bucket-num": "flowsql_planner.physical.options",
     "table.optimizer.distinct-agg.split.enabled": "flowsql_planner.physical.options",
     "table.optimizer.incremental-agg-enabled": "flowsql_planner.physical.options",

@@ -245,6 +245,9 @@ class _Abilities:
             return ()
         return primary_key_places(scan.table, scan.projection)
 
+    def updates(self, scan: Scan) -> bool:
+        return not self._source(scan).changelog_mode.insert_only
+
     def handled_filters(self, scan: Scan, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
         return tuple(self._source(scan).supports_filters(filters))
 

@@ -105,6 +105,13 @@ def test_updates_that_cannot_be_found_again(environment: TableEnvironment, sql: 
     assert caught.value.message == REFUSED[sql]
 
 
+def test_answers_of_queries_are_a_sink_without_a_key(environment: TableEnvironment) -> None:
+    """EXPLAIN of a query has no sink: such plans stand."""
+    with pytest.raises(FlowSqlError) as caught:
+        environment.execute_sql("SELECT a, UUID() AS u FROM cdc")
+    assert caught.value.message == COLUMNS.format("u", "UUID")
+
+
 def test_without_the_option_all_plans_stand(environment: TableEnvironment) -> None:
     environment.get_config().set("table.optimizer.non-deterministic-update.strategy", "IGNORE")
     try:

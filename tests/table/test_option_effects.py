@@ -570,6 +570,7 @@ EFFECTS: dict[str, Effect] = {
     "table.optimizer.agg-phase-strategy": Effect(
         "ONE_PHASE", job_of(COUNTED), {**MINI_BATCH, "table.exec.mini-batch.size": "9", "parallelism.default": "2"}
     ),
+    "table.optimizer.delta-join.strategy": Effect("FORCE", plan_of(TWICE)),
     "table.optimizer.non-deterministic-update.strategy": Effect(
         "TRY_RESOLVE",
         plan_of("INSERT INTO keyed SELECT UUID(), COUNT(*) FROM clicks GROUP BY who ON CONFLICT DO DEDUPLICATE"),

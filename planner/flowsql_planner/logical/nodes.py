@@ -161,7 +161,8 @@ TO_CHANGELOG: Final = "TO_CHANGELOG"
 class ChangelogFunction:
     """TO_CHANGELOG or FROM_CHANGELOG, which takes kinds of change from the column ``op_index``.
 
-    ``codes``: texts and the kinds that they stand for. ``invocation``: the call, as plans show it.
+    ``codes``: texts and the kinds that they stand for. ``invocation``: the call, as plans show it; ``uid``: the one
+    that it gives.
     """
 
     input: Rel
@@ -170,6 +171,7 @@ class ChangelogFunction:
     schema: Schema
     invocation: str
     op_index: int | None = None
+    uid: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

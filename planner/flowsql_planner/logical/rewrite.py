@@ -9,7 +9,7 @@ from typing import assert_never
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import AggregateCall, Expr, InputRef, transform
 from flowsql_core.graph.specs import JoinKind
-from flowsql_core.types.logical import Column, LogicalType, Schema, without_attribute
+from flowsql_core.types.logical import Column, LogicalType, Schema
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -250,7 +250,7 @@ def _retype_node(rel: Rel) -> Rel:
             width = len(source.schema)
             return replace(rel, schema=source.schema + rel.schema[width:])
         case ChangelogFunction(input=source, op_index=op):
-            types = [without_attribute(column.type) for column in source.schema]
+            types = [column.type for column in source.schema]
             made = [rel.schema[0].type, *types] if op is None else types[:op] + types[op + 1 :]
             own = (Column(column.name, type_) for column, type_ in zip(rel.schema, made, strict=True))
             return replace(rel, schema=tuple(own))

@@ -19,6 +19,10 @@ class SourceAbilities(Protocol):
         """Columns that are needed although nobody reads them: the key that the scan's changes are normalized by."""
         ...
 
+    def updates(self, scan: Scan) -> bool:
+        """Whether the source gives changes other than insertions."""
+        ...
+
     def handled_filters(self, scan: Scan, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
         """For each filter over the table's physical columns: does the source apply it fully?"""
         ...

@@ -7,8 +7,8 @@ from typing import Final
 from flowsql_compute.functions.aggregate import is_order_sensitive
 from flowsql_core.expr import AggregateCall
 
-#: Flink's functions without ``merge``: one of them keeps an aggregate in one phase. (LISTAGG merges in Flink.)
-_WITHOUT_MERGE: Final = frozenset({"FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE", "ARRAY_AGG", "COLLECT"})
+#: Flink's functions without ``merge``: one of them keeps an aggregate in one phase.
+_WITHOUT_MERGE: Final = frozenset({"FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE", "JSON_ARRAYAGG"})
 _SPLITTABLE: Final = frozenset({"COUNT", "SUM", "$SUM0", "MIN", "MAX", "AVG", "FIRST_VALUE", "LAST_VALUE", "LISTAGG"})
 
 

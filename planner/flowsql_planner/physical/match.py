@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.expr import Call, walk
 from flowsql_core.python_call import calls_python
-from flowsql_core.types.logical import is_proctime
+from flowsql_core.types.logical import is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import Match
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import MatchNode, Physical
 
 
-def plan_match(rel: Match, source: Physical) -> Physical:
+def plan_match(rel: Match, source: Physical, streaming: bool) -> Physical:
     """The operator above an exchange by the partition's columns.
 
     Raises:
+        PlanError: the order was a time attribute, and is none behind a join.
         NotSupportedYetError: an order or a function that the operator lacks.
     """
     order = tuple((key.index, key.descending, key.nulls_first) for key in rel.order)
+    if streaming and not is_time_attribute(source.schema[order[0][0]].type):
+        message = "You must specify either rowtime or proctime for order by as the first one."
+        raise PlanError("match-order", message, rel.span, "behind a join or an aggregate a time is a plain timestamp")
     row_time = not is_proctime(source.schema[order[0][0]].type)
     if not row_time and len(order) > 1:
         raise NotSupportedYetError("MATCH_RECOGNIZE ordered by a processing time and more", rel.span)

@@ -120,6 +120,22 @@ CHANGING_UPDATES = option(
     ChangingUpdates.IGNORE,
     "TRY_RESOLVE refuses plans whose updates depend on values that change from call to call (UUID(), the clock).",
 )
+
+
+class DeltaJoins(enum.Enum):
+    """``table.optimizer.delta-join.strategy``."""
+
+    AUTO = "AUTO"
+    FORCE = "FORCE"
+    NONE = "NONE"
+
+
+DELTA_JOINS = option(
+    "table.optimizer.delta-join.strategy",
+    parse_enum(DeltaJoins),
+    DeltaJoins.AUTO,
+    "No connector has the indexes that a delta join asks: FORCE refuses plans with a join, as Flink does there.",
+)
 REQUIRE_ON_CONFLICT = option(
     "table.exec.sink.require-on-conflict",
     parse_bool,

@@ -119,7 +119,12 @@ class _Window:
 
 
 def _require(call: OverCall) -> None:
-    """PlanError for functions that Flink runs in batch mode alone."""
+    """PlanError for functions that Flink runs in batch mode alone, and for LAG of a row further on."""
+    if call.function == "LAG" and len(call.args) > 1:
+        offset = call.args[1]
+        if isinstance(offset, Literal) and offset.value is not None and offset.value < 0:
+            message = f"Offset({offset.value}) should be positive."
+            raise PlanError("lag-offset", message, offset.span or call.span, "say how many rows before")
     if call.function in _BATCH_ONLY:
         message = f"{call.function} Function is not supported in stream mode."
         raise PlanError("over-function", message, call.span)

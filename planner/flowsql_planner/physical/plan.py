@@ -111,14 +111,7 @@ def _plan_node(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) ->
         case WindowTableFunction():
             return plan_window_function(rel, sources[0], context)
         case ChangelogFunction():
-            return ChangelogFunctionNode(
-                inputs=(materialize_time(sources[0]),),
-                schema=rel.schema,
-                codes=rel.codes,
-                invocation=rel.invocation,
-                op_index=rel.op_index,
-                span=rel.span,
-            )
+            return _changelog_function(rel, sources[0])
         case ProcessTableFunction():
             return plan_process(rel, sources)
         case Join():
@@ -146,7 +139,7 @@ def _plan_node(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) ->
         case SetOperation():
             raise NotSupportedYetError(rel.construct, rel.span)
         case Match():
-            return plan_match(rel, sources[0])
+            return plan_match(rel, sources[0], streaming=True)
         case Over():
             return plan_over(rel, sources[0])
         case Rank():
@@ -202,6 +195,24 @@ def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physic
     calls = tuple(replace(call, type=without_attribute(call.type)) for call in calls)
     moved = replace(rel, calls=calls, schema=groups + made)
     return group_aggregate(moved, plain, context)
+
+
+def _changelog_function(rel: ChangelogFunction, source: Physical) -> Physical:
+    """The function; row times go through it, processing times are read before it."""
+    clocks = frozenset(index for index, column in enumerate(source.schema) if is_proctime(column.type))
+    schema = tuple(
+        Column(column.name, without_attribute(column.type)) if is_proctime(column.type) else column
+        for column in rel.schema
+    )
+    return ChangelogFunctionNode(
+        inputs=(materialize_time(source, clocks),),
+        schema=schema,
+        codes=rel.codes,
+        invocation=rel.invocation,
+        op_index=rel.op_index,
+        uid=rel.uid,
+        span=rel.span,
+    )
 
 
 def _sort(rel: Sort, source: Physical) -> Physical:

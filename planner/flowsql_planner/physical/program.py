@@ -11,8 +11,16 @@ from flowsql_core.config import Configuration
 from flowsql_core.record import record
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import Physical
-from flowsql_planner.physical.options import CHANGING_UPDATES, REUSE_SOURCE, REUSE_SUB_PLAN, ChangingUpdates
+from flowsql_planner.physical.options import (
+    CHANGING_UPDATES,
+    DELTA_JOINS,
+    REUSE_SOURCE,
+    REUSE_SUB_PLAN,
+    ChangingUpdates,
+    DeltaJoins,
+)
 from flowsql_planner.physical.passes.changelog_modes import infer_changelog_modes
+from flowsql_planner.physical.passes.delta_joins import refuse_forced_delta_joins
 from flowsql_planner.physical.passes.every_change import derive_every_change
 from flowsql_planner.physical.passes.filter_normalized import push_filters_into_normalize
 from flowsql_planner.physical.passes.mini_batches import assign_mini_batches
@@ -65,6 +73,10 @@ def _resolves_changing_updates(configuration: Configuration) -> bool:
     return configuration.get(CHANGING_UPDATES) is ChangingUpdates.TRY_RESOLVE
 
 
+def _forces_delta_joins(configuration: Configuration) -> bool:
+    return configuration.get(DELTA_JOINS) is DeltaJoins.FORCE
+
+
 #: From the planned nodes to the plan that EXPLAIN shows as the optimized physical one; each sink has a tree.
 PHYSICAL: tuple[Pass, ...] = (
     # Before anything looks at Calcs: afterwards no rule meets a call of Python in one.
@@ -79,6 +91,7 @@ PHYSICAL: tuple[Pass, ...] = (
     Pass("sink keys", _resolve_sink_keys),
     # Asks whether sinks materialise.
     Pass("updates by changing values", _each(check_update_determinism), _resolves_changing_updates),
+    Pass("forced delta joins", _each(refuse_forced_delta_joins), _forces_delta_joins),
 )
 
 #: What is known of changes once the modes are; the plan stays as it is.

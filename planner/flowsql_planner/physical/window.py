@@ -12,7 +12,7 @@ from flowsql_core.errors import PlanError
 from flowsql_core.expr import AggregateCall, Expr, InputRef, input_refs, remap_inputs
 from flowsql_core.graph.specs import WindowKind, WindowProperty, WindowSpec
 from flowsql_core.record import record
-from flowsql_core.types.logical import Column, Schema, TimestampLtzType, is_proctime
+from flowsql_core.types.logical import Column, Schema, TimestampLtzType, is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import Aggregate, WindowTableFunction
 from flowsql_planner.logical.rewrite import unique_names
 from flowsql_planner.physical.aggregate_functions import two_phase_in_flink
@@ -36,6 +36,14 @@ _ORDER = (WindowProperty.START, WindowProperty.END, WindowProperty.TIME)
 def plan_window_function(rel: WindowTableFunction, source: Physical, context: PlanContext) -> Physical:
     """The window's columns appended to each row."""
     time_type = source.schema[rel.time_index].type
+    if not context.bounded and not is_time_attribute(time_type):
+        # It was one where it was bound; an operator in between, such as a join, keeps plain timestamps.
+        raise PlanError(
+            "not-a-time-attribute",
+            f"The window function requires the timecol is a time attribute type, but is {time_type}.",
+            rel.span,
+            f"'{source.names[rel.time_index]}' is none behind a join, an aggregate or a ranking",
+        )
     window = WindowSpec(
         kind=rel.kind,
         size_ms=rel.size_ms,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flowsql_core.errors import FlowSqlError, NotSupportedYetError, PlanError
-from flowsql_core.graph import bounded_specs, specs
+from flowsql_core.errors import FlowSqlError, PlanError
+from flowsql_core.graph import bounded_specs, rank_specs, specs
 from flowsql_core.graph.constraints import NotNull
 from flowsql_core.graph.job import JobGraph, ShipStrategy
 from flowsql_planner.bind import operations as op
@@ -340,19 +340,10 @@ def test_a_keyed_sink_refuses_the_rows_of_another_key(tables: Session) -> None:
 # Refusals
 
 
-@pytest.mark.parametrize(
-    ("sql", "construct"),
-    [
-        ("SELECT k, COUNT(*) FROM a GROUP BY k LIMIT 3", "LIMIT over an updating query"),
-    ],
-)
-def test_what_has_no_operator_is_refused_by_name_and_still_explained(tables: Session, sql: str, construct: str) -> None:
-    with pytest.raises(NotSupportedYetError, match=construct) as caught:
-        planned(tables, (sql,), {})
-    assert caught.value.at is not None
-    operation = tables.last(sql)
-    assert isinstance(operation, op.Query)
-    assert "== Optimized Execution Plan ==" in Planner(tables.config).explain(operation)
+def test_a_limit_over_updates_keeps_places(tables: Session) -> None:
+    (spec,) = planned(tables, ("SELECT k, COUNT(*) FROM a GROUP BY k LIMIT 3 OFFSET 1",), {}).all(rank_specs.RankSpec)
+    assert (spec.first, spec.last, spec.order, spec.numbered) == (2, 4, (), False)
+    assert spec.strategy is rank_specs.RankStrategy.RETRACT
 
 
 def test_a_stream_cannot_be_sorted(tables: Session) -> None:

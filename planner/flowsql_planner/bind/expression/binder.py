@@ -157,6 +157,8 @@ class ExpressionBinder:
         if len(path.parts) == 1 and not path.last.quoted and path.last.text.upper() in _WITHOUT_BRACKETS:
             return self.call(path.last.text.upper(), (), (), node.span)
         if len(path.parts) == 1 and path.last.text in (named := dict(reversed(self.outputs))):
+            if self.clause == "QUALIFY":
+                self._note_expansion(node, named[path.last.text], 1)
             return named[path.last.text]
         try:
             found, used = self.scope.resolve_path(path.texts, [part.span for part in path.parts])
@@ -164,14 +166,19 @@ class ExpressionBinder:
             if self.nested is None:
                 raise
             return outer_column(self, node, error)
-        if self.context.expansions is not None and isinstance(found, InputRef):
-            namespace = self.scope.namespace_at(found.index)
-            if namespace is not None and namespace.alias is not None:
-                names = (namespace.alias, namespace.columns[found.index - namespace.start].name, *path.texts[used:])
-                self.context.expansions[id(node)] = (ast.ColumnRef(path_of(names, node), span=node.span),)
+        self._note_expansion(node, found, used)
         for part in path.parts[used:]:
             found = self.field(found, part.text, part.span)
         return found
+
+    def _note_expansion(self, node: ast.ColumnRef, found: Expr, used: int) -> None:
+        """While a view is created: the name behind its table. ``used``: parts of the path that name ``found``."""
+        if self.context.expansions is None or not isinstance(found, InputRef):
+            return
+        namespace = self.scope.namespace_at(found.index)
+        if namespace is not None and namespace.alias is not None:
+            names = (namespace.alias, namespace.columns[found.index - namespace.start].name, *node.path.texts[used:])
+            self.context.expansions[id(node)] = (ast.ColumnRef(path_of(names, node), span=node.span),)
 
     # Operators
 

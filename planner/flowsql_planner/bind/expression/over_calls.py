@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from flowsql_compute.functions.registry import implicit_cast
 from flowsql_core.errors import BindError, NotSupportedYetError
-from flowsql_core.expr import Call, Expr, InputRef, Literal, transform, walk
+from flowsql_core.expr import Call, Expr, InputRef, Literal, input_refs, remap_inputs, transform, walk
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
@@ -20,7 +20,7 @@ from flowsql_planner.bind.environment import ClauseBinder
 from flowsql_planner.bind.output_names import uniquify
 from flowsql_planner.logical.internal_calls import OVER
 from flowsql_planner.logical.nodes import BoundKind, Frame, FrameBound, FrameUnit, Over, OverCall, Project, Rel, SortKey
-from flowsql_planner.logical.rewrite import refs
+from flowsql_planner.logical.rewrite import refs, select
 
 _RANKS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 _SHARES: Final = frozenset({"PERCENT_RANK", "CUME_DIST"})
@@ -107,13 +107,18 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: Ove
     return Call(OVER, (*args, *partition, *order), type_, options, node.span)
 
 
-def lift_over(rel: Rel, exprs: Sequence[Expr], span: Span | None) -> tuple[Rel, list[Expr]]:
-    """Window functions computed below the expressions: the relation with their columns, and what reads those."""
+def lift_over(rel: Rel, exprs: Sequence[Expr], span: Span | None, narrow: bool = False) -> tuple[Rel, list[Expr]]:
+    """Window functions computed below the expressions: the relation with their columns, and what reads those.
+
+    ``narrow``: columns that no expression reads do not reach the windows, as in Flink's plans of QUALIFY.
+    """
+    if not any(map(has_over, exprs)):
+        return rel, list(exprs)
+    if narrow:
+        rel, exprs = _narrowed(rel, exprs)
     calls: list[Expr] = []
     for expr in exprs:
         calls += [node for node in walk(expr) if _is_over(node) and node not in calls]
-    if not calls:
-        return rel, list(exprs)
     columns: list[Expr] = list(refs(rel.schema))
     width = len(columns)
 
@@ -133,6 +138,15 @@ def lift_over(rel: Rel, exprs: Sequence[Expr], span: Span | None) -> tuple[Rel, 
         return InputRef(first + calls.index(node), node.type, node.span) if _is_over(node) else node
 
     return Over(source, tuple(made), span), [transform(expr, read) for expr in exprs]
+
+
+def _narrowed(rel: Rel, exprs: Sequence[Expr]) -> tuple[Rel, list[Expr]]:
+    """The relation with the columns that some expression reads, and the expressions over those."""
+    read = sorted(frozenset[int]().union(*map(input_refs, exprs)))
+    if not read or len(read) == len(rel.schema):
+        return rel, list(exprs)
+    places = {old: new for new, old in enumerate(read)}
+    return select(rel, tuple(read)), [remap_inputs(expr, places.__getitem__) for expr in exprs]
 
 
 def has_over(expr: Expr) -> bool:

@@ -8,21 +8,21 @@ from __future__ import annotations
 from typing import Final
 
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.process_function import UID
 from flowsql_core.record import record
 from flowsql_core.row import RowKind
 from flowsql_core.span import Span
-from flowsql_core.types.logical import STRING, CharacterType, Column, Schema, without_attribute
+from flowsql_core.types.logical import STRING, CharacterType, Column, Schema
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Scope
+from flowsql_planner.bind.query.unique_identifier import unique_identifier
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.logical.nodes import TO_CHANGELOG, ChangelogFunction, Rel
 
 _FUNCTIONS: Final = (TO_CHANGELOG, "FROM_CHANGELOG")
 _PARAMETERS: Final = ("input", "op", "op_mapping")
-#: Arguments that every process table function has.
-_OF_ALL: Final = ("uid", "on_time")
 _OP: Final = "op"
 _SEVERAL: Final = " Use comma-separated keys to map multiple codes to the same operation (e.g., MAP['c, r', 'INSERT'])."
 
@@ -66,10 +66,10 @@ def as_changelog_call(call: ast.FunctionCall) -> ChangelogCall | None:
         if isinstance(argument, ast.NamedArgument):
             parameter, value = argument.name.text, argument.value
         else:
-            parameter, value = (*_PARAMETERS, *_OF_ALL, "")[min(position, 5)], argument
-        if parameter in _OF_ALL:
+            parameter, value = (*_PARAMETERS, "on_time", UID, "")[min(position, 5)], argument
+        if parameter == "on_time":
             raise NotSupportedYetError(f"the argument '{parameter}' of {name}", argument.span)
-        if parameter not in _PARAMETERS:
+        if parameter not in (*_PARAMETERS, UID):
             raise BindError(
                 "unknown-parameter",
                 f"{name} has no parameter '{parameter}'" if parameter else f"{name} has five parameters",
@@ -95,8 +95,9 @@ def bind_changelog(context: BindContext, call: ChangelogCall, input_: Rel) -> Ch
     op = _descriptor(call)
     codes, mapping = _mapping(context, call)
     named = f"DESCRIPTOR(_UTF-16LE'{op}')" if "op" in call.arguments else "DEFAULT()"
-    invocation = f"{call.name}(TABLE(#0), {named}, {mapping}, DEFAULT(), DEFAULT())"
-    columns = tuple(Column(column.name, without_attribute(column.type)) for column in input_.schema)
+    uid, uid_text = unique_identifier(context, call.name, call.arguments.get(UID))
+    invocation = f"{call.name}(TABLE(#0), {named}, {mapping}, DEFAULT(), {uid_text})"
+    columns = tuple(Column(column.name, column.type) for column in input_.schema)
     if call.name == TO_CHANGELOG:
         schema: Schema = (Column(op, STRING), *columns)
         names = [column.name for column in schema]
@@ -108,11 +109,10 @@ def bind_changelog(context: BindContext, call: ChangelogCall, input_: Rel) -> Ch
                 call.span,
                 "name the column of kinds otherwise: op => DESCRIPTOR(...)",
             )
-        return ChangelogFunction(input_, call.name, codes, schema, invocation, None, call.span)
+        return ChangelogFunction(input_, call.name, codes, schema, invocation, None, uid, call.span)
     index = _op_column(call, op, columns)
-    return ChangelogFunction(
-        input_, call.name, codes, columns[:index] + columns[index + 1 :], invocation, index, call.span
-    )
+    rest = columns[:index] + columns[index + 1 :]
+    return ChangelogFunction(input_, call.name, codes, rest, invocation, index, uid, call.span)
 
 
 def _descriptor(call: ChangelogCall) -> str:

@@ -28,22 +28,32 @@ def named_joins(hints: Sequence[ast.Hint]) -> dict[str, str]:
     return found
 
 
-def require_relations(hints: Sequence[ast.Hint], names: Collection[str]) -> None:
-    """Refuse a hint for a join of something that is not in FROM.
+def require_relations(hints: Sequence[ast.Hint], names: Collection[str], keeps_state: bool) -> None:
+    """Refuse a hint for a join, or for the state, of something that is not in FROM.
+
+    Args:
+        names: of what is in FROM.
+        keeps_state: the SELECT joins or groups; else, as in Flink, nobody looks at STATE_TTL.
 
     Raises:
         BindError: at the hint.
     """
     for hint in hints:
         name = hint.name.text.upper()
-        for argument in hint.arguments if name in JOIN_HINTS else ():
-            if argument.value not in names:
+        for argument in hint.arguments:
+            if name in JOIN_HINTS:
+                named = argument.value
+            elif name == "STATE_TTL" and keeps_state and argument.key is not None:
+                named = argument.key
+            else:
+                continue
+            if named not in names:
                 raise BindError(
                     "bad-hint",
                     "The options of following hints cannot match the name of input tables or views: "
-                    f"'{argument.value}' in '{name}'",
+                    f"'{named}' in '{name}'",
                     argument.span or hint.span,
-                    did_you_mean(argument.value, names),
+                    did_you_mean(named, names),
                 )
 
 

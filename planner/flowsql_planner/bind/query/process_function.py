@@ -5,14 +5,12 @@ Messages are those of Flink's ``SystemTypeInference`` and its kin where Flink ha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
 
 from flowsql_compute.functions.registry import implicit_cast
 from flowsql_core.errors import BindError, did_you_mean
-from flowsql_core.expr import Cast, Expr, Literal
+from flowsql_core.expr import Cast, Expr
 from flowsql_core.graph.process_specs import ProcessCall, ProcessTable
 from flowsql_core.process_function import (
     ON_TIME,
@@ -31,11 +29,10 @@ from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Scope
 from flowsql_planner.bind.expression.user_calls import ProcessCallee
 from flowsql_planner.bind.output_names import uniquify, unnamed
+from flowsql_planner.bind.query.unique_identifier import unique_identifier
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.logical.nodes import ProcessTableFunction, Project, Rel
 from flowsql_planner.logical.rewrite import refs
-
-_UID: Final = re.compile(r"[a-zA-Z_][a-zA-Z\-_0-9]*")
 
 #: What binds the table of an argument.
 BindTable = Callable[[ast.TableArgument], Rel]
@@ -179,23 +176,9 @@ class _Call:
         return implicit_cast(bound, parameter.type)
 
     def _uid(self, given: ast.Argument | None) -> tuple[str | None, str]:
+        value, text = unique_identifier(self._context, self._name, given)
         own = self._name if any(table.is_set for table in self._udf.tables) else None
-        if given is None:
-            return own, "DEFAULT()"
-        assert not isinstance(given, ast.NamedArgument | ast.TableArgument | ast.ModelArgument | ast.Descriptor)
-        bound = ExpressionBinder(self._context, Scope(), self._name).bind(given)
-        value = bound.value if isinstance(bound, Literal) else None
-        if isinstance(bound, Literal) and value is None:
-            return own, ExpressionPrinter(()).print(bound)
-        if not isinstance(value, str) or not _UID.fullmatch(value):
-            found = value if isinstance(value, str) else ExpressionPrinter(()).print(bound)
-            raise self._refused(
-                "bad-uid",
-                "Invalid unique identifier for process table function. The `uid` argument must be a string literal "
-                f"that follows the pattern [a-zA-Z_][a-zA-Z-_0-9]*. But found: {found}",
-                given,
-            )
-        return value, ExpressionPrinter(()).print(bound)
+        return own if value is None else value, text
 
     # Tables
 

@@ -27,6 +27,7 @@ from flowsql_planner.bind.query.grouping import Aggregation, Grouping, bind_grou
 from flowsql_planner.bind.query.join_hints import check_join_hints, named_joins, require_relations
 from flowsql_planner.bind.query.lookup_hints import lookup_hints
 from flowsql_planner.bind.query.multi_join_hints import check_multi_join_names, multi_join_names
+from flowsql_planner.bind.query.table import check_hint_names
 from flowsql_planner.bind.query.values import bind_values, one_row
 from flowsql_planner.bind.sql_text.expand_names import path_of
 from flowsql_planner.logical.nodes import (
@@ -133,6 +134,7 @@ def _bind_select(
     env: Environment, node: ast.Select, order_by: tuple[ast.OrderItem, ...], offset: int, fetch: int | None
 ) -> Rel:
     windows = {window.name.text: window.spec for window in node.windows}
+    check_hint_names(node.hints)
     hinted, lookups = _state_ttl_hints(node.hints), lookup_hints(node.hints)
     # In batch mode the hint means nothing.
     multi_join = multi_join_names(node.hints) if env.context.streaming else frozenset()
@@ -166,7 +168,7 @@ def _bind_select(
         rel, exprs, sort_exprs = source.rel, [item.expr for item in items], wanted
     else:
         rel, exprs, sort_exprs = _aggregate(env, node, source, binder, items, having, wanted)
-    rel, lifted = lift_over(rel, [*exprs, *sort_exprs], node.span)
+    rel, lifted = lift_over(rel, [*exprs, *sort_exprs], node.span, narrow=node.qualify is not None)
     exprs, sort_exprs = lifted[: len(exprs)], lifted[len(exprs) :]
     if node.qualify is not None:
         rel = Filter(rel, sort_exprs.pop(), node.qualify.span)
@@ -531,7 +533,8 @@ def _cast_to(rel: Rel, types: list[LogicalType], span: Span) -> Rel:
 
 def _join_hints(env: Environment, node: ast.Select) -> dict[str, str]:
     """How joins of this SELECT are hinted; in streaming such hints are checked and mean nothing."""
-    require_relations(node.hints, every_relation(node.from_))
+    keeps_state = isinstance(node.from_, ast.Join) or node.group_by is not None
+    require_relations(node.hints, every_relation(node.from_), keeps_state)
     return {} if env.context.streaming else named_joins(node.hints)
 
 

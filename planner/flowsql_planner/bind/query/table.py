@@ -191,17 +191,27 @@ def parse_stored_query(text: str) -> ast.Query:
     return statement.query
 
 
-def hinted_options(context: BindContext, hints: Sequence[ast.Hint]) -> Options:
-    """Options of ``/*+ OPTIONS('k' = 'v') */`` behind a table."""
-    found: Options = ()
+def check_hint_names(hints: Sequence[ast.Hint]) -> None:
+    """Refuse a hint that nobody knows, behind a table or behind SELECT.
+
+    Raises:
+        BindError: at the hint.
+    """
     for hint in hints:
         if hint.name.text.upper() not in _HINTS:
             raise BindError(
                 "unknown-hint",
                 f"Hint: {hint.name.text.upper()} should be registered in the HintStrategyTable",
                 hint.span,
-                did_you_mean(hint.name.text, _HINTS),
+                did_you_mean(hint.name.text.upper(), _HINTS),
             )
+
+
+def hinted_options(context: BindContext, hints: Sequence[ast.Hint]) -> Options:
+    """Options of ``/*+ OPTIONS('k' = 'v') */`` behind a table."""
+    check_hint_names(hints)
+    found: Options = ()
+    for hint in hints:
         if hint.name.text.upper() != "OPTIONS":
             continue
         if not context.config.get(DYNAMIC_OPTIONS):

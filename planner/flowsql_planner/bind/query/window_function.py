@@ -127,7 +127,7 @@ def bind_window(context: BindContext, call: WindowCall, input_: Rel) -> WindowTa
         case WindowKind.SESSION:
             size = step = times["GAP"]
     if size <= 0 or step <= 0:
-        raise BindError("bad-window-size", f"{call.kind.value} needs sizes above zero", call.span)
+        raise BindError("bad-window-size", _not_positive(call.kind, size, step), call.span)
     if call.kind is WindowKind.CUMULATE and size % step:
         raise BindError(
             "bad-window-size",
@@ -137,7 +137,28 @@ def bind_window(context: BindContext, call: WindowCall, input_: Rel) -> WindowTa
         )
     output = (*schema, *window_columns(schema[time_index].type))
     offset = times.get("OFFSET", 0)
+    if call.kind is WindowKind.TUMBLE and abs(offset) >= size:
+        raise BindError(
+            "bad-window-offset",
+            "TUMBLE table function parameters must satisfy abs(offset) < size, but got "
+            f"size {size} ms and offset {offset} ms.",
+            call.span,
+        )
     return WindowTableFunction(input_, call.kind, time_index, size, step, offset, output, partition, call.span)
+
+
+def _not_positive(kind: WindowKind, size: int, step: int) -> str:
+    """What Flink says about a length of zero or less, in milliseconds."""
+    match kind:
+        case WindowKind.TUMBLE:
+            wanted, got = "size", f"{size} ms"
+        case WindowKind.HOP:
+            wanted, got = "slide and size", f"slide {step} ms and size {size} ms"
+        case WindowKind.CUMULATE:
+            wanted, got = "maxSize and step", f"maxSize {size} ms and step {step} ms"
+        case WindowKind.SESSION:
+            wanted, got = "gap", f"gap {size} ms"
+    return f"{kind.value} table function based aggregate requires {wanted} to be positive, but got {got}."
 
 
 def window_columns(time_type: t.LogicalType) -> t.Schema:

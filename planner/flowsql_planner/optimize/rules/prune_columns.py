@@ -63,6 +63,8 @@ def prune_columns(root: Rel, abilities: SourceAbilities) -> Rel:
 class _Pruner:
     def __init__(self, abilities: SourceAbilities) -> None:
         self._abilities = abilities
+        #: Below a join: there, as in Flink's plans of scalar subqueries, scans give what COUNT(*) counts.
+        self._joined = False
 
     def exact(self, rel: Rel, columns: tuple[int, ...]) -> Rel:
         """The node with exactly these columns in this order."""
@@ -167,7 +169,7 @@ class _Pruner:
             made, places = self._scan(rel.input, tuple(dict.fromkeys(read)))
         else:
             made, places = self.prune(rel.input, frozenset(read))
-        if not kept and isinstance(made, Scan):
+        if not kept and isinstance(made, Scan) and self._joined:
             return made, {}
         if not kept:
             exprs, names = (Literal(0, INT.as_nullable(False)),), ("$f0",)
@@ -207,7 +209,7 @@ class _Pruner:
         calls = tuple(rel.calls[index] for index in kept)
         wanted = frozenset(rel.grouping).union(*(_reads(call) for call in calls))
         wanted |= frozenset() if window is None else {window.time_index}
-        made, places = self.narrow(rel.input, wanted)
+        made, places = self.narrow(rel.input, wanted) if wanted else (self._rows(rel.input), {})
         moved = tuple(_moved(call, places, made) for call in calls)
         grouping = tuple(places[index] for index in rel.grouping)
         result = {index: index for index in range(keys)}
@@ -226,6 +228,18 @@ class _Pruner:
             replace(column, name=old.name) for column, old in zip(aggregate.schema, rel.schema[:keys], strict=False)
         )
         return replace(aggregate, schema=schema + aggregate.schema[keys:]), result
+
+    def _rows(self, rel: Rel) -> Rel:
+        """The node's rows without their columns: a constant is counted, as in Flink, or the only column."""
+        if len(rel.schema) == 1:
+            return self.exact(rel, (0,))
+        made, _ = self.prune(rel, frozenset())
+        if isinstance(made, Scan) and (self._joined or self._abilities.updates(made)):
+            return select(made, (0,))
+        zero = Literal(0, INT.as_nullable(False))
+        if isinstance(made, Project) and made.exprs == (zero,):
+            return made
+        return Project(made, (zero,), ("$f0",), rel.span)
 
     def _expand(self, rel: Expand, needed: frozenset[int]) -> tuple[Rel, Places]:
         kept = tuple(sorted(needed)) or (0,)
@@ -255,8 +269,10 @@ class _Pruner:
     def _join(self, rel: Join, needed: frozenset[int]) -> tuple[Rel, Places]:
         width = len(rel.left.schema)
         used = needed if rel.condition is None else needed | input_refs(rel.condition)
+        outside, self._joined = self._joined, True
         left, of_left = self.narrow(rel.left, frozenset(index for index in used if index < width))
         right, of_right = self.narrow(rel.right, frozenset(index - width for index in used if index >= width))
+        self._joined = outside
         places = dict(of_left)
         places |= {width + old: len(left.schema) + new for old, new in of_right.items()}
         condition = None if rel.condition is None else _remap(rel.condition, places)

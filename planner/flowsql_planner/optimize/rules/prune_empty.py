@@ -38,12 +38,12 @@ def prune_empty(rel: Rel) -> Rel | None:
             isinstance(part, Literal) and not part.value for part in conjuncts(condition)
         ):
             return _empty(rel)
+        case Sort(fetch=0):
+            return _empty(rel)
         case Filter(input=source) | Project(input=source) | Sort(input=source) | Correlate(input=source):
             return _empty(rel) if _is_empty(source) else None
         case WatermarkAssigner(input=source):
             return _empty(rel) if _is_empty(source) else None
-        case Sort(fetch=0):
-            return _empty(rel)
         case Aggregate(input=source, grouping=grouping) if grouping and rel.grouping_sets is None:
             return _empty(rel) if _is_empty(source) else None
         case Aggregate(input=source, grouping=(), grouping_sets=None, window=None, calls=calls) if _is_empty(source):

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flowsql_core.expr import InputRef
-from flowsql_planner.logical.nodes import Project, Rel, Sort
+from flowsql_planner.logical.nodes import Filter, Project, Rel, Sort
 from flowsql_planner.optimize.determinism import is_deterministic
 
 
 def push_sort_through_project(rel: Rel) -> Rel | None:
     """Sort(Project(x, e), keys)  =>  Project(Sort(x, keys[e]), e), when the keys are plain columns.
 
-    A projection neither drops nor reorders rows, so the same rows are cut off.
+    A projection neither drops nor reorders rows, so the same rows are cut off. As in Flink, a LIMIT stays above a
+    projection with a filter below it: they are one Calc, and rows that are taken back are looked for as it makes them.
     """
     match rel:
+        case Sort(input=Project(input=Filter()), keys=()):
+            return None
         case Sort(input=Project() as project) if all(is_deterministic(expr) for expr in project.exprs):
             keys = []
             for key in rel.keys:

@@ -64,7 +64,7 @@ def plan_bounded(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) 
             message = "Unaligned windows like session are not supported in batch mode yet."
             raise PlanError("session-in-batch", message, rel.span, "a GROUP BY over gaps needs streaming mode")
         case Match():
-            return plan_match(rel, sources[0])
+            return plan_match(rel, sources[0], streaming=False)
         case ProcessTableFunction():
             raise process_in_batch(rel.call, rel.span)
     return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flowsql_core.errors import BindError
 from flowsql_core.expr import conjunction
 from flowsql_core.span import Span
-from flowsql_core.types.logical import is_proctime
+from flowsql_core.types.logical import is_proctime, without_attribute
 from flowsql_planner.logical.nodes import TemporalJoin
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.equi_condition import EquiCondition, split_condition
@@ -27,7 +29,10 @@ def plan_temporal_join(rel: TemporalJoin, left: Physical, right: Physical, conte
     time = _version_time(rel, left, right)
     return TemporalJoinNode(
         inputs=(exchange(left, equi.left), exchange(right, equi.right)),
-        schema=rel.schema,
+        schema=(
+            *rel.schema[: len(left.schema)],
+            *(replace(column, type=without_attribute(column.type)) for column in rel.schema[len(left.schema) :]),
+        ),
         kind=rel.kind,
         left_keys=equi.left,
         right_keys=equi.right,

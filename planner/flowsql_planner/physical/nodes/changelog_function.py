@@ -23,12 +23,13 @@ _TITLE: Final = "ProcessTableFunction"
 class ChangelogFunctionNode(Keyless):
     """TO_CHANGELOG, or, with ``op_index``, FROM_CHANGELOG, which reads kinds from that column.
 
-    ``codes``: texts and the kinds that they stand for.
+    ``codes``: texts and the kinds that they stand for. ``uid``: what the call says; without state it names nothing.
     """
 
     codes: tuple[tuple[str, RowKind], ...]
     invocation: str
     op_index: int | None
+    uid: str | None = None
 
     @property
     def title(self) -> str:
@@ -79,7 +80,7 @@ class ChangelogFunctionNode(Keyless):
         """The call."""
         return [
             ("invocation", self.invocation),
-            ("uid", "null"),
+            ("uid", self.uid or "null"),
             ("select", ",".join(self.names)),
             ("rowType", record_type(self.schema)),
         ]

@@ -113,12 +113,12 @@ class SinkNode(Physical):
     def determined(self, required: Columns) -> tuple[Columns, ...]:
         """All columns where rows have no key, or are materialised by it; where the query's own key is that, nothing.
 
-        As in Flink, rows that a program reads are shown as they are.
+        Rows that a program reads have none. As in Flink, EXPLAIN of a query says nothing of it: it has no sink.
         """
         source = self.inputs[0]
-        if not source.retracts or self.table is None:
+        if not source.retracts:
             return (NONE,)
-        if self.table.primary_key and not self.materialize:
+        if self.table is not None and self.table.primary_key and not self.materialize:
             primary = frozenset(self.primary_key())
             return (NONE if any(key <= primary for key in source.upsert_keys()) else primary,)
         return (frozenset(range(len(source.schema))),)

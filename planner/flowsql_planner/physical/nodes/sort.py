@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from flowsql_core.config import RUNTIME_MODE, RuntimeMode
-from flowsql_core.errors import NotSupportedYetError, PlanError
+from flowsql_core.errors import PlanError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.lineage import Lineage
-from flowsql_core.graph.rank_specs import SortSpec, TemporalSortSpec
+from flowsql_core.graph.rank_specs import RankSpec, RankStrategy, SortSpec, TemporalSortSpec
 from flowsql_core.graph.specs import LimitSpec, OperatorSpec
 from flowsql_core.record import record
 from flowsql_core.span import Span
@@ -70,11 +70,26 @@ class Limit(PassesThrough):
         return [("offset", str(self.offset)), ("fetch", fetch_text(self.fetch))]
 
     def spec(self, job: JobContext) -> OperatorSpec:
-        """A counter."""
-        if self.inputs[0].retracts:
-            raise NotSupportedYetError("LIMIT over an updating query in streaming", self.span)
+        """A counter; over updates the places of a Top-N without an order."""
         require_fetch(self.offset, self.fetch, job, self.span)
-        return LimitSpec(self.offset, self.fetch)
+        source = self.inputs[0]
+        if not source.retracts or self.fetch is None or not self.fetch:
+            return LimitSpec(self.offset, self.fetch)
+        return RankSpec(
+            partition=(),
+            order=(),
+            first=self.offset + 1,
+            last=self.offset + self.fetch,
+            last_index=None,
+            numbered=False,
+            strategy=RankStrategy.RETRACT,
+            unique=(),
+            input=source.schema,
+            output=self.schema,
+            emit_update_before=self.emits_before,
+            consolidate=not self.every_change or job.mini_batch is not None,
+            state_ttl_ms=job.state_ttl_ms(),
+        )
 
 
 def require_fetch(offset: int, fetch: int | None, job: JobContext, span: Span | None) -> None:

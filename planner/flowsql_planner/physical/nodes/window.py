@@ -17,7 +17,6 @@ from flowsql_core.graph.specs import (
 )
 from flowsql_core.graph.window_specs import SessionAggregateSpec, SessionTableFunctionSpec
 from flowsql_core.record import record
-from flowsql_planner.physical.aggregate_functions import order_sensitive
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, Keyless, Physical, named
 from flowsql_planner.physical.nodes.line import Attributes, Line, group_by, window_text
@@ -123,8 +122,8 @@ class WindowAggregate(Inner):
         return (tuple(where_updated(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving),)
 
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
-        """One final result a window hides how it came about, unless a function tells the order of its rows."""
-        return any(map(order_sensitive, self.calls)) and self.inputs[0].retracts
+        """A window answers with what is there when the watermark passes it: changes behind that are late."""
+        return self.inputs[0].retracts
 
     def upsert_keys(self) -> Keys:
         """The grouping together with any one of the window's columns; many cumulating windows have one start.

@@ -20,12 +20,15 @@ _NUMBERS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 
 @record
 class Lag:
-    """LAG: its place among the calls, the column, how many rows back, and what stands where there is no such row."""
+    """LAG: its place among the calls, the column, how many rows back, and what stands where there is no such row.
+
+    ``otherwise``: a constant, or the column of the row itself that has it; None for NULL.
+    """
 
     place: int
     column: int
     offset: int
-    otherwise: Literal | None
+    otherwise: Literal | int | None
 
 
 class OverCalls:
@@ -63,11 +66,11 @@ class OverCalls:
         return [*columns, *(str(constant.value) for constant in self.constants)]
 
     def _lag(self, place: int, call: AggregateCall) -> Lag:
-        offset, otherwise = 1, None
-        if len(call.args) > 1:
-            offset = int(self._constant(call.args[1]).value)
+        offset = int(self._constant(call.args[1]).value) if len(call.args) > 1 else 1
+        otherwise: Literal | int | None = None
         if len(call.args) > 2:
-            otherwise = self._constant(call.args[2])
+            index = call.args[2].index
+            otherwise = index if index < len(self.columns) else self._constant(call.args[2])
         return Lag(place, call.args[0].index, offset, otherwise)
 
     def _constant(self, arg: InputRef) -> Literal:

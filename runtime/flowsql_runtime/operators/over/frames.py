@@ -16,7 +16,6 @@ import pyarrow as pa
 from flowsql_compute.eval.literal import literal_array
 from flowsql_core.arrow import compute as pc
 from flowsql_core.column_bytes import taken
-from flowsql_core.expr import Literal
 from flowsql_core.graph.over_specs import OverAggregateSpec
 from flowsql_runtime.kernels.accumulate import RESTART
 from flowsql_runtime.kernels.over import frames as kernels
@@ -184,7 +183,8 @@ class OverFrames(HeldFrames):
             there = np.where(
                 in_batch, loaded + keys.by_key[np.where(in_batch, own, 0)], starts[numbers] + np.maximum(place, 0)
             )
-            results[lag.place] = _or_else(pool[lag.column], there, place >= 0, lag.otherwise)
+            otherwise = taken(columns[lag.otherwise], answers) if isinstance(lag.otherwise, int) else lag.otherwise
+            results[lag.place] = _or_else(pool[lag.column], there, place >= 0, otherwise)
         most = self._lagging
         gone = np.clip(held + keys.counts - most, 0, held).astype(np.int32)
         self._held.drop_first(keys.slots, gone)
@@ -200,12 +200,14 @@ def _events(most: int, n: int) -> tuple[Int32s, Int32s, Int8s, Int32s]:
     return np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int8), np.empty(n, np.int32)
 
 
-def _or_else(column: Any, places: Int64s, there: npt.NDArray[np.bool_], otherwise: Literal | None) -> Any:
-    """Values at places; the constant, or NULL, where there is none."""
+def _or_else(column: Any, places: Int64s, there: npt.NDArray[np.bool_], otherwise: Any) -> Any:
+    """Values at places; where there is none the constant, the value of an Arrow array (n,), or NULL."""
     values = taken(column, np.where(there, places, 0))
     if there.all():
         return values
     mask = pa.array(there)
+    if isinstance(otherwise, pa.Array):
+        return pc.if_else(mask, values, otherwise.cast(values.type))
     if otherwise is None or otherwise.value is None:
         return pc.if_else(mask, values, pa.scalar(None, values.type))
     return pc.if_else(mask, values, literal_array(otherwise, 1)[0].cast(values.type))
