@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_core.batch import ChangelogBatch, WatermarkTrack, columns_of, concat_batches, single_watermark
+from flowsql_core.batch import ChangelogBatch, LateColumns, WatermarkTrack, columns_of, concat_batches, single_watermark
 from flowsql_core.column_bytes import joined, taken
 from flowsql_core.element import Watermark
 from flowsql_core.graph.lineage import Lineage
@@ -77,6 +77,39 @@ class _Keys:
 
 
 @dataclass(slots=True)
+class _LeavingRows:
+    """Left rows of keys that fire, (n,) each; ``rows``: of ``columns``, where those of the state, ``stored``, come
+    first. ``keys``: by place among those that fire."""
+
+    columns: Sequence[Any]
+    stored: Int32s
+    rows: Int64s
+    times: Int64s
+    entries: Int32s
+    kinds: Int8s
+    keys: Int32s
+
+
+@dataclass(slots=True)
+class _VersionRows:
+    """Versions of keys that fire, (n,) each, as :class:`_LeavingRows`.
+
+    ``came``: row of the batch, -1 for those of the state. ``that_came``: rows of the batch by key, in order of arrival;
+    ``keys_that_came``: their keys.
+    """
+
+    columns: Sequence[Any]
+    stored: Int32s
+    rows: Int64s
+    times: Int64s
+    kinds: Int8s
+    came: Int32s
+    keys: Int32s
+    that_came: Int32s
+    keys_that_came: Int32s
+
+
+@dataclass(slots=True)
 class _Joined:
     """Left rows that got their versions, in the order of the output.
 
@@ -89,7 +122,7 @@ class _Joined:
     rights: Int64s
     matched: npt.NDArray[np.bool_]
     kinds: Int8s
-    sources: tuple[list[Any], list[Any]]
+    sources: tuple[Sequence[Any], Sequence[Any]]
 
 
 @dataclass(slots=True)
@@ -317,66 +350,86 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
         soon = keys.slots[firing]
         places = np.full(len(keys.slots), -1, np.int32)
         places[firing] = np.arange(len(firing), dtype=np.int32)
-        # Left rows by key, in the order in which they leave: those of the state, then those that waited beside it.
-        positions, stored = self._left.up_to_and_next(soon, track.last_ms)
-        left_source = self._left.whole(stored)
-        kinds, sequence, times = left_source.numbers
-        entries = np.empty(len(stored), np.int32)
-        kernels.entries_of(
-            np.ascontiguousarray(times), np.full(len(stored), -1, np.int32), track.offsets, track.wm_ms, entries
-        )
-        came = lefts.taken
-        left_rows = np.concatenate((np.arange(len(stored)), len(stored) + came.rows))
-        left_times = np.concatenate((times, came.times))
-        left_entries = np.concatenate((entries, came.entries))
-        left_kinds = np.concatenate((kinds, came.kinds))
-        sequence = np.concatenate((sequence, came.numbers))
-        at = np.concatenate((positions, places[keys.of_lefts]))
-        order = row_order((sequence, left_entries, at))
-        left_rows, left_times, left_entries = left_rows[order], left_times[order], left_entries[order]
-        left_kinds, sequence, at = left_kinds[order], sequence[order], at[order]
-        # Versions that came, by key in order of arrival.
-        owners = places[keys.of_rights]
-        arriving = np.flatnonzero(owners >= 0)
-        arriving = arriving[row_order((owners[arriving],))] if len(arriving) else arriving
-        owners = owners[arriving]
-        # All versions by key and time.
-        holders, versions = self._versions.up_to(soon, np.full(len(soon), track.last_ms, np.int64))
-        right_source = self._versions.whole(versions)
-        version_kinds, version_times = right_source.numbers
-        right_rows = np.concatenate((np.arange(len(versions)), len(versions) + arriving))
-        version_times = np.concatenate((version_times, rights.times[arriving]))
-        version_kinds = np.concatenate((version_kinds, rights.kinds[arriving]))
-        since = np.concatenate((np.full(len(versions), -1), arriving)).astype(np.int32)
-        holders = np.concatenate((holders, owners)).astype(np.int32)
-        order = row_order((since, version_times, holders))
-        right_rows, version_times, version_kinds = right_rows[order], version_times[order], version_kinds[order]
-        since, holders = since[order], holders[order]
-        alive = np.ones(len(right_rows), np.uint8)
+        left = self._leaving(lefts.taken, places[keys.of_lefts], soon, track)
+        right = self._versions_of(rights, places[keys.of_rights], soon, track)
+        alive = np.ones(len(right.rows), np.uint8)
         before = self._timers.of(soon)
         after = before.copy()
-        chosen, fires = np.full(len(left_rows), -1, np.int32), np.zeros(len(left_rows), np.int64)
+        by_key = row_order((left.entries, left.keys))
+        versions_by_key, fires_by_key = np.full(len(by_key), -1, np.int32), np.zeros(len(by_key), np.int64)
         kernels.join(
-            row_starts(at, len(soon)), left_times, left_entries, row_starts(holders, len(soon)), version_times, since,
-            alive, row_starts(owners, len(soon)), arriving.astype(np.int32), rights.times[arriving], track.offsets,
-            track.wm_ms, after, chosen, fires,
+            row_starts(left.keys[by_key], len(soon)), left.times[by_key], left.entries[by_key],
+            row_starts(right.keys, len(soon)), right.times, right.came, alive,
+            row_starts(right.keys_that_came, len(soon)), right.that_came, rights.times[right.that_came], track.offsets,
+            track.wm_ms, after, versions_by_key, fires_by_key,
         )  # fmt: skip
         self._timers.set(soon, before, after, taken=keys.due)
-        due = np.flatnonzero(left_entries < len(track))
-        due = due[row_order((sequence[due], fires[due], left_entries[due]))] if len(due) else due
+        chosen, fires = np.empty_like(versions_by_key), np.empty_like(fires_by_key)
+        chosen[by_key], fires[by_key] = versions_by_key, fires_by_key
+        due = np.flatnonzero(left.entries < len(track))
+        due = due[row_order((fires[due], left.entries[due]))] if len(due) else due
         matched = chosen[due] >= 0
         chosen_rights = np.zeros(len(due), np.int64)
-        if len(right_rows):
+        if len(right.rows):
             picked = np.maximum(chosen[due], 0)
-            matched &= (version_kinds[picked] & 1) == 0
-            chosen_rights = right_rows[picked]
-        sources = (_behind(left_source.columns, came.columns), _behind(right_source.columns, rights.columns))
-        found = _Joined(left_entries[due], left_rows[due], chosen_rights, matched, left_kinds[due], sources)
-        dead = right_rows[alive == 0]
+            matched &= (right.kinds[picked] & 1) == 0
+            chosen_rights = right.rows[picked]
+        sources = (left.columns, right.columns)
+        found = _Joined(left.entries[due], left.rows[due], chosen_rights, matched, left.kinds[due], sources)
+        dead, held = right.rows[alive == 0], len(right.stored)
         stay = np.ones(len(rights.slots), np.bool_)
-        stay[dead[dead >= len(versions)] - len(versions)] = False
-        gone_left = stored[found.lefts[found.lefts < len(stored)]]
-        return found, _Kept(np.flatnonzero(stay), gone_left, versions[dead[dead < len(versions)]])
+        stay[dead[dead >= held] - held] = False
+        gone_left = left.stored[found.lefts[found.lefts < len(left.stored)]]
+        return found, _Kept(np.flatnonzero(stay), gone_left, right.stored[dead[dead < held]])
+
+    def _leaving(self, came: TakenRows, keys: Int32s, soon: Int32s, track: WatermarkTrack) -> _LeavingRows:
+        """Left rows of the keys ``soon``, in order of arrival: those of the state and those that waited beside it.
+
+        ``keys``: places in ``soon`` of what waited beside it. Of each key the first row of the state that the
+        watermarks do not reach is there, too.
+        """
+        positions, stored = self._left.up_to_and_next(soon, track.last_ms)
+        if not len(stored):
+            return _LeavingRows(came.columns, stored, came.rows, came.times, came.entries, came.kinds, keys)
+        source = self._left.whole(stored)
+        kinds, numbers, times = source.numbers
+        entries = np.empty(len(stored), np.int32)
+        anywhere = np.full(len(stored), -1, np.int32)
+        kernels.entries_of(np.ascontiguousarray(times), anywhere, track.offsets, track.wm_ms, entries)
+        # Rows of the state come by key.
+        order = np.argsort(np.concatenate((numbers, came.numbers)), kind="stable")
+        return _LeavingRows(
+            _behind(source.columns, came.columns),
+            stored,
+            np.concatenate((np.arange(len(stored)), len(stored) + came.rows))[order],
+            np.concatenate((times, came.times))[order],
+            np.concatenate((entries, came.entries))[order],
+            np.concatenate((kinds, came.kinds))[order],
+            np.concatenate((positions, keys))[order],
+        )
+
+    def _versions_of(self, rights: _Rights, keys: Int32s, soon: Int32s, track: WatermarkTrack) -> _VersionRows:
+        """Versions of the keys ``soon``, by key and time; ``keys``: places in ``soon`` of those that came, or -1."""
+        # In order of arrival.
+        that_came = np.flatnonzero(keys >= 0)
+        that_came = that_came[row_order((keys[that_came],))] if len(that_came) else that_came
+        keys = keys[that_came]
+        positions, stored = self._versions.up_to(soon, np.full(len(soon), track.last_ms, np.int64))
+        source = self._versions.whole(stored)
+        kinds, times = source.numbers
+        came = np.full(len(stored), -1, np.int32)
+        rows = np.arange(len(stored))
+        columns, holders = source.columns, positions
+        if len(that_came):
+            rows = np.concatenate((rows, len(stored) + that_came))
+            times = np.concatenate((times, rights.times[that_came]))
+            kinds = np.concatenate((kinds, rights.kinds[that_came]))
+            came = np.concatenate((came, that_came)).astype(np.int32)
+            holders = np.concatenate((positions, keys))
+            order = row_order((came, times, holders))
+            rows, times, kinds, came, holders = rows[order], times[order], kinds[order], came[order], holders[order]
+            columns = _behind(source.columns, rights.columns)
+        return _VersionRows(columns, stored, rows, times, kinds, came, holders, that_came.astype(np.int32), keys)
 
     # -- what leaves
 
@@ -398,17 +451,19 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
         matched = found.matched.copy()
         if self._condition is not None and matched.any():
             pairs = np.flatnonzero(matched)
-            columns = [*_at(left, found.lefts[pairs]), *_at(right, found.rights[pairs])]
-            matched[pairs] = self._condition(columns, len(pairs))
+            both = [*_at(left, found.lefts[pairs]), *_at(right, found.rights[pairs])]
+            matched[pairs] = self._condition(both, len(pairs))
         kept = np.arange(len(matched)) if self.spec.kind is JoinKind.LEFT else np.flatnonzero(matched)
         if not len(kept):
             return None
-        missing = None if matched[kept].all() else ~matched[kept]
-        right = [column if len(column) else pa.nulls(1, column.type) for column in right]
-        columns = _at(left, found.lefts[kept])
-        columns += [taken(column, found.rights[kept], missing) for column in right]
+        rights, matched = found.rights[kept], matched[kept]
+        if matched.all():
+            beside = LateColumns.of(right, rights)
+        else:
+            beside = LateColumns.padded(right, np.where(matched, rights, -1))
+        columns = LateColumns.beside(LateColumns.of(left, found.lefts[kept]), beside)
         kinds = found.kinds[kept].view(np.uint8) if self.spec.left_changes else None
-        return ChangelogBatch(tuple(columns), len(kept), kinds), found.entries[kept]
+        return ChangelogBatch(columns, len(kept), kinds), found.entries[kept]
 
     # -- what is forgotten
 
