@@ -9,6 +9,45 @@ from flowsql_compute.kernels.masks import count_ones, equal_mask, lowest_place
 from flowsql_compute.kernels.memory import copy32
 
 
+@kernel("void(int32[::1], uint8[::1], uint8, int64, int64[::1], int64[::1])")
+def piece_bounds_of_byte(offsets, data, mark, index, low, high):
+    """:func:`piece_bounds` between marks of one byte."""
+    one = np.uint64(1)
+    none = np.uint64(0)
+    for row in range(low.size):
+        start = np.int64(offsets[row])
+        end = np.int64(offsets[row + 1])
+        low[row] = -1
+        high[row] = -1
+        piece = start
+        # Marks still to come before the piece.
+        before = index
+        at = start
+        while at < end:
+            size = min(end - at, np.int64(64))
+            if at + 64 <= data.size:
+                mask = equal_mask(data, at, mark)
+                if size < 64:
+                    mask &= (one << np.uint64(size)) - one
+            else:
+                mask = none
+                for step in range(size):
+                    mask |= np.uint64(data[at + step] == mark) << np.uint64(step)
+            while mask != none and before > 0:
+                piece = at + np.int64(lowest_place(mask)) + 1
+                mask &= mask - one
+                before -= 1
+            if mask != none:
+                low[row] = piece
+                high[row] = at + np.int64(lowest_place(mask))
+                break
+            at += size
+        # The empty text has no pieces.
+        if low[row] < 0 and before == 0 and start < end:
+            low[row] = piece
+            high[row] = end
+
+
 @kernel("void(int32[::1], uint8[::1], uint8[::1], int64, int64[::1], int64[::1])")
 def piece_bounds(offsets, data, mark, index, low, high):
     """Byte range [low, high) of the ``index``-th piece between marks (not empty); ``low`` is -1 where there is none."""

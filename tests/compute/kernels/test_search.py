@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flowsql_compute.eval.text.columns import extract_run, first_byte, literal_run
+from flowsql_compute.eval.text.columns import extract_run, first_byte, literal_run, pieces
 
 
 def texts(letters: str, seed: int) -> pa.Array:
@@ -39,3 +39,17 @@ def test_a_run_behind_a_literal(pattern: str) -> None:
     wanted = [None if match is None else match[shape.group] for match in matches]
     assert extract_run(column, shape).to_pylist() == wanted
     assert any(wanted)
+
+
+@pytest.mark.parametrize("mark", ["/", "//", "é"])
+@pytest.mark.parametrize("index", [0, 1, 3])
+def test_pieces_between_marks(mark: str, index: int) -> None:
+    """Also of rows longer than the 64 bytes that are looked at once, and of the last one of a column."""
+    rng = random.Random(index)
+    made = ["".join(rng.choices("ab/é", (8, 8, rng.random(), 1), k=rng.randint(0, 300))) for _ in range(500)]
+    column = pa.array(["skipped/a/b/c/d", None, "", "/", *made, "a/b//c/d"]).slice(1)
+    cut = [None if not word else word.split(mark) for word in column.to_pylist()]
+    wanted = [None if parts is None or len(parts) <= index else parts[index] for parts in cut]
+    assert pieces(column, mark, index).to_pylist() == wanted
+    alone = column.slice(len(column) - 1)
+    assert pieces(alone, mark, index).to_pylist() == wanted[-1:]

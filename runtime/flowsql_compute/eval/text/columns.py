@@ -34,11 +34,15 @@ _MOST_BYTES = 2**31 - 1
 
 def pieces(text: pa.Array, mark: str, index: int) -> pa.Array:
     """The ``index``-th piece of each row between non-empty marks; NULL where there is none."""
-    from flowsql_compute.kernels.text import piece_bounds
+    from flowsql_compute.kernels.text import piece_bounds, piece_bounds_of_byte
 
     offsets, data = string_buffers(text)
     low, high = np.empty(len(text), dtype=np.int64), np.empty(len(text), dtype=np.int64)
-    piece_bounds(for_kernel(offsets), for_kernel(data), _bytes(mark), index, low, high)
+    marks = _bytes(mark)
+    if len(marks) == 1:
+        piece_bounds_of_byte(for_kernel(offsets), for_kernel(data), marks[0], index, low, high)
+    else:
+        piece_bounds(for_kernel(offsets), for_kernel(data), marks, index, low, high)
     return _ranges(text, data, low, high)
 
 
