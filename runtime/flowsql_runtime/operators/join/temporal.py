@@ -163,6 +163,9 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
         self._time_columns = (spec.left_time, spec.right_time)
         #: Left rows outside state.
         self._waiting = WaitingRows(spec.left_time, [pa.nulls(0, to_arrow(column.type)) for column in spec.left])
+        none = np.zeros(0, np.int64)
+        columns = [pa.nulls(0, to_arrow(column.type)) for column in spec.right]
+        self._no_rights = _Rights(columns, NO_SLOTS, none, none.astype(np.int8), NO_SLOTS)
         #: Versions that no watermark came behind.
         self._held: list[ChangelogBatch] = []
         #: Number of each slot's key while a batch is under way, -1 between batches.
@@ -221,7 +224,7 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
             self._waiting.add(batch, self._next)
             self._next += batch.num_rows
             if track is not None:
-                self._join(self._no_rights(), track, hand_on=True, came=batch.num_rows > 0)
+                self._join(self._no_rights, track, hand_on=True, came=batch.num_rows > 0)
         else:
             self._held.append(batch.with_track(track))
             # A key lives on from the moment at which its row came.
@@ -234,7 +237,7 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
     def on_watermark(self, watermark_ms: int) -> None:
         """A watermark between batches; the base class hands it on."""
         self._keep_versions()
-        self._join(self._no_rights(), single_watermark(0, watermark_ms), hand_on=False)
+        self._join(self._no_rights, single_watermark(0, watermark_ms), hand_on=False)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """What waits becomes state."""
@@ -242,10 +245,10 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
         self._keep_waiting()
 
     def _keep_versions(self) -> None:
-        """Versions that came, with the watermarks that came with them."""
+        """Versions that wait become state; watermarks that came with them are handed on."""
         held, self._held = concat_batches(self._held), []
         for batch in held:
-            slots = self._slots_of(_RIGHT, batch.columns, batch.num_rows)
+            slots = self._slots_of(self._sides[_RIGHT].key_columns(batch.columns), batch.num_rows)
             times = np.ascontiguousarray(milliseconds_of(batch.columns[self.spec.right_time]))
             kinds = np.zeros(batch.num_rows, np.int8) if batch.kinds is None else batch.kinds.view(np.int8)
             entries = np.zeros(batch.num_rows, np.int32)
@@ -258,7 +261,7 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
         """Left rows that wait become state."""
         for rows in self._waiting.all():
             columns = _at(rows.columns, rows.rows)
-            slots = self._slots_of(_LEFT, columns, len(rows.rows))
+            slots = self._slots_of(self._sides[_LEFT].key_columns(columns), len(rows.rows))
             keys = self._keys_of(slots, NO_SLOTS, None, None)
             self._expire(slots)
             self._wait(keys, keys.of_lefts, rows.times)
@@ -266,23 +269,17 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
             if self._written is not None:
                 self._written.touch(keys.slots, self.ctx.clock.now_ms())
 
-    def _slots_of(self, side: int, columns: Sequence[Any], num_rows: int) -> Int32s:
-        keys = self._sides[side].key_columns(columns)
+    def _slots_of(self, keys: Sequence[Any], num_rows: int) -> Int32s:
         slots, _ = self._index.find_or_insert(self._index.encode(keys, num_rows=num_rows))
         return slots
 
-    def _no_rights(self) -> _Rights:
-        none = np.zeros(0, np.int64)
-        columns = [pa.nulls(0, to_arrow(column.type)) for column in self.spec.right]
-        return _Rights(columns, NO_SLOTS, none, none.astype(np.int8), NO_SLOTS)
-
-    def _lefts(self, track: WatermarkTrack, came: bool) -> _Lefts:
-        taken_rows = self._waiting.reached(track, came)
-        if not len(taken_rows.rows):
-            return _Lefts(NO_SLOTS, taken_rows)
-        keys = [taken(taken_rows.columns[key], taken_rows.rows) for key in self.spec.left_keys]
-        slots, _ = self._index.find_or_insert(self._index.encode(keys, num_rows=len(taken_rows.rows)))
-        return _Lefts(slots, taken_rows)
+    def _reached(self, track: WatermarkTrack, came: bool) -> _Lefts:
+        """The left rows that watermarks reach; ``came`` as in :meth:`_join`."""
+        rows = self._waiting.reached(track, came)
+        if not len(rows.rows):
+            return _Lefts(NO_SLOTS, rows)
+        keys = [taken(rows.columns[key], rows.rows) for key in self.spec.left_keys]
+        return _Lefts(self._slots_of(keys, len(rows.rows)), rows)
 
     def _join(self, rights: _Rights, track: WatermarkTrack | None, *, hand_on: bool, came: bool = False) -> None:
         """Versions come, and watermarks with them.
@@ -291,7 +288,7 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
             hand_on: whether the watermarks leave from here.
             came: whether the left rows that came last are those of the batch of the watermarks.
         """
-        lefts = None if track is None else self._lefts(track, came)
+        lefts = None if track is None else self._reached(track, came)
         left_slots = NO_SLOTS if lefts is None else lefts.slots
         self._expire(left_slots, rights.slots)
         keys = self._keys_of(left_slots, rights.slots, rights.entries, track)
