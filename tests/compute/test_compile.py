@@ -12,6 +12,7 @@ from flowsql_compute.eval.compile import compile_condition, compile_projections,
 from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.functions import registry
 from flowsql_compute.functions.registry import resolve_call, resolve_case, resolve_cast
+from flowsql_core.batch import LateColumns
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import Call, Expr, InputRef, Literal
 from flowsql_core.types import logical as t
@@ -139,3 +140,22 @@ def test_spread_out_moments_format_alike() -> None:
         (large,) = compile_projections([text], CONTEXT)([column], len(column))
         single = compile_projections([text], CONTEXT)
         assert large.slice(0, 200).to_pylist() == [single([column.slice(i, 1)], 1)[0][0].as_py() for i in range(200)]
+
+
+def test_columns_are_gathered_for_the_rows_that_ask() -> None:
+    """Of a late column that branches alone read, within each other or not."""
+    rng = np.random.default_rng(7)
+    whole = [pa.array(rng.integers(-3, 4, 200), pa.int32(), mask=rng.random(200) < 0.1) for _ in range(3)]
+    rows = np.flatnonzero(rng.random(200) < 0.7)
+    late = LateColumns.of(whole, rows)
+    plain = [column.take(pa.array(rows)) for column in whole]
+    third = InputRef(2, t.INT)
+    quotient, other = call("/", third, B), call("/", B, third)
+    both = call("AND", NOT_ZERO, call(">", call("/", A, B), int_(-2)))
+    nested = call("AND", both, call("OR", call("=", third, int_(0)), call(">", quotient, other)))
+    chosen = resolve_case((call("=", B, int_(0)), nested), (int_(0), quotient), call("IF", NOT_ZERO, quotient, A))
+    assert run(nested, chosen, columns=late, n=len(rows)) == run(nested, chosen, columns=plain, n=len(rows))
+    assert late.origin(1) is None
+    assert late.origin(2) is not None
+    keep = compile_condition(nested, CONTEXT)
+    assert keep(LateColumns.of(whole, rows), len(rows)).tolist() == keep(plain, len(rows)).tolist()

@@ -78,7 +78,6 @@ ALLOWED: Final = {
     "flowsql_compute/functions/math:_rounded": ARGUMENTS,
     "flowsql_compute/functions/text/digest:sha2": ARGUMENTS,
     "flowsql_compute/functions/text/edit:_trimmed": ARGUMENTS,
-    "flowsql_compute/functions/text/edit:overlay": "over the arguments of the call",
     "flowsql_compute/functions/text/inet:inet_ntoa": "over 256 numbers",
     "flowsql_compute/functions/text/printf:_formatted": "over constant arguments",
     "flowsql_compute/functions/text/printf:printf": ARGUMENTS,

@@ -90,6 +90,15 @@ def string_buffers(array: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[
     return starts, raw
 
 
+def all_ascii(text: Any) -> bool:
+    """Whether no character of a text, or of a column's, is beyond ASCII; the bytes of NULL may count."""
+    if isinstance(text, pa.Scalar):
+        return not text.is_valid or text.as_py().isascii()
+    offsets, data = string_buffers(text)
+    used = data[int(offsets[0]) : int(offsets[-1])] if len(text) else data[:0]
+    return not len(used) or int(used.max()) < 128
+
+
 def make_array(values: Values, valid: Bools | None, type_: pa.DataType) -> pa.Array:
     """A column of NumPy values; the inverse of :func:`values_and_validity` (it takes what that returns).
 

@@ -18,13 +18,14 @@ import pyarrow as pa
 
 from flowsql_compute.eval.array_limits import halves, refuse_wrapped, require_within, within_an_array
 from flowsql_compute.eval.cast import cast_array, cast_raises
-from flowsql_compute.eval.columns import Bools, TooManyBytesError, spread, validity, values_and_validity
+from flowsql_compute.eval.columns import Bools, TooManyBytesError, make_array, spread, validity, values_and_validity
 from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.eval.literal import is_literal_type, literal_scalar, scalar_to_literal
 from flowsql_compute.eval.planner_facts import decided
 from flowsql_compute.eval.time.far_moments import compared_by_range
 from flowsql_compute.functions.registry import FunctionDef, Invocation, find_definition
 from flowsql_core.arrow import compute as pc
+from flowsql_core.batch import LateColumns
 from flowsql_core.errors import BindError, ExecutionError, FlowSqlError
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform, walk
 from flowsql_core.types.arrow import to_arrow
@@ -70,9 +71,26 @@ class _Frame:
             return self._columns[index]
         found = self._columns.get(index)  # type: ignore[union-attr]
         if found is None:
-            found = pc.take(self._parent.column(index), self._rows, boundscheck=False)
+            source, rows = self._parent._origin(index, self._rows)
+            found = pc.take(source, rows, boundscheck=False)
             self._columns[index] = found  # type: ignore[index]
         return found
+
+    def _origin(self, index: int, rows: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Rows of a column: an array that is there already, and which of its rows they are.
+
+        A column that only a few rows of a frame are asked for is gathered for these alone.
+        """
+        if self._parent is None:
+            if isinstance(self._columns, LateColumns):
+                origin = self._columns.origin(index)
+                if origin is not None and isinstance(origin[0], pa.Array):
+                    return origin[0], pa.array(origin[1][values_and_validity(rows)[0]])
+            return self._columns[index], rows
+        found = self._columns.get(index)  # type: ignore[union-attr]
+        if found is not None:
+            return found, rows
+        return self._parent._origin(index, pc.take(self._rows, rows, boundscheck=False))
 
     def known(self, step: int) -> Datum | None:
         """A result of this frame, or of the frame around it cut to these rows."""
@@ -460,12 +478,14 @@ def _decided(made: Datum, n: int, absorbing: bool) -> Bools:
 
 
 def _spread(part: pa.Array, rows: Rows, n: int) -> pa.Array:
-    """``part`` at ``rows`` of ``n`` rows, NULL elsewhere."""
-    index = np.zeros(n, dtype=np.int64)
-    index[rows] = np.arange(len(rows))
-    elsewhere = np.ones(n, dtype=np.bool_)
-    elsewhere[rows] = False
-    return pc.take(part, pa.array(index, mask=elsewhere), boundscheck=False)
+    """Booleans of ``rows`` as a column of ``n`` rows, NULL elsewhere."""
+    if pa.types.is_null(part.type):
+        return pa.nulls(n, pa.bool_())
+    values, valid = values_and_validity(part)
+    spread_values, spread_valid = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+    spread_values[rows] = values
+    spread_valid[rows] = True if valid is None else valid
+    return make_array(spread_values, spread_valid, pa.bool_())
 
 
 def _case_runner(expr: Case, inputs: tuple[_Step, ...]) -> Callable[[_Frame], Datum]:

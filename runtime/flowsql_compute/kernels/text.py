@@ -4,9 +4,48 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsql_compute.compiler.declare import kernel
+from flowsql_compute.compiler.declare import device, kernel
 from flowsql_compute.kernels.masks import count_ones, equal_mask, lowest_place
 from flowsql_compute.kernels.memory import copy32
+
+
+@kernel("void(int32[::1], uint8[::1], uint8, int64, int64[::1], int64[::1])")
+def piece_bounds_of_byte(offsets, data, mark, index, low, high):
+    """:func:`piece_bounds` between marks of one byte."""
+    one = np.uint64(1)
+    none = np.uint64(0)
+    for row in range(low.size):
+        start = np.int64(offsets[row])
+        end = np.int64(offsets[row + 1])
+        low[row] = -1
+        high[row] = -1
+        piece = start
+        # Marks still to come before the piece.
+        before = index
+        at = start
+        while at < end:
+            size = min(end - at, np.int64(64))
+            if at + 64 <= data.size:
+                mask = equal_mask(data, at, mark)
+                if size < 64:
+                    mask &= (one << np.uint64(size)) - one
+            else:
+                mask = none
+                for step in range(size):
+                    mask |= np.uint64(data[at + step] == mark) << np.uint64(step)
+            while mask != none and before > 0:
+                piece = at + np.int64(lowest_place(mask)) + 1
+                mask &= mask - one
+                before -= 1
+            if mask != none:
+                low[row] = piece
+                high[row] = at + np.int64(lowest_place(mask))
+                break
+            at += size
+        # The empty text has no pieces.
+        if low[row] < 0 and before == 0 and start < end:
+            low[row] = piece
+            high[row] = end
 
 
 @kernel("void(int32[::1], uint8[::1], uint8[::1], int64, int64[::1], int64[::1])")
@@ -96,63 +135,66 @@ def delete_byte(offsets, data, unwanted, out_offsets, out):
     return written
 
 
-@kernel("void(int32[::1], uint8[::1], uint8[::1], int32[::1])")
-def find_first(offsets, data, needle, found):
+@device
+def _next_place(data, place, last, needle, shifts):
+    """Where ``needle`` next stands, from ``place`` to ``last``; behind ``last`` where it does not.
+
+    ``shifts`` (256,): by the byte under the needle's end how far it may move on.
+
+    Source: R. N. Horspool, "Practical fast searching in strings", Software: Practice and Experience 10(6), 1980.
+    """
+    behind = needle.size - 1
+    end = needle[behind]
+    while place <= last:
+        byte = data[place + behind]
+        if byte == end:
+            step = np.int64(0)
+            while step < behind and data[place + step] == needle[step]:
+                step += 1
+            if step == behind:
+                return place
+        place += shifts[byte]
+    return place
+
+
+@kernel("void(int32[::1], uint8[::1], uint8[::1], int64[::1], int32[::1])")
+def find_first(offsets, data, needle, shifts, found):
     """Byte position in its row where ``needle`` (not empty) first stands, -1 where it does not."""
-    size = needle.size
-    first = needle[0]
     for row in range(found.size):
-        start = offsets[row]
-        last = offsets[row + 1] - size
-        found[row] = -1
-        for place in range(start, last + 1):
-            if data[place] == first:
-                hit = True
-                for step in range(1, size):
-                    if data[place + step] != needle[step]:
-                        hit = False
-                        break
-                if hit:
-                    found[row] = place - start
-                    break
+        start = np.int64(offsets[row])
+        last = np.int64(offsets[row + 1]) - needle.size
+        place = _next_place(data, start, last, needle, shifts)
+        found[row] = place - start if place <= last else -1
 
 
-@kernel("void(int32[::1], uint8[::1], uint8[::1], boolean[::1], boolean, boolean[::1], int64, int64[::1], int64[::1])")
-def run_after_literal(offsets, data, literal, lead, at_start, stop, at_least, low, high):
+@kernel(
+    "void(int32[::1], uint8[::1], uint8[::1], int64[::1], boolean[::1], boolean, boolean[::1], int64, int64[::1],"
+    " int64[::1])"
+)
+def run_after_literal(offsets, data, literal, shifts, lead, at_start, stop, at_least, low, high):
     """The bytes behind the first well-placed literal up to a stop byte; ``low`` is -1 where there is none.
 
     ``lead`` (256,): bytes that may stand before the literal; ``at_start``: it may open the row; ``stop`` (256,) ends
     the run; a run shorter than ``at_least`` does not count.
     """
     size = literal.size
-    first = literal[0]
     for row in range(low.size):
-        start = offsets[row]
-        end = offsets[row + 1]
+        start = np.int64(offsets[row])
+        end = np.int64(offsets[row + 1])
         low[row] = -1
         high[row] = -1
-        for place in range(start, end - size + 1):
-            if data[place] != first:
-                continue
-            if place == start:
-                if not at_start:
-                    continue
-            elif not lead[data[place - 1]]:
-                continue
-            hit = True
-            for step in range(1, size):
-                if data[place + step] != literal[step]:
-                    hit = False
+        last = end - size
+        place = _next_place(data, start, last, literal, shifts)
+        while place <= last:
+            if at_start if place == start else lead[data[place - 1]]:
+                stand = place + size
+                while stand < end and not stop[data[stand]]:
+                    stand += 1
+                if stand - place - size >= at_least:
+                    low[row] = place + size
+                    high[row] = stand
                     break
-            if not hit:
-                continue
-            stand = place + size
-            while stand < end and not stop[data[stand]]:
-                stand += 1
-            if stand - place - size >= at_least:
-                low[row] = place + size
-                high[row] = stand
-                break
+            place = _next_place(data, place + 1, last, literal, shifts)
 
 
 @kernel("void(int32[::1], uint8[::1], boolean[::1], boolean, int32[::1])")

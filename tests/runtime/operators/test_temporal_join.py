@@ -19,7 +19,7 @@ from flowsql_core.graph.specs import JoinKind
 from flowsql_core.graph.time_join_specs import TemporalJoinSpec
 from flowsql_core.row import SHORT_STRINGS
 from flowsql_core.types.logical import BIGINT, INT, STRING, BooleanType, Column, TimestampType
-from flowsql_runtime.operators.join import temporal
+from flowsql_runtime.operators.join import temporal, waiting_rows
 from flowsql_runtime.testing.harness import OperatorHarness
 
 pytestmark = [pytest.mark.usefixtures("each_backend"), pytest.mark.sampled(3)]
@@ -182,8 +182,10 @@ def seen(harness: OperatorHarness[Any]) -> list[Emitted]:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("size", [1, 7, 100])
-def test_changes_are_those_of_flink(seed: int, size: int) -> None:
-    """Also the order of the rows of a key."""
+@pytest.mark.parametrize("most", [1, 12, 1000])
+def test_changes_are_those_of_flink(seed: int, size: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the order of the rows of a key, and wherever its rows wait."""
+    monkeypatch.setattr(waiting_rows, "_MOST_ROWS", most)
     joined = spec(kind=(JoinKind.LEFT, JoinKind.INNER)[seed % 2])
     parts = inputs(seed)
     harness = OperatorHarness(joined, keys=[(0,), (0,)])
@@ -197,8 +199,8 @@ def test_changes_are_those_of_flink(seed: int, size: int) -> None:
         assert [row for row in got if row[2][0] == key] == [row for row in wanted if row[2][0] == key]
     tables = harness.operators[0].ctx.state.snapshot()
     assert len(tables["left"]) == 0
-    kept = zip(tables["versions"]["k0"].to_pylist(), tables["versions"]["r4"].to_pylist(), strict=True)
-    assert set(kept) == {(key, time) for key, versions in flink.right.items() for time in versions}
+    stored = zip(tables["versions"]["k0"].to_pylist(), tables["versions"]["r4"].to_pylist(), strict=True)
+    assert set(stored) == {(key, time) for key, versions in flink.right.items() for time in versions}
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 3), (3, 2)])
@@ -283,8 +285,12 @@ def test_a_key_that_fired_waits_for_the_same_time_again() -> None:
     assert len(wanted.out) == 1
 
 
-def test_rows_without_a_watermark_wait_outside_state() -> None:
-    """Until a watermark comes, or a barrier, or a row of the other side."""
+def kept(harness: OperatorHarness[Any], name: str) -> int:
+    return len(harness.operators[0].ctx.state.snapshot()[name])
+
+
+def test_left_rows_wait_outside_state() -> None:
+    """Until a watermark reaches them, or a barrier comes."""
     harness = OperatorHarness(spec(), keys=[(0,), (0,)])
     operator = harness.operators[0]
     harness.watermark(90, 1)
@@ -293,18 +299,69 @@ def test_rows_without_a_watermark_wait_outside_state() -> None:
     harness.batch(batch([(0, 1, 3, 30)], [(1, 35)]), 0)
     assert [row for _, _, row in seen(harness)] == [(1, 1, 20, 1, 7, 10), (1, 3, 30, 1, 7, 10)]
     harness.batch(batch([(0, 1, 4, 36)]), 0)
-    assert len(operator.ctx.state.snapshot()["left"]) == 1
+    assert kept(harness, "left") == 0
     operator.prepare_snapshot_pre_barrier(1)
-    assert len(operator.ctx.state.snapshot()["left"]) == 2
-    harness.batch(batch([(0, 1, 5, 37)]), 0)
+    assert kept(harness, "left") == 2
+    harness.batch(batch([(0, 1, 5, 36), (0, 1, 6, 37)]), 0)
     harness.watermark(36, 0)
-    assert [row[0][1] for _, _, *row in seen(harness)] == [1, 3, 4]
-    assert len(operator.ctx.state.snapshot()["left"]) == 2
+    assert [row[0][1] for _, _, *row in seen(harness)] == [1, 3, 4, 5]
+    assert kept(harness, "left") == 1
+    harness.watermark(50, 0)
+    assert [row[0][1] for _, _, *row in seen(harness)] == [1, 3, 4, 5, 2, 6]
+    assert kept(harness, "left") == 0
+
+
+def test_versions_without_a_watermark_wait_for_a_left_row() -> None:
+    harness = OperatorHarness(spec(), keys=[(0,), (0,)])
+    harness.batch(batch([(0, 1, 7, 10)]), 1)
+    harness.batch(batch([(0, 1, 8, 20)]), 1)
+    assert kept(harness, "versions") == 0
+    harness.batch(batch([(0, 1, 1, 25)]), 0)
+    assert kept(harness, "versions") == 2
 
 
 def test_so_many_rows_become_state_without_a_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(temporal, "_MOST_HELD", 3)
+    monkeypatch.setattr(waiting_rows, "_MOST_ROWS", 3)
     harness = OperatorHarness(spec(), keys=[(0,), (0,)])
     for number in range(5):
         harness.batch(batch([(0, 1, number, number)]), 0)
-    assert len(harness.operators[0].ctx.state.snapshot()["left"]) == 3
+    for number in range(4):
+        harness.batch(batch([(0, 2, number, number)]), 1)
+    assert kept(harness, "left") == 3
+    assert kept(harness, "versions") == 3
+
+
+def test_so_many_bytes_become_state_without_a_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_rows, "_MOST_BYTES", 100)
+    harness = OperatorHarness(spec(), keys=[(0,), (0,)])
+    harness.batch(batch([(0, 1, number, number) for number in range(5)]), 0)
+    assert kept(harness, "left") == 5
+
+
+@pytest.mark.parametrize("size", [1, 20])
+def test_rows_that_wait_for_long_are_put_together(size: int) -> None:
+    """Whatever batches rows came in, they leave in order, and parts of which few rows still wait are copied."""
+    rng = random.Random(size)
+    waiting = waiting_rows.WaitingRows(2, [pa.nulls(0, pa.int32()), pa.nulls(0, pa.int64()), pa.nulls(0, pa.int64())])
+    there: list[tuple[int, int]] = []
+    number = 0
+    for level in range(0, 3000, 10):
+        rows = [(0, 1, number + row, level + rng.randint(-50, 300)) for row in range(rng.randint(0, 2 * size))]
+        waiting.add(batch(rows), number)
+        there += [(row[2], row[3]) for row in rows]
+        number += len(rows)
+        track = WatermarkTrack(np.array([0, len(rows)], np.int32), np.array([level - 5, level], np.int64))
+        taken = waiting.reached(track, bool(rows))
+        wanted = [row for row in there if row[1] <= level]
+        values = taken.columns[1].take(pa.array(taken.rows)).to_pylist()
+        assert list(zip(taken.numbers.tolist(), taken.times.tolist(), strict=True)) == wanted
+        assert values == taken.numbers.tolist()
+        late = taken.numbers >= number - len(rows)
+        first = (taken.times <= level - 5) & ~late
+        assert taken.entries.tolist() == np.where(first, 0, 1).tolist()
+        there = [row for row in there if row[1] > level]
+        assert len(waiting) == len(there)
+    left = [row for rows in waiting.all() for row in zip(rows.numbers.tolist(), rows.times.tolist(), strict=True)]
+    assert left == there
+    assert len(waiting) == 0

@@ -34,11 +34,15 @@ _MOST_BYTES = 2**31 - 1
 
 def pieces(text: pa.Array, mark: str, index: int) -> pa.Array:
     """The ``index``-th piece of each row between non-empty marks; NULL where there is none."""
-    from flowsql_compute.kernels.text import piece_bounds
+    from flowsql_compute.kernels.text import piece_bounds, piece_bounds_of_byte
 
     offsets, data = string_buffers(text)
     low, high = np.empty(len(text), dtype=np.int64), np.empty(len(text), dtype=np.int64)
-    piece_bounds(for_kernel(offsets), for_kernel(data), _bytes(mark), index, low, high)
+    marks = _bytes(mark)
+    if len(marks) == 1:
+        piece_bounds_of_byte(for_kernel(offsets), for_kernel(data), marks[0], index, low, high)
+    else:
+        piece_bounds(for_kernel(offsets), for_kernel(data), marks, index, low, high)
     return _ranges(text, data, low, high)
 
 
@@ -65,7 +69,8 @@ def first_byte(text: pa.Array, needle: str) -> npt.NDArray[np.int32]:
 
     offsets, data = string_buffers(text)
     found = np.empty(len(text), dtype=np.int32)
-    find_first(for_kernel(offsets), for_kernel(data), _bytes(needle), found)
+    searched = _bytes(needle)
+    find_first(for_kernel(offsets), for_kernel(data), searched, _shifts(searched), found)
     return found
 
 
@@ -157,6 +162,14 @@ def _ranges(text: pa.Array, data: npt.NDArray[np.uint8], low: Int64s, high: Int6
 
 def _bytes(text: str) -> npt.NDArray[np.uint8]:
     return np.frombuffer(text.encode(), dtype=np.uint8).copy()
+
+
+def _shifts(needle: npt.NDArray[np.uint8]) -> Int64s:
+    """How far a search moves on by the byte under the needle's end, (256,): to where the needle has that byte next."""
+    size = len(needle)
+    shifts = np.full(256, size, np.int64)
+    shifts[needle[:-1]] = size - 1 - np.arange(size - 1)
+    return shifts
 
 
 def with_left(column: pa.Array, made: pa.Array, left: Bools, slow: Callable[[pa.Array], pa.Array]) -> pa.Array:
@@ -290,8 +303,9 @@ def extract_run(text: pa.Array, shape: LiteralRun) -> pa.Array:
     lead, stop = np.full(256, shape.lead is None), np.zeros(256, dtype=np.bool_)
     lead[list(shape.lead or ())] = True
     stop[list(shape.stop)] = True
+    literal = _bytes(shape.literal)
     run_after_literal(
-        for_kernel(offsets), for_kernel(data), _bytes(shape.literal), lead, shape.at_start, stop, shape.at_least,
+        for_kernel(offsets), for_kernel(data), literal, _shifts(literal), lead, shape.at_start, stop, shape.at_least,
         low, high,
     )  # fmt: skip
     return _ranges(text, data, low, high)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import all_ascii
 from flowsql_compute.eval.distinct import map_distinct
 from flowsql_compute.functions.registry import NOT_NULL, Invocation, scalar
 from flowsql_core.arrow import compute as pc
@@ -17,7 +18,7 @@ _BEYOND = r"[\x{10000}-\x{10FFFF}]"
 
 
 def _only(text: pa.Array, fits: pa.Array) -> pa.Array:
-    if pc.all(pc.string_is_ascii(text)).as_py() is not False:
+    if all_ascii(text):
         return pc.fill_null(fits, False)
     return pc.fill_null(pc.and_(fits, pc.invert(pc.match_substring_regex(text, _BEYOND))), False)
 
@@ -66,7 +67,7 @@ _DECIMAL = (
 def is_decimal(text: Any) -> Any:
     """Whether Java reads the text as a number (``1e5``, ``NaN``, ``1d``)."""
     fits = pc.match_substring_regex(text, _DECIMAL)
-    if pc.all(pc.string_is_ascii(text)).as_py() is False:
+    if not all_ascii(text):
         # Digits of other scripts make integers.
         fits = pc.or_(fits, map_distinct(text, _is_integer, pa.bool_()))
     return pc.fill_null(fits, False)

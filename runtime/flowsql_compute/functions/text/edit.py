@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import make_strings, spread, string_buffers, validity
+from flowsql_compute.eval.columns import all_ascii, make_strings, spread, string_buffers, validity
 from flowsql_compute.eval.distinct import map_distinct, map_rows
 from flowsql_compute.eval.java.utf16 import joined, units
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, overlaid, without_byte
@@ -101,7 +101,7 @@ def _padded(call: Invocation, text: Any, length: Any, filling: Any, join: Callab
     if isinstance(length, pa.Scalar) and isinstance(filling, pa.Scalar) and length.is_valid and filling.is_valid:
         size, fill = length.as_py(), filling.as_py()
         plain = len(fill) == 1 and fill.isascii() and size >= 0
-        if plain and pc.all(pc.string_is_ascii(text)).as_py() is not False:
+        if plain and all_ascii(text):
             pad = pc.utf8_lpad if join("a", "b") == "ba" else pc.utf8_rpad
             return pc.utf8_slice_codeunits(pad(text, size, padding=fill), 0, size)
         return map_distinct(text, lambda word: _pad_one(word, size, fill, join), pa.string())
@@ -226,13 +226,13 @@ def overlay(call: Invocation, text: Any, replacement: Any, start: Any, length: A
     column = _column(text, call.n)
     given = [datum for datum in (replacement, start, length) if datum is not None]
     constant = all(isinstance(datum, pa.Scalar) and datum.is_valid for datum in given)
-    if constant and start.as_py() > 0 and pc.all(pc.string_is_ascii(column)).as_py() is not False:
+    if constant and start.as_py() > 0 and all_ascii(column):
         new, place = replacement.as_py(), min(start.as_py() - 1, _MOST)
         size = len(units(new)) if length is None else length.as_py()
         made = pc.utf8_replace_slice(column, place, min(place + size, _MOST) if size > 0 else _MOST, new)
         return pc.if_else(pc.greater(pc.binary_length(column), place), made, column)
     new = _column(replacement, call.n)
-    if call.n >= KERNEL_ROWS and all(pc.all(pc.string_is_ascii(datum)).as_py() is not False for datum in (column, new)):
+    if call.n >= KERNEL_ROWS and all(all_ascii(datum) for datum in (column, new)):
         size = pc.binary_length(new) if length is None else _column(length, call.n)
         made = overlaid(column, new, _column(start, call.n), size)
         if made is not None:

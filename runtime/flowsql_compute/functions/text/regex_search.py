@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import spread
+from flowsql_compute.eval.columns import all_ascii, spread
 from flowsql_compute.eval.distinct import map_distinct, map_rows
 from flowsql_compute.eval.java.regex import translate_pattern
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, byte_class, class_matches, count_class
@@ -58,7 +58,7 @@ def regexp_instr(call: Invocation, text: Any, pattern: Any) -> Any:
     """Where the first match begins, counted in UTF-16 units from 1; 0 without one, NULL for a malformed pattern."""
     if isinstance(pattern, pa.Scalar) and pattern.is_valid and isinstance(text, pa.Array):
         translated = translate_pattern(pattern.as_py())
-        whole = translated is not None and pc.all(pc.string_is_ascii(text)).as_py() is not False
+        whole = translated is not None and all_ascii(text)
         if whole and translated is not None and translated.re2 is not None:
             return pc.add(pc.find_substring_regex(text, translated.re2), pa.scalar(1, pa.int32()))
     return _mapped(call, text, pattern, _instr, pa.int32())

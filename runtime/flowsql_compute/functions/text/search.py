@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flowsql_compute.eval.columns import make_array, spread, validity, values_and_validity
+from flowsql_compute.eval.columns import all_ascii, make_array, spread, validity, values_and_validity
 from flowsql_compute.eval.distinct import map_distinct, map_rows
 from flowsql_compute.eval.java.utf16 import joined, units
 from flowsql_compute.eval.text.columns import KERNEL_ROWS, at_edge, first_byte, nth_place
@@ -49,7 +49,7 @@ def _first_position(text: pa.Array, needle: str) -> pa.Array:
         found = make_array(first_byte(text, needle), validity(text), pa.int32())
     else:
         found = pc.find_substring(text, needle)
-    ascii_only = pc.all(pc.string_is_ascii(text)).as_py() in (True, None)
+    ascii_only = all_ascii(text)
     if ascii_only:
         return pc.add(found, pa.scalar(1, pa.int32()))
     # Bytes before the match as characters.

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from flowsql_compute.eval.columns import (
     Bools,
+    all_ascii,
     make_array,
     make_strings,
     spread,
@@ -49,13 +50,13 @@ def _numbers(datum: Any, n: int) -> tuple[Int64s, Bools | None]:
 @scalar("UPPER(STRING) -> $1", spark="UPPER({0})")
 def upper(text: Any) -> Any:
     """In upper case."""
-    return _recased(text, pc.utf8_upper, str.upper, _UPPER_SPECIAL)
+    return _recased(text, pc.ascii_upper, pc.utf8_upper, str.upper, _UPPER_SPECIAL)
 
 
 @scalar("LOWER(STRING) -> $1", spark="LOWER({0})")
 def lower(text: Any) -> Any:
     """In lower case."""
-    return _recased(text, pc.utf8_lower, str.lower, _LOWER_SPECIAL)
+    return _recased(text, pc.ascii_lower, pc.utf8_lower, str.lower, _LOWER_SPECIAL)
 
 
 #: Letters whose other case is several letters or depends on what stands around: Arrow maps one to one.
@@ -63,8 +64,12 @@ _UPPER_SPECIAL = "[ßŉǰΐΰևẖ-ẚὐὒὔὖᾀ-ᾯᾲ-ᾷᾼῂ-ῇῌῒ
 _LOWER_SPECIAL = "[İΣ]"
 
 
-def _recased(text: Any, whole: Callable[[Any], Any], one: Callable[[str], str], special: str) -> Any:
-    if pc.all(pc.string_is_ascii(text)).as_py() is False and pc.any(pc.match_substring_regex(text, special)).as_py():
+def _recased(
+    text: Any, plain: Callable[[Any], Any], whole: Callable[[Any], Any], one: Callable[[str], str], special: str
+) -> Any:
+    if all_ascii(text):
+        return plain(text)
+    if pc.any(pc.match_substring_regex(text, special)).as_py():
         return map_distinct(text, one, pa.string())
     return whole(text)
 
@@ -96,15 +101,7 @@ _LOWER_BYTES = np.where(_CAPITALS, _BYTES + 32, _BYTES).astype(np.uint8)
 def char_length(text: Any) -> Any:
     """The number of characters."""
     # Bytes are characters where all are ASCII, and a column's offsets know them without a look at the text.
-    return pc.binary_length(text) if _all_ascii(text) else pc.utf8_length(text)
-
-
-def _all_ascii(text: Any) -> bool:
-    if isinstance(text, pa.Scalar):
-        return not text.is_valid or text.as_py().isascii()
-    offsets, data = string_buffers(text)
-    used = data[int(offsets[0]) : int(offsets[-1])] if len(text) else data[:0]
-    return not len(used) or int(used.max()) < 128
+    return pc.binary_length(text) if all_ascii(text) else pc.utf8_length(text)
 
 
 @scalar("REVERSE(STRING) -> STRING", nulls=NULLABLE, spark="REVERSE({0})")
