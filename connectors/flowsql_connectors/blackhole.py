@@ -1,4 +1,8 @@
-"""``blackhole``: takes everything, keeps nothing; but looks at every column, so that what would fail does fail."""
+"""``blackhole``: takes everything, keeps nothing, and copies nothing for it.
+
+What may fail was computed before a row gets here; only columns that were selected and not yet gathered
+(``LateColumns``) stay so, as Flink hands its sink rows that nobody copies.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +18,13 @@ _OPTIONS = OptionSet(optional=(SINK_PARALLELISM,))
 
 
 class BlackholeWriter(SinkWriter):
-    """Touches every column of every batch and forgets it."""
+    """Counts rows and forgets them."""
 
     def __init__(self) -> None:
         self.rows = 0
 
     def write(self, batch: ChangelogBatch) -> None:
-        """Count the rows; a column that is decoded late is decoded here, so that its errors surface."""
-        for column in batch.columns:
-            if len(column) != batch.num_rows:
-                raise AssertionError("a column is shorter than its batch")
+        """Count the rows."""
         self.rows += batch.num_rows
 
 

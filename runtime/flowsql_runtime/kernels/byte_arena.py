@@ -83,12 +83,32 @@ def append(starts, lengths, data, arena, used, refs):
     return used
 
 
-@kernel("int64(int64[::1], int64[::1], int64[::1], uint8[::1], uint8[::1], int64, int64[::1])")
-def append_rows(rows, starts, lengths, data, arena, used, refs):
-    """:func:`append` for values ``rows`` of a column. Returns the new ``used``."""
-    for i in range(len(rows)):
-        row = rows[i]
-        used, refs[i] = _put(data, starts[row], lengths[row], arena, used)
+@kernel("int64(int32[::1], int64[::1])")
+def bytes_wanted(offsets, chosen):
+    """Bytes that :func:`append_chosen` stores at most for values ``chosen`` of a column."""
+    total = np.int64(0)
+    for i in range(len(chosen)):
+        length = np.int64(offsets[chosen[i] + 1]) - offsets[chosen[i]]
+        total += length + 8 if length >= LONG else length
+    return total
+
+
+@kernel(
+    "int64(int32[::1], uint8[::1], int64, uint8[::1], int64[::1], uint8[::1], int64, int32[::1], int64[:,::1], int64)"
+)
+def append_chosen(offsets, bits, first_bit, data, chosen, arena, used, ids, rows, word):
+    """Store values ``chosen`` of a column of Arrow's strings, their references in ``rows[ids, word]``.
+
+    ``bits``: of its validity, from ``first_bit`` on; empty where no value is NULL. Returns the new ``used``.
+    """
+    for i in range(len(chosen)):
+        at = chosen[i]
+        length = np.int64(offsets[at + 1]) - offsets[at]
+        if bits.size:
+            place = first_bit + at
+            if not (bits[place >> 3] >> (place & 7)) & 1:
+                length = np.int64(-1)
+        used, rows[ids[i], word] = _put(data, np.int64(offsets[at]), length, arena, used)
     return used
 
 
@@ -106,6 +126,30 @@ def read(refs, arena, offsets, out):
             used += length
     offsets[len(refs)] = used
     return used
+
+
+@kernel("int64(int64[::1], uint8[::1])")
+def longest(refs, arena):
+    """Bytes of the longest value."""
+    found = np.int64(0)
+    for i in range(len(refs)):
+        if refs[i]:
+            found = max(found, length_at(arena, refs[i]))
+    return found
+
+
+@kernel("int64(int64[:,::1], int64[::1], int32[::1], uint8[::1])")
+def measure(rows, columns, slots, arena):
+    """Bytes of the arena that ``rows[slots, columns]`` refer to."""
+    total = np.int64(START)
+    for i in range(len(slots)):
+        row = np.int64(slots[i])
+        for j in range(len(columns)):
+            ref = rows[row, columns[j]]
+            if ref:
+                length = length_at(arena, ref)
+                total += length + 8 if length >= LONG else length
+    return total
 
 
 @kernel("int64(int64[:,::1], int64, int32[::1], uint8[::1], uint8[::1], int64)")

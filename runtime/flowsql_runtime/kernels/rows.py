@@ -1,4 +1,4 @@
-"""Rows of words: reading columns out, positions of keys, merging accumulators."""
+"""Rows of words: reading columns out and writing them in, positions of keys, merging accumulators."""
 
 from __future__ import annotations
 
@@ -35,6 +35,26 @@ def gather(rows, ids, out):
         row = ids[i]
         for j in range(width):
             out[j, i] = rows[row, j]
+
+
+@kernel("void(int64[::1], uint8[::1], int64, int64[::1], int32[::1], int64[:,::1], int64, int64, int64)")
+def put_words(values, bits, first_bit, chosen, ids, rows, word, valid_word, bit):
+    """``rows[ids, word] = values[chosen]``, 0 at NULL; ``chosen`` empty: all values.
+
+    ``bits``: validity, from ``first_bit`` on; empty where no value is NULL. Unless ``valid_word`` is -1, bit ``bit`` of
+    that word says whether there is a value.
+    """
+    for i in range(len(ids)):
+        at = chosen[i] if chosen.size else i
+        row = np.int64(ids[i])
+        there = True
+        if bits.size:
+            place = first_bit + at
+            there = (bits[place >> 3] >> (place & 7)) & 1 == 1
+        rows[row, word] = values[at] if there else 0
+        if valid_word >= 0:
+            mask = np.int64(1) << bit
+            rows[row, valid_word] = (rows[row, valid_word] | mask) if there else (rows[row, valid_word] & ~mask)
 
 
 @kernel("int64(int32[::1], int64[::1], int32[::1], int32[::1], int32[::1])")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from flowsql_core.batch import LateColumns
 from flowsql_core.record import record
 
 Int32s = npt.NDArray[np.int32]
@@ -56,14 +56,13 @@ class Places:
 class Ranked:
     """Changes that rows ``start`` to ``stop`` of a batch made at the places.
 
-    ``kinds`` uint8, ``places`` int64 from 1, ``rows`` int32, (m,) each: rows of ``columns``. ``sums`` int32
-    (stop - start,): changes before each row; empty where not every change is told.
+    ``kinds`` uint8, ``places`` int64 from 1, (m,) each. ``columns``: the rows of the changes, gathered when they are
+    read. ``sums`` int32 (stop - start,): changes before each row; empty where not every change is told.
     """
 
     start: int
     stop: int
     kinds: npt.NDArray[np.uint8]
     places: Int64s
-    rows: Int32s
-    columns: Sequence[Any]
+    columns: LateColumns
     sums: Int32s

@@ -102,12 +102,12 @@ def test_a_ranking_tells_what_changes(
         columns = [pa.array([row[i] for *_, row in changes], type_) for i, type_ in enumerate(types)]
         for change in changes:
             model.change(*change)
-        for ranked in rows.rank(np.array([sign for sign, *_ in changes], np.int8), slots, columns, places):
+        signs = np.array([sign for sign, *_ in changes], np.int8)
+        # What was told may be read when the ranking is over: bytes then stand where they stood.
+        for ranked in [*rows.rank(signs, slots, columns, places)]:
             values = [ranked.columns[i].to_pylist() for i in range(4)]
-            for kind, place, at in zip(
-                ranked.kinds.tolist(), ranked.places.tolist(), ranked.rows.tolist(), strict=True
-            ):
-                row = tuple(column[at] for column in values)
+            for kind, place, *row_values in zip(ranked.kinds.tolist(), ranked.places.tolist(), *values, strict=True):
+                row = tuple(row_values)
                 members[row] += 1 if _KINDS[kind] in ("+I", "+U") else -1
                 if not by_place:
                     continue

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flowsql_core.batch import ChangelogBatch, columns_of, concat_batches
+from flowsql_core.batch import ChangelogBatch, columns_of
 from flowsql_core.element import Watermark
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import GroupAggregateSpec, MiniBatch
@@ -16,6 +16,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
 from flowsql_runtime.operators.aggregate.changes import Changes
 from flowsql_runtime.operators.aggregate.emit import changelog_of
+from flowsql_runtime.operators.aggregate.mini_batch_rows import one_batch
 from flowsql_runtime.operators.aggregate.ordered_values import list_pieces
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Operator, OperatorContext
@@ -139,7 +140,7 @@ class MiniBatchOperator(Operator[Any]):
     def _flush(self) -> None:
         if self._waiting:
             batches, self._waiting, self._waiting_rows = self._waiting, [], 0
-            for batch in concat_batches(batches):
+            for batch in one_batch(batches):
                 self.process_rows(batch)
 
     def process_rows(self, batch: ChangelogBatch) -> None:

@@ -124,6 +124,8 @@ class RankOperator(Operator[RankSpec]):
         told = False
         for ranked in self._rows.rank(signs, slots, batch.columns, places):
             told = self._emit(ranked, track, batch.num_rows) or told
+            # Bytes that nobody looks at grow where they are.
+            del ranked
         if not told:
             self._only_watermark(track)
         if self._written is not None:
@@ -155,7 +157,7 @@ class RankOperator(Operator[RankSpec]):
             ends = np.append(ranked.sums, np.int32(count)) if len(ranked.sums) else None
             offsets = np.full(len(own), count, np.int32) if ends is None else ends[own.offsets].astype(np.int32)
             own = WatermarkTrack(offsets, own.wm_ms)
-        columns: Sequence[object] = LateColumns.of(ranked.columns, ranked.rows)
+        columns = ranked.columns
         if self.spec.numbered:
             columns = LateColumns.beside(columns, (pa.array(ranked.places),))
         kinds = ranked.kinds if ranked.kinds.any() else None

@@ -7,13 +7,14 @@ has a bit in the row's last words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import string_buffers, values_and_validity
 from flowsql_compute.kernels.contiguous import for_kernel
 from flowsql_compute.keys import bytes_column, is_bytes_type
 from flowsql_core.batch import LateColumns
@@ -33,6 +34,8 @@ Bools = npt.NDArray[np.bool_]
 
 _BITS: Final = 62
 _COMPACT_ABOVE: Final = 1 << 20
+_ALL: Final = np.zeros(0, np.int64)
+_NO_BITS: Final = np.zeros(0, np.uint8)
 
 
 class Slots(Freezable, Protocol):
@@ -67,15 +70,18 @@ class ResidentColumnStore:
             type_ = word_type(column.type)
             self.word_of.append(width)
             width += 1 if is_bytes_type(type_) else word_count(type_)
-        self._valid_word = width
+        self.valid_word = width
         nullable = any(column.nullable for column in self.columns)
         self.width = width + (len(self.columns) // _BITS + 1 if nullable else 0)
         self.rows: npt.NDArray[np.int64] = np.zeros((16, self.width), np.int64)
-        self._byte_words = [
-            word
-            for word, column in zip(self.word_of, self.columns, strict=True)
-            if is_bytes_type(word_type(column.type))
-        ]
+        self._byte_words = np.array(
+            [
+                word
+                for word, column in zip(self.word_of, self.columns, strict=True)
+                if is_bytes_type(word_type(column.type))
+            ],
+            np.int64,
+        )
         self.arena: npt.NDArray[np.uint8] = np.zeros(byte_arena.START, np.uint8)
         self._arena_used = byte_arena.START
         self._compact_at = _COMPACT_ABOVE
@@ -117,21 +123,6 @@ class ResidentColumnStore:
             self._store_long(starts, lengths, for_kernel(part.data), refs)
         return refs
 
-    def store_selected(self, source: Any, rows: npt.NDArray[Any]) -> Int64s:
-        """References of the values at some rows of an Arrow array, which are copied from there."""
-        part = bytes_column(source)
-        lengths = part.lengths if part.valid is None else np.where(part.valid, part.lengths, -1)
-        rows = rows.astype(np.int64, copy=False)
-        refs = np.empty(len(rows), np.int64)
-        most = int(lengths.max(initial=0))
-        # A length that does not fit a reference takes a word more.
-        self._reserve_bytes(int(part.lengths[rows].sum()) + (8 * len(rows) if most >= byte_arena.LONG else 0))
-        self._arena_used = byte_arena.append_rows(
-            for_kernel(rows), for_kernel(part.starts), for_kernel(lengths), for_kernel(part.data), self.arena,
-            self._arena_used, refs,
-        )  # fmt: skip
-        return refs
-
     def _store_long(self, starts: Int64s, lengths: Int64s, data: npt.NDArray[np.uint8], refs: Int64s) -> None:
         """Values whose length does not fit a reference, once more, with the length before them."""
         rows = np.flatnonzero(refs < 0)
@@ -146,12 +137,18 @@ class ResidentColumnStore:
             grow(self, "arena", needed)
 
     def compact(self) -> None:
-        """Drop bytes that no row refers to, once they may be more than half; never between store and scatter.
+        """Drop bytes that no row refers to, once they are more than half; never between store and scatter.
 
-        The room stays: the bytes that come until the next time need it.
+        The room stays: the bytes that come until the next time need it. Most states only grow, so what is referred to
+        is added up before anything is copied.
         """
-        if self._arena_used >= self._compact_at:
+        if self._arena_used < self._compact_at or not self._may_move():
+            return
+        referred = byte_arena.measure(self.rows, self._byte_words, self._live_rows(), self.arena)
+        if 2 * referred < self._arena_used:
             self._move_together()
+        else:
+            self._compact_at = max(2 * referred, self._arena_used + self._arena_used // 4)
 
     def compact_now(self) -> None:
         """:meth:`compact`, whatever it brings, and give the room back: after many rows went."""
@@ -159,11 +156,10 @@ class ResidentColumnStore:
             self.arena = self.arena[: self._arena_used].copy()
 
     def _move_together(self) -> bool:
-        """Copy the bytes that rows refer to side by side; False where rows never go or are being saved."""
-        if self.append_only or self.watchers or not self._byte_words:
+        """Copy the bytes that rows refer to side by side; False where they may not move."""
+        if not self._may_move():
             return False
-        live = self.index.live_slots()
-        live = live[live < len(self.rows)]
+        live = self._live_rows()
         arena = with_room(self._arena_used)
         used = byte_arena.START
         for word in self._byte_words:
@@ -173,14 +169,17 @@ class ResidentColumnStore:
         self._compact_at = max(_COMPACT_ABOVE, 2 * used)
         return True
 
+    def _may_move(self) -> bool:
+        """False where rows never go or are being saved."""
+        return not (self.append_only or self.watchers or not len(self._byte_words))
+
+    def _live_rows(self) -> Int32s:
+        live = self.index.live_slots()
+        return live[live < len(self.rows)]
+
     def bytes_at(self, refs: Int64s, type_: Any) -> Any:
         """Arrow array of references, wide (``column_bytes``) where it takes too many bytes; 0 gives NULL."""
-        refs = np.ascontiguousarray(refs)
-        offsets = np.empty(len(refs) + 1, np.int64)
-        total = byte_arena.read(refs, self.arena, offsets, np.zeros(0, np.uint8))
-        data = np.empty(max(1, total), np.uint8)
-        byte_arena.read(refs, self.arena, offsets, data)
-        return array_of_bytes(offsets, data, refs != 0, type_)
+        return _array_of_references(np.ascontiguousarray(refs), self.arena, type_)
 
     def row_bytes(self, slots: Int32s) -> Int64s:
         """Bytes of all variable-length values of each row, int64 (n,)."""
@@ -195,55 +194,69 @@ class ResidentColumnStore:
 
     def gather(self, slots: Int32s) -> list[Any]:
         """All columns at the slots, as Arrow arrays."""
+        found = self.rows_at(slots)
+        return [found.column(index) for index in range(len(self.columns))]
+
+    def rows_at(self, slots: Int32s) -> StoredRows:
+        """The rows at the slots as they are now."""
         # Slots that were handed out and never written to may lie behind the rows that there are.
         self.ensure()
-        rows = np.empty((self.width, len(slots)), np.int64)
-        row_kernels.gather(self.rows, np.ascontiguousarray(slots), rows)
-        arrays = []
-        for index, (column, word) in enumerate(zip(self.columns, self.word_of, strict=True)):
-            type_ = word_type(column.type)
-            if is_bytes_type(type_):
-                arrays.append(value_column(self.bytes_at(rows[word], type_), column.type))
-                continue
-            valid: Bools | None = None
-            if column.nullable:
-                valid = (rows[self._valid_word + index // _BITS] >> np.int64(index % _BITS)) & 1 == 1
-            words = [rows[word + part] for part in range(word_count(column.type))]
-            arrays.append(array_of_words(words, valid, column.type))
-        return arrays
+        words = np.empty((self.width, len(slots)), np.int64)
+        row_kernels.gather(self.rows, np.ascontiguousarray(slots), words)
+        return StoredRows(self, words)
 
     def scatter(self, slots: Int32s, arrays: Sequence[Any]) -> None:
         """Write all columns at the slots; of equal slots the last row stays."""
         self.ensure()
         self.compact()
-        rows = self.words_of(arrays, len(slots))
         keep(self, slots)
-        self.rows[slots] = rows
+        self._put(self.rows, slots, arrays)
 
     def write_new(self, ids: Int32s, arrays: Sequence[Any]) -> None:
         """:meth:`scatter` of rows that nobody has seen yet; bytes that were stored for them stay."""
-        self.rows[ids] = self.words_of(arrays, len(ids))
+        self._put(self.rows, ids, arrays)
 
     def words_of(self, arrays: Sequence[Any], n: int) -> npt.NDArray[np.int64]:
         """Arrow columns as rows of this store, (n, width); bytes go into the arena."""
         rows = np.zeros((n, self.width), np.int64)
-        for index, (column, word) in enumerate(zip(self.columns, self.word_of, strict=True)):
-            if pa.types.is_nested(column.type):
-                rows[:, word] = self.store_bytes(word_column(arrays[index]))
-                continue
-            if is_bytes_type(column.type):
-                origin = arrays.origin(index) if isinstance(arrays, LateColumns) else None
-                rows[:, word] = self.store_bytes(arrays[index]) if origin is None else self.store_selected(*origin)
-                continue
-            array = arrays[index]
-            part = value_words(array)
-            for offset, words in enumerate(part.words):
-                rows[:, word + offset] = words
-            if column.nullable:
-                bit = np.int64(1 << index % _BITS)
-                target = rows[:, self._valid_word + index // _BITS]
-                target |= bit if part.valid is None else np.where(part.valid, bit, np.int64(0))
+        self._put(rows, np.arange(n, dtype=np.int32), arrays)
         return rows
+
+    def _put(self, rows: npt.NDArray[np.int64], ids: Int32s, arrays: Sequence[Any]) -> None:
+        """Write all columns into rows of words. What late columns select from an array is copied from there at once."""
+        if not len(ids):
+            return
+        ids = np.ascontiguousarray(ids, np.int32)
+        selections: dict[int, Int64s] = {}
+        for index, (column, word) in enumerate(zip(self.columns, self.word_of, strict=True)):
+            origin = arrays.origin(index) if isinstance(arrays, LateColumns) else None
+            if origin is not None and _is_plain(origin[0].type):
+                source = origin[0]
+                key = id(origin[1])
+                if key not in selections:
+                    selections[key] = np.ascontiguousarray(origin[1], np.int64)
+                chosen = selections[key]
+            else:
+                source, chosen = arrays[index], _ALL
+            if pa.types.is_nested(column.type) or is_bytes_type(column.type):
+                if len(chosen):
+                    self._append(source, chosen, ids, rows, word)
+                else:
+                    rows[ids, word] = self.store_bytes(word_column(source))
+                continue
+            bit, valid_word = index % _BITS, self.valid_word + index // _BITS if column.nullable else -1
+            for offset, (values, bits, first_bit) in enumerate(_words(source)):
+                row_kernels.put_words(values, bits, first_bit, chosen, ids, rows, word + offset, valid_word, bit)
+
+    def _append(self, texts: Any, chosen: Int64s, ids: Int32s, rows: npt.NDArray[np.int64], word: int) -> None:
+        """Store some values of a column of strings, with their references in a word of rows."""
+        offsets, data = string_buffers(texts)
+        offsets = for_kernel(offsets)
+        self._reserve_bytes(byte_arena.bytes_wanted(offsets, chosen))
+        bits, first_bit = _validity_bits(texts)
+        self._arena_used = byte_arena.append_chosen(
+            offsets, bits, first_bit, for_kernel(data), chosen, self.arena, self._arena_used, ids, rows, word
+        )
 
     def clear(self, slots: Int32s) -> None:
         """Zero the rows of slots."""
@@ -276,6 +289,73 @@ class ResidentColumnStore:
         assert isinstance(self.index, ResidentKeyIndex)
         slots, _ = self.index.find_or_insert(keys_of_table(self.index, table))
         self.scatter(slots, [flat(table.column(f"v:{column.name}")) for column in self.columns])
+
+
+class StoredRows:
+    """Rows of a store as they were, whatever becomes of it: words are copied; bytes are not, for an arena is only added
+    to, or another one takes its place.
+
+    Whoever holds them for long makes the store copy its arena where it grows.
+    """
+
+    __slots__ = ("_arena", "_store", "_words")
+
+    def __init__(self, store: ResidentColumnStore, words: npt.NDArray[np.int64]) -> None:
+        self._store = store
+        #: (width, n).
+        self._words = words
+        self._arena = store.arena
+
+    def column(self, index: int) -> Any:
+        """A column as an Arrow array, wide (``column_bytes``) where it takes too many bytes."""
+        column, word = self._store.columns[index], self._store.word_of[index]
+        type_ = word_type(column.type)
+        if is_bytes_type(type_):
+            return value_column(_array_of_references(self._words[word], self._arena, type_), column.type)
+        valid: Bools | None = None
+        if column.nullable:
+            valid = (self._words[self._store.valid_word + index // _BITS] >> np.int64(index % _BITS)) & 1 == 1
+        words = [self._words[word + part] for part in range(word_count(column.type))]
+        return array_of_words(words, valid, column.type)
+
+    def longest(self, index: int) -> int:
+        """Bytes of the longest value of a column as they are kept; 0 for types of fixed width."""
+        if not is_bytes_type(word_type(self._store.columns[index].type)):
+            return 0
+        return int(byte_arena.longest(self._words[self._store.word_of[index]], self._arena))
+
+
+def _is_plain(type_: Any) -> bool:
+    """Whether kernels read values of a type straight from its Arrow buffers."""
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
+        return True
+    return bool(pa.types.is_primitive(type_) and type_.bit_width == 64 and not pa.types.is_uint64(type_))
+
+
+def _validity_bits(array: Any) -> tuple[npt.NDArray[np.uint8], int]:
+    """Arrow's validity bits and which of them is the first; none where no value is NULL."""
+    bitmap = array.buffers()[0] if array.null_count else None
+    return (_NO_BITS, 0) if bitmap is None else (np.frombuffer(bitmap, np.uint8), array.offset)
+
+
+def _words(array: Any) -> Iterator[tuple[Int64s, npt.NDArray[np.uint8], int]]:
+    """Words of a fixed-width array with their validity bits, for ``put_words``."""
+    if _is_plain(array.type):
+        values, _ = values_and_validity(array)
+        yield (for_kernel(values.view(np.int64)), *_validity_bits(array))
+        return
+    part = value_words(array)
+    bits = _NO_BITS if part.valid is None else np.packbits(part.valid, bitorder="little")
+    for word in part.words:
+        yield for_kernel(word), bits, 0
+
+
+def _array_of_references(refs: Int64s, arena: npt.NDArray[np.uint8], type_: Any) -> Any:
+    offsets = np.empty(len(refs) + 1, np.int64)
+    total = byte_arena.read(refs, arena, offsets, np.zeros(0, np.uint8))
+    data = np.empty(max(1, total), np.uint8)
+    byte_arena.read(refs, arena, offsets, data)
+    return array_of_bytes(offsets, data, refs != 0, type_)
 
 
 def key_table_of(index: ResidentKeyIndex, slots: Int32s, arrays: Sequence[Any], names: Sequence[str]) -> Any:

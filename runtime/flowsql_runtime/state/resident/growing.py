@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import threading
 from typing import Any, Final
@@ -12,6 +13,10 @@ import numpy.typing as npt
 #: Bytes from which an array is a mapping of its own.
 _MAPPED_FROM: Final = 4 << 20
 _HUGE_PAGE: Final = 2 << 20
+#: Bytes from which an array of words asks for huge pages. Where rows are read here and there in much memory, they save
+#: translations of addresses; but a page that the host of a virtual machine has taken back costs five times as much to
+#: touch first as the small ones in its place do.
+_HUGE_FROM: Final = 64 << 20
 #: Held while a mapping moves, and by whoever reads an array of another thread, piece by piece.
 MOVING: Final = threading.Lock()
 
@@ -50,16 +55,18 @@ def _grow(owner: object, name: str, needed: int) -> None:
             array = _rows(mapping, shape, dtype)
             setattr(owner, name, array)
         else:
+            _ask_for_huge_pages(mapping, dtype)
             setattr(owner, name, _rows(mapping, shape, dtype))
             return
-    wider = _rows(_mapped(wanted), shape, dtype)
+    wider = _rows(_mapped(wanted, dtype), shape, dtype)
     wider[:length] = array[:length]
     setattr(owner, name, wider)
 
 
 def with_room(size: int) -> npt.NDArray[np.uint8]:
     """Bytes that :func:`grow` extends without copying where they are many; pages that nobody touches take no memory."""
-    return np.empty(size, np.uint8) if size < _MAPPED_FROM else _rows(_mapped(size), (), np.dtype(np.uint8))
+    dtype = np.dtype(np.uint8)
+    return np.empty(size, dtype) if size < _MAPPED_FROM else _rows(_mapped(size, dtype), (), dtype)
 
 
 def _mapping_of(array: npt.NDArray[Any]) -> Any:
@@ -68,16 +75,20 @@ def _mapping_of(array: npt.NDArray[Any]) -> Any:
     return view.obj if isinstance(view, memoryview) else None
 
 
-def _mapped(size: int) -> mmap.mmap:
+def _mapped(size: int, dtype: np.dtype[Any]) -> mmap.mmap:
     if not hasattr(mmap, "MAP_ANONYMOUS"):
         return mmap.mmap(-1, size)
     mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        try:
-            mapping.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:  # a kernel without huge pages
-            return mapping
+    _ask_for_huge_pages(mapping, dtype)
     return mapping
+
+
+def _ask_for_huge_pages(mapping: mmap.mmap, dtype: np.dtype[Any]) -> None:
+    """For a large array of words. Bytes are read value by value, each from one or two pages."""
+    if dtype.itemsize == 1 or len(mapping) < _HUGE_FROM or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return
+    with contextlib.suppress(OSError):  # a kernel without huge pages
+        mapping.madvise(mmap.MADV_HUGEPAGE)
 
 
 def _rows(mapping: mmap.mmap, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from flowsql_core.batch import LateColumns
-from flowsql_core.column_bytes import joined
 from flowsql_runtime.kernels import ranked_rows as kernels
 from flowsql_runtime.state.rankings import Places, Ranked, Telling
 from flowsql_runtime.state.resident.growing import grow
 from flowsql_runtime.state.resident.row_list import ResidentRowList
+from flowsql_runtime.state.resident.told_rows import told_columns
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
@@ -116,12 +116,11 @@ class Ranking:
         parts: Sequence[Any]
         if keepers:
             # Late columns are copied from where they come from, and only what changes tell of.
-            came = LateColumns.of(columns, used[:users])
-            parts = [joined(pair) for pair in zip(came, rows.gather(stored[:keepers]), strict=True)]
+            parts = told_columns(LateColumns.of(columns, used[:users]), rows.store.rows_at(stored[:keepers]))
         else:
             parts, found = columns, used[:users][found]
         kinds = self._kinds[:count].view(np.uint8).copy()
-        return Ranked(start, stop, kinds, self._places[:count].copy(), found, parts, sums)
+        return Ranked(start, stop, kinds, self._places[:count].copy(), LateColumns.of(parts, found), sums)
 
     def freed(self, rows: ResidentRowList) -> tuple[Int32s, Int32s]:
         """Ids that were freed, and their slots."""

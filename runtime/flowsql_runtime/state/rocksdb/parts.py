@@ -87,7 +87,7 @@ class _Columns(ResidentColumnStore):
         self.ensure()
         self.compact()
         rows = packed.rows
-        if self._byte_words:
+        if len(self._byte_words):
             size = len(packed.arena)
             self._reserve_bytes(size)
             at = self._arena_used
