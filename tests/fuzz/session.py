@@ -20,6 +20,10 @@ from flowsql_grammar import ast, parse_statement
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.statement import bind_statement
+from flowsql_planner.logical.nodes import Rel
+from flowsql_planner.optimize.driver import Trace
+from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.options import MULTI_JOIN
 from flowsql_planner.planner import Planner
 from flowsql_runtime.testing.cut import run_cut, run_whole
 
@@ -31,6 +35,26 @@ Answer = Counter[Hashable]
 
 class TakenBackError(Exception):
     """A change takes a row back that is not there."""
+
+
+class SharingPlanner(Planner):
+    """A planner that optimizes a query once for all ways to run it that the logical rules cannot tell apart.
+
+    Args:
+        configuration: of the job.
+        optimized: optimized plans of the query, by what the rules look at.
+    """
+
+    def __init__(self, configuration: Configuration, optimized: dict[bool, Rel]) -> None:
+        super().__init__(configuration)
+        self._shared = optimized
+        self._multi_joins = configuration.get(MULTI_JOIN)
+
+    def optimized(self, root: Rel, context: PlanContext, trace: Trace | None = None) -> Rel:
+        """The logical plan after all rules."""
+        if self._multi_joins not in self._shared:
+            self._shared[self._multi_joins] = super().optimized(root, context, trace)
+        return self._shared[self._multi_joins]
 
 
 class Bound:
@@ -45,6 +69,7 @@ class Bound:
         self._query = query
         self._configuration = configuration
         self._plans: dict[tuple[object, ...], JobGraph] = {}
+        self._optimized: dict[bool, Rel] = {}
 
     def graph(self, variation: Variation, *, behind: bool = False) -> JobGraph:
         """The job before or behind the cut."""
@@ -54,7 +79,7 @@ class Bound:
         layer = options | {"parallelism.default": str(parallelism)}
         if plan not in self._plans:
             configuration = self._configuration.with_layer(layer)
-            self._plans[plan] = Planner(configuration).plan_query(self._query, object())
+            self._plans[plan] = SharingPlanner(configuration, self._optimized).plan_query(self._query, object())
         graph = self._plans[plan]
         # Rows of batches and backends are options of the run.
         of_plan = {key: value for key, value in graph.configuration if key not in RUN_OPTIONS}
