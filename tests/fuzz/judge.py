@@ -73,7 +73,7 @@ def _judged(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, sql
     table = _table(base)
     if isinstance(table, Fault):
         return Verdict(table)
-    other = _run(bound, variation)
+    other = _run(bound, variation.in_streaming())
     if isinstance(other, Fault):
         return Verdict(other)
     judged.add("variation")
@@ -81,7 +81,7 @@ def _judged(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, sql
     if isinstance(varied, Fault):
         return Verdict(varied)
     if varied != table:
-        return Verdict(Fault("differs: variation", difference("plain", table, str(variation), varied)))
+        return Verdict(Fault("differs: variation", difference("plain", table, str(variation.in_streaming()), varied)))
     graph = bound.graph(Variation())
     if variation.same_changes and one_order(graph):
         judged.add("changelog")
@@ -100,7 +100,7 @@ def _judged(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, sql
     if not isinstance(batch, str) and not query.sql.streaming:
         judged.add("batch")
         if batch != table:
-            return Verdict(Fault("differs: batch", difference("streaming", table, "batch", batch)))
+            return Verdict(Fault("differs: batch", difference("streaming", table, str(variation.in_batch()), batch)))
     no_twin = None if wanted is not None else query.sql.why or "unknown"
     return Verdict(judged=frozenset(judged), no_twin=no_twin, empty=not table, no_batch=no_batch)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -25,6 +26,7 @@ from flowsql_planner.optimize.driver import Trace
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.options import MULTI_JOIN
 from flowsql_planner.planner import Planner
+from flowsql_runtime.operators.bounded.base import BoundedOperator
 from flowsql_runtime.testing.cut import run_cut, run_whole
 
 from .variations import RUN_OPTIONS, Variation
@@ -33,8 +35,22 @@ Changes = list[tuple[Any, ...]]
 Answer = Counter[Hashable]
 
 
-class TakenBackError(Exception):
+class TakenBackError(AssertionError):
     """A change takes a row back that is not there."""
+
+
+@contextmanager
+def _room(room_bytes: int) -> Iterator[None]:
+    """Operators of batch mode hold no more rows than that; what does not fit waits in files. 0: as they are."""
+    if not room_bytes:
+        yield
+        return
+    share = BoundedOperator.share_bytes
+    setattr(BoundedOperator, "share_bytes", property(lambda self: room_bytes))  # noqa: B010
+    try:
+        yield
+    finally:
+        setattr(BoundedOperator, "share_bytes", share)  # noqa: B010
 
 
 class SharingPlanner(Planner):
@@ -76,6 +92,7 @@ class Bound:
         options = variation.options(behind)
         parallelism = variation.after if behind else variation.parallelism
         plan = (parallelism, variation.mini_batch, variation.phases, variation.split, variation.multi_joins)
+        plan += (variation.disabled, variation.blocking) if variation.batch else ()
         layer = options | {"parallelism.default": str(parallelism)}
         if plan not in self._plans:
             configuration = self._configuration.with_layer(layer)
@@ -88,7 +105,8 @@ class Bound:
     def changes(self, variation: Variation) -> Changes:
         """What the query tells, run one way."""
         if variation.cut is None:
-            return run_whole(self.graph(variation))["collect"]
+            with _room(variation.room if variation.batch else 0):
+                return run_whole(self.graph(variation))["collect"]
         behind = iter((False, True))
 
         def make(parallelism: int) -> JobGraph:

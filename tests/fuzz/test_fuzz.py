@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.operators.bounded.base import BoundedOperator
 
 from .draws import Draws
 from .expressions import Expressions, reference
@@ -65,6 +69,7 @@ def test_all_operators_are_drawn_and_most_queries_have_a_twin() -> None:
         ),
         *("TUMBLE", "HOP", "CUMULATE", "SESSION", "window aggregate", "window Top-N", "window deduplicate"),
         *("window JOIN", "window LEFT JOIN", "window SEMI", "window ANTI", "OVER", "OVER without time", "deduplicate"),
+        *("TO_CHANGELOG", "FROM_CHANGELOG", "BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP"),
         *("interval JOIN", "interval LEFT JOIN", "interval RIGHT JOIN", "interval FULL JOIN"),
     }
     assert wanted <= {name for name, count in used.items() if count}
@@ -116,6 +121,31 @@ def test_a_variation_is_read_as_it_was_written() -> None:
     assert Variation.read(str(Variation())) == Variation()
     assert len(written.simpler()) == 6
     assert written not in written.simpler()
+    of_batch = Variation(parallelism=2, phases="TWO_PHASE", batch=True, disabled="HashAgg,NestedLoopJoin", room=200)
+    assert Variation.read(str(of_batch)) == of_batch == of_batch.in_batch()
+    assert of_batch.in_streaming() == Variation(parallelism=2, phases="TWO_PHASE", batch=True)
+
+
+def test_batch_mode_has_other_operators_and_less_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spaces: list[str] = []
+    space = BoundedOperator.space.fget
+    assert space is not None
+    monkeypatch.setattr(BoundedOperator, "space", property(lambda self: spaces.append(self.ctx.name) or space(self)))
+    session = Session(tmp_path)
+    session.execute("CREATE VIEW t AS SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (3, 'c'), (1, 'd')) AS v(k, s)")
+    query = session.query("SELECT l.k, COUNT(*) FROM t AS l JOIN t AS r ON l.s = r.s GROUP BY l.k", batch=True)
+    plain, wanted = Variation(batch=True), [("+I", 1, 2), ("+I", 2, 1), ("+I", 3, 1)]
+    assert sorted(query.changes(plain)) == wanted
+    assert not spaces
+    assert sorted(query.changes(replace(plain, room=1))) == wanted
+    assert len(set(spaces)) > 1
+    other = replace(plain, disabled="HashAgg,ShuffleHashJoin,BroadcastHashJoin,NestedLoopJoin", blocking=True)
+    assert _operators(query.graph(other)) != _operators(query.graph(plain))
+    assert sorted(query.changes(other)) == wanted
+
+
+def _operators(graph: JobGraph) -> list[str]:
+    return [str(node.spec) for vertex in graph.vertices for node in vertex.operators]
 
 
 _T = "CREATE TABLE t (k INT, n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'datagen')"
