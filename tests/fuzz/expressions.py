@@ -182,4 +182,4 @@ class Expressions:
 
 def reference(alias: str, column: Column) -> Expression:
     """A column by its name."""
-    return Expression(same(f"{alias}.{column.name}"), column.type, column.bound)
+    return Expression(same(f"{alias}.{column.name}"), column.type, column.bound, column.rowtime)

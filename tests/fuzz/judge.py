@@ -11,10 +11,8 @@ from pathlib import Path
 import duckdb
 
 from flowsql_core.errors import FlowSqlError, InternalError
-from flowsql_core.graph.rank_specs import WindowDeduplicateSpec, WindowRankSpec
-from flowsql_core.graph.specs import WindowAggregateSpec
-from flowsql_runtime.operators.registry import is_source
 
+from .order import changes_differ, one_order
 from .queries import Query
 from .session import Answer, Bound, Changes, Session, TakenBackError, folded, plain
 from .variations import Variation
@@ -75,7 +73,7 @@ def _judged(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, sql
     table = _table(base)
     if isinstance(table, Fault):
         return Verdict(table)
-    other = _run(bound, variation)
+    other = _run(bound, variation.in_streaming())
     if isinstance(other, Fault):
         return Verdict(other)
     judged.add("variation")
@@ -83,11 +81,13 @@ def _judged(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, sql
     if isinstance(varied, Fault):
         return Verdict(varied)
     if varied != table:
-        return Verdict(Fault("differs: variation", difference("plain", table, str(variation), varied)))
-    if variation.same_changes and _one_order(bound):
+        return Verdict(Fault("differs: variation", difference("plain", table, str(variation.in_streaming()), varied)))
+    graph = bound.graph(Variation())
+    if variation.same_changes and one_order(graph):
         judged.add("changelog")
-        if list(map(plain, base)) != list(map(plain, other)):
-            return Verdict(Fault("differs: changelog", _first_difference(base, other)))
+        found = changes_differ(graph, variation, base, other)
+        if found is not None:
+            return Verdict(Fault("differs: changelog", found))
     wanted = twin_answer(duck, query)
     if wanted is not None:
         judged.add("duckdb")
@@ -100,7 +100,7 @@ def _judged(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, sql
     if not isinstance(batch, str) and not query.sql.streaming:
         judged.add("batch")
         if batch != table:
-            return Verdict(Fault("differs: batch", difference("streaming", table, "batch", batch)))
+            return Verdict(Fault("differs: batch", difference("streaming", table, str(variation.in_batch()), batch)))
     no_twin = None if wanted is not None else query.sql.why or "unknown"
     return Verdict(judged=frozenset(judged), no_twin=no_twin, empty=not table, no_batch=no_batch)
 
@@ -151,18 +151,6 @@ def _table(changes: Changes) -> Answer | Fault:
         return Fault("taken back", f"{error}\n" + "\n".join(map(str, changes[:60])))
 
 
-def _one_order(bound: Bound) -> bool:
-    """Whether every change has its place: inputs come in threads of their own, and rows of a window in any order."""
-    graph = bound.graph(Variation())
-    nodes = [node for vertex in graph.vertices for node in vertex.operators]
-    by_window = WindowAggregateSpec | WindowRankSpec | WindowDeduplicateSpec
-    return (
-        sum(is_source(node.spec) for node in nodes) == 1
-        and len({edge.target_vertex for edge in graph.edges}) == len(graph.edges)
-        and not any(node.number_of_inputs > 1 or isinstance(node.spec, by_window) for node in nodes)
-    )
-
-
 def difference(one: str, wanted: Answer, other: str, found: Answer) -> str:
     """What only one of two answers has."""
     lines = []
@@ -170,10 +158,3 @@ def difference(one: str, wanted: Answer, other: str, found: Answer) -> str:
         lines.append(f"only {name}: {sum(rows.values())} rows")
         lines += [f"  {count} x {row}" for row, count in itertools.islice(rows.items(), SHOWN)]
     return "\n".join(lines)
-
-
-def _first_difference(base: Changes, other: Changes) -> str:
-    for place, (one, two) in enumerate(itertools.zip_longest(base, other)):
-        if one is None or two is None or plain(one) != plain(two):
-            return f"change {place}: {one} in one batch, {two} cut ({len(base)} and {len(other)} changes)"
-    raise AssertionError("the changes differ")

@@ -9,7 +9,7 @@ from typing import Final
 
 from .draws import Draws
 from .expressions import Expressions, reference
-from .families import aggregates, arrivals, joins, plain, ranks, times, windows
+from .families import aggregates, arrivals, changelogs, joins, plain, ranks, times, windows
 from .families.maker import Definition
 from .sql import Relation, Sql, both, joined
 from .tables import Table
@@ -124,6 +124,8 @@ class Queries:
                 (2, lambda: arrivals.over_arrivals(self, depth)),
                 (2, lambda: arrivals.first_or_last_arrival(self, depth)),
                 (3, lambda: arrivals.matches(self, depth)),
+                (3, lambda: changelogs.round_trip(self, depth)),
+                (3, lambda: changelogs.net(self, depth)),
             ]
         )
         return self.defined(made) if not made.bare and self.draws.often(10) else made

@@ -106,7 +106,8 @@ def script_of(finding: Finding, answer: Answer | None) -> str:
     blocks += [f"statement\n{statement}" for statement in query.statements()]
     blocks.append(f"query\n{query.flink()}")
     word = "changes" if finding.fault.kind == "differs: changelog" else "run"
-    way = case.variation.in_batch() if finding.fault.kind == "differs: batch" else case.variation
+    batch = finding.fault.kind == "differs: batch"
+    way = case.variation.in_batch() if batch else case.variation.in_streaming()
     blocks.append(f"{word} {way}")
     if answer is not None:
         blocks.append("\n".join(["answer", *written(answer)]))

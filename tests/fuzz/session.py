@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -20,7 +21,12 @@ from flowsql_grammar import ast, parse_statement
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.statement import bind_statement
+from flowsql_planner.logical.nodes import Rel
+from flowsql_planner.optimize.driver import Trace
+from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.options import MULTI_JOIN
 from flowsql_planner.planner import Planner
+from flowsql_runtime.operators.bounded.base import BoundedOperator
 from flowsql_runtime.testing.cut import run_cut, run_whole
 
 from .variations import RUN_OPTIONS, Variation
@@ -29,8 +35,42 @@ Changes = list[tuple[Any, ...]]
 Answer = Counter[Hashable]
 
 
-class TakenBackError(Exception):
+class TakenBackError(AssertionError):
     """A change takes a row back that is not there."""
+
+
+@contextmanager
+def _room(room_bytes: int) -> Iterator[None]:
+    """Operators of batch mode hold no more rows than that; what does not fit waits in files. 0: as they are."""
+    if not room_bytes:
+        yield
+        return
+    share = BoundedOperator.share_bytes
+    setattr(BoundedOperator, "share_bytes", property(lambda self: room_bytes))  # noqa: B010
+    try:
+        yield
+    finally:
+        setattr(BoundedOperator, "share_bytes", share)  # noqa: B010
+
+
+class SharingPlanner(Planner):
+    """A planner that optimizes a query once for all ways to run it that the logical rules cannot tell apart.
+
+    Args:
+        configuration: of the job.
+        optimized: optimized plans of the query, by what the rules look at.
+    """
+
+    def __init__(self, configuration: Configuration, optimized: dict[bool, Rel]) -> None:
+        super().__init__(configuration)
+        self._shared = optimized
+        self._multi_joins = configuration.get(MULTI_JOIN)
+
+    def optimized(self, root: Rel, context: PlanContext, trace: Trace | None = None) -> Rel:
+        """The logical plan after all rules."""
+        if self._multi_joins not in self._shared:
+            self._shared[self._multi_joins] = super().optimized(root, context, trace)
+        return self._shared[self._multi_joins]
 
 
 class Bound:
@@ -45,16 +85,18 @@ class Bound:
         self._query = query
         self._configuration = configuration
         self._plans: dict[tuple[object, ...], JobGraph] = {}
+        self._optimized: dict[bool, Rel] = {}
 
     def graph(self, variation: Variation, *, behind: bool = False) -> JobGraph:
         """The job before or behind the cut."""
         options = variation.options(behind)
         parallelism = variation.after if behind else variation.parallelism
         plan = (parallelism, variation.mini_batch, variation.phases, variation.split, variation.multi_joins)
+        plan += (variation.disabled, variation.blocking) if variation.batch else ()
         layer = options | {"parallelism.default": str(parallelism)}
         if plan not in self._plans:
             configuration = self._configuration.with_layer(layer)
-            self._plans[plan] = Planner(configuration).plan_query(self._query, object())
+            self._plans[plan] = SharingPlanner(configuration, self._optimized).plan_query(self._query, object())
         graph = self._plans[plan]
         # Rows of batches and backends are options of the run.
         of_plan = {key: value for key, value in graph.configuration if key not in RUN_OPTIONS}
@@ -63,7 +105,8 @@ class Bound:
     def changes(self, variation: Variation) -> Changes:
         """What the query tells, run one way."""
         if variation.cut is None:
-            return run_whole(self.graph(variation))["collect"]
+            with _room(variation.room if variation.batch else 0):
+                return run_whole(self.graph(variation))["collect"]
         behind = iter((False, True))
 
         def make(parallelism: int) -> JobGraph:

@@ -90,11 +90,19 @@ def joined(separator: str, parts: list[Sql] | tuple[Sql, ...]) -> Sql:
 
 @dataclass(frozen=True)
 class Expression:
-    """A value over one row. ``bound``: numbers are at most so large, either sign (sums may not run over)."""
+    """A value over one row. ``bound``: numbers are at most so large, either sign (sums may not run over).
+
+    ``rowtime``: it is a column, which may be a time attribute and stays one.
+    """
 
     sql: Sql
     type: Type
     bound: int = 0
+    rowtime: bool = False
+
+    def column(self, name: str) -> Column:
+        """The column that it makes in a SELECT list."""
+        return Column(name, self.type, self.bound, self.rowtime)
 
 
 @dataclass(frozen=True)

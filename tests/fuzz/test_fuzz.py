@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flowsql_core.graph.job import JobGraph
+from flowsql_runtime.operators.bounded.base import BoundedOperator
+
 from .draws import Draws
+from .expressions import Expressions, reference
+from .order import changes_differ, one_order
 from .queries import Queries
 from .scripts import read, run, script_of
-from .session import Bound
+from .session import Bound, Changes, Session
 from .shrink import Shrinker
+from .sql import Column, Type
 from .tables import Tables
 from .variations import Variation
 from .world import Case, run_world
@@ -62,6 +69,7 @@ def test_all_operators_are_drawn_and_most_queries_have_a_twin() -> None:
         ),
         *("TUMBLE", "HOP", "CUMULATE", "SESSION", "window aggregate", "window Top-N", "window deduplicate"),
         *("window JOIN", "window LEFT JOIN", "window SEMI", "window ANTI", "OVER", "OVER without time", "deduplicate"),
+        *("TO_CHANGELOG", "FROM_CHANGELOG", "BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP"),
         *("interval JOIN", "interval LEFT JOIN", "interval RIGHT JOIN", "interval FULL JOIN"),
     }
     assert wanted <= {name for name, count in used.items() if count}
@@ -113,3 +121,70 @@ def test_a_variation_is_read_as_it_was_written() -> None:
     assert Variation.read(str(Variation())) == Variation()
     assert len(written.simpler()) == 6
     assert written not in written.simpler()
+    of_batch = Variation(parallelism=2, phases="TWO_PHASE", batch=True, disabled="HashAgg,NestedLoopJoin", room=200)
+    assert Variation.read(str(of_batch)) == of_batch == of_batch.in_batch()
+    assert of_batch.in_streaming() == Variation(parallelism=2, phases="TWO_PHASE", batch=True)
+
+
+def test_batch_mode_has_other_operators_and_less_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spaces: list[str] = []
+    space = BoundedOperator.space.fget
+    assert space is not None
+    monkeypatch.setattr(BoundedOperator, "space", property(lambda self: spaces.append(self.ctx.name) or space(self)))
+    session = Session(tmp_path)
+    session.execute("CREATE VIEW t AS SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (3, 'c'), (1, 'd')) AS v(k, s)")
+    query = session.query("SELECT l.k, COUNT(*) FROM t AS l JOIN t AS r ON l.s = r.s GROUP BY l.k", batch=True)
+    plain, wanted = Variation(batch=True), [("+I", 1, 2), ("+I", 2, 1), ("+I", 3, 1)]
+    assert sorted(query.changes(plain)) == wanted
+    assert not spaces
+    assert sorted(query.changes(replace(plain, room=1))) == wanted
+    assert len(set(spaces)) > 1
+    other = replace(plain, disabled="HashAgg,ShuffleHashJoin,BroadcastHashJoin,NestedLoopJoin", blocking=True)
+    assert _operators(query.graph(other)) != _operators(query.graph(plain))
+    assert sorted(query.changes(other)) == wanted
+
+
+def _operators(graph: JobGraph) -> list[str]:
+    return [str(node.spec) for vertex in graph.vertices for node in vertex.operators]
+
+
+_T = "CREATE TABLE t (k INT, n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'datagen')"
+_OVER = "SUM(n) OVER (PARTITION BY k ORDER BY ts)"
+_CHANGES: Changes = [("+I", 1, 5), ("+I", 2, 7), ("+I", 1, 6)]
+_KEYS_SWAPPED: Changes = [_CHANGES[1], _CHANGES[0], _CHANGES[2]]
+_WITHIN_A_KEY: Changes = [_CHANGES[2], _CHANGES[1], _CHANGES[0]]
+_COLD_CUT = Variation(backend="rocksdb", cut=3)
+
+
+@pytest.mark.parametrize(
+    ("select", "variation", "changes", "differ"),
+    [
+        (f"SELECT k, {_OVER} FROM t", _COLD_CUT, _CHANGES, False),
+        (f"SELECT k, {_OVER} FROM t", _COLD_CUT, _KEYS_SWAPPED, False),
+        (f"SELECT k, {_OVER} FROM t", _COLD_CUT, _WITHIN_A_KEY, True),
+        (f"SELECT k, {_OVER} FROM t", _COLD_CUT, _CHANGES[:2], True),
+        (f"SELECT n, {_OVER} FROM t", _COLD_CUT, _WITHIN_A_KEY, False),
+        # Not given back by RocksDB, of one key, or at no moment: every change has its place.
+        (f"SELECT k, {_OVER} FROM t", Variation(backend="rocksdb"), _KEYS_SWAPPED, True),
+        (f"SELECT k, {_OVER} FROM t", Variation(cut=3), _KEYS_SWAPPED, True),
+        ("SELECT k, SUM(n) OVER (ORDER BY ts) FROM t", _COLD_CUT, _KEYS_SWAPPED, True),
+        ("SELECT k, SUM(n) FROM t GROUP BY k", _COLD_CUT, _KEYS_SWAPPED, True),
+    ],
+)
+def test_changes_of_each_key_have_their_order(
+    select: str, variation: Variation, changes: Changes, differ: bool, tmp_path: Path
+) -> None:
+    session = Session(tmp_path)
+    session.execute(_T, "streaming")
+    graph = session.query(select).graph(Variation())
+    assert one_order(graph)
+    assert (changes_differ(graph, variation, _CHANGES, changes) is not None) is differ
+
+
+def test_a_time_attribute_stays_one_under_another_name() -> None:
+    time = Column("ts", Type.TIMESTAMP, rowtime=True)
+    assert reference("t", time).column("x1").rowtime
+    drawn = [Expressions(Draws(seed), [reference("t", time)]).of(Type.TIMESTAMP) for seed in range(40)]
+    assert {made.rowtime for made in drawn if made.sql.flink == "t.ts"} == {True}
+    # What is computed from it is none: rows may be ordered by it, and nothing is late.
+    assert {made.rowtime for made in drawn if made.sql.flink != "t.ts"} == {False}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
@@ -12,6 +13,14 @@ from ..cold_state import BACKENDS
 BATCH_ROWS: Final = (1, 7, 65_536)
 #: Options that no plan depends on.
 RUN_OPTIONS: Final = frozenset({"flowsql.source.batch-rows", "flowsql.network.batch-rows", *BACKENDS["rocksdb"]})
+BATCH_OPERATORS: Final = (
+    "NestedLoopJoin",
+    "ShuffleHashJoin",
+    "BroadcastHashJoin",
+    "SortMergeJoin",
+    "HashAgg",
+    "SortAgg",
+)
 _MINI_BATCH: Final = "table.exec.mini-batch"
 
 
@@ -31,6 +40,9 @@ class Variation:
         backend_after: backend behind the cut.
         multi_joins: ``table.optimizer.multi-join.enabled``.
         batch: batch mode, in FlowSQL's own runtime.
+        disabled: operators that batch mode does not plan, with commas between them.
+        room: bytes of rows that an operator of batch mode holds in memory; 0: as its share of the process says.
+        blocking: exchanges of batch mode wait for the end of the sender.
     """
 
     batch_rows: int = 65_536
@@ -44,6 +56,9 @@ class Variation:
     backend_after: str = "hashmap"
     multi_joins: bool = False
     batch: bool = False
+    disabled: str = ""
+    room: int = 0
+    blocking: bool = False
 
     def options(self, behind: bool = False) -> dict[str, str]:
         """Of the job before or behind the cut."""
@@ -65,11 +80,27 @@ class Variation:
             made["table.optimizer.incremental-agg-enabled"] = "true"
         if self.multi_joins:
             made["table.optimizer.multi-join.enabled"] = "true"
+        if self.batch and self.disabled:
+            made["table.exec.disabled-operators"] = self.disabled
+        if self.batch and self.blocking:
+            made["execution.batch-shuffle-mode"] = "ALL_EXCHANGES_BLOCKING"
         return made
 
     def in_batch(self) -> Variation:
-        """Batch mode in batches and tasks as here."""
-        return Variation(batch_rows=self.batch_rows, parallelism=self.parallelism, batch=True)
+        """Batch mode in batches, tasks and phases as here."""
+        return Variation(
+            batch_rows=self.batch_rows,
+            parallelism=self.parallelism,
+            phases=self.phases,
+            batch=True,
+            disabled=self.disabled,
+            room=self.room,
+            blocking=self.blocking,
+        )
+
+    def in_streaming(self) -> Variation:
+        """Without what concerns batch mode alone."""
+        return replace(self, disabled="", room=0, blocking=False)
 
     def position(self, operator: str, subtask: int) -> int:
         """Where a source is cut."""
@@ -79,7 +110,9 @@ class Variation:
     @property
     def same_changes(self) -> bool:
         """Whether every change is the same as in the plain way."""
-        plain = replace(self, batch_rows=BATCH_ROWS[-1], backend="hashmap", backend_after="hashmap", cut=None)
+        plain = replace(
+            self.in_streaming(), batch_rows=BATCH_ROWS[-1], backend="hashmap", backend_after="hashmap", cut=None
+        )
         return plain == Variation()
 
     def __str__(self) -> str:
@@ -139,4 +172,16 @@ def draw(random_: random.Random) -> Variation:
             after=random_.choice([1, 1, 2, 3]),
             backend_after=random_.choice(["hashmap", "hashmap", "rocksdb"]),
         )
-    return made if made != Variation() else replace(made, batch_rows=7)
+    if made == Variation():
+        made = replace(made, batch_rows=7)
+    return replace(
+        made,
+        phases=random_.choice(["ONE_PHASE", "TWO_PHASE"]) if random_.random() < 0.15 else made.phases,
+        disabled=_some(random_, BATCH_OPERATORS) if random_.random() < 0.3 else "",
+        room=random_.choice([1, 200, 2000]) if random_.random() < 0.2 else 0,
+        blocking=random_.random() < 0.1,
+    )
+
+
+def _some(random_: random.Random, names: Sequence[str]) -> str:
+    return ",".join(sorted(random_.sample(names, random_.choice([1, 1, 2, 3]))))

@@ -128,13 +128,19 @@ class World:
         self._folder.cleanup()
 
 
-def run_world(seed: int, count: int, before: Callable[[int, Query, Variation], None] | None = None) -> Report:
+def run_world(
+    seed: int,
+    count: int,
+    before: Callable[[int, Query, Variation], None] | None = None,
+    only: int | None = None,
+) -> Report:
     """Draw tables and so many queries, and judge each.
 
     Args:
         seed: of all that is drawn.
         count: of queries, those that are refused among them.
         before: is told each query before it runs.
+        only: judge the query of this number and no other; the world is the same.
     """
     tables = Tables(seed).draw()
     draw = random.Random(seed)
@@ -144,6 +150,8 @@ def run_world(seed: int, count: int, before: Callable[[int, Query, Variation], N
             depth = draw.choice(DEPTHS)
             query = Queries(Draws(draw.randrange(1 << 60)), tables).query(depth)
             variation = variations.draw(draw)
+            if only is not None and number != only:
+                continue
             if before is not None:
                 before(number, query, variation)
             verdict = world.judge(query, variation)

@@ -1,7 +1,8 @@
 """Reading splits: a fetcher thread decodes ahead while the task works on what it polled.
 
 Arrow decodes without holding the interpreter, so fetcher and task run side by side. The position of a split counts
-polled rows only: what lies decoded in the queue is read again after a restore.
+polled rows only: what lies decoded in the queue is read again after a restore. A few small files the task decodes
+itself: that is sooner done than a thread is started.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from flowsql_core.record import record
 
 #: Decoded pieces that may wait; two keep the fetcher busy while one is worked on.
 _QUEUE_PIECES = 3
+#: Files of so many bytes together are decoded without a thread.
+_SMALL_BYTES = 64 << 10
 
 #: Adds metadata and partition columns: (split, decoded columns) -> output columns in the order of the scan.
 Complete = Callable[[FileSplit, Columns], tuple[object, ...]]
@@ -81,7 +84,8 @@ class FileReader(SourceReader):
                 position = _Position(split, encoded.id, rows=split.rows_done)
                 self._positions[encoded.id] = position
                 self._to_fetch.append(position)
-            if splits and self._thread is None:
+            waiting_bytes = sum(position.split.file.size for position in self._to_fetch)
+            if splits and self._thread is None and waiting_bytes > _SMALL_BYTES:
                 name = f"file-fetcher-{self._context.subtask}"
                 self._thread = threading.Thread(target=self._fetch_all, name=name, daemon=True)
                 self._thread.start()
@@ -130,6 +134,8 @@ class FileReader(SourceReader):
         return SplitBatch(piece.split_id, batch, finished)
 
     def _take(self) -> _Piece | None:
+        if self._thread is None and not self._fetched and self._to_fetch:
+            self._fetch(self._to_fetch.popleft())
         with self._changed:
             if not self._fetched:
                 return None
@@ -143,7 +149,9 @@ class FileReader(SourceReader):
     def wake_when_available(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` once something can be polled."""
         with self._changed:
-            ready = bool(self._fetched) or self._current is not None or (self._no_more and not self._positions)
+            here = self._thread is None and bool(self._to_fetch)
+            ready = here or bool(self._fetched) or self._current is not None
+            ready = ready or (self._no_more and not self._positions)
             self._wake = None if ready else wake
         if ready:
             wake()
@@ -166,7 +174,7 @@ class FileReader(SourceReader):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=5)
 
-    # -- the fetcher's side -----------------------------------------------------------------------------------------
+    # -- the fetcher's side; the task's own where there is no fetcher --------------------------------------------------
 
     def _fetch_all(self) -> None:
         try:
@@ -204,7 +212,7 @@ class FileReader(SourceReader):
 
     def _put(self, piece: _Piece | BaseException) -> bool:
         with self._changed:
-            while len(self._fetched) >= _QUEUE_PIECES and not self._closed:
+            while self._thread is not None and len(self._fetched) >= _QUEUE_PIECES and not self._closed:
                 self._changed.wait()
             if self._closed:
                 return False

@@ -138,7 +138,7 @@ class FileSource(LookupTableSource):
         return WholeTable(self, self._scan.output, context, trigger)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """A reader with its fetcher thread."""
+        """A reader, with a fetcher thread where there is much to read."""
         empty = ChangelogBatch.of(
             tuple(pa.array([], to_arrow(column.type)) for column in self._scan.output), num_rows=0
         )

@@ -20,6 +20,7 @@ class WindowColumns:
     """Columns by role; ``window`` has neither time nor attached columns.
 
     ``partition``: where each column is that a session's rows share, nowhere for one that did not come along.
+    ``padded``: those of the other roles that an outer join pads, so that not every row has a window there.
     """
 
     window: WindowSpec
@@ -27,6 +28,7 @@ class WindowColumns:
     ends: frozenset[int] = _NONE
     times: frozenset[int] = _NONE
     partition: tuple[frozenset[int], ...] = ()
+    padded: frozenset[int] = _NONE
 
     @property
     def all(self) -> frozenset[int]:
@@ -40,8 +42,14 @@ class WindowColumns:
     def moved(self, place: Callable[[frozenset[int]], frozenset[int]]) -> WindowColumns | None:
         """The columns where ``place`` finds them in another row; None when none of them is there."""
         partition = tuple(map(place, self.partition))
-        made = WindowColumns(self.window, place(self.starts), place(self.ends), place(self.times), partition)
+        starts, ends, times = map(place, (self.starts, self.ends, self.times))
+        made = WindowColumns(self.window, starts, ends, times, partition, place(self.padded))
         return made if made.all else None
+
+    def in_every_row(self) -> WindowColumns:
+        """Without those that an outer join pads."""
+        starts, ends, times = (columns - self.padded for columns in (self.starts, self.ends, self.times))
+        return replace(self, starts=starts, ends=ends, times=times, padded=_NONE)
 
     def partitioned_by(self, columns: frozenset[int]) -> bool:
         """Whether columns are those that a session's rows share, and no others."""

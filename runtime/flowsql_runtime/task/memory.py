@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import cache
 from pathlib import Path
 
 from flowsql_core.config import option, parse_memory_bytes
@@ -20,8 +21,9 @@ MEMORY = option(
 )
 
 
+@cache
 def machine_memory_bytes() -> int:
-    """What this process may use at most: RAM, or the container's limit where that is lower."""
+    """What this process may use at most: RAM, or the container's limit where that is lower. Looked up once."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:

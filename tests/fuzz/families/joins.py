@@ -13,6 +13,8 @@ from .maker import Maker
 #: Flink joins each row with a count of the query's rows, which a stream without rows never tells.
 IN_VALUE: Final = "IN as a value: no row where its query has none"
 
+HINTS: Final = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP")
+
 KINDS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 
 
@@ -80,10 +82,20 @@ def _joined(maker: Maker, left: Relation, right: Relation) -> Relation:
     rest = both(f"FROM {{0}} AS l {kind} {{1}} AS r ON {{2}}", left.sql, right.sql, on)
     if maker.draws.often(20):
         rest = both("{0} WHERE {1}", rest, _test(maker, left, right, 1))
-    sql = select(items, rest)
+    sql = _hinted(maker, select(items, rest))
     grows = kind == "JOIN" and left.grows and right.grows
     rows = left.rows * right.rows + left.rows + right.rows
     return replace(left.timeless(), sql=sql, columns=tuple(columns), rows=rows, grows=grows)
+
+
+def _hinted(maker: Maker, sql: Sql) -> Sql:
+    """Some queries say how batch mode is to join; streaming makes nothing of it, and DuckDB is not told."""
+    if not maker.draws.often(25):
+        return sql
+    hint = maker.draws.pick(HINTS)
+    maker.use(hint)
+    hinted = f"(SELECT /*+ {hint}({maker.draws.pick('rl')}) */ "
+    return replace(sql, flink=sql.flink.replace("(SELECT ", hinted, 1))
 
 
 def _test(maker: Maker, left: Relation, right: Relation, depth: int) -> Sql:

@@ -24,7 +24,7 @@ def projection(maker: Maker, depth: int) -> Relation:
         made = expressions.any()
         name = maker.draws.name("x")
         items.append(item(made.sql, name))
-        columns.append(Column(name, made.type, made.bound))
+        columns.append(made.column(name))
     if maker.draws.often(70):
         maker.use("WHERE")
         rest = both("FROM {0} AS t WHERE {1}", below.sql, expressions.tests(1, 2))
@@ -52,7 +52,7 @@ def with_time(maker: Maker, below: Relation) -> Relation:
     made = expressions.any()
     name = maker.draws.name("x")
     items.append(item(made.sql, name))
-    columns.append(Column(name, made.type, made.bound))
+    columns.append(made.column(name))
     if below.marked:
         sql = select(items, both("FROM {0} AS t", below.sql))
         # DuckDB's twin hands the watermark before each row on.

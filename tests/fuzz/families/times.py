@@ -138,6 +138,11 @@ def over(maker: Maker, depth: int) -> Relation:
     partition = maker.draws.some(plain, 0, 1)
     by = f"PARTITION BY t.{partition[0].name} " if partition else ""
     items, columns = chosen(maker, [("t", below)])
+    if partition and maker.draws.often(50):
+        # With its key told, the order of each key's changes can be judged.
+        name = maker.draws.name("x")
+        items.append(item(same(f"t.{partition[0].name}"), name))
+        columns.append(replace(partition[0], name=name))
     made, more = _over_calls(maker, below, "w")
     template = f"FROM {{0}} AS t WINDOW w AS ({by}ORDER BY t.{below.time} "
     rest = apart(f"{template}{flink})", f"{template}{duck})", below.sql)

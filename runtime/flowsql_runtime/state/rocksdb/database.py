@@ -98,7 +98,10 @@ class Database:
             self._folders = self._make_folders()
             options, self._kept = self._settings.rocksdb_options(self._rocksdict)
             path = self._folders.make()
-            if fill is not None:
+            if fill is None:
+                # Left alone, it starts 16 threads to open files, of which there are none.
+                options.set_max_file_opening_threads(1)
+            else:
                 path.mkdir()
                 fill(path)
             try:

@@ -316,7 +316,14 @@ class WindowJoin(_OverTime):
             return a if shift is None else a | {column + shift for column in b}
 
         return WindowColumns(
-            left.window, both(left.starts, right.starts), both(left.ends, right.ends), both(left.times, right.times)
+            left.window,
+            both(left.starts, right.starts),
+            both(left.ends, right.ends),
+            both(left.times, right.times),
+            padded=both(
+                left.all if self.kind in (JoinKind.RIGHT, JoinKind.FULL) else left.padded,
+                right.all if self.kind in (JoinKind.LEFT, JoinKind.FULL) else right.padded,
+            ),
         )
 
     def mini_batches_below(self, above: MiniBatchMode) -> MiniBatchMode:
