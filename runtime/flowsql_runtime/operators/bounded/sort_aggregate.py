@@ -16,8 +16,8 @@ from flowsql_runtime.operators.bounded.sorted_rows import SortedRows
 class SortAggregateOperator(BoundedOperator[SortAggregateSpec]):
     """Rows are sorted by their group, in runs on disk where memory cannot hold them; then groups are folded in order.
 
-    In     insert-only, hash-partitioned by ``spec.grouping`` (no grouping: one subtask, and nothing is sorted); rows or,
-           where it merges, accumulators.
+    In     insert-only, hash-partitioned by ``spec.grouping`` (no grouping: one subtask, and nothing is sorted); rows,
+           or accumulators where it merges.
     Out    one row a group, in the order of the groups; rows of a group are folded as they came.
 
     Source: Flink, ``SortAggCodeGenerator`` behind a ``SortOperator``.
