@@ -231,8 +231,28 @@ def _near(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def tpch_script(folder: Path) -> str:
+    """The 22 queries of TPC-H over small tables, which are written to ``folder``."""
+    from tests.sql.tpch.tables import COLUMNS, write_tables
+
+    write_tables(folder, scale=0.01)
+    tables = [
+        f"CREATE TABLE {name} ({columns.replace('VARCHAR', 'STRING')}) WITH ('connector' = 'filesystem', "
+        f"'path' = '{folder}/{name}.parquet', 'format' = 'parquet');"
+        for name, columns in COLUMNS.items()
+    ]
+    queries = Path(__file__).parents[1] / "sql" / "tpch" / "queries.sql"
+    return "\n".join([*tables, queries.read_text(encoding="utf-8")])
+
+
 def scripts(wanted: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Name and text of each script."""
+    """Name and text of each script; of TPC-H as long as its tables stand."""
+    if {"tpch", "all"} & set(wanted):
+        with tempfile.TemporaryDirectory() as folder:
+            yield "tpch", tpch_script(Path(folder))
+        wanted = [name for name in wanted if name != "tpch"]
+        if not wanted:
+            return
     cases = SUITE / "cases"
     paths: list[Path] = []
     families = sorted(folder.name for folder in cases.iterdir() if folder.is_dir()) if "all" in wanted else wanted

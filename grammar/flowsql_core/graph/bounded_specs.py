@@ -13,17 +13,35 @@ from flowsql_core.types.logical import Schema
 
 @record
 class BoundedAggregateSpec(OperatorSpec):
-    """One row a group: ``grouping``, then ``calls``. Without grouping columns one row, also of no rows."""
+    """One row a group: ``grouping``, then ``calls``. Without grouping columns one row, also of no rows.
+
+    ``merges``: what arrives are rows of a :class:`BoundedLocalAggregateSpec` over ``input``.
+    """
 
     grouping: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
     input: Schema
     output: Schema
+    merges: bool = False
 
 
 @record
 class SortAggregateSpec(OperatorSpec):
     """One row a group of an input that is sorted by ``grouping``. Fields as of :class:`BoundedAggregateSpec`."""
+
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    input: Schema
+    output: Schema
+    merges: bool = False
+
+
+@record
+class BoundedLocalAggregateSpec(OperatorSpec):
+    """Accumulators of the groups of a task's rows, before they travel: ``grouping``, then the columns of each call.
+
+    A group may leave in several rows; without rows none leaves.
+    """
 
     grouping: tuple[int, ...]
     calls: tuple[AggregateCall, ...]

@@ -11,7 +11,7 @@ from flowsql_planner.physical.nodes import (
     Physical,
     walk,
 )
-from flowsql_planner.physical.nodes.bounded import BoundedJoin, JoinAlgorithm
+from flowsql_planner.physical.nodes.bounded import BoundedAggregate, BoundedJoin, JoinAlgorithm
 from flowsql_planner.physical.passes.mini_batches import idle_assigners
 
 
@@ -29,6 +29,8 @@ def execution_notes(roots: Sequence[Physical], parallelism: int) -> str:
                 )
                 run = "runs" if len(inner) == 1 else "run"
                 rows[f"{', '.join(inner)} {run} inside of {whole.text()}{unsplit}\n"] = None
+                if isinstance(node, BoundedAggregate) and node.runs_in_phases(parallelism):
+                    rows[f"{node.local_line().text()} finds groups by hash, without a Sort\n"] = None
             elif isinstance(node, MiniBatchAssigner) and id(node) in idle:
                 rows[f"{node.describe()} does not run: no operator above waits for its marks\n"] = None
             elif isinstance(node, MatchNode) and node.asked_in_python():

@@ -16,6 +16,7 @@ from flowsql_planner.optimize.queries.push_filter_through_set_operation import p
 from flowsql_planner.optimize.queries.rewrite_set_operations import rewrite_set_operations
 from flowsql_planner.optimize.rules.expand_grouping_sets import expand_grouping_sets
 from flowsql_planner.optimize.rules.filters.merge_filters import merge_filters
+from flowsql_planner.optimize.rules.filters.pull_common_conjuncts import pull_common_conjuncts
 from flowsql_planner.optimize.rules.filters.push_condition_into_join_inputs import push_condition_into_join_inputs
 from flowsql_planner.optimize.rules.filters.push_filter_into_join import push_filter_into_join
 from flowsql_planner.optimize.rules.filters.push_filter_into_scan import push_filter_into_scan
@@ -55,6 +56,7 @@ _TIDY: tuple[Rule, ...] = (
 #: simplify_outer_join before push_filter_into_join: the filter must still stand above the join that it simplifies.
 _FILTERS: tuple[Rule, ...] = (
     merge_filters,
+    pull_common_conjuncts,
     simplify_filter,
     push_filter_through_project,
     push_filter_through_union,

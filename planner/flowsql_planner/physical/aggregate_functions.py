@@ -9,6 +9,8 @@ from flowsql_core.expr import AggregateCall
 
 #: Flink's functions without ``merge``: one of them keeps an aggregate in one phase.
 _WITHOUT_MERGE: Final = frozenset({"FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE", "JSON_ARRAYAGG"})
+#: Those of batch mode, where SINGLE_VALUE merges.
+_WITHOUT_MERGE_IN_BATCH: Final = frozenset({"FIRST_VALUE", "LAST_VALUE", "JSON_ARRAYAGG"})
 _SPLITTABLE: Final = frozenset({"COUNT", "SUM", "$SUM0", "MIN", "MAX", "AVG", "FIRST_VALUE", "LAST_VALUE", "LISTAGG"})
 
 
@@ -20,6 +22,14 @@ def order_sensitive(call: AggregateCall) -> bool:
 def two_phase_in_flink(calls: tuple[AggregateCall, ...]) -> bool:
     """Whether Flink plans Local and Global for these calls (its options permitting)."""
     return not any(call.function in _WITHOUT_MERGE or call.order_by for call in calls)
+
+
+def two_phase_in_batch(calls: tuple[AggregateCall, ...]) -> bool:
+    """Whether batch mode plans a local aggregate for these calls (the options permitting).
+
+    Flink takes DISTINCT apart before, which is not done here: such calls are of one phase.
+    """
+    return not any(call.function in _WITHOUT_MERGE_IN_BATCH or call.order_by or call.distinct for call in calls)
 
 
 def splittable(calls: tuple[AggregateCall, ...]) -> bool:

@@ -19,7 +19,7 @@ AGG_PHASE_STRATEGY = option(
     "table.optimizer.agg-phase-strategy",
     parse_enum(AggPhaseStrategy),
     AggPhaseStrategy.AUTO,
-    "One aggregate or a local and a global one; AUTO is two-phase where mini-batches or windows allow it.",
+    "One aggregate or a local and a global one; AUTO is two-phase where mini-batches, windows or batch mode allow it.",
 )
 
 

@@ -35,6 +35,7 @@ from flowsql_planner.physical.nodes import (
     ValuesNode,
     walk,
 )
+from flowsql_planner.physical.nodes.bounded import BoundedAggregate
 from flowsql_planner.physical.passes.mini_batches import idle_assigners
 from flowsql_planner.translate import exchange
 from flowsql_planner.translate.chaining import ChainDecision, EdgeFacts, decide
@@ -138,7 +139,7 @@ class _Builder:
 
     def _add(self, node: Physical) -> None:
         parallelism = self._parallelism_of(node)
-        if isinstance(node, GroupAggregate) and node.runs_in_phases(parallelism):
+        if isinstance(node, GroupAggregate | BoundedAggregate) and node.runs_in_phases(self._parallelism):
             self._add_phases(node)
             return
         if isinstance(node, SinkNode):
@@ -184,7 +185,7 @@ class _Builder:
             partitioning = exchange.between(producer, node, before.parallelism, parallelism)
         self._connect(before, number, 0, partitioning)
 
-    def _add_phases(self, node: GroupAggregate) -> None:
+    def _add_phases(self, node: GroupAggregate | BoundedAggregate) -> None:
         """Rows are folded before they travel: the first phase runs in the producer's task."""
         producer, _ = self._producer(node.inputs[0])
         before = self._graph.nodes[self._ids[id(producer)]]

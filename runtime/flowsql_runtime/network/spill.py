@@ -156,11 +156,12 @@ def make_locked(own: Path) -> int:
 
 
 class SpillFile(Spilled):
-    """Batches of one layout: written by one thread, then read in the same order by one thread at a time."""
+    """Batches of one layout: written by one thread, then read by one thread at a time, in order or one at its place."""
 
     __slots__ = (
         "_batches",
         "_folder",
+        "_places",
         "_reader",
         "_sink",
         "_source",
@@ -178,6 +179,7 @@ class SpillFile(Spilled):
         self.unread = 0
         self.written_bytes = 0
         self._folder = folder
+        self._places: list[int] = []
         self._sink: Any = None
         self._writer: Any = None
         self._source: Any = None
@@ -198,6 +200,7 @@ class SpillFile(Spilled):
                 schema = pa.schema(list(zip(names, self.types, strict=True)))
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
                 self._writer = pa.ipc.new_stream(self._sink, schema, options=options)
+            self._places.append(self._sink.tell())
             self._writer.write_batch(batch.to_record_batch(names), custom_metadata=metadata_of(batch))
             self.written_bytes = self._sink.tell()
         except OSError as error:
@@ -231,6 +234,25 @@ class SpillFile(Spilled):
             ) from error
         self.unread -= 1
         return batch_of(data.columns, data.num_rows, metadata)
+
+    def at(self, number: int) -> ChangelogBatch:
+        """A batch by its place; the file must be sealed, and is not read in order meanwhile."""
+        import pyarrow as pa
+
+        try:
+            if self._source is None:
+                self._source = pa.OSFile(str(self.path), "rb")
+            self._source.seek(self._places[number])
+            message = pa.ipc.read_message(self._source)
+            if message.type == "schema":
+                message = pa.ipc.read_message(self._source)
+            schema = pa.schema([(str(index), type_) for index, type_ in enumerate(self.types)])
+            data = pa.ipc.read_record_batch(message, schema)
+        except OSError as error:
+            raise ExecutionError(
+                "spill-failed", f"Cannot read the temporary file '{self.path}': {_reason(error)}."
+            ) from error
+        return ChangelogBatch(tuple(data.columns), data.num_rows)
 
     def rewind(self) -> None:
         """The next batch is the first one again; the file must be sealed."""

@@ -89,6 +89,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     rank_specs.SortSpec: OperatorClass("rank.sort:SortOperator", stateful=True),
     bounded_specs.BoundedAggregateSpec: OperatorClass("bounded.aggregate:BoundedAggregateOperator"),
     bounded_specs.BoundedJoinSpec: OperatorClass("bounded.join:BoundedJoinOperator"),
+    bounded_specs.BoundedLocalAggregateSpec: OperatorClass("bounded.local_aggregate:BoundedLocalAggregateOperator"),
     bounded_specs.BoundedOverSpec: OperatorClass("bounded.over:BoundedOverOperator"),
     bounded_specs.PandasAggregateSpec: OperatorClass("bounded.pandas_aggregate:PandasAggregateOperator"),
     bounded_specs.SortAggregateSpec: OperatorClass("bounded.sort_aggregate:SortAggregateOperator"),

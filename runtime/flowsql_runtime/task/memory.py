@@ -116,6 +116,13 @@ class OperatorMemory:
         elif difference < 0:
             self.release(-difference)
 
+    def try_resize(self, size_bytes: int) -> bool:
+        """Hold exactly ``size_bytes`` if the budget has room."""
+        if size_bytes > self.held_bytes:
+            return self.try_reserve(size_bytes - self.held_bytes)
+        self.resize(size_bytes)
+        return True
+
     def close(self) -> None:
         """Give everything back."""
         self.release(self.held_bytes)

@@ -38,7 +38,7 @@ def session(disabled: str = "", parallelism: str = "1") -> TableEnvironment:
 )
 def test_the_plan_says_how_groups_are_made(query: str, disabled: str, operator: str) -> None:
     plan = session(disabled).explain_sql(query).partition("== Optimized Physical Plan ==")[2]
-    assert f"{operator}(isMerge=[false]" in plan.partition("==")[0]
+    assert f"{operator}(isMerge=[true]" in plan.partition("==")[0]
 
 
 @pytest.mark.parametrize("disabled", ["SortAgg", "HashAgg,SortAgg"])

@@ -8,16 +8,17 @@ from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.python_call import aggregate_name, aggregated_with, spoken_name
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.nodes import Aggregate
+from flowsql_planner.physical.aggregate_functions import two_phase_in_batch
 from flowsql_planner.physical.bounded.sortable import sortable
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import Physical
 from flowsql_planner.physical.nodes.bounded import BoundedAggregate, PandasAggregate
-from flowsql_planner.physical.options import DISABLED_OPERATORS, BatchOperator
+from flowsql_planner.physical.options import AGG_PHASE_STRATEGY, DISABLED_OPERATORS, AggPhaseStrategy, BatchOperator
 from flowsql_planner.physical.refusals import refuse_python_in_batch
 
 #: Functions whose accumulator holds values of the argument, each with those that are of fixed length in Flink.
-_KEEPS_VALUES: Final = frozenset({"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE"})
+_KEEPS_VALUES: Final = frozenset({"MIN", "MAX", "SINGLE_VALUE"})
 _COUNTS: Final = frozenset({"COUNT", "SUM", "$SUM0", "AVG"})
 
 
@@ -44,6 +45,8 @@ def group_node(
             grouping=grouping,
             calls=rel.calls,
             sorts=sorts_groups(rel, source, grouping, context),
+            two_phase=two_phase_in_batch(rel.calls)
+            and context.configuration.get(AGG_PHASE_STRATEGY) is not AggPhaseStrategy.ONE_PHASE,
             span=rel.span,
         )
     refuse_python_in_batch(rel.calls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from flowsql_core.expr import AggregateCall
 from flowsql_core.graph.specs import WindowSpec
@@ -38,6 +39,10 @@ def call_texts(
         f" AS {call.name}"
         for call in calls
     ]
+
+
+#: Functions whose accumulator is an object of Flink's: one column, which has the name of the result.
+_OBJECTS: Final = frozenset({"COLLECT", "ARRAY_AGG", "JSON_OBJECTAGG", "PERCENTILE"})
 
 
 @record
@@ -133,6 +138,8 @@ def _accumulators(call: AggregateCall, retracting: bool) -> tuple[str, ...]:
         return ("count1",)
     if call.function == "LISTAGG" and not retracting:
         return "accDelimiter", "concatAcc"
+    if call.function == "SINGLE_VALUE":
+        return "value", "count"
     return (call.function.lower().strip("$").rstrip("0"),)
 
 
@@ -146,6 +153,29 @@ def group_lines(phases: Phases, mode: ChangelogMode | None, net_changes: bool) -
     yield Line("GlobalGroupAggregate", (*by, ("select", ", ".join(keys + merged))), mode, net_changes)
     yield _exchange_line(keys, INSERT_ONLY)
     yield _local_line(phases, by, keys, partials, views)
+
+
+def batch_lines(phases: Phases, sorts: bool) -> Iterator[Line]:
+    """Final over partial in batch mode, by hash or behind sorts of the keys."""
+    kind = "Sort" if sorts else "Hash"
+    partials, _ = _partials(phases)
+    final, local = list(phases.keys), list(phases.keys)
+    for part, call in zip(partials, phases.calls, strict=True):
+        # What keeps values has one accumulator, which Flink calls as the result.
+        columns = part.columns if call.function not in _OBJECTS else (call.name,)
+        final.append(f"Final_{call.function}({', '.join(columns)}) AS {call.name}")
+        local.append(f"Partial_{call_text(call, phases.names, retracting=False)} AS {_together(columns)}")
+    yield Line(f"{kind}Aggregate", (("isMerge", "true"), *phases.by, ("select", ", ".join(final))), INSERT_ONLY)
+    yield from sort_line(phases.keys, sorts)
+    yield _exchange_line(phases.keys, INSERT_ONLY)
+    yield Line(f"Local{kind}Aggregate", (*phases.by, ("select", ", ".join(local))), INSERT_ONLY)
+    yield from sort_line(phases.keys, sorts)
+
+
+def sort_line(keys: Sequence[str], sorts: bool) -> Iterator[Line]:
+    """The Sort below an aggregate that sorts."""
+    if sorts and keys:
+        yield Line("Sort", (("orderBy", ", ".join(f"{key} ASC" for key in keys)),), INSERT_ONLY)
 
 
 def _rows_counted(phases: Phases, partials: Sequence[_Partial]) -> str:

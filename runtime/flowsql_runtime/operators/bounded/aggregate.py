@@ -6,14 +6,15 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.bounded_specs import BoundedAggregateSpec
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.bounded.base import BoundedOperator
-from flowsql_runtime.operators.bounded.groups import Groups
+from flowsql_runtime.operators.bounded.groups import Groups, arriving_keys
 from flowsql_runtime.operators.bounded.held_rows import DEEPEST, FAN_OUT, DealtRows
 
 
 class BoundedAggregateOperator(BoundedOperator[BoundedAggregateSpec]):
     """Groups in memory; rows of groups that memory has no room for wait in files, and are grouped part by part.
 
-    In     insert-only, hash-partitioned by ``spec.grouping`` (no grouping: one subtask).
+    In     insert-only, hash-partitioned by ``spec.grouping`` (no grouping: one subtask); rows or, where it merges,
+           accumulators.
     Out    one row a group, in order of the groups' first rows as far as memory held them.
 
     Source: Flink, ``HashAggCodeGenerator`` (which falls back to sorting).
@@ -52,7 +53,7 @@ class BoundedAggregateOperator(BoundedOperator[BoundedAggregateSpec]):
         if not batch.num_rows:
             return rest
         if rest is None and self.spec.grouping and level < DEEPEST and groups.nbytes > self.share_bytes:
-            rest = DealtRows(self.space, self.spec.grouping, level)
+            rest = DealtRows(self.space, arriving_keys(self.spec), level)
         left = groups.fold(batch, only_known=rest is not None)
         if rest is not None and left is not None:
             rest.add(left)

@@ -23,20 +23,24 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Partitions:
-    """Sorted rows: for each, where its partition and its peers (rows of equal order) start and end; all (n,)."""
+    """Sorted rows: for each, where its partition and its peers (rows of equal order) start and end; all (n,).
+
+    ``peer_number``: how many groups of peers of its partition stand before a row's own.
+    """
 
     first: Int64s
     last: Int64s
     peer_first: Int64s
     peer_last: Int64s
-    peer_begins: Bools
+    peer_number: Int64s
 
     @staticmethod
     def of(keys: Words, words: Words, n: int) -> Partitions:
         """Of rows sorted by the words of their partition, then by those of their order."""
         first, last = _runs(begins(keys, n), n)
         peers = begins([*keys, *words], n)
-        return Partitions(first, last, *_runs(peers, n), peers)
+        groups: Int64s = np.cumsum(peers, dtype=np.int64)
+        return Partitions(first, last, *_runs(peers, n), groups - groups[first])
 
     def frame(self, frame: OverFrame, value: Any, descending: bool) -> tuple[Int64s, Int64s]:
         """First row of each row's frame, and the one behind its last row.
@@ -58,8 +62,8 @@ class Partitions:
             return self.last if after else self.first
         if distance == 0:
             return self.peer_last if after else self.peer_first
-        numbers, valid = _numbers(value)
-        away = _in_units(distance, value.type)
+        numbers, valid = numbers_of(value)
+        away = in_units(distance, value.type)
         if descending:
             numbers = -numbers
         low, high = self.first, self.last
@@ -95,7 +99,7 @@ def _runs(begin: Bools, n: int) -> tuple[Int64s, Int64s]:
     return np.repeat(starts, lengths), np.repeat(ends, lengths)
 
 
-def _numbers(array: Any) -> tuple[npt.NDArray[Any], Bools | None]:
+def numbers_of(array: Any) -> tuple[npt.NDArray[Any], Bools | None]:
     """Values to measure distances between: int64, float64, or Python's integers of a wide DECIMAL."""
     values, _ = values_and_validity(array)
     valid = validity(array)
@@ -107,7 +111,7 @@ def _numbers(array: Any) -> tuple[npt.NDArray[Any], Bools | None]:
     return values.astype(np.int64), valid
 
 
-def _in_units(distance: int | float | Decimal, type_: Any) -> Any:
+def in_units(distance: int | float | Decimal, type_: Any) -> Any:
     """A distance as values of a type are counted."""
     if pa.types.is_timestamp(type_):
         return int(distance) * UNITS_PER_SECOND[type_.unit] // 1000

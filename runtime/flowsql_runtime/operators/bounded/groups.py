@@ -1,8 +1,8 @@
-"""Groups of a bounded input in memory: their accumulators fold rows, and give results once."""
+"""Groups of a bounded input in memory: their accumulators fold rows or merge, and give results once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.graph.bounded_specs import BoundedAggregateSpec, SortAggregateSpec
+from flowsql_core.graph.bounded_specs import BoundedAggregateSpec, BoundedLocalAggregateSpec, SortAggregateSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.bounded.base import OUTPUT_ROWS
@@ -23,8 +23,9 @@ Int32s = npt.NDArray[np.int32]
 class Groups:
     """The groups of an input, or of a part of it: slots are numbers in order of first sight."""
 
-    def __init__(self, spec: BoundedAggregateSpec | SortAggregateSpec) -> None:
-        self._grouping = spec.grouping
+    def __init__(self, spec: BoundedAggregateSpec | SortAggregateSpec | BoundedLocalAggregateSpec) -> None:
+        self._merges = not isinstance(spec, BoundedLocalAggregateSpec) and spec.merges
+        self._grouping = arriving_keys(spec)
         self._stores = MeasuredStores()
         self._types = [to_arrow(spec.input[column].type) for column in spec.grouping]
         self._index = self._stores.key_index([_bits_type(type_) for type_ in self._types])
@@ -59,7 +60,10 @@ class Groups:
             slots, _ = self._index.find_or_insert(keys)
         if batch.num_rows:
             signs = np.ones(batch.num_rows, np.int8)
-            if self._program.mergeable:
+            if self._merges:
+                accumulators = batch.columns[len(self._grouping) :]
+                self._program.merge_rows(slots, self._program.rows_of_accumulators(accumulators, batch.num_rows))
+            elif self._program.mergeable:
                 self._program.take_in(slots, batch.columns, signs)
             else:
                 self._program.fold(slots, batch.columns, signs, every=False)
@@ -67,14 +71,25 @@ class Groups:
 
     def batches(self) -> Iterator[ChangelogBatch]:
         """Keys and results of all groups."""
+        return self._rows(self._program.results_at)
+
+    def partial_batches(self) -> Iterator[ChangelogBatch]:
+        """Keys and accumulators of all groups."""
+        return self._rows(self._program.accumulators_at)
+
+    def _rows(self, values_at: Callable[[Int32s], Sequence[Any]]) -> Iterator[ChangelogBatch]:
         for first in range(0, self.count, OUTPUT_ROWS):
             slots = np.arange(first, min(first + OUTPUT_ROWS, self.count), dtype=np.int32)
-            yield ChangelogBatch(self._rows(slots), len(slots))
+            keys = self._index.columns_at(slots) if self._grouping else []
+            keys = [key if key.type == type_ else key.view(type_) for key, type_ in zip(keys, self._types, strict=True)]
+            yield ChangelogBatch((*keys, *values_at(slots)), len(slots))
 
-    def _rows(self, slots: Int32s) -> Sequence[Any]:
-        keys = self._index.columns_at(slots) if self._grouping else []
-        keys = [key if key.type == type_ else key.view(type_) for key, type_ in zip(keys, self._types, strict=True)]
-        return (*keys, *self._program.results_at(slots))
+
+def arriving_keys(spec: BoundedAggregateSpec | SortAggregateSpec | BoundedLocalAggregateSpec) -> tuple[int, ...]:
+    """Where the keys stand in rows that arrive: those of a local aggregate have them in front."""
+    if isinstance(spec, BoundedLocalAggregateSpec) or not spec.merges:
+        return spec.grouping
+    return tuple(range(len(spec.grouping)))
 
 
 def _bits_type(type_: Any) -> Any:

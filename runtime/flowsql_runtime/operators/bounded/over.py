@@ -1,34 +1,22 @@
-"""Window functions over a bounded input: each partition is sorted as a whole, then every frame is a range of rows."""
+"""Window functions over a bounded input: partitions that fit in memory are looked at whole, larger ones in pieces."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from flowsql_compute.eval.literal import literal_array
-from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, LateColumns
-from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.expr import AggregateCall, InputRef, Literal
 from flowsql_core.graph.bounded_specs import BoundedOverSpec, OverFrame
-from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.bounded.base import BoundedOperator
 from flowsql_runtime.operators.bounded.frames import Partitions
-from flowsql_runtime.operators.bounded.held_rows import HeldRows, together
-from flowsql_runtime.operators.bounded.order import sort_words, sorted_positions
+from flowsql_runtime.operators.bounded.held_rows import settled, size_bytes, together
+from flowsql_runtime.operators.bounded.large_partition import LargePartition
+from flowsql_runtime.operators.bounded.order import Words, begins, sort_words
 from flowsql_runtime.operators.bounded.over_frames import FrameCalls
-from flowsql_runtime.state.arrow_words import array_of_words
-
-Int64s = npt.NDArray[np.int64]
-
-#: Functions of a row's place in its partition; they have no frame, but for CUME_DIST alone in its window.
-_PLACES: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE"})
-_OFFSETS: Final = {"LAG": -1, "LEAD": 1}
+from flowsql_runtime.operators.bounded.over_values import OFFSETS, PLACES, offset_values, place_values
+from flowsql_runtime.operators.bounded.sorted_rows import SortedRows
 
 
 class BoundedOverOperator(BoundedOperator[BoundedOverSpec]):
@@ -37,42 +25,102 @@ class BoundedOverOperator(BoundedOperator[BoundedOverSpec]):
     In     insert-only, hash-partitioned by ``spec.partition`` (no partition: one subtask).
     Out    the rows with a column a call, partition by partition, each in its order.
 
-    Source: Flink, ``BufferDataOverWindowOperator`` and its frames.
+    Rows are sorted by partition and order, in runs on disk where memory cannot hold them. Of rows that were on disk,
+    complete partitions are answered together; one that is larger than half of the share goes to a file of its own.
+
+    Source: Flink, ``BufferDataOverWindowOperator`` and its frames behind a ``SortOperator``.
     """
 
     def open(self, ctx: OperatorContext) -> None:
         """No rows yet."""
         spec = self.spec
-        self._held = HeldRows(ctx.memory, self.share_bytes, lambda: self.space, spec.partition)
+        self._rows = SortedRows(ctx.memory, self.share_bytes, lambda: self.space, self._words)
         by_frame: dict[OverFrame, list[int]] = {}
         for place, (call, frame) in enumerate(zip(spec.calls, spec.frames, strict=True)):
-            if call.function not in _PLACES and call.function not in _OFFSETS:
+            if call.function not in PLACES and call.function not in OFFSETS:
                 assert frame is not None
                 by_frame.setdefault(frame, []).append(place)
         self._framed = {
             frame: (places, FrameCalls([spec.calls[place] for place in places], spec.input, spec.constants, frame))
             for frame, places in by_frame.items()
         }
+        #: Rows of the partition that goes on in the next batch, and their bytes.
+        self._open: list[ChangelogBatch] = []
+        self._open_bytes = 0
+        self._large: LargePartition | None = None
+
+    def _keys(self, batch: ChangelogBatch) -> Words:
+        return sort_words(batch.columns, tuple((column, False, True) for column in self.spec.partition))
+
+    def _words(self, batch: ChangelogBatch) -> Words:
+        return [*self._keys(batch), *sort_words(batch.columns, self.spec.order)]
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Keep rows."""
-        if batch.num_rows:
-            self._held.add(batch)
+        self._rows.add(batch.with_track(None))
 
     def answer(self) -> None:
         """All partitions."""
-        for batches in self._held.parts():
-            whole = together(batches)
-            if whole is not None:
-                self._answer(whole)
+        if not self._rows.spilled:
+            for batch in self._rows.batches():
+                self._answer(batch)
+            return
+        last: ChangelogBatch | None = None
+        for batch in self._rows.batches():
+            rows = settled(batch)
+            starts = np.flatnonzero(begins(self._keys(rows), rows.num_rows)).tolist()
+            if last is not None:
+                pair = together([last, rows.slice(0, 1)])
+                assert pair is not None
+                if begins(self._keys(pair), 2)[1]:
+                    self._close_partition()
+            end = starts[-1]
+            if end:
+                # The open partition ends with the first one that begins here; the others are complete.
+                self._take(settled(rows.slice(0, starts[1])))
+                self._close_partition()
+                if end > starts[1]:
+                    self._answer(settled(rows.slice(starts[1], end)))
+            self._take(settled(rows.slice(end, rows.num_rows)))
+            last = settled(rows.slice(rows.num_rows - 1, rows.num_rows))
+        self._close_partition()
+
+    def _take(self, rows: ChangelogBatch) -> None:
+        """Rows of the open partition."""
+        if self._large is not None:
+            self._large.add(rows)
+            return
+        size = size_bytes(rows)
+        self.ctx.memory.reserve(size)
+        self._open.append(rows)
+        self._open_bytes += size
+        if self._open_bytes > self.share_bytes // 2:
+            self._large = LargePartition(self.spec, self._framed, self.space, self.share_bytes)
+            for batch in self._drained():
+                self._large.add(batch)
+
+    def _drained(self) -> list[ChangelogBatch]:
+        rows, self._open = self._open, []
+        self.ctx.memory.release(self._open_bytes)
+        self._open_bytes = 0
+        return rows
+
+    def _close_partition(self) -> None:
+        if self._large is not None:
+            for answered in self._large.answers():
+                self.emit(answered)
+            self._large = None
+            return
+        whole = together(self._drained())
+        if whole is not None:
+            self._answer(whole)
 
     def _answer(self, batch: ChangelogBatch) -> None:
+        """Sorted rows of whole partitions."""
         spec, n = self.spec, batch.num_rows
-        keys = sort_words(batch.columns, tuple((column, False, True) for column in spec.partition))
-        words = sort_words(batch.columns, spec.order)
-        rows = sorted_positions([*keys, *words], n)
-        partitions = Partitions.of([word[rows] for word in keys], [word[rows] for word in words], n)
-        columns = LateColumns.of(batch.columns, rows)
+        columns = batch.columns
+        partitions = Partitions.of(self._keys(batch), sort_words(columns, spec.order), n)
+        here = np.arange(n)
         results: dict[int, Any] = {}
         for frame, (places, calls) in self._framed.items():
             value = columns[spec.order[0][0]] if not frame.counts_rows and spec.order else None
@@ -80,65 +128,9 @@ class BoundedOverOperator(BoundedOperator[BoundedOverSpec]):
             found = calls.results(columns, partitions, low, high)
             results.update(zip(places, found, strict=True))
         for place, (call, frame_) in enumerate(zip(spec.calls, spec.frames, strict=True)):
-            if call.function in _PLACES:
-                results[place] = self._place(call, frame_, partitions)
-            elif call.function in _OFFSETS:
-                results[place] = self._offset(call, columns, partitions)
+            if call.function in PLACES:
+                results[place] = place_values(call, frame_, partitions, here, spec)
+            elif call.function in OFFSETS:
+                results[place] = offset_values(call, columns, partitions, here, 0, spec)
         added = [results[place] for place in range(len(spec.calls))]
         self.emit(ChangelogBatch(LateColumns.beside(columns, added), n))
-
-    def _place(self, call: AggregateCall, frame: OverFrame | None, partitions: Partitions) -> Any:
-        """A function of where a row stands."""
-        first, size = partitions.first, partitions.last - partitions.first
-        row: Int64s = np.arange(len(first)) - first
-        type_ = to_arrow(call.type)
-        found: Int64s
-        match call.function:
-            case "ROW_NUMBER":
-                found = row + 1
-            case "RANK":
-                found = partitions.peer_first - first + 1
-            case "DENSE_RANK":
-                groups: Int64s = np.cumsum(partitions.peer_begins, dtype=np.int64)
-                found = groups - groups[first] + 1
-            case "PERCENT_RANK":
-                share = (partitions.peer_first - first) / np.maximum(size - 1, 1)
-                return pa.array(share, type_)
-            case "CUME_DIST":
-                # As in Flink, where other ranks of the window stand before it: row by row, peers or not.
-                seen = row + 1 if frame is None else partitions.peer_last - first
-                return pa.array(seen / size, type_)
-            case "NTILE":
-                buckets = int(self._constant(call.args[0]).value)
-                small, large = size // buckets, size % buckets
-                edge = large * (small + 1)
-                behind = large + (row - edge) // np.maximum(small, 1)
-                found = np.where(row < edge, row // (small + 1), behind) + np.int64(1)
-            case _:
-                raise AssertionError(call.function)
-        return array_of_words([found.astype(np.int64)], None, type_)
-
-    def _offset(self, call: AggregateCall, columns: Sequence[Any], partitions: Partitions) -> Any:
-        """LAG and LEAD: the value of another row of the partition."""
-        away = 1 if len(call.args) < 2 else int(self._constant(call.args[1]).value)
-        wanted = np.arange(len(partitions.first)) + _OFFSETS[call.function] * away
-        there = (wanted >= partitions.first) & (wanted < partitions.last)
-        source, type_ = call.args[0].index, to_arrow(call.type)
-        width = len(self.spec.input)
-        column = columns[source] if source < width else literal_array(self._constant(call.args[0]), len(there))
-        found = pc.take(column, pa.array(wanted, mask=~there), boundscheck=False)
-        if found.type != type_:
-            found = pc.cast(found, type_)
-        if len(call.args) > 2:
-            otherwise = self._constant(call.args[2])
-            if otherwise.value is not None:
-                found = pc.if_else(pa.array(there), found, literal_array(otherwise, len(there)).cast(type_))
-        if not call.type.nullable and found.null_count:
-            # As in Flink: a default that is NOT NULL makes the column so, and NULLs of numbers are shown as -1.
-            if not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
-                raise NotSupportedYetError(f"{call.function} of a NULL of {call.type} with a default that is NOT NULL")
-            found = pc.fill_null(found, pa.scalar(-1, type_))
-        return found
-
-    def _constant(self, arg: InputRef) -> Literal:
-        return self.spec.constants[arg.index - len(self.spec.input)]

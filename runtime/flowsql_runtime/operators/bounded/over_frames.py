@@ -58,6 +58,64 @@ class FrameCalls:
         self._frame = frame
         self._any_order = all(call.function in _ANY_ORDER for call in calls)
 
+    @property
+    def whole(self) -> bool:
+        """Whether all rows of a partition see all of it."""
+        return self._frame.start is None and self._frame.end is None
+
+    @property
+    def from_first(self) -> bool:
+        """Whether frames begin with the partition, and are results after one of its rows."""
+        return self._frame.start is None
+
+    @property
+    def from_last(self) -> bool:
+        """The same from behind."""
+        return self._frame.end is None and self._any_order
+
+    @property
+    def types(self) -> list[Any]:
+        """Arrow types of the results."""
+        return self._types
+
+    def _values(self, columns: Sequence[Any], n: int) -> list[Any]:
+        """Arguments of the calls."""
+        values = [columns[index] for index in self._columns]
+        return values + [literal_array(constant, n) for constant in self._constants]
+
+    def begin(self) -> None:
+        """One partition whose rows come in parts: no row yet."""
+        self._open(2)
+
+    def take_part(self, columns: Sequence[Any], n: int) -> None:
+        """Rows of the partition, in any part of it."""
+        self._fold(self._values(columns, n), np.zeros(n, np.int32))
+
+    def follow_part(self, columns: Sequence[Any], n: int, back: bool) -> list[Any]:
+        """The next rows of the partition: the results after each of them.
+
+        Args:
+            back: the last row comes first; results stand beside their rows all the same.
+        """
+        rows = np.arange(n)[::-1] if back else np.arange(n)
+        parts = self._followed(self._values(columns, n), rows, np.zeros(n, np.int32))
+        return [column_bytes.taken(column_bytes.joined(part), rows) for part in parts]
+
+    def result_of_all(self, n: int) -> list[Any]:
+        """What all parts together are, for n rows."""
+        return [column_bytes.taken(column, np.zeros(n, np.int64)) for column in self._results(0)]
+
+    def result_of_none(self, n: int) -> list[Any]:
+        """What no rows are, for n rows."""
+        return [column_bytes.taken(column, np.zeros(n, np.int64)) for column in self._results(1)]
+
+    def _results(self, slot: int) -> list[Any]:
+        return self._program.results_at(np.array([slot], np.int32))
+
+    def sliding(self, columns: Sequence[Any], n: int, low: Int64s, high: Int64s) -> list[Any]:
+        """Results of frames among n rows."""
+        return self._sliding(self._values(columns, n), low, high)
+
     def results(self, columns: Sequence[Any], partitions: Partitions, low: Int64s, high: Int64s) -> list[Any]:
         """A column a call.
 
@@ -66,8 +124,7 @@ class FrameCalls:
             low, high: the frame of each row.
         """
         n = len(low)
-        values = [columns[index] for index in self._columns]
-        values += [literal_array(constant, n) for constant in self._constants]
+        values = self._values(columns, n)
         if self._frame.start is None and self._frame.end is None:
             return self._whole(values, partitions)
         if self._frame.start is None:
@@ -83,6 +140,8 @@ class FrameCalls:
         index = stores.key_index([pa.int64()])
         self._program.open(stores, index)
         index.find_or_insert(index.encode([pa.array(np.arange(slots))]))
+        # Room for all of them, also where no row comes.
+        self._program.store.prepare()
         return index
 
     def _fold(self, values: Sequence[Any], slots: npt.NDArray[np.int32]) -> None:
@@ -107,25 +166,28 @@ class FrameCalls:
             rows: in which order.
             steps: for each row of the output, after which of them its result stands; n: that of no rows.
         """
-        n = len(rows)
         firsts, slots = np.unique(partitions.first, return_inverse=True)
         self._open(len(firsts) + 1)
-        taken = slots.astype(np.int32)[rows]
-        parts: list[list[Any]] = [[] for _ in self._types]
-        for start in range(0, n, _STEP_ROWS):
-            some = rows[start : start + _STEP_ROWS]
-            part = [column_bytes.taken(column, some) for column in values]
-            changes = self._program.fold(
-                taken[start : start + _STEP_ROWS], part, np.ones(len(some), np.int8), every=True
-            )
-            after = 2 * np.arange(len(some)) + 1
-            for place, result in enumerate(changes.results):
-                parts[place].append(result.to_arrow(after))
-        nothing = self._program.results_at(np.array([len(firsts)], np.int32))
+        parts = self._followed(values, rows, slots.astype(np.int32)[rows])
+        nothing = self._results(len(firsts))
         return [
             column_bytes.taken(column_bytes.joined([*part, none]), steps)
             for part, none in zip(parts, nothing, strict=True)
         ]
+
+    def _followed(self, values: Sequence[Any], rows: Int64s, slots: npt.NDArray[np.int32]) -> list[list[Any]]:
+        """Results after each of ``rows``, which are taken into ``slots`` in this order; a list of arrays a call."""
+        parts: list[list[Any]] = [[] for _ in self._types]
+        for start in range(0, len(rows), _STEP_ROWS):
+            some = rows[start : start + _STEP_ROWS]
+            part = [column_bytes.taken(column, some) for column in values]
+            changes = self._program.fold(
+                slots[start : start + _STEP_ROWS], part, np.ones(len(some), np.int8), every=True
+            )
+            after = 2 * np.arange(len(some)) + 1
+            for place, result in enumerate(changes.results):
+                parts[place].append(result.to_arrow(after))
+        return parts
 
     def _sliding(self, values: Sequence[Any], low: Int64s, high: Int64s) -> list[Any]:
         """Each frame anew, as Flink does: sums of doubles do not keep what rounding left behind."""

@@ -8,7 +8,7 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.bounded_specs import SortAggregateSpec
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.bounded.base import BoundedOperator
-from flowsql_runtime.operators.bounded.groups import Groups
+from flowsql_runtime.operators.bounded.groups import Groups, arriving_keys
 from flowsql_runtime.operators.bounded.order import Words, begins, sort_words, stable_positions
 from flowsql_runtime.operators.bounded.sorted_rows import SortedRows
 
@@ -16,7 +16,8 @@ from flowsql_runtime.operators.bounded.sorted_rows import SortedRows
 class SortAggregateOperator(BoundedOperator[SortAggregateSpec]):
     """Rows are sorted by their group, in runs on disk where memory cannot hold them; then groups are folded in order.
 
-    In     insert-only, hash-partitioned by ``spec.grouping`` (no grouping: one subtask, and nothing is sorted).
+    In     insert-only, hash-partitioned by ``spec.grouping`` (no grouping: one subtask, and nothing is sorted); rows,
+           or accumulators where it merges.
     Out    one row a group, in the order of the groups; rows of a group are folded as they came.
 
     Source: Flink, ``SortAggCodeGenerator`` behind a ``SortOperator``.
@@ -29,7 +30,7 @@ class SortAggregateOperator(BoundedOperator[SortAggregateSpec]):
         self._open = Groups(self.spec)
 
     def _words(self, batch: ChangelogBatch) -> Words:
-        return sort_words(batch.columns, tuple((column, False, True) for column in self.spec.grouping))
+        return sort_words(batch.columns, tuple((column, False, True) for column in arriving_keys(self.spec)))
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Keep rows; those of the group of all rows are folded at once."""

@@ -27,7 +27,7 @@ WordsOf = Callable[[ChangelogBatch], Words]
 class SortedRows:
     """Collects rows, then gives them back in order, once.
 
-    While runs are merged a batch of each is in memory: all of them together take about ``share_bytes``.
+    While runs are merged one or two batches of each are in memory: all of them together take about ``share_bytes``.
 
     Args:
         memory: account at the process budget.
@@ -152,8 +152,8 @@ class SortedRows:
         self._forget()
 
     def _rows_of_batch(self, size: int, rows: int) -> int:
-        """Rows of which one batch of each run that is merged takes the share."""
-        fitting = self._share_bytes * max(rows, 1) // max(size, 1) // FAN_IN
+        """Rows of which two batches of each run that is merged take the share."""
+        fitting = self._share_bytes * max(rows, 1) // max(size, 1) // (2 * FAN_IN)
         return max(_FEWEST_ROWS, min(_MOST_ROWS, fitting))
 
     def _merged_run(self, runs: list[SpillFile]) -> SpillFile:
@@ -172,21 +172,26 @@ class SortedRows:
 
 
 def _head_bytes(run: SpillFile) -> int:
-    """What a batch of a run takes in memory, about."""
-    return 2 * run.written_bytes // max(run.unread, 1)
+    """What two batches of a run take in memory, about."""
+    return 4 * run.written_bytes // max(run.unread, 1)
 
 
 def merged(runs: list[SpillFile], words: WordsOf) -> Iterator[ChangelogBatch]:
     """Rows of sorted runs in order; rows that sort alike in the order of the runs.
 
     The heads of all runs are sorted together. What stands up to the last row of any head whose run goes on is final:
-    no row to come stands before it.
+    no row to come stands before it. A head has never fewer rows than one batch, so that half of all heads becomes final
+    at once: with one batch a head, each row would be sorted as often as there are runs.
     """
     heads: list[ChangelogBatch | None] = [None] * len(runs)
+    some = [0] * len(runs)
     while True:
         for number, run in enumerate(runs):
-            if heads[number] is None and run.unread:
-                heads[number] = run.next()
+            head = heads[number]
+            if run.unread and (head is None or head.num_rows < some[number]):
+                more = run.next()
+                some[number] = max(some[number], more.num_rows)
+                heads[number] = more if head is None else together([head, more])
         live = [number for number, head in enumerate(heads) if head is not None]
         if not live:
             return
