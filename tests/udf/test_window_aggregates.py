@@ -12,7 +12,7 @@ import pytest
 
 from flowsql.table import TableEnvironment
 from flowsql.table.udf import AggregateFunction, udaf
-from flowsql_core.batch import ChangelogBatch
+from flowsql_core.batch import ChangelogBatch, single_watermark
 from flowsql_core.errors import ExecutionError, FlowSqlError, NotSupportedYetError, PlanError
 from flowsql_core.expr import AggregateCall, InputRef
 from flowsql_core.graph.python_specs import PythonWindowAggregateSpec
@@ -202,6 +202,28 @@ def test_rows_of_windows_are_taken_back(kind: str, backend: str) -> None:
     made.watermark(100)
     made.end()
     assert made.rows == [("+I", 1, "[6, 8]" if kind == "pandas" else ",5,6,-5,8")]
+    made.close()
+
+
+@pytest.mark.parametrize("size", ["1", "2"])
+def test_a_watermark_before_the_first_row_judges_it(size: str) -> None:
+    """Nothing waits in front of it, so that no bundle holds it back, however many rows a bundle has."""
+    key, value = Column("k", BIGINT), Column("v", BIGINT)
+    called = AggregateCall(
+        PYTHON, (InputRef(1, BIGINT),), STRING, "s", options=aggregate_options(PythonFunction("f", "f", "general"))
+    )
+    window = WindowSpec(kind=WindowKind.TUMBLE, size_ms=10, step_ms=10, time_index=2, processing_time=False)
+    schema = (key, value, Column("ts", TimestampType(precision=3)))
+    spec = PythonWindowAggregateSpec(
+        (0,), (called,), window, (), schema, (key, Column("s", STRING)), input_retracts=False, merges=True
+    )
+    parameters = {"python.fn-execution.bundle.size": size}
+    made = OperatorHarness(spec, keys=((0,),), resources={"f": udaf(Seen())}, parameters=parameters)
+    columns = [pa.array([1, 1], pa.int64()), pa.array([5, 6], pa.int64()), pa.array([3, 15], pa.timestamp("ms"))]
+    made.batch(ChangelogBatch(tuple(columns), 2, None, None, single_watermark(0, 20)))
+    made.watermark(100)
+    made.end()
+    assert made.rows == []
     made.close()
 
 

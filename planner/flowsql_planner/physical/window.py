@@ -36,7 +36,7 @@ _ORDER = (WindowProperty.START, WindowProperty.END, WindowProperty.TIME)
 def plan_window_function(rel: WindowTableFunction, source: Physical, context: PlanContext) -> Physical:
     """The window's columns appended to each row."""
     time_type = source.schema[rel.time_index].type
-    if not context.bounded and not is_time_attribute(time_type):
+    if is_time_attribute(rel.schema[-1].type) and not is_time_attribute(time_type):
         # It was one where it was bound; an operator in between, such as a join, keeps plain timestamps.
         raise PlanError(
             "not-a-time-attribute",

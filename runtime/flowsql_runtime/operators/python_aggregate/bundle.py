@@ -46,6 +46,11 @@ class BundleOperator(Operator[S], Generic[S]):
         offsets = () if track is None else tuple(track.offsets.tolist())
         batch = batch.with_track(None)
         first = marks = 0
+        if track is not None and batch.num_rows and not self._waiting_rows:
+            # Watermarks before the first row are inside of no bundle.
+            marks = sum(offset <= 0 for offset in offsets)
+            if marks:
+                super().process_watermark(input_index, Watermark(int(track.wm_ms[marks - 1])))
         while first < batch.num_rows:
             last = min(first + self._size - self._waiting_rows, batch.num_rows)
             self._fill(batch if last - first == batch.num_rows else batch.slice(first, last))
