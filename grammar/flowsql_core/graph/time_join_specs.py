@@ -91,3 +91,16 @@ class LookupJoinSpec(OperatorSpec):
     attempts: int = 1
     delay_ms: int = 0
     asynchronous: AsyncLookup | None = None
+
+
+@record
+class KeyedLookupJoinSpec(LookupJoinSpec):
+    """A lookup join behind updates that remembers what it told of each row, and takes that back.
+
+    ``state_key``: left columns whose values tell whose change a row is. ``kept``: canonical texts of the projections.
+    ``state_ttl_ms`` 0: state never expires.
+    """
+
+    state_key: tuple[int, ...] = ()
+    kept: tuple[str, ...] = ()
+    state_ttl_ms: int = 0

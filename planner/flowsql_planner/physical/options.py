@@ -118,7 +118,8 @@ CHANGING_UPDATES = option(
     "table.optimizer.non-deterministic-update.strategy",
     parse_enum(ChangingUpdates),
     ChangingUpdates.IGNORE,
-    "TRY_RESOLVE refuses plans whose updates depend on values that change from call to call (UUID(), the clock).",
+    "TRY_RESOLVE keeps what lookups find for whoever takes it back, and refuses plans whose updates depend on other "
+    "values that change from call to call (UUID(), the clock).",
 )
 
 

@@ -27,7 +27,7 @@ from flowsql_planner.physical.passes.mini_batches import assign_mini_batches
 from flowsql_planner.physical.passes.reuse import share_scans, share_sub_plans
 from flowsql_planner.physical.passes.sink_keys import resolve_sink_keys
 from flowsql_planner.physical.passes.split_python import split_python
-from flowsql_planner.physical.passes.update_determinism import check_update_determinism
+from flowsql_planner.physical.passes.update_determinism import resolve_update_determinism
 
 Plans = tuple[Physical, ...]
 PlanPass = Callable[[Plans, PlanContext], Plans]
@@ -90,7 +90,7 @@ PHYSICAL: tuple[Pass, ...] = (
     # Asks what arrives at the sink.
     Pass("sink keys", _resolve_sink_keys),
     # Asks whether sinks materialise.
-    Pass("updates by changing values", _each(check_update_determinism), _resolves_changing_updates),
+    Pass("updates by changing values", _each(resolve_update_determinism), _resolves_changing_updates),
     Pass("forced delta joins", _each(refuse_forced_delta_joins), _forces_delta_joins),
 )
 

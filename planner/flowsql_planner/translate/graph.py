@@ -153,8 +153,11 @@ class _Builder:
         for index, child in enumerate(node.inputs):
             producer, planned = self._producer(child)
             source = self._graph.nodes[self._ids[id(producer)]]
+            own_keys = node.partitioned_by()
             if planned is not None:
                 partitioning = exchange.of_exchange(planned)
+            elif own_keys:
+                partitioning = Partitioning(ShipStrategy.HASH, own_keys)
             else:
                 partitioning = exchange.between(producer, node, source.parallelism, parallelism)
             self._connect(source, number, index, partitioning)

@@ -81,6 +81,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     time_join_specs.IntervalJoinSpec: OperatorClass("join.interval:IntervalJoinOperator", stateful=True),
     time_join_specs.TemporalJoinSpec: OperatorClass("join.temporal:TemporalJoinOperator", stateful=True),
     time_join_specs.LookupJoinSpec: OperatorClass("join.lookup:LookupJoinOperator"),
+    time_join_specs.KeyedLookupJoinSpec: OperatorClass("join.keyed_lookup:KeyedLookupJoinOperator", stateful=True),
     rank_specs.RankSpec: OperatorClass("rank.top_n:RankOperator", stateful=True),
     rank_specs.DeduplicateSpec: OperatorClass("rank.deduplicate:DeduplicateOperator", stateful=True),
     rank_specs.WindowRankSpec: OperatorClass("rank.window:WindowRankOperator", stateful=True),

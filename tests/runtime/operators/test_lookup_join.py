@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import random
 import sqlite3
 import threading
 from pathlib import Path
@@ -17,7 +19,7 @@ from flowsql_core.clock import ManualClock
 from flowsql_core.errors import ExecutionError
 from flowsql_core.expr import Call, InputRef, Literal
 from flowsql_core.graph.specs import JoinKind, ScanSpec, TableSpec
-from flowsql_core.graph.time_join_specs import AsyncLookup, LookupJoinSpec, LookupKey
+from flowsql_core.graph.time_join_specs import AsyncLookup, KeyedLookupJoinSpec, LookupJoinSpec, LookupKey
 from flowsql_core.types.logical import BIGINT, STRING, BooleanType, Column
 from flowsql_runtime.operators.join import side
 from flowsql_runtime.testing.harness import OperatorHarness
@@ -27,6 +29,7 @@ from ... import sqlite_lookup
 LEFT: Final = (Column("id", BIGINT), Column("k", STRING))
 TABLE: Final = (Column("key", STRING), Column("value", BIGINT))
 DAY: Final = 86_400_000
+KINDS: Final = ("+I", "-U", "+U", "-D")
 
 
 def spec(options: dict[str, str], **changes: Any) -> LookupJoinSpec:
@@ -37,6 +40,14 @@ def spec(options: dict[str, str], **changes: Any) -> LookupJoinSpec:
         "output": LEFT + TABLE,
     }  # fmt: skip
     return LookupJoinSpec(**(fields | changes))
+
+
+def keyed(options: dict[str, str], **changes: Any) -> KeyedLookupJoinSpec:
+    """A lookup join that keeps what it found, by the id."""
+    made = spec(options)
+    fields = {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
+    kept = {"state_key": (0,), "kept": ("t.key", "t.value")}
+    return KeyedLookupJoinSpec(**(fields | kept | changes))
 
 
 def batch(keys: list[str | None], kinds: list[int] | None = None) -> ChangelogBatch:
@@ -247,3 +258,95 @@ def test_a_full_cache_is_read_again_by_the_clock(
     clock.advance(changes)
     harness.batch(batch(["a"]))
     assert values(harness) == [1, 1, 2]
+
+
+def rows_of(*rows: tuple[str, int, str | None]) -> ChangelogBatch:
+    """Kind, id and key of each row."""
+    columns = [pa.array([row[1] for row in rows], pa.int64()), pa.array([row[2] for row in rows], pa.string())]
+    return ChangelogBatch.of(columns, np.array([KINDS.index(row[0]) for row in rows], np.uint8))
+
+
+def renumber(options: dict[str, str], more: int) -> None:
+    """Another value in each row of the table."""
+    with sqlite3.connect(options["path"]) as made:
+        made.execute("UPDATE t SET value = value + ?", (more,))
+
+
+@pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.LEFT], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("whole", [True, False], ids=["one batch", "row by row"])
+def test_what_is_taken_back_was_told(database: dict[str, str], kind: JoinKind, whole: bool) -> None:
+    """Kinds and rows as Flink 2.3 answered, over a table that changes between the batches."""
+    harness = OperatorHarness(keyed(database, kind=kind))
+    told = [("+I", 1, "a"), ("+I", 2, "b"), ("+I", 4, "x"), ("+I", 5, "b"), ("+I", 6, "a")]
+    harness.batch(rows_of(*told))
+    inner = [
+        ("+I", 1, "a", "a", 1), ("+I", 1, "a", "a", 2), ("+I", 2, "b", "b", 3), ("+I", 5, "b", "b", 3),
+        ("+I", 6, "a", "a", 1), ("+I", 6, "a", "a", 2),
+    ]  # fmt: skip
+    assert [row for row in harness.rows if row[-1] is not None] == inner
+    harness.output.elements.clear()
+    requests(database)
+    renumber(database, 10)
+    changes = [
+        ("-U", 1, "a"), ("+U", 1, "b"), ("-D", 2, "b"), ("-D", 9, "a"), ("-U", 1, "b"), ("+U", 1, None),
+        ("-U", 1, None), ("+U", 1, "d"), ("-D", 4, "x"), ("+U", 5, "d"), ("-D", 5, "d"),
+    ]  # fmt: skip
+    for part in [changes] if whole else [[change] for change in changes]:
+        harness.batch(rows_of(*part))
+    expected = [
+        ("-D", 1, "a", "a", 1), ("-D", 1, "a", "a", 2), ("+U", 1, "b", "b", 13), ("-D", 2, "b", "b", 3),
+        ("-D", 9, "a", None, None), ("-D", 1, "b", "b", 13), ("+U", 1, None, None, None), ("-D", 1, None, None, None),
+        ("+U", 1, "d", "d", 14), ("-D", 4, "x", None, None), ("+U", 5, "d", "d", 14), ("-D", 5, "d", "d", 14),
+    ]  # fmt: skip
+    assert harness.rows == [row for row in expected if kind is JoinKind.LEFT or row[-1] is not None]
+    # What goes is not looked up, and keys without rows stay in no state.
+    assert requests(database) == ([["b", "d"]] if whole else [["b"], ["d"], ["d"]])
+    assert len(harness.operators[0]._index) == 2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("most", [2, 262_144])
+def test_rows_are_told_alike_in_batches_of_any_size(
+    database: dict[str, str], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A condition on top: what it refuses is not kept. Each row that is told goes again."""
+    monkeypatch.setattr(side, "MOST_PAIRS", most)
+    draw = random.Random(7)
+    current: dict[int, str | None] = {}
+    changes: list[tuple[str, int, str | None]] = []
+    while len(changes) < 300:
+        number, key = draw.randrange(6), draw.choice(["a", "b", "d", "x", None])
+        before = number in current
+        if before and draw.randrange(3):
+            changes.append(("-U" if draw.randrange(2) else "-D", number, current.pop(number)))
+        elif not before:
+            changes.append((draw.choice(["+I", "+U"]), number, key))
+            current[number] = key
+    many = Call(">", (InputRef(3, BIGINT), InputRef(0, BIGINT)), BooleanType())
+    answers = []
+    for size in (1, 7, 300):
+        harness = OperatorHarness(keyed(database, condition=many))
+        for first in range(0, len(changes), size):
+            harness.batch(rows_of(*changes[first : first + size]))
+        answers.append(harness.rows)
+    assert answers[0] == answers[1] == answers[2]
+    table: dict[tuple[Any, ...], int] = {}
+    for op, *row in answers[0]:
+        table[tuple(row)] = table.get(tuple(row), 0) + (1 if op in ("+I", "+U") else -1)
+        assert table[tuple(row)] >= 0
+    assert {row[0] for row, count in table.items() if count} == set(current)
+
+
+def test_what_was_told_expires(database: dict[str, str]) -> None:
+    """A key that was not written to for so long counts as one that found nothing; reading it does not keep it."""
+    clock = ManualClock()
+    harness = OperatorHarness(keyed(database, state_ttl_ms=1000), clock=clock)
+    harness.batch(rows_of(("+I", 1, "b"), ("+I", 2, "b"), ("+I", 3, "b")))
+    clock.advance(600)
+    harness.batch(rows_of(("+U", 2, "d")))
+    harness.output.elements.clear()
+    clock.advance(399)
+    harness.batch(rows_of(("-D", 3, "b")))
+    clock.advance(1)
+    harness.batch(rows_of(("-D", 1, "b"), ("-D", 2, "d")))
+    assert harness.rows == [("-D", 3, "b", "b", 3), ("-D", 1, "b", None, None), ("-D", 2, "d", "d", 4)]
+    assert not len(harness.operators[0]._index)  # type: ignore[attr-defined]

@@ -77,6 +77,7 @@ def plan_lookup_join(rel: TemporalJoin, left: Physical, right: Physical, context
         retry=_retry(hints),
         asynchronous=_asynchronous(hints, context) if source.concurrent else None,
         unordered=hints.get("output-mode", "").lower() == "allow_unordered",
+        bounded=context.bounded,
         span=rel.span,
     )
 

@@ -141,6 +141,15 @@ class Physical(ABC):
         del required
         return tuple(frozenset(range(len(child.schema))) if child.retracts else NONE for child in self.inputs)
 
+    def making_determined(self, required: Columns) -> Physical:
+        """The node as it has to be for these columns of the output to be the same when a row is taken back."""
+        del required
+        return self
+
+    def partitioned_by(self) -> tuple[int, ...]:
+        """Columns of the one input by which the operator has rows dealt out although plans show no Exchange."""
+        return ()
+
     # Columns that mean something
 
     @abstractmethod

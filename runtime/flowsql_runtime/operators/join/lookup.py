@@ -83,13 +83,16 @@ class LookupJoinOperator(Operator[LookupJoinSpec]):
             if batch.track is not None:
                 self.output.emit_watermark(Watermark(batch.track.last_ms))
             return
+        counts, firsts, columns = self._looked_up(batch)
+        for first, last in row_ranges(counts):
+            self._emit(batch.slice(first, last), counts[first:last], firsts[first:last], columns)
+
+    def _looked_up(self, batch: ChangelogBatch) -> tuple[Int64s, Int64s, list[Any]]:
+        """How many rows each row's key finds, (n,), and from which place on in the columns (the projections)."""
         numbers, found = self._rows_of(self._keys(batch), batch.num_rows)
         starts = np.searchsorted(found.positions, np.arange(int(numbers.max(initial=-1)) + 2))
         counts = np.where(numbers < 0, 0, np.diff(starts)[numbers] if len(starts) > 1 else 0)
-        firsts = np.where(numbers < 0, 0, starts[numbers])
-        columns = list(found.columns)
-        for first, last in row_ranges(counts):
-            self._emit(batch.slice(first, last), counts[first:last], firsts[first:last], columns)
+        return counts, np.where(numbers < 0, 0, starts[numbers]), list(found.columns)
 
     def _keys(self, batch: ChangelogBatch) -> list[Any]:
         arrays = []
@@ -174,16 +177,21 @@ class LookupJoinOperator(Operator[LookupJoinSpec]):
         return _merged(parts)
 
     def _emit(self, batch: ChangelogBatch, counts: Int64s, firsts: Int64s, columns: Sequence[Any]) -> None:
-        """The rows of a part of a batch beside what was found for each."""
-        probes = np.repeat(np.arange(batch.num_rows), counts)
-        starts = np.cumsum(counts) - counts
-        rows = np.arange(len(probes)) - np.repeat(starts - firsts, counts)
-        if self._condition is not None and len(probes):
-            pairs = LateColumns.beside(
-                LateColumns.of(batch.columns, probes), [taken(column, rows) for column in columns]
-            )
-            met = self._condition(pairs, len(probes))
-            probes, rows = probes[met], rows[met]
+        """The rows of a part of a batch beside what was found for each and meets the condition."""
+        probes, rows = expanded(counts, firsts)
+        probes, rows = self._met(batch.columns, probes, rows, columns)
+        self._tell(batch, probes, rows, columns)
+
+    def _met(self, left: Sequence[Any], probes: Int64s, rows: Int64s, columns: Sequence[Any]) -> tuple[Int64s, Int64s]:
+        """The pairs of left rows and found ones that meet the condition."""
+        if self._condition is None or not len(probes):
+            return probes, rows
+        pairs = LateColumns.beside(LateColumns.of(left, probes), [taken(column, rows) for column in columns])
+        met = self._condition(pairs, len(probes))
+        return probes[met], rows[met]
+
+    def _tell(self, batch: ChangelogBatch, probes: Int64s, rows: Int64s, columns: Sequence[Any]) -> None:
+        """Pairs of rows of a part of a batch, rising, and found ones; of a left join, the rows without any too."""
         missing = None
         if self.spec.kind is JoinKind.LEFT:
             alone = np.flatnonzero(np.bincount(probes, minlength=batch.num_rows) == 0)
@@ -202,6 +210,13 @@ class LookupJoinOperator(Operator[LookupJoinSpec]):
         own = made.columns
         made = made.with_columns(LateColumns.beside(own, [taken(column, rows, missing) for column in columns]))
         self.collect_within_offsets(made)
+
+
+def expanded(counts: Int64s, firsts: Int64s) -> tuple[Int64s, Int64s]:
+    """Pairs (i, row) of ``counts[i]`` rows from ``firsts[i]`` on, by i."""
+    probes = np.repeat(np.arange(len(counts)), counts)
+    starts = np.cumsum(counts) - counts
+    return probes, np.arange(len(probes)) - np.repeat(starts - firsts, counts)
 
 
 def _merged(parts: Sequence[FoundRows]) -> FoundRows:
