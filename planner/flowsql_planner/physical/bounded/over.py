@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.expr import Expr, InputRef, Literal
 from flowsql_core.graph.bounded_specs import Distance, OverFrame
+from flowsql_core.python_call import named_function
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.nodes import BoundKind, FrameBound, FrameUnit, Over, OverCall, SortKey
 from flowsql_planner.logical.rewrite import refs
 from flowsql_planner.physical.calc import make_calc
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import Calc, Physical
-from flowsql_planner.physical.nodes.bounded import BoundedOver
+from flowsql_planner.physical.nodes.bounded import BoundedOver, PandasOver
 from flowsql_planner.physical.over import OverCalls
 
 #: Numbers of rows, which look at the whole partition in its order.
@@ -29,6 +30,7 @@ def plan_bounded_over(rel: Over, source: Physical) -> Physical:
     """Window functions of any windows.
 
     Raises:
+        PlanError: functions of pandas and built-in ones in one window.
         NotSupportedYetError: a frame or an argument that the operator does not take.
     """
     groups: dict[_Window, list[OverCall]] = {}
@@ -69,7 +71,7 @@ def _plan_window(
     width = len(below.schema)
     made = tuple(building.call(one, width) for one in building.calls)
     keys = tuple((key.index, key.descending, key.nulls_first) for key in order)
-    node = BoundedOver(
+    node = (PandasOver if _in_python(calls) else BoundedOver)(
         inputs=(exchange(below, partition),),
         schema=(*below.schema, *(t.Column(call.name, call.type) for call in made)),
         partition=partition,
@@ -93,6 +95,21 @@ def _with_constants(call: OverCall, source: Physical) -> OverCall:
 
     kept = 0 if call.function == "NTILE" else 1
     return replace(call, args=(*call.args[:kept], *map(constant, call.args[kept:])))
+
+
+def _in_python(calls: Sequence[OverCall]) -> bool:
+    """Whether the calls of a window are of pandas.
+
+    Raises:
+        PlanError: some of them are, as in Flink (``BatchPhysicalOverAggregateRule``).
+    """
+    python = [named_function(call.function, call.options) is not None for call in calls]
+    if any(python) and not all(python):
+        message = "Python UDAF and Java/Scala UDAF cannot be used together."
+        raise PlanError(
+            "python-over", message, calls[python.index(False)].span, "compute the other in a query of its own"
+        )
+    return all(python)
 
 
 def _check(call: OverCall) -> None:

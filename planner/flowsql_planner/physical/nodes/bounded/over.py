@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql_core.expr import AggregateCall, Literal
-from flowsql_core.graph.bounded_specs import BoundedOverSpec, Distance, OverFrame
+from flowsql_core.graph.bounded_specs import BoundedOverSpec, Distance, OverFrame, PandasOverSpec
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.rank_specs import OrderKeys
 from flowsql_core.graph.specs import OperatorSpec
@@ -15,6 +15,7 @@ from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.base import JobContext, named
 from flowsql_planner.physical.nodes.bounded.base import BoundedNode
 from flowsql_planner.physical.nodes.line import Attributes, order_text
+from flowsql_planner.physical.nodes.python_calls import calls_by_name
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.lineage import call_text, short
 
@@ -83,6 +84,23 @@ class BoundedOver(BoundedNode):
         """One operator, which sorts by itself."""
         return BoundedOverSpec(
             self.partition, self.order, self.calls, self.frames, self.constants, self.inputs[0].schema, self.schema
+        )
+
+
+@record(kw_only=True)
+class PandasOver(BoundedOver):
+    """Functions of pandas alone."""
+
+    @property
+    def title(self) -> str:
+        """As in Flink."""
+        return "PythonOverAggregate"
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """One operator, which sorts by itself."""
+        calls = calls_by_name(self.calls, job)
+        return PandasOverSpec(
+            self.partition, self.order, calls, self.frames, self.constants, self.inputs[0].schema, self.schema
         )
 
 
