@@ -10,11 +10,12 @@ from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.rank_specs import OrderKeys
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
+from flowsql_core.row import INSERT_ONLY
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.base import JobContext, named
 from flowsql_planner.physical.nodes.bounded.base import BoundedNode
-from flowsql_planner.physical.nodes.line import Attributes, order_text
+from flowsql_planner.physical.nodes.line import Attributes, Line, order_text
 from flowsql_planner.physical.nodes.python_calls import calls_by_name
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.lineage import call_text, short
@@ -64,6 +65,23 @@ class BoundedOver(BoundedNode):
     def _constant_texts(self) -> tuple[str, ...]:
         printer = ExpressionPrinter(())
         return tuple(printer.print(constant) for constant in self.constants)
+
+    def frame_count(self) -> int:
+        """How many different frames its calls have."""
+        return len({frame_text(frame, bool(self.order)) for frame in self.frames})
+
+    def lines(self, infix: bool = False) -> list[Line]:
+        """The operator, and below it the Sort that Flink plans."""
+        names = self.inputs[0].names
+        keys = [f"{key} ASC" for key in named(self.inputs[0], self.partition)]
+        if self.order:
+            keys.append(order_text(names, self.order))
+        sort = Line("Sort", (("orderBy", ", ".join(keys)),), INSERT_ONLY)
+        return [self.own_line(infix), *([sort] if keys else [])]
+
+    def idle_lines(self, parallelism: int) -> tuple[str, ...]:
+        """The operator sorts by itself."""
+        return tuple(line.name for line in self.lines()[1:])
 
     def attributes(self, infix: bool) -> Attributes:
         """Keys, order, and the calls of each frame."""
