@@ -134,3 +134,8 @@ class BoundedOverSpec(OperatorSpec):
     constants: tuple[Literal, ...]
     input: Schema
     output: Schema
+
+
+@record
+class PandasOverSpec(BoundedOverSpec):
+    """The same with functions of pandas alone: all calls have a frame."""

@@ -9,11 +9,11 @@ from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.expr import AggregateCall, Call
 from flowsql_core.expr import walk as walk_expression
 from flowsql_core.graph.process_specs import ProcessCall
-from flowsql_core.python_call import aggregate_name, aggregated_with, spoken_name
+from flowsql_core.python_call import named_function, spoken_name
 from flowsql_core.span import Span
 from flowsql_core.udf import FunctionKind
 from flowsql_planner.logical.group_window import AUXILIARY, no_such_window
-from flowsql_planner.logical.nodes import Rel, Scan, expressions
+from flowsql_planner.logical.nodes import OverCall, Rel, Scan, expressions
 from flowsql_planner.logical.rewrite import walk as walk_logical
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import Physical, walk
@@ -47,22 +47,24 @@ def refuse_unbounded(scan: Scan, context: PlanContext) -> None:
         )
 
 
-def refuse_python_in_batch(calls: Sequence[AggregateCall], pandas_too: bool = False) -> None:
+def refuse_python_in_batch(calls: Sequence[AggregateCall | OverCall], pandas_too: bool = False) -> None:
     """Refuse Python aggregates that Flink has in streaming alone. ``pandas_too``: Spark calls those of pandas neither.
 
     Raises:
-        NotSupportedYetError: with Flink's reason.
+        NotSupportedYetError: with Flink's reason, or the engine that runs it.
     """
     for call in calls:
-        function = aggregated_with(call)
+        function = named_function(call.function, call.options)
         if function is None:
             continue
         pandas = function.kind == FunctionKind.PANDAS.value
         if pandas_too or not pandas:
             raise NotSupportedYetError(
-                f"the Python aggregate function {aggregate_name(call)} in batch mode",
+                f"the Python aggregate function {function.name} in batch mode{' on Spark' if pandas else ''}",
                 call.span,
-                None if pandas else "Flink has functions of pandas alone there ('non-Pandas UDAFs are not supported')",
+                "FlowSQL's own runtime calls it: 'execution.batch.engine' = 'local'"
+                if pandas
+                else "Flink has functions of pandas alone there ('non-Pandas UDAFs are not supported')",
             )
 
 

@@ -179,6 +179,7 @@ class SparkCompiler:
             case SetOperation():
                 return self._set_operation(rel, outer)
             case Over():
+                refuse_python_in_batch(rel.calls, pandas_too=True)
                 check_windows(rel.calls)
                 source, row = self._source(rel.input, outer)
                 return sql.select(

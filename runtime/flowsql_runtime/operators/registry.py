@@ -93,6 +93,7 @@ _CLASSES: Final[dict[type[specs.OperatorSpec], OperatorClass]] = {
     bounded_specs.BoundedLocalAggregateSpec: OperatorClass("bounded.local_aggregate:BoundedLocalAggregateOperator"),
     bounded_specs.BoundedOverSpec: OperatorClass("bounded.over:BoundedOverOperator"),
     bounded_specs.PandasAggregateSpec: OperatorClass("bounded.pandas_aggregate:PandasAggregateOperator"),
+    bounded_specs.PandasOverSpec: OperatorClass("bounded.pandas_over:PandasOverOperator"),
     bounded_specs.SortAggregateSpec: OperatorClass("bounded.sort_aggregate:SortAggregateOperator"),
     bounded_specs.SortMergeJoinSpec: OperatorClass("bounded.sort_merge_join:SortMergeJoinOperator"),
     bounded_specs.BoundedSortSpec: OperatorClass("bounded.sort:BoundedSortOperator"),

@@ -83,19 +83,19 @@ def over_function(
 
     Raises:
         BindError: no aggregate of pandas, which alone Flink takes.
-        NotSupportedYetError: batch mode; DISTINCT.
+        NotSupportedYetError: DISTINCT.
     """
     udf = _load(functions, found, node)
     name = node.name.last.text
     if not isinstance(udf, AggregateUdf):
         raise BindError("not-an-aggregate", "OVER must be applied to aggregate function", node.span)
     if udf.kind is not FunctionKind.PANDAS:
-        message = "Non-Pandas Python UDAFs are not supported in stream mode currently."
-        raise BindError("general-aggregate-over", message, node.span)
-    if not streaming:
-        raise NotSupportedYetError(
-            f"the Python aggregate function {spoken_name(name)} with OVER in batch mode", node.span
+        message = (
+            "Non-Pandas Python UDAFs are not supported in stream mode currently."
+            if streaming
+            else "non-Pandas UDAFs are not supported in batch mode currently."
         )
+        raise BindError("general-aggregate-over", message, node.span)
     if node.quantifier is ast.SetQuantifier.DISTINCT:
         raise NotSupportedYetError(f"{spoken_name(name)}(DISTINCT ...) OVER (...)", node.span)
 

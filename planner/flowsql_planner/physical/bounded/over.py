@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from flowsql_core.errors import NotSupportedYetError
-from flowsql_core.expr import Expr, InputRef, Literal
+from flowsql_core.errors import NotSupportedYetError, PlanError
+from flowsql_core.expr import Expr, InputRef, Literal, remap_inputs
 from flowsql_core.graph.bounded_specs import Distance, OverFrame
+from flowsql_core.python_call import named_function
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.nodes import BoundKind, FrameBound, FrameUnit, Over, OverCall, SortKey
 from flowsql_planner.logical.rewrite import refs
 from flowsql_planner.physical.calc import make_calc
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import Calc, Physical
-from flowsql_planner.physical.nodes.bounded import BoundedOver
+from flowsql_planner.physical.nodes.bounded import BoundedOver, PandasOver
+from flowsql_planner.physical.nodes.bounded.over import frame_text
 from flowsql_planner.physical.over import OverCalls
 
 #: Numbers of rows, which look at the whole partition in its order.
@@ -29,6 +31,7 @@ def plan_bounded_over(rel: Over, source: Physical) -> Physical:
     """Window functions of any windows.
 
     Raises:
+        PlanError: functions of pandas and built-in ones in one window.
         NotSupportedYetError: a frame or an argument that the operator does not take.
     """
     groups: dict[_Window, list[OverCall]] = {}
@@ -37,8 +40,10 @@ def plan_bounded_over(rel: Over, source: Physical) -> Physical:
     width = len(source.schema)
     made: dict[int, Expr] = {}
     current = source
+    frames = 0
     for (partition, order), calls in sorted(groups.items(), key=_place):
-        current, results = _plan_window(partition, order, calls, current)
+        current, results = _plan_window(partition, order, calls, current, frames)
+        frames += current.frame_count()
         for call, result in zip(calls, results, strict=True):
             made[id(call)] = result
     exprs = (*refs(current.schema)[:width], *(made[id(call)] for call in rel.calls))
@@ -52,9 +57,12 @@ def _place(group: tuple[_Window, list[OverCall]]) -> tuple[tuple[int, ...], tupl
 
 
 def _plan_window(
-    partition: tuple[int, ...], order: tuple[SortKey, ...], calls: Sequence[OverCall], source: Physical
-) -> tuple[Physical, list[Expr]]:
-    """The operator of one window, whose first columns are those of ``source``, and what each call is over it."""
+    partition: tuple[int, ...], order: tuple[SortKey, ...], calls: Sequence[OverCall], source: Physical, frames: int
+) -> tuple[BoundedOver, list[Expr]]:
+    """The operator of one window, whose first columns are those of ``source``, and what each call is over it.
+
+    ``frames``: those of windows before it. Calls stand frame by frame, with the frame's number in their names.
+    """
     building = OverCalls(source)
     results: list[Expr] = []
     before: OverCall | None = None
@@ -67,19 +75,27 @@ def _plan_window(
             before = call
     below = building.below()
     width = len(below.schema)
-    made = tuple(building.call(one, width) for one in building.calls)
+    by_frame: dict[str, list[int]] = {}
+    for place, one in enumerate(building.calls):
+        by_frame.setdefault(frame_text(one.frame, bool(order)), []).append(place)
+    places = [place for own in by_frame.values() for place in own]
+    names = [f"w{frames + number}$o{i}" for number, own in enumerate(by_frame.values()) for i in range(len(own))]
+    made = tuple(
+        replace(building.call(building.calls[place], width), name=name)
+        for place, name in zip(places, names, strict=True)
+    )
     keys = tuple((key.index, key.descending, key.nulls_first) for key in order)
-    node = BoundedOver(
+    node = (PandasOver if _in_python(calls) else BoundedOver)(
         inputs=(exchange(below, partition),),
         schema=(*below.schema, *(t.Column(call.name, call.type) for call in made)),
         partition=partition,
         order=keys,
         calls=made,
-        frames=tuple(one.frame for one in building.calls),
+        frames=tuple(building.calls[place].frame for place in places),
         constants=tuple(building.constants),
         span=calls[0].span,
     )
-    return node, [building.over(result, width) for result in results]
+    return node, [remap_inputs(result, lambda index: width + places.index(index)) for result in results]
 
 
 def _with_constants(call: OverCall, source: Physical) -> OverCall:
@@ -93,6 +109,21 @@ def _with_constants(call: OverCall, source: Physical) -> OverCall:
 
     kept = 0 if call.function == "NTILE" else 1
     return replace(call, args=(*call.args[:kept], *map(constant, call.args[kept:])))
+
+
+def _in_python(calls: Sequence[OverCall]) -> bool:
+    """Whether the calls of a window are of pandas.
+
+    Raises:
+        PlanError: some of them are, as in Flink (``BatchPhysicalOverAggregateRule``).
+    """
+    python = [named_function(call.function, call.options) is not None for call in calls]
+    if any(python) and not all(python):
+        message = "Python UDAF and Java/Scala UDAF cannot be used together."
+        raise PlanError(
+            "python-over", message, calls[python.index(False)].span, "compute the other in a query of its own"
+        )
+    return all(python)
 
 
 def _check(call: OverCall) -> None:

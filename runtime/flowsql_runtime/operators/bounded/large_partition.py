@@ -12,10 +12,11 @@ from flowsql_core import column_bytes
 from flowsql_core.batch import ChangelogBatch, LateColumns
 from flowsql_core.graph.bounded_specs import BoundedOverSpec, OverFrame
 from flowsql_runtime.network.spill import SpillSpace
+from flowsql_runtime.operators.bounded.frame_calls import FrameCalls
 from flowsql_runtime.operators.bounded.frames import Partitions, in_units, numbers_of
 from flowsql_runtime.operators.bounded.held_rows import settled, size_bytes, together
 from flowsql_runtime.operators.bounded.order import begins, sort_words
-from flowsql_runtime.operators.bounded.over_frames import FrameCalls
+from flowsql_runtime.operators.bounded.over_frames import FoldedFrames
 from flowsql_runtime.operators.bounded.over_values import (
     OFFSETS,
     PLACES,
@@ -68,7 +69,7 @@ class LargePartition:
         self._nulls: list[bool] = []
         self._measured = any(_measures(frame) for frame in framed)
         for _, calls in framed.values():
-            if calls.whole:
+            if calls.takes_parts:
                 calls.begin()
 
     def add(self, rows: ChangelogBatch) -> None:
@@ -97,7 +98,7 @@ class LargePartition:
         if self._measured:
             self._measure(piece)
         for _, calls in self._framed.values():
-            if calls.whole:
+            if calls.takes_parts:
                 calls.take_part(piece.columns, n)
         self._pieces.add(piece)
 
@@ -121,7 +122,7 @@ class LargePartition:
         following = {
             frame: _Following(pieces, calls, self._space)
             for frame, (_, calls) in self._framed.items()
-            if not calls.whole and (calls.from_first or calls.from_last)
+            if isinstance(calls, FoldedFrames) and not calls.whole and (calls.from_first or calls.from_last)
         }
         next_begin = self._next_begins(pieces.num_rows)
         for number in range(len(pieces)):
@@ -145,6 +146,8 @@ class LargePartition:
             yield ChangelogBatch(LateColumns.beside(piece.columns, added), piece.num_rows)
         for one in following.values():
             one.close()
+        for _, calls in self._framed.values():
+            calls.end()
         pieces.delete()
 
     def _next_begins(self, n: int) -> list[int]:
@@ -184,14 +187,15 @@ class LargePartition:
         following: _Following | None,
     ) -> list[Any]:
         n = piece.num_rows
-        if calls.whole:
-            return calls.result_of_all(n)
         low, high = self._bounds(number, n, partitions, frame)
+        if calls.takes_parts:
+            return calls.results_of_parts(low, high)
         if following is not None:
             # Frames that see nothing stand at one end of the partition.
             seen = np.flatnonzero(high > low)
-            steps = (high if calls.from_first else low + 1)[seen] - 1
+            steps = (high if following.from_first else low + 1)[seen] - 1
             return following.results(steps, n, int(seen[0]) if len(seen) else n)
+        assert isinstance(calls, FoldedFrames)
         pieces = self._pieces
         assert pieces is not None
         some = high > low
@@ -247,9 +251,10 @@ class LargePartition:
 class _Following:
     """Results after each row of a partition, from its first row on or from its last one, asked for in order."""
 
-    def __init__(self, pieces: Pieces, calls: FrameCalls, space: SpillSpace) -> None:
+    def __init__(self, pieces: Pieces, calls: FoldedFrames, space: SpillSpace) -> None:
         self._pieces = pieces
         self._calls = calls
+        self.from_first = calls.from_first
         self._written: Pieces | None = None
         self._next = 0
         self._base = self._end = 0

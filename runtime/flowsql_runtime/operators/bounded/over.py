@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from flowsql_core.batch import ChangelogBatch, LateColumns
+from flowsql_core.expr import AggregateCall
 from flowsql_core.graph.bounded_specs import BoundedOverSpec, OverFrame
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.bounded.base import BoundedOperator
+from flowsql_runtime.operators.bounded.frame_calls import FrameCalls
 from flowsql_runtime.operators.bounded.frames import Partitions
 from flowsql_runtime.operators.bounded.held_rows import settled, size_bytes, together
 from flowsql_runtime.operators.bounded.large_partition import LargePartition
 from flowsql_runtime.operators.bounded.order import Words, begins, sort_words
-from flowsql_runtime.operators.bounded.over_frames import FrameCalls
+from flowsql_runtime.operators.bounded.over_frames import FoldedFrames
 from flowsql_runtime.operators.bounded.over_values import OFFSETS, PLACES, offset_values, place_values
 from flowsql_runtime.operators.bounded.sorted_rows import SortedRows
 
@@ -41,13 +44,17 @@ class BoundedOverOperator(BoundedOperator[BoundedOverSpec]):
                 assert frame is not None
                 by_frame.setdefault(frame, []).append(place)
         self._framed = {
-            frame: (places, FrameCalls([spec.calls[place] for place in places], spec.input, spec.constants, frame))
+            frame: (places, self._frame_calls([spec.calls[place] for place in places], frame))
             for frame, places in by_frame.items()
         }
         #: Rows of the partition that goes on in the next batch, and their bytes.
         self._open: list[ChangelogBatch] = []
         self._open_bytes = 0
         self._large: LargePartition | None = None
+
+    def _frame_calls(self, calls: Sequence[AggregateCall], frame: OverFrame) -> FrameCalls:
+        """What computes the calls of one frame."""
+        return FoldedFrames(calls, self.spec.input, self.spec.constants, frame)
 
     def _keys(self, batch: ChangelogBatch) -> Words:
         return sort_words(batch.columns, tuple((column, False, True) for column in self.spec.partition))

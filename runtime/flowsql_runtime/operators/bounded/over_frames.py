@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowsql_compute.eval.literal import literal_array
 from flowsql_core import column_bytes
-from flowsql_core.expr import AggregateCall, InputRef, Literal
+from flowsql_core.expr import AggregateCall, Literal
 from flowsql_core.graph.bounded_specs import OverFrame
-from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import Column, Schema, without_attribute
+from flowsql_core.types.logical import Schema
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
+from flowsql_runtime.operators.bounded.frame_calls import FrameCalls
 from flowsql_runtime.operators.bounded.frames import Partitions
 from flowsql_runtime.operators.join.side import row_ranges
 from flowsql_runtime.state.scratch import scratch_stores
@@ -30,38 +28,20 @@ _STEP_ROWS: Final = 65_536
 _ANY_ORDER: Final = frozenset({"COUNT", "SUM", "$SUM0", "MIN", "MAX", "AVG"})
 
 
-class FrameCalls:
-    """Calls of one frame.
-
-    Args:
-        calls: arguments are columns of ``input`` and, behind them, ``constants``.
-    """
+class FoldedFrames(FrameCalls):
+    """Calls that fold rows into accumulators. Arguments as of the base."""
 
     def __init__(
         self, calls: Sequence[AggregateCall], input: Schema, constants: Sequence[Literal], frame: OverFrame
     ) -> None:
-        width = len(input)
-        used = sorted({arg.index for call in calls for arg in call.args})
-        self._columns = [index for index in used if index < width]
-        self._constants = [constants[index - width] for index in used if index >= width]
-        own = [Column(input[index].name, without_attribute(input[index].type)) for index in self._columns]
-        schema = (*own, *(Column(f"c{i}", constant.type) for i, constant in enumerate(self._constants)))
-        moved = [
-            replace(
-                call,
-                args=tuple(InputRef(used.index(arg.index), without_attribute(arg.type), arg.span) for arg in call.args),
-            )
-            for call in calls
-        ]
-        self._types = [to_arrow(call.type) for call in calls]
-        self._program = AggregateProgram(moved, schema, retracts=False)
-        self._frame = frame
+        super().__init__(calls, input, constants, frame)
+        self._program = AggregateProgram(self._calls, self._schema, retracts=False)
         self._any_order = all(call.function in _ANY_ORDER for call in calls)
 
     @property
-    def whole(self) -> bool:
-        """Whether all rows of a partition see all of it."""
-        return self._frame.start is None and self._frame.end is None
+    def takes_parts(self) -> bool:
+        """One accumulator has all rows; other frames follow the rows, or are read again."""
+        return self.whole
 
     @property
     def from_first(self) -> bool:
@@ -73,22 +53,12 @@ class FrameCalls:
         """The same from behind."""
         return self._frame.end is None and self._any_order
 
-    @property
-    def types(self) -> list[Any]:
-        """Arrow types of the results."""
-        return self._types
-
-    def _values(self, columns: Sequence[Any], n: int) -> list[Any]:
-        """Arguments of the calls."""
-        values = [columns[index] for index in self._columns]
-        return values + [literal_array(constant, n) for constant in self._constants]
-
     def begin(self) -> None:
-        """One partition whose rows come in parts: no row yet."""
+        """One slot for the rows that come in parts, and one that stays empty."""
         self._open(2)
 
     def take_part(self, columns: Sequence[Any], n: int) -> None:
-        """Rows of the partition, in any part of it."""
+        """Folded into the first slot."""
         self._fold(self._values(columns, n), np.zeros(n, np.int32))
 
     def follow_part(self, columns: Sequence[Any], n: int, back: bool) -> list[Any]:
@@ -101,9 +71,9 @@ class FrameCalls:
         parts = self._followed(self._values(columns, n), rows, np.zeros(n, np.int32))
         return [column_bytes.taken(column_bytes.joined(part), rows) for part in parts]
 
-    def result_of_all(self, n: int) -> list[Any]:
-        """What all parts together are, for n rows."""
-        return [column_bytes.taken(column, np.zeros(n, np.int64)) for column in self._results(0)]
+    def results_of_parts(self, low: Int64s, high: Int64s) -> list[Any]:
+        """The first slot's: each frame is the whole partition."""
+        return [column_bytes.taken(column, np.zeros(len(low), np.int64)) for column in self._results(0)]
 
     def result_of_none(self, n: int) -> list[Any]:
         """What no rows are, for n rows."""
@@ -117,12 +87,7 @@ class FrameCalls:
         return self._sliding(self._values(columns, n), low, high)
 
     def results(self, columns: Sequence[Any], partitions: Partitions, low: Int64s, high: Int64s) -> list[Any]:
-        """A column a call.
-
-        Args:
-            columns: the input's, sorted.
-            low, high: the frame of each row.
-        """
+        """As of the base; whole and running frames fold each row once."""
         n = len(low)
         values = self._values(columns, n)
         if self._frame.start is None and self._frame.end is None:

@@ -47,7 +47,7 @@ class PandasCalls(LoadedFunctions):
         """
         ranges, which = np.unique(np.stack((starts, stops)), axis=1, return_inverse=True)
         which = which.ravel()
-        series = [_Ranges(column, field, self._zone) for column, field in zip(columns, self._schema, strict=True)]
+        series = self.ranges(columns)
         bounds = list(zip(ranges[0].tolist(), ranges[1].tolist(), strict=True))
         made = []
         for place, call in enumerate(self.calls):
@@ -59,14 +59,43 @@ class PandasCalls(LoadedFunctions):
             )
         return made
 
+    def ranges(self, columns: Sequence[Any]) -> list[Ranges]:
+        """Columns, Arrow, those of the schema, as Series are made of them."""
+        return [Ranges(column, field, self._zone) for column, field in zip(columns, self._schema, strict=True)]
+
+    def frames(self, ranges: Sequence[Ranges], first: Int64s, last: Int64s, low: Int64s, high: Int64s) -> list[Any]:
+        """Results by call, Arrow (n,), of frames within partitions.
+
+        Args:
+            first, last: (n,), the rows of each row's partition.
+            low, high: (n,), those of its frame; neighbours of one frame are called once.
+        """
+        changes = np.ones(len(low), np.bool_)
+        changes[1:] = (np.diff(first) != 0) | (np.diff(low) != 0) | (np.diff(high) != 0)
+        which = np.cumsum(changes, dtype=np.int64) - 1
+        bounds = [column[changes].tolist() for column in (first, last, low, high)]
+        made = []
+        for place, call in enumerate(self.calls):
+            arguments = [ranges[self._places.index(arg.index)] for arg in call.args]
+            values = [
+                self._value(place, [one.within(*frame) for one in arguments]) for frame in zip(*bounds, strict=True)
+            ]
+            column = self._column(place, values, cuts=False)
+            made.append(column if changes.all() else taken(column, which))
+        return made
+
     def _value(self, place: int, arguments: list[Any]) -> Any:
         function = self._objects[place]
         accumulator = self.guarded(place, "create_accumulator", function.create_accumulator)
         self.guarded(place, "accumulate", function.accumulate, accumulator, *arguments)
         return self.guarded(place, "get_value", function.get_value, accumulator)  # type: ignore[attr-defined]
 
-    def _column(self, place: int, values: list[Any]) -> Any:
-        """Values as a column: those of one Python type together; missing ones are NULL."""
+    def _column(self, place: int, values: list[Any], cuts: bool = True) -> Any:
+        """Values as a column: those of one Python type together; missing ones are NULL.
+
+        Args:
+            cuts: whether floats become whole numbers without their fractions, else they are refused.
+        """
         type_ = self.calls[place].type
         wanted = to_arrow(type_)
         by_type: dict[type, list[int]] = {}
@@ -78,7 +107,7 @@ class PandasCalls(LoadedFunctions):
             if kind is type(None):
                 parts.append(pa.nulls(len(positions), wanted))
                 continue
-            parts.append(self._converted(place, [values[position] for position in positions]))
+            parts.append(self._converted(place, [values[position] for position in positions], cuts))
         if not parts:
             return pa.nulls(0, wanted)
         column = joined(parts)
@@ -88,7 +117,7 @@ class PandasCalls(LoadedFunctions):
             raise self._wrong(place, f"NULL is no {type_}")
         return column
 
-    def _converted(self, place: int, values: list[Any]) -> Any:
+    def _converted(self, place: int, values: list[Any], cuts: bool) -> Any:
         import pandas as pd
 
         from flowsql_runtime.python.pandas_batches import from_pandas
@@ -97,8 +126,8 @@ class PandasCalls(LoadedFunctions):
         given = pd.Series(values, dtype=object if isinstance(values[0], list | dict | tuple) else None)
         try:
             if isinstance(type_, t.IntegerType) and given.dtype.kind == "f":
-                # PyFlink cuts fractions off.
-                return pa.Array.from_pandas(given).cast(to_arrow(type_), safe=False)
+                # PyFlink cuts fractions off where results travel as rows, and refuses them where they are Arrow's.
+                return pa.Array.from_pandas(given).cast(to_arrow(type_), safe=not cuts)
             return from_pandas(given, type_, self._zone)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError) as error:
             raise self._wrong(place, f"a value of {type(values[0]).__name__} is no {type_}: {error}") from None
@@ -107,14 +136,17 @@ class PandasCalls(LoadedFunctions):
         return ExecutionError(WRONG_RESULT, f"{text}\nin the result of {self._named(place)}", self.calls[place].span)
 
 
-class _Ranges:
+class Ranges:
     """A column whose ranges become Series, each with an index from 0 and values of its own."""
 
     def __init__(self, column: Any, field: t.Column, zone: str) -> None:
         self._column, self._field, self._zone = column, field, zone
-        # A range without NULLs holds whole numbers where one with NULLs holds floats.
-        self._by_range = column.null_count > 0 and not pa.types.is_floating(column.type)
+        # A range without NULLs holds whole numbers where one with NULLs holds floats, also within its lists.
+        kept = not pa.types.is_floating(column.type)
+        self._by_range = kept and (column.null_count > 0 or pa.types.is_nested(column.type))
         self._whole = None if self._by_range else self._series(column)
+        self._partition: Any = None
+        self._bounds = (-1, -1)
 
     def _series(self, column: Any) -> Any:
         from flowsql_runtime.python.pandas_batches import to_series
@@ -127,6 +159,22 @@ class _Ranges:
             made = self._series(self._column.slice(start, stop - start))
         else:
             made = self._whole.iloc[start:stop].reset_index(drop=True)
+        return self._with_name(made)
+
+    def within(self, first: int, last: int, start: int, stop: int) -> Any:
+        """The rows ``start`` to ``stop`` of the Series of ``first`` to ``last``, with their index in it; not copied."""
+        if self._bounds != (first, last):
+            import pandas as pd
+
+            if self._whole is None:
+                made = self._series(self._column.slice(first, last - first))
+            else:
+                made = self._whole.iloc[first:last]
+                made.index = pd.RangeIndex(last - first)
+            self._partition, self._bounds = self._with_name(made), (first, last)
+        return self._partition.iloc[start - first : stop - first]
+
+    def _with_name(self, made: Any) -> Any:
         if not isinstance(self._field.type, t.RowType):
             made.name = self._field.name
         return made

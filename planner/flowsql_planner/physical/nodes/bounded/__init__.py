@@ -5,4 +5,5 @@ from flowsql_planner.physical.nodes.bounded.aggregate import PandasAggregate as 
 from flowsql_planner.physical.nodes.bounded.join import BoundedJoin as BoundedJoin
 from flowsql_planner.physical.nodes.bounded.join import JoinAlgorithm as JoinAlgorithm
 from flowsql_planner.physical.nodes.bounded.over import BoundedOver as BoundedOver
+from flowsql_planner.physical.nodes.bounded.over import PandasOver as PandasOver
 from flowsql_planner.physical.nodes.bounded.sort import BoundedSort as BoundedSort

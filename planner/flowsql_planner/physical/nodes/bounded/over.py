@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowsql_core.expr import AggregateCall, Literal
-from flowsql_core.graph.bounded_specs import BoundedOverSpec, Distance, OverFrame
+from flowsql_core.graph.bounded_specs import BoundedOverSpec, Distance, OverFrame, PandasOverSpec
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.rank_specs import OrderKeys
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
+from flowsql_core.row import INSERT_ONLY
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.base import JobContext, named
 from flowsql_planner.physical.nodes.bounded.base import BoundedNode
-from flowsql_planner.physical.nodes.line import Attributes, order_text
+from flowsql_planner.physical.nodes.line import Attributes, Line, order_text
+from flowsql_planner.physical.nodes.python_calls import calls_by_name
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.lineage import call_text, short
 
@@ -64,6 +66,23 @@ class BoundedOver(BoundedNode):
         printer = ExpressionPrinter(())
         return tuple(printer.print(constant) for constant in self.constants)
 
+    def frame_count(self) -> int:
+        """How many different frames its calls have."""
+        return len({frame_text(frame, bool(self.order)) for frame in self.frames})
+
+    def lines(self, infix: bool = False) -> list[Line]:
+        """The operator, and below it the Sort that Flink plans."""
+        names = self.inputs[0].names
+        keys = [f"{key} ASC" for key in named(self.inputs[0], self.partition)]
+        if self.order:
+            keys.append(order_text(names, self.order))
+        sort = Line("Sort", (("orderBy", ", ".join(keys)),), INSERT_ONLY)
+        return [self.own_line(infix), *([sort] if keys else [])]
+
+    def idle_lines(self, parallelism: int) -> tuple[str, ...]:
+        """The operator sorts by itself."""
+        return tuple(line.name for line in self.lines()[1:])
+
     def attributes(self, infix: bool) -> Attributes:
         """Keys, order, and the calls of each frame."""
         source = self.inputs[0]
@@ -83,6 +102,23 @@ class BoundedOver(BoundedNode):
         """One operator, which sorts by itself."""
         return BoundedOverSpec(
             self.partition, self.order, self.calls, self.frames, self.constants, self.inputs[0].schema, self.schema
+        )
+
+
+@record(kw_only=True)
+class PandasOver(BoundedOver):
+    """Functions of pandas alone."""
+
+    @property
+    def title(self) -> str:
+        """As in Flink."""
+        return "PythonOverAggregate"
+
+    def spec(self, job: JobContext) -> OperatorSpec:
+        """One operator, which sorts by itself."""
+        calls = calls_by_name(self.calls, job)
+        return PandasOverSpec(
+            self.partition, self.order, calls, self.frames, self.constants, self.inputs[0].schema, self.schema
         )
 
 
