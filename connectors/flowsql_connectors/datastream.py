@@ -24,12 +24,18 @@ UTC_TIME: Final = "rowtime-utc"
 
 
 def _parse_mode(text: str) -> ChangelogMode:
-    """The kinds of changes of ``I,UB,UA,D``."""
-    names = {"I": RowKind.INSERT, "UB": RowKind.UPDATE_BEFORE, "UA": RowKind.UPDATE_AFTER, "D": RowKind.DELETE}
+    """The kinds of changes of ``I,UB,UA,D``; ``PD``: deletes by the key."""
+    names = {
+        "I": RowKind.INSERT,
+        "UB": RowKind.UPDATE_BEFORE,
+        "UA": RowKind.UPDATE_AFTER,
+        "D": RowKind.DELETE,
+        "PD": RowKind.DELETE,
+    }
     parts = text.split(",")
     if not set(parts) <= set(names):
         raise ValueError("expected kinds of changes, e.g. 'I,UB,UA,D'")
-    return ChangelogMode(frozenset(names[part] for part in parts))
+    return ChangelogMode(frozenset(names[part] for part in parts), "PD" in parts)
 
 
 def mode_text(mode: ChangelogMode) -> str:
@@ -96,7 +102,7 @@ class StreamSink(TableSink):
 
     def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
         """What was declared, as far as it occurs."""
-        return ChangelogMode(self._mode.kinds & wanted.kinds | {RowKind.INSERT})
+        return ChangelogMode(self._mode.kinds & wanted.kinds | {RowKind.INSERT}, self._mode.key_only_deletes)
 
     def shows_each_change(self) -> bool:
         """The program gets every row."""

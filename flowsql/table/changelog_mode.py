@@ -14,9 +14,12 @@ class ChangelogMode:
         return row.INSERT_ONLY
 
     @staticmethod
-    def upsert() -> row.ChangelogMode:
-        """Rows are put and taken away by their key: no row before an update."""
-        return row.UPSERT
+    def upsert(key_only_deletes: bool = True) -> row.ChangelogMode:
+        """Rows are put and taken away by their key: no row before an update.
+
+        ``key_only_deletes``: a row that is taken away may have its key only, all else NULL.
+        """
+        return row.ChangelogMode(row.UPSERT.kinds, key_only_deletes)
 
     @staticmethod
     def all() -> row.ChangelogMode:

@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.process_function import ArgumentHint as ArgumentHint
 from flowsql_core.process_function import ArgumentTrait as ArgumentTrait
+from flowsql_core.process_function import ChangelogContext as ChangelogContext
+from flowsql_core.process_function import ChangelogFunction as ChangelogFunction
+from flowsql_core.process_function import ChooseMode, ProcessUdf
 from flowsql_core.process_function import Context as Context
 from flowsql_core.process_function import OnTimerContext as OnTimerContext
 from flowsql_core.process_function import ProcessTableFunction as ProcessTableFunction
-from flowsql_core.process_function import ProcessUdf
 from flowsql_core.process_function import StateHint as StateHint
 from flowsql_core.process_function import TableSemantics as TableSemantics
 from flowsql_core.process_function import TimeContext as TimeContext
 from flowsql_core.process_signature import make_process, result_row
-from flowsql_core.row import INSERT_ONLY, ChangelogMode
+from flowsql_core.row import ChangelogMode
 
 
 class UserDefinedProcessTableFunctionWrapper(ProcessUdf):
@@ -35,7 +36,7 @@ def process_table_function(
     result_type: Any = None,
     name: str | None = None,
     deterministic: bool | None = None,
-    changelog_mode: ChangelogMode = INSERT_ONLY,
+    changelog_mode: ChangelogMode | ChooseMode | None = None,
     on_timer: Callable[..., Any] | None = None,
 ) -> Any:
     """Declare a process table function, as a decorator or by a call.
@@ -46,7 +47,9 @@ def process_table_function(
             ``get_result_type`` says.
         name: how plans and messages call it.
         deterministic: False where equal tables may give different rows: equal calls are then never made once.
-        changelog_mode: the changes that the rows may be: ``ChangelogMode.insert_only()`` or ``.all()``.
+        changelog_mode: the changes that the rows may be: ``ChangelogMode.insert_only()``, ``.upsert()`` by the key of
+            PARTITION BY, or ``.all()``; or a function of a :class:`ChangelogContext` that chooses one for each call.
+            Left out: what a :class:`ChangelogFunction` chooses, inserts of any other.
         on_timer: beside a function: what is called when a timer fires.
 
     Raises:
@@ -60,8 +63,6 @@ def process_table_function(
     >>> greet
     <process_table_function greet(guest => TABLE, word => STRING (optional), on_time => DESCRIPTOR(...), uid => STRING) -> ROW<`EXPR$0` STRING> NOT NULL>
     """  # noqa: E501
-    if changelog_mode.upsert:
-        raise NotSupportedYetError("upserts of a process table function", hint="emit the row before each update, too")
 
     def declare(function: Any) -> ProcessUdf:
         if isinstance(function, type) and issubclass(function, ProcessTableFunction):

@@ -165,6 +165,41 @@ class OnTimerContext(Context):
         """The name of the timer that fires; None of one without a name."""
 
 
+@record
+class ChangelogContext:
+    """What a function may look at when it chooses its changelog mode for a call.
+
+    ``table_modes``: the kinds of change that arrive, by table argument. ``required``: those that the consumers ask for.
+    """
+
+    table_modes: tuple[tuple[str, ChangelogMode], ...]
+    required: ChangelogMode
+
+    def get_table_changelog_mode(self, argument: str) -> ChangelogMode:
+        """The kinds of change that the table of an argument brings.
+
+        Raises:
+            KeyError: no such table argument.
+        """
+        return dict(self.table_modes)[argument]
+
+    def get_required_changelog_mode(self) -> ChangelogMode:
+        """What the consumers ask for; insert-only where they take no changes, or the function need not make any."""
+        return self.required
+
+
+class ChangelogFunction(ABC):
+    """Beside :class:`ProcessTableFunction`: the function says itself, for each call, which changes it makes."""
+
+    @abstractmethod
+    def get_changelog_mode(self, changelog_context: ChangelogContext) -> ChangelogMode:
+        """The kinds of change that the function makes in a call. Asked several times while a query is planned."""
+
+
+#: Chooses the changelog mode of a call.
+ChooseMode: TypeAlias = Callable[[ChangelogContext], ChangelogMode]
+
+
 class ProcessTableFunction(UserDefinedFunction, ABC):
     """A function of tables that makes rows: ``eval(context?, *state entries, *arguments)``, called for each row.
 
@@ -257,6 +292,8 @@ class ProcessUdf(ScalarUdf):
     timer_takes_context: bool = False
     timer_states: tuple[str, ...] = ()
     changelog_mode: ChangelogMode = INSERT_ONLY
+    #: In place of ``changelog_mode``.
+    choose_changelog_mode: ChooseMode | None = None
 
     @property
     def tables(self) -> tuple[TableParameter, ...]:
@@ -282,6 +319,20 @@ class ProcessUdf(ScalarUdf):
         if self.tables:
             shown.append(f"{ON_TIME} => DESCRIPTOR(...)")
         return f"{name}({', '.join([*shown, f'{UID} => STRING'])})"
+
+
+def mode_refusal(mode: ChangelogMode, parameters: Sequence[Parameter]) -> str | None:
+    """Why a function of such parameters cannot have a changelog mode; None: it can."""
+    tables = [parameter for parameter in parameters if isinstance(parameter, TableParameter)]
+    if not mode.insert_only and any(table.has(ArgumentTrait.PASS_COLUMNS_THROUGH) for table in tables):
+        return f"emits {mode} and passes columns through, which goes with inserts only."
+    rows = [table for table in tables if not table.is_set]
+    if mode.upsert and rows:
+        return (
+            f"emits upserts, {mode}, but its table '{rows[0].name}' has row semantics: the key of upserts is that of "
+            "PARTITION BY, which tables with SET_SEMANTIC_TABLE have."
+        )
+    return None
 
 
 def names_of(parameters: Sequence[Parameter]) -> tuple[str, ...]:

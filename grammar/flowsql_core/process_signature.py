@@ -21,6 +21,8 @@ from flowsql_core.process_function import (
     IMPLICIT,
     ArgumentHint,
     ArgumentTrait,
+    ChangelogFunction,
+    ChooseMode,
     Context,
     OnTimerContext,
     Parameter,
@@ -31,6 +33,7 @@ from flowsql_core.process_function import (
     StateField,
     StateHint,
     TableParameter,
+    mode_refusal,
 )
 from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
@@ -77,11 +80,12 @@ def make_process(
     name: str | None,
     result_type: t.RowType,
     deterministic: bool | None,
-    changelog_mode: ChangelogMode = INSERT_ONLY,
+    changelog_mode: ChangelogMode | ChooseMode | None = None,
     on_timer: Callable[..., Any] | None = None,
     make: type[ProcessUdf] = ProcessUdf,
 ) -> ProcessUdf:
-    """A declared function; ``on_timer``: of one that is no class.
+    """A declared function; ``on_timer``: of one that is no class. ``changelog_mode`` None: what a
+    :class:`ChangelogFunction` chooses, inserts of any other.
 
     Raises:
         TypeError: not a function. BindError: its signature says no arguments.
@@ -101,14 +105,31 @@ def make_process(
         result_type,
         deterministic=next((said for said in (deterministic, own) if said is not None), True),
     )
-    made.changelog_mode = changelog_mode
     made.state_makers = {}
     _take(made, called)
     timer = getattr(function, "on_timer", None) if is_class else on_timer
     if timer is not None:
         _take_timer(made, timer)
+    _take_mode(made, function, changelog_mode)
     _check(made)
     return made
+
+
+def _take_mode(made: ProcessUdf, function: Any, given: ChangelogMode | ChooseMode | None) -> None:
+    if isinstance(function, ChangelogFunction):
+        if given is not None:
+            raise _refused(
+                made,
+                "is a ChangelogFunction and has a changelog_mode, too.",
+                "leave one of them out: they say one thing",
+            )
+        given = function.get_changelog_mode
+    if isinstance(given, ChangelogMode) or given is None:
+        made.changelog_mode = given or INSERT_ONLY
+    elif callable(given):
+        made.choose_changelog_mode = given
+    else:
+        raise TypeError(f"changelog_mode is a ChangelogMode, or a function of a context that gives one, not {given!r}")
 
 
 def make_own_process(function: ProcessTableFunction, name: str | None = None) -> ProcessUdf:
@@ -220,6 +241,9 @@ def _check(made: ProcessUdf) -> None:
         raise _refused(made, "passes columns through, which goes with one table argument only.")
     if through and made.has_timers:
         raise _refused(made, "passes columns through and has timers, which belong to no row.")
+    refusal = mode_refusal(made.changelog_mode, made.parameters)
+    if refusal is not None:
+        raise _refused(made, refusal)
 
 
 # Arguments

@@ -36,7 +36,7 @@ class RowKind(enum.IntEnum):
 class ChangelogMode:
     """The set of change kinds that an edge may carry; prints as ``[I,UB,UA,D]``.
 
-    ``key_only_deletes``: a ``-D`` may carry only its key columns (others NULL).
+    ``key_only_deletes``: a ``-D`` may carry only its key columns (others NULL); prints as ``PD``, a partial delete.
     """
 
     kinds: frozenset[RowKind]
@@ -61,7 +61,7 @@ class ChangelogMode:
             (RowKind.INSERT, "I"),
             (RowKind.UPDATE_BEFORE, "UB"),
             (RowKind.UPDATE_AFTER, "UA"),
-            (RowKind.DELETE, "D"),
+            (RowKind.DELETE, "PD" if self.key_only_deletes else "D"),
         )
         return "[" + ",".join(text for kind, text in names if kind in self.kinds) + "]"
 

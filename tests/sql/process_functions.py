@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from flowsql.common import Row
+from flowsql.common import Row, RowKind
 from flowsql.table import ListView, MapView
+from flowsql.table.changelog_mode import ChangelogMode
 from flowsql.table.process_function import (
     ArgumentHint,
     ArgumentTrait,
+    ChangelogContext,
     Context,
     OnTimerContext,
     ProcessTableFunction,
@@ -92,6 +94,42 @@ def beside(
         return None
     best.orders += 1 if sales.get_row_kind().value in (0, 2) else -1
     return f"{sales.get_row_kind().name} {sales.c} {best.orders}"
+
+
+@process_table_function(result_type="ROW<id BIGINT, price DOUBLE>", changelog_mode=ChangelogMode.upsert())
+def newest(best: Annotated[Best, StateHint()], click: Annotated[Row, ArgumentHint(_SET)]):
+    """Upserts: the last row of a partition; every fifth takes it away by the key alone."""
+    best.orders += 1
+    if best.orders % 5 == 0:
+        return Row.of_kind(RowKind.DELETE, None, None)
+    kind = RowKind.INSERT if best.orders % 5 == 1 else RowKind.UPDATE_AFTER
+    return Row.of_kind(kind, click.id, click.price)
+
+
+@process_table_function(result_type="STRING")
+def told(
+    best: Annotated[Best, StateHint()],
+    change: Annotated[Row, ArgumentHint(_SET, ArgumentTrait.SUPPORT_UPDATES)],
+):
+    """Changes as text, numbered."""
+    best.orders += 1
+    return f"{change.get_row_kind().name} {change.id} {change.price} {best.orders}"
+
+
+def as_required(context: ChangelogContext) -> ChangelogMode:
+    """Upserts where they suffice."""
+    required = context.get_required_changelog_mode()
+    return ChangelogMode.all() if required.contains(RowKind.UPDATE_BEFORE) else ChangelogMode.upsert(False)
+
+
+@process_table_function(result_type="ROW<n BIGINT>", changelog_mode=as_required)
+def counted_up(context: Context, best: Annotated[Best, StateHint()], click: Annotated[Row, ArgumentHint(_SET)]):
+    """How many rows a partition has, in the changes that the consumer takes."""
+    kind = RowKind.UPDATE_AFTER if best.orders else RowKind.INSERT
+    if best.orders and context.get_changelog_mode().contains(RowKind.UPDATE_BEFORE):
+        yield Row.of_kind(RowKind.UPDATE_BEFORE, best.orders)
+    best.orders += 1
+    yield Row.of_kind(kind, best.orders)
 
 
 @process_table_function(result_type="ROW<rank_ BIGINT>")

@@ -48,7 +48,7 @@ from flowsql_runtime.task.chain import OperatorOutput
 from flowsql_runtime.task.services import JobServices
 from flowsql_runtime.testing.cut import run_cut, run_whole
 
-from .process_functions import Visiting, beside, numbered
+from .process_functions import Visiting, beside, counted_up, newest, numbered, told
 
 ROWS: Final = 180
 #: All (before, after, rows that each reader emits before the cut); each query takes some, all queries take all.
@@ -260,7 +260,7 @@ class Session:
             "func_type='pandas')\n$$ LANGUAGE PYTHON"
         )
         self.execute(f"CREATE TEMPORARY SYSTEM FUNCTION bag AS $$\n{BAG}$$ LANGUAGE PYTHON")
-        for function in (Visiting, beside, numbered):
+        for function in (Visiting, beside, numbered, newest, told, counted_up):
             self._environment.create_temporary_system_function(function.name, function)
         extremes = udtaf(Extremes(), "INT", "ROW<tag STRING, low INT, high INT>", "ARRAY<INT>")
         parts = self._environment.from_path("parts")

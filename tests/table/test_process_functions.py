@@ -476,8 +476,6 @@ def test_declarations_that_are_refused() -> None:
             process_table_function(function, result_type="STRING")
     with pytest.raises(TypeError, match="a type is a DataType or its SQL text"):
         process_table_function(counting.function)
-    with pytest.raises(NotSupportedYetError, match="upserts"):
-        process_table_function(counting.function, result_type="STRING", changelog_mode=ChangelogMode.upsert())
 
 
 def test_failures_name_the_call(environment: TableEnvironment) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from flowsql.common import Row
+from flowsql.common import Row, RowKind
 from flowsql.table import DataTypes, Table, TableEnvironment
+from flowsql.table.changelog_mode import ChangelogMode
 from flowsql.table.expression import TimeIntervalUnit, TimePointUnit
 from flowsql.table.expressions import (
     CURRENT_RANGE,
@@ -273,6 +274,10 @@ METHODS: dict[str, tuple[Program, str]] = {
         "SELECT * FROM beside((SELECT * FROM orders WHERE n > 1) PARTITION BY customer, "
         "TABLE customers PARTITION BY name, 2)",
     ),
+    "process_upserts": (
+        lambda o, c, a: o.partition_by(col("customer")).process("newest").select(col("customer"), col("n")),
+        "SELECT customer, n FROM newest(TABLE orders PARTITION BY customer)",
+    ),
     "flat_map": (
         lambda o, c, a: a.flat_map(call("spell", col("id")).alias("word")),
         "SELECT t.word FROM archive, LATERAL TABLE(spell(id)) AS t(word)",
@@ -393,6 +398,11 @@ def beside(
     return n
 
 
+@process_table_function(result_type="ROW<n BIGINT>", changelog_mode=ChangelogMode.upsert(False))
+def newest(order: Annotated[Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE)]) -> Row:
+    return Row.of_kind(RowKind.UPDATE_AFTER, order.n)
+
+
 def environment_with_tables() -> TableEnvironment:
     environment = TableEnvironment.create()
     environment.get_config().set_local_timezone("UTC")
@@ -402,4 +412,5 @@ def environment_with_tables() -> TableEnvironment:
     environment.create_temporary_function("split_up", split_up)
     environment.create_temporary_function("spell", udtf(lambda value: list(str(value)), result_types=["STRING"]))
     environment.create_temporary_function("beside", beside)
+    environment.create_temporary_function("newest", newest)
     return environment

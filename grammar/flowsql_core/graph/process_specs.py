@@ -7,7 +7,7 @@ from dataclasses import field, replace
 
 from flowsql_core.expr import Expr
 from flowsql_core.graph.specs import OperatorSpec
-from flowsql_core.process_function import Parameter, StateEntry
+from flowsql_core.process_function import ChooseMode, Parameter, StateEntry
 from flowsql_core.python_call import PythonFunction
 from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
@@ -38,7 +38,8 @@ class ProcessCall:
 
     ``scalars``: constants for the parameters that are no tables, in their order; None: the declared default.
     ``result``: what the function makes. ``row_time``: type of the output's ``rowtime``; None without ``on_time``.
-    ``uid``: None where nothing is kept and nobody asked for one.
+    ``uid``: None where nothing is kept and nobody asked for one. ``choose_mode``: chooses the changelog mode while the
+    plan is made, in place of ``changelog_mode``; never part of the operator.
     """
 
     function: PythonFunction
@@ -51,6 +52,7 @@ class ProcessCall:
     row_time: LogicalType | None = None
     uid: str | None = None
     changelog_mode: ChangelogMode = INSERT_ONLY
+    choose_mode: ChooseMode | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import replace
 from flowsql_compute.functions.aggregate import resolve_aggregate
 from flowsql_compute.functions.registry import resolve_call, resolve_cast
 from flowsql_core.errors import FlowSqlError
-from flowsql_core.expr import AggregateCall, Call, Case, Expr, InputRef, Literal, conjunction
+from flowsql_core.expr import AggregateCall, Call, Case, Cast, Expr, InputRef, Literal, conjunction
 from flowsql_core.record import record
 from flowsql_core.types.logical import BIGINT, INT, BooleanType, Column, LogicalType, Schema
 from flowsql_planner.logical.nodes import Aggregate
@@ -119,7 +119,7 @@ def split_distinct(rel: Aggregate, source: Physical, form: SplitForm) -> Physica
             state_ttl_ms=form.ttl_ms,
             span=rel.span,
         )
-    return _averaged(final, rel.calls, parts, keys)
+    return _of_declared_types(final, rel, parts, keys)
 
 
 def _hashed(call: AggregateCall) -> tuple[int, ...]:
@@ -244,20 +244,24 @@ def _beside(taken: Sequence[str], first: int, calls: Sequence[AggregateCall]) ->
     return tuple(made)
 
 
-def _averaged(final: Physical, calls: Sequence[AggregateCall], parts: Sequence[tuple[int, ...]], keys: int) -> Physical:
-    """AVG from its sum and count."""
-    if all(len(places) == 1 for places in parts):
+def _of_declared_types(final: Physical, rel: Aggregate, parts: Sequence[tuple[int, ...]], keys: int) -> Physical:
+    """AVG from its sum and count; and columns that the query declares NOT NULL cast to it, as in Flink's plans.
+
+    A call over its own copies of rows is NULL until the first of them comes; the cast writes a default then.
+    """
+    calls = rel.calls
+    types = [final.schema[keys + places[0]].type for places in parts]
+    if all(len(places) == 1 for places in parts) and not any(
+        type_.nullable and not call.type.nullable for type_, call in zip(types, calls, strict=True)
+    ):
         return final
     exprs: list[Expr] = [ref(final.schema, index) for index in range(keys)]
     names = [final.schema[index].name for index in range(keys)]
     for number, (call, places) in enumerate(zip(calls, parts, strict=True)):
         columns = [ref(final.schema, keys + place) for place in places]
-        if len(places) == 1:
-            exprs.append(columns[0])
-            names.append(final.schema[keys + places[0]].name)
-        else:
-            exprs.append(_quotient(columns[0], columns[1], call.type))
-            names.append(f"$f{keys + number}")
+        made = columns[0] if len(places) == 1 else _quotient(columns[0], columns[1], call.type)
+        exprs.append(Cast(made, call.type) if made.type.nullable and not call.type.nullable else made)
+        names.append(final.schema[keys + places[0]].name if len(places) == 1 else f"$f{keys + number}")
     return make_calc(final, tuple(exprs), unique_names(tuple(names)), final.span)
 
 

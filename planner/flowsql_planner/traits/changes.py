@@ -45,7 +45,7 @@ def updates_of(mode: ChangelogMode) -> Updates:
     return Updates.BEFORE_AND_AFTER if mode.contains(RowKind.UPDATE_BEFORE) else Updates.AFTER
 
 
-def mode_of(modifies: Modifies, updates: Updates) -> ChangelogMode:
+def mode_of(modifies: Modifies, updates: Updates, key_only_deletes: bool = False) -> ChangelogMode:
     """The changelog mode of an edge."""
     kinds = set()
     if Modify.INSERT in modifies:
@@ -56,7 +56,7 @@ def mode_of(modifies: Modifies, updates: Updates) -> ChangelogMode:
         kinds.add(RowKind.UPDATE_AFTER)
         if updates is Updates.BEFORE_AND_AFTER:
             kinds.add(RowKind.UPDATE_BEFORE)
-    return ChangelogMode(frozenset(kinds))
+    return ChangelogMode(frozenset(kinds), key_only_deletes and Modify.DELETE in modifies)
 
 
 def where_updated(modifies: Modifies, updates: Updates) -> Updates:

@@ -314,6 +314,9 @@ class _Writer:
             self._put(codes.CONST, 0, 0)
             return
         if _form(source) == _form(target) and not isinstance(source, t.DecimalType):
+            if source.nullable and not target.nullable:
+                # NULLs become a default.
+                raise _LackingError
             if _fraction(source) > _fraction(target):
                 raise _LackingError
             self.write(cast.operand)

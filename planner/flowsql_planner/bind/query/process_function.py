@@ -98,6 +98,7 @@ class _Call:
             times[0].as_nullable(False) if times else None,
             uid,
             self._udf.changelog_mode,
+            self._udf.choose_changelog_mode,
             self._call.span,
         )
         self._check_times(call, inputs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from flowsql_core.config import STATE_TTL_MS, Configuration
@@ -125,6 +125,22 @@ class Physical(ABC):
 
         Each item is one way, an encoding an input; the best comes first, and none at all means that it cannot.
         """
+
+    def takes_key_deletes(self, place: int, above: bool, connectors: Connectors) -> bool:
+        """Whether rows that an input takes away may have their key only, given whether those of the node may.
+
+        Here: no.
+        """
+        del place, above, connectors
+        return False
+
+    def emitted(self, wanted: ChangelogMode) -> ChangelogMode | None:
+        """The mode of the node when ``wanted`` is asked of it and its inputs have theirs; None: it cannot do it.
+
+        Here: what is asked for, where only rows that go on may be taken away by their key.
+        """
+        partial = any(child.mode.key_only_deletes for child in self.inputs if child.mode)
+        return replace(wanted, key_only_deletes=wanted.key_only_deletes and partial)
 
     @abstractmethod
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:

@@ -68,6 +68,10 @@ class ChangelogNormalize(PassesThrough):
         """Upserts suffice: the old rows are in state."""
         return (tuple(where_updated(modifies, Updates.AFTER) for modifies in arriving),)
 
+    def takes_key_deletes(self, place: int, above: bool, connectors: Connectors) -> bool:
+        """Yes: the old rows are in state."""
+        return True
+
     def window_columns(self) -> WindowColumns | None:
         """It stands on a source."""
         return None

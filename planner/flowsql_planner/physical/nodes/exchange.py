@@ -36,6 +36,10 @@ class Exchange(PassesThrough):
         """As asked: rows go on as they are."""
         return (required if self.inputs[0].retracts else NONE,)
 
+    def takes_key_deletes(self, place: int, above: bool, connectors: Connectors) -> bool:
+        """As above: rows go on as they are."""
+        return above
+
     def upsert_keys(self) -> Keys:
         """Behind a shuffle only keys that hold the shuffle's columns still keep the order of their changes."""
         wanted = frozenset(self.keys)
@@ -93,6 +97,10 @@ class UnionNode(Keyless):
     ) -> Iterable[tuple[Updates, ...]]:
         """What is asked of the node, of each input that changes rows."""
         return (tuple(Updates.NONE if modifies == INSERTS else required for modifies in arriving),)
+
+    def takes_key_deletes(self, place: int, above: bool, connectors: Connectors) -> bool:
+        """As above: rows go on as they are."""
+        return above
 
     def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
         """Columns of all inputs, each text once; which rows arrive is said input by input where they differ."""

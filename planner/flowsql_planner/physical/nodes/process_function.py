@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from flowsql_core.errors import PlanError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.process_specs import ProcessCall, ProcessTableFunctionSpec
 from flowsql_core.graph.specs import OperatorSpec
-from flowsql_core.process_function import ArgumentTrait, TableParameter
+from flowsql_core.process_function import ArgumentTrait, ChangelogContext, TableParameter, mode_refusal
+from flowsql_core.python_call import spoken_name
 from flowsql_core.record import record
-from flowsql_core.row import INSERT_ONLY
+from flowsql_core.row import ALL_CHANGES, INSERT_ONLY, UPSERT, ChangelogMode, RowKind
 from flowsql_planner.logical.expression_text import record_type
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext
 from flowsql_planner.physical.nodes.line import Attributes
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
-from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Updates, modifies_of, updates_of, where_updated
+from flowsql_planner.traits.changes import (
+    ALL,
+    INSERTS,
+    Modifies,
+    Updates,
+    mode_of,
+    modifies_of,
+    updates_of,
+    where_updated,
+)
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.lineage import short
@@ -51,15 +62,55 @@ class ProcessTableFunctionNode(Inner):
         return bool(self.call.tables) and self._parameter(place).has(ArgumentTrait.SUPPORT_UPDATES)
 
     def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
-        """What the function declares."""
-        return modifies_of(self.call.changelog_mode)
+        """What the function declares, or chooses where every change may come and go."""
+        tables = [mode_of(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving]
+        return modifies_of(self._chosen(ALL_CHANGES, tables))
+
+    def _chosen(self, required: ChangelogMode, tables: Sequence[ChangelogMode]) -> ChangelogMode:
+        """The mode that the function has when its consumers require one, and its tables have theirs."""
+        call = self.call
+        if call.choose_mode is None:
+            return call.changelog_mode
+        # A call without tables has an input all the same.
+        named = tuple((table.name, mode) for table, mode in zip(call.tables, tables, strict=False))
+        name = spoken_name(call.function.name)
+        try:
+            mode = call.choose_mode(ChangelogContext(named, required))
+        except Exception as error:
+            raise PlanError(
+                "changelog-mode", f"The changelog mode of '{name}' cannot be asked for: {error!r}", self.span
+            ) from error
+        if not isinstance(mode, ChangelogMode):
+            raise PlanError(
+                "changelog-mode",
+                f"The function '{name}' chose {mode!r}, which is no changelog mode.",
+                self.span,
+                "ChangelogMode.insert_only(), ChangelogMode.upsert(), ChangelogMode.all()",
+            )
+        refusal = mode_refusal(mode, call.parameters)
+        if refusal is None and call.row_time is not None and not mode.insert_only:
+            refusal = f"emits {mode} and has `on_time`, which goes with inserts only."
+        if refusal is not None:
+            raise PlanError("changelog-mode", f"The process table function '{name}' {refusal}", self.span)
+        return mode
+
+    def takes_key_deletes(self, place: int, above: bool, connectors: Connectors) -> bool:
+        """Where partitions are kept by a key, unless the argument asks for whole rows."""
+        if not self.call.tables or self._updates(place) is not Updates.AFTER:
+            return False
+        return not self._parameter(place).has(ArgumentTrait.REQUIRE_FULL_DELETE)
+
+    def emitted(self, wanted: ChangelogMode) -> ChangelogMode | None:
+        """What the function declares or chooses, where that is what its consumers can take."""
+        mode = self._chosen(wanted, [source.mode or INSERT_ONLY for source in self.inputs])
+        partial = mode.key_only_deletes and mode.contains(RowKind.DELETE) and not wanted.key_only_deletes
+        unknown = modifies_of(mode) - modifies_of(wanted)
+        return None if partial or unknown or updates_of(mode) is not updates_of(wanted) else mode
 
     def asks(
         self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
     ) -> Iterable[tuple[Updates, ...]]:
-        """Rows after updates suffice where partitions are kept by a key; the function's own changes are as declared."""
-        if required is Updates.AFTER and updates_of(self.call.changelog_mode) is Updates.BEFORE_AND_AFTER:
-            return ()
+        """Rows after updates suffice where partitions are kept by a key."""
         best = tuple(where_updated(modifies, self._updates(place)) for place, modifies in enumerate(arriving))
         whole = tuple(where_updated(modifies, Updates.BEFORE_AND_AFTER) for modifies in arriving)
         return (best,) if best == whole else (best, whole)
@@ -76,8 +127,20 @@ class ProcessTableFunctionNode(Inner):
         return True
 
     def upsert_keys(self) -> Keys:
-        """Nobody knows what the function makes."""
-        return NO_KEYS
+        """Upserts are by the partition of the first table, whose columns come first; else nobody knows.
+
+        As in Flink, updates with the row before them are by it, too, where a sink asks once the mode is known, but a
+        join does not rely on it.
+        """
+        if self.mode is None:
+            tables = [UPSERT if self._changes(place) else INSERT_ONLY for place in range(len(self.inputs))]
+            updates = self._chosen(UPSERT, tables).upsert
+        else:
+            updates = self.mode.contains(RowKind.UPDATE_AFTER)
+        if not updates:
+            return NO_KEYS
+        partition = self.call.tables[0].partition if self.call.tables else ()
+        return NO_KEYS if partition is None else frozenset({frozenset(range(len(partition)))})
 
     def window_columns(self) -> WindowColumns | None:
         """None go on."""
@@ -143,7 +206,12 @@ class ProcessTableFunctionNode(Inner):
         function = self.call.function
         if function.path is None and function.source is None:
             job.resources[function.key] = function.function
-        call = replace(self.call, function=replace(function, function=None))
+        call = replace(
+            self.call,
+            function=replace(function, function=None),
+            changelog_mode=self.mode or self.call.changelog_mode,
+            choose_mode=None,
+        )
         used = self.inputs if self.call.tables else ()
         ttls = tuple(job.state_ttl_ms(entry.ttl_ms) for entry in self.call.states)
         return ProcessTableFunctionSpec(

@@ -19,7 +19,7 @@ from flowsql_core.graph.specs import (
     TableSpec,
 )
 from flowsql_core.record import record
-from flowsql_core.row import ChangelogMode, RowKind
+from flowsql_core.row import ALL_CHANGES, ChangelogMode, RowKind
 from flowsql_core.types.logical import Column, Schema
 from flowsql_planner.logical.expression_text import target_columns
 from flowsql_planner.physical.nodes.base import Connectors, JobContext, Physical
@@ -82,6 +82,13 @@ class SinkNode(Physical):
             if updates_of(taken) is Updates.AFTER and self._upserts_suffice():
                 return ((where_updated(modifies, Updates.AFTER),), both)
         return (both,)
+
+    def takes_key_deletes(self, place: int, above: bool, connectors: Connectors) -> bool:
+        """Where the connector takes upserts by the key that identifies the query's rows, and needs no more of them."""
+        if self.table is None:
+            return False
+        taken = self.taken_mode(ALL_CHANGES, connectors)
+        return taken.key_only_deletes and taken.upsert and self._upserts_suffice()
 
     def _upserts_suffice(self) -> bool:
         """Without a primary key nobody finds the old row; with one, it must be what identifies the query's rows."""

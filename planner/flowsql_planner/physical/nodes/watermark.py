@@ -15,7 +15,7 @@ from flowsql_core.graph.specs import (
 )
 from flowsql_core.record import record
 from flowsql_planner.logical.expression_text import ExpressionPrinter
-from flowsql_planner.physical.nodes.base import JobContext, PassesThrough
+from flowsql_planner.physical.nodes.base import Connectors, JobContext, PassesThrough
 from flowsql_planner.physical.nodes.line import Attributes
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.options import SOURCE_IDLE_TIMEOUT_MS
@@ -30,6 +30,10 @@ class WatermarkAssignerNode(PassesThrough):
     rowtime_index: int
     expression: Expr
     options: tuple[tuple[str, str], ...] = ()
+
+    def takes_key_deletes(self, place: int, above: bool, connectors: Connectors) -> bool:
+        """As above: rows go on as they are."""
+        return above
 
     def determined(self, required: Columns) -> tuple[Columns, ...]:
         """As asked: rows go on as they are."""

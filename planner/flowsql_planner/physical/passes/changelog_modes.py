@@ -2,7 +2,8 @@
 
 Two passes as in Flink's ``FlinkChangelogModeInferenceProgram``. First, bottom-up, each node says which *kinds of
 modification* (insert, update, delete) it produces, and refuses inputs that it cannot take. Then, top-down, a parent
-asks for updates with or without ``-U``; a child that cannot answer refuses, and the parent tries the next best.
+asks for updates with or without ``-U``, and whether rows that are taken away may have their key only; a child that
+cannot answer refuses, and the parent tries the next best.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flowsql_core.errors import InternalError, PlanError
+from flowsql_core.row import ChangelogMode, RowKind
 from flowsql_planner.physical.nodes import (
     Connectors,
     DropUpdateBefore,
@@ -46,14 +48,18 @@ class _Inference:
         self._connectors = connectors
         self._modifies: dict[int, Modifies] = {}
         self._visited: list[Physical] = []
+        self._unsatisfied: tuple[Physical, ChangelogMode] | None = None
 
     def infer(self, root: Physical) -> Physical:
         modifies = self._derive(root)
         wanted = (Updates.AFTER, Updates.BEFORE_AND_AFTER) if Modify.UPDATE in modifies else (Updates.NONE,)
         for updates in wanted:
-            done = self._satisfy(root, updates)
-            if done is not None:
-                return done
+            for by_key in (False, True):
+                done = self._satisfy(root, updates, by_key)
+                if done is not None:
+                    return done
+        if self._unsatisfied is not None:
+            raise self._cannot_emit(*self._unsatisfied)
         raise InternalError("no changelog mode satisfies the plan")
 
     def _of(self, node: Physical) -> Modifies:
@@ -88,6 +94,16 @@ class _Inference:
             hint if sink else None,
         )
 
+    def _cannot_emit(self, node: Physical, wanted: ChangelogMode) -> PlanError:
+        return PlanError(
+            "changelog-not-emitted",
+            f"What reads the rows of this node needs {_needs_text(wanted)}, which the node does not emit: "
+            f"{node.describe()}",
+            node.span,
+            "declare it with ChangelogMode.all(), or ChangelogMode.upsert(False) where upserts suffice, or let it "
+            "choose by context.get_required_changelog_mode()",
+        )
+
     def _producer(self, node: Physical, refused: Modifies) -> Physical:
         """The node that brings the refused changes in: the lowest one on the way whose inputs do not have them."""
         for child in node.inputs:
@@ -95,25 +111,38 @@ class _Inference:
                 return self._producer(child, refused)
         return node
 
-    def _satisfy(self, node: Physical, required: Updates) -> Physical | None:
-        """Second pass: the node emitting updates as required, or None when it cannot."""
+    def _satisfy(self, node: Physical, required: Updates, by_key: bool) -> Physical | None:
+        """Second pass: the node emitting updates as required, or None when it cannot.
+
+        ``by_key``: rows that it takes away may have their key only.
+        """
         if isinstance(node, TableSourceScan):
             return self._satisfy_source(node, None, required)
         if isinstance(node, MiniBatchAssigner) and isinstance(node.inputs[0], TableSourceScan):
             return self._satisfy_source(node.inputs[0], node, required)
         arriving = [self._of(child) for child in node.inputs]
+        takes_key = [node.takes_key_deletes(place, by_key, self._connectors) for place in range(len(arriving))]
         for way in node.asks(required, arriving, self._connectors):
-            made = self._satisfied(node.inputs, way)
-            if made is not None:
-                modifies = self._of(node)
-                mode = mode_of(modifies, where_updated(modifies, required))
-                return replace(node, inputs=made, mode=None if isinstance(node, SinkNode) else mode)
+            made = self._satisfied(node.inputs, way, takes_key)
+            if made is None:
+                continue
+            modifies = self._of(node)
+            wanted = mode_of(modifies, where_updated(modifies, required), by_key)
+            done = replace(node, inputs=made)
+            if isinstance(node, SinkNode):
+                return done
+            mode = done.emitted(wanted)
+            if mode is not None:
+                return replace(done, mode=mode)
+            self._unsatisfied = (node, wanted)
         return None
 
-    def _satisfied(self, inputs: Sequence[Physical], way: Sequence[Updates]) -> tuple[Physical, ...] | None:
+    def _satisfied(
+        self, inputs: Sequence[Physical], way: Sequence[Updates], takes_key: Sequence[bool]
+    ) -> tuple[Physical, ...] | None:
         made = []
-        for child, updates in zip(inputs, way, strict=True):
-            done = self._satisfy(child, updates)
+        for child, updates, by_key in zip(inputs, way, takes_key, strict=True):
+            done = self._satisfy(child, updates, by_key)
             if done is None:
                 return None
             made.append(done)
@@ -134,6 +163,12 @@ class _Inference:
             kept = mode_of(modifies_of(mode), Updates.AFTER)
             return DropUpdateBefore(inputs=(made,), schema=made.schema, mode=kept, span=scan.span)
         return None
+
+
+def _needs_text(wanted: ChangelogMode) -> str:
+    if wanted.contains(RowKind.UPDATE_BEFORE):
+        return f"the row before each update and whole rows of deletes, {wanted}"
+    return f"upserts with whole rows of deletes, {wanted}"
 
 
 def _changes_text(refused: Modifies) -> str:

@@ -135,6 +135,7 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
             Moments(call.row_time or self._time_type(), self._zone),
             call.changelog_mode,
         )
+        self._emitted = frozenset(int(kind) for kind in call.changelog_mode.kinds)
         self._load(udf, ctx)
 
     def _load(self, udf: ProcessUdf, ctx: OperatorContext) -> None:
@@ -400,7 +401,7 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
         if result is None:
             return
         several: Iterable[Any] = result if isinstance(result, list | range | types.GeneratorType) else (result,)
-        width, changes = len(self._writers), not self.spec.call.changelog_mode.insert_only
+        width, emitted = len(self._writers), self._emitted
         for one in several:
             kind = 0
             values: tuple[Any, ...]
@@ -417,19 +418,28 @@ class ProcessTableFunctionOperator(Operator[ProcessTableFunctionSpec]):
                     f"{width}.",
                     self.spec.call.span,
                 )
-            if kind and not changes:
-                raise ExecutionError(
-                    WRONG_RESULT,
-                    f"The Python function '{self._name}' made a row of the kind {RowKind(kind).name}, but it is "
-                    "declared to insert rows only.",
-                    self.spec.call.span,
-                    "process_table_function(..., changelog_mode=ChangelogMode.all())",
-                )
+            if kind not in emitted:
+                raise self._wrong_kind(RowKind(kind), values)
             made.values.append(values)
             made.kinds.append(kind)
             made.slots.append(slot)
             made.rows.append(row)
             made.times.append(time_ms)
+
+    def _wrong_kind(self, kind: RowKind, values: tuple[Any, ...]) -> ExecutionError:
+        mode = self.spec.call.changelog_mode
+        if kind is RowKind.UPDATE_BEFORE and mode.upsert:
+            hint = "an upsert replaces the row of its key: emit UPDATE_AFTER alone, or declare ChangelogMode.all()"
+        else:
+            declared = "ChangelogMode.all()" if kind is RowKind.UPDATE_BEFORE else "ChangelogMode.upsert()"
+            hint = f"process_table_function(..., changelog_mode={declared})"
+        return ExecutionError(
+            WRONG_RESULT,
+            f"The Python function '{self._name}' made the row {value_text(values)} of the kind {kind.name}; its "
+            f"changelog mode here is {mode}.",
+            self.spec.call.span,
+            hint,
+        )
 
     def _guarded(self, method: str, call: Callable[..., Any], *args: Any) -> None:
         try:
