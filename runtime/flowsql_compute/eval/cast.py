@@ -368,8 +368,11 @@ Checked = tuple[pa.Array, Bools | None]
 def cast_checked(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bool, context: EvalContext) -> Checked:
     """A cast child column, and where a safe cast failed (the whole collection becomes NULL there).
 
-    A number that does not fit its DECIMAL is NULL and no failure.
+    A number that does not fit its DECIMAL is NULL and no failure. A NULL in a child that becomes NOT NULL stays, as in
+    Flink.
     """
+    if src.same(dst):
+        return array, None
     made = cast_array(array, src, dst, safe, context)
     if not safe or made is array or not cast_raises(src, dst):
         return made, None

@@ -94,6 +94,7 @@ _STATEFUL: Final = (
     specs.SinkConflictsSpec,
     time_join_specs.IntervalJoinSpec,
     time_join_specs.TemporalJoinSpec,
+    time_join_specs.KeyedLookupJoinSpec,
 )
 
 
@@ -209,6 +210,11 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
                 "versions": (*keys, *_timed_rows(right, (kind,))),
             }
             return found | _timers("timers", keys) | (_written(keys) if spec.state_ttl_ms else {})
+        case time_join_specs.KeyedLookupJoinSpec(left=left):
+            keys = _keys([left[key] for key in spec.state_key])
+            shown = zip(spec.output[len(left) :], spec.projections, strict=True)
+            found = {"rows": (*keys, *_flat_rows([t.Column(column.name, expr.type) for column, expr in shown]))}
+            return found | (_written(keys) if spec.state_ttl_ms else {})
         case specs.SinkMaterializerSpec(input=input):
             keys = _keys([input[key] for key in spec.keys])
             return {"rows": (*keys, *_rows(input))} | (_written(keys) if spec.state_ttl_ms else {})
