@@ -19,6 +19,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 from pathlib import Path
 
@@ -109,13 +111,22 @@ def _reports(arguments: argparse.Namespace) -> Iterator[Report]:
         yield from map(one_world, _worlds(arguments.seed, arguments.queries, end))
         return
     context = multiprocessing.get_context("spawn")
-    with context.Pool(arguments.processes) as pool:
+    with ProcessPoolExecutor(arguments.processes, mp_context=context) as pool:
         seeds = _worlds(arguments.seed, arguments.queries, end)
         # One world waits for each process, so that none idles while another one's report is read.
-        running = [pool.apply_async(one_world, (task,)) for task in itertools.islice(seeds, 2 * arguments.processes)]
+        running = [pool.submit(one_world, task) for task in itertools.islice(seeds, 2 * arguments.processes)]
         while running:
-            yield running.pop(0).get()
-            running += [pool.apply_async(one_world, (task,)) for task in itertools.islice(seeds, 1)]
+            yield running.pop(0).result()
+            running += [pool.submit(one_world, task) for task in itertools.islice(seeds, 1)]
+
+
+def _whole(parts: Iterator[Report], report: Report) -> Iterator[Report]:
+    """The reports of all worlds, until a process ends in one."""
+    try:
+        yield from parts
+    except BrokenProcessPool:
+        report.cut_short = True
+        print("a process ended before its world was judged", flush=True)
 
 
 def _show(report: Report, seconds: float) -> None:
@@ -165,7 +176,7 @@ def main(words: list[str] | None = None) -> int:
     report = Report()
     started = time.monotonic()
     told = started
-    for part in _reports(arguments):
+    for part in _whole(_reports(arguments), report):
         report.add(part)
         for finding in part.findings:
             print(f"world {finding.seed}, query {finding.number}: {finding.fault.kind}", flush=True)
@@ -176,7 +187,7 @@ def main(words: list[str] | None = None) -> int:
             sys.stdout.flush()
     _show(report, time.monotonic() - started)
     _keep(report, arguments.keep)
-    return 1 if report.findings else 0
+    return 1 if report.findings or report.cut_short else 0
 
 
 if __name__ == "__main__":

@@ -61,6 +61,8 @@ class Report:
     no_batch: Counter[str] = field(default_factory=Counter)
     empty: int = 0
     findings: list[Finding] = field(default_factory=list)
+    #: Whether a process ended before its world was judged.
+    cut_short: bool = False
 
     def add(self, other: Report) -> None:
         """Both together."""
