@@ -110,6 +110,9 @@ class Pipelines:
         eventually(lambda: all(part.feed.allowed - 1 in part.came for part in self.parts), "rows flow")
         before = len(self.complete())
         eventually(lambda: tick(self.job, self.clock) or len(self.complete()) > before, "a checkpoint")
+        # The clock may have begun one more before the pipeline heard of this one.
+        coordinator = self.job.master._coordinator  # type: ignore[union-attr]
+        eventually(lambda: not coordinator._pending, "no checkpoint is under way")  # type: ignore[union-attr]
 
     def complete(self) -> list[int]:
         """Checkpoints that the first pipeline that never failed heard of."""
