@@ -265,10 +265,10 @@ class DataStream(WithoutJava):
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Give each value the time at which it happened, and make watermarks of these times."""
         return self.transform(
-            "Timestamps/Watermarks",
+            operators.TIMES,
             operators.assign_timestamps(watermark_strategy),
             self.get_type(),
-            refused_in_batch="event time of a DataStream in batch mode",
+            refused_in_batch=operators.TIMES_IN_BATCH,
         )
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:

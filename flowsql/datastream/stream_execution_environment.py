@@ -19,6 +19,7 @@ from flowsql.datastream.execution_mode import RuntimeExecutionMode
 from flowsql.datastream.plan import operators
 from flowsql.datastream.plan.transformations import OperatorTransformation, Recorder, SpecMaker, Wishes
 from flowsql.datastream.slot_sharing_group import SlotSharingGroup
+from flowsql.datastream.source_with_times import SourceWithTimes
 from flowsql.datastream.state_backend import HashMapStateBackend, StateBackend
 from flowsql.jobs.watch import watch
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
@@ -295,7 +296,7 @@ class StreamExecutionEnvironment(WithoutJava):
         if watermark_strategy.timestamp_assigner is None:
             # Elements of these sources have no timestamps, so no watermark comes before the end.
             return stream
-        return stream.assign_timestamps_and_watermarks(watermark_strategy)
+        return SourceWithTimes(stream, watermark_strategy, wishes)
 
     def add_source(self, source_func: object, source_name: str = "Custom Source", type_info: object = None) -> NoReturn:
         """Refused: source functions are Java."""

@@ -189,7 +189,7 @@ RULES: Final[dict[str, Rule]] = {
     ),
     "pipeline.serialization-config": NoEffect(_SERIALIZERS),
     "pipeline.vertex-": NoEffect("it is about the names of operators only"),
-    "pipeline.watermark-alignment.": NoEffect("readers report at once, and read their splits one by one"),
+    "pipeline.watermark-alignment.": NoEffect("sources know of each other at once"),
     # Python
     "python.": NoEffect(_BUNDLES),
     "python.archives": NotYet("archives are not unpacked", "unpack it, and put its folder on PYTHONPATH"),

@@ -22,6 +22,16 @@ from flowsql_core.udf import ScalarUdf, UserDefinedFunction
 #: Arguments that every function has behind its own.
 ON_TIME: Final = "on_time"
 UID: Final = "uid"
+
+#: Why ``on_time`` is refused (Flink's words).
+TIMES_WITH_UPDATES: Final = (
+    "Time operations using the `on_time` argument are currently not supported for PTFs that consume or produce updates."
+)
+#: Why a column is no argument of ``on_time`` (Flink's words); ``{name}`` is the column's.
+NO_TIME_ATTRIBUTE: Final = (
+    "Column '{name}' is not a valid time attribute. Only columns with a watermark declaration qualify for the "
+    "`on_time` argument. Also, make sure that the watermarked column is forwarded without any modification."
+)
 IMPLICIT: Final = (ON_TIME, UID)
 
 #: A moment as a function sees it: datetime, or milliseconds of the epoch.

@@ -16,7 +16,7 @@ from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.record import record
-from flowsql_core.types.logical import Column
+from flowsql_core.types.logical import Column, is_rowtime
 from flowsql_planner.bind import operations as op
 from flowsql_planner.explain.advice import Advice, advise
 from flowsql_planner.explain.execution_notes import execution_notes
@@ -41,6 +41,7 @@ from flowsql_planner.optimize.driver import Trace, optimize
 from flowsql_planner.optimize.programs import bounded, streaming
 from flowsql_planner.physical.bounded.inputs import Inputs, inputs_of
 from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.physical.materialize_time import read_clocks
 from flowsql_planner.physical.nodes import Physical, SinkNode
 from flowsql_planner.physical.nodes.base import cumulative_cost, estimate_rows
 from flowsql_planner.physical.options import MULTI_JOIN
@@ -110,6 +111,15 @@ class Planner:
         except RecursionError:
             raise _too_deep(logical) from None
 
+    def row_times(self, query: op.Query) -> frozenset[int]:
+        """The columns that are row times in the query's plan: what functions make of one has its type alone.
+
+        Raises:
+            PlanError: no plan.
+        """
+        root = with_room(lambda: self._physical((query.rel,), PlanContext(self._configuration))[0])
+        return frozenset(index for index, column in enumerate(root.schema) if is_rowtime(column.type))
+
     def inputs(self, operation: Explainable) -> Inputs:
         """What a bounded statement reads.
 
@@ -158,6 +168,9 @@ class Planner:
             tree = plan_physical(optimized, context)
             if isinstance(tree, SinkNode) and isinstance(root, Sink) and root.table is None:
                 tree = _named_as(tree, root)
+            elif not isinstance(tree, SinkNode) and not context.bounded:
+                # What EXPLAIN shows of a query: its rows leave as those of a sink would.
+                tree = read_clocks(tree)
             trees.append(tree)
         return run_passes(PHYSICAL, tuple(trees), context)
 

@@ -1,10 +1,11 @@
-"""Comparisons of TIMESTAMP(9) with constants outside of 1677 to 2262, as Flink 2.3 answers them."""
+"""TIMESTAMP(9) outside of 1677 to 2262: constants, and what is refused (answers: tests/sql/queries/far_moments.txt)."""
 
 from __future__ import annotations
 
 import pytest
 
 from flowsql.table import TableEnvironment
+from flowsql_core.errors import ExecutionError
 
 FROM = "FROM (VALUES (1, TIMESTAMP '2020-01-01 00:00:00.123456789'), (2, CAST(NULL AS TIMESTAMP(9)))) AS t(id, a)"
 LAST = "TIMESTAMP '9999-12-31 23:59:59.999999999'"
@@ -42,3 +43,49 @@ def test_constants_among_themselves() -> None:
     query = f"SELECT {FIRST} < {LAST}, {LAST} = {LAST}, {FIRST} >= TIMESTAMP '2020-01-01 00:00:00.000000001'"
     with TableEnvironment.create().execute_sql(query).collect() as rows:
         assert [tuple(row) for row in rows] == [(True, True, False)]
+
+
+TEXTS = "FROM (VALUES (1, '2020-01-01 00:00:00.123456789'), (2, '9999-12-31 23:59:59.999999999')) AS t(id, s)"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "TRY_CAST(s AS TIMESTAMP(9))",
+        "CAST(s AS TIMESTAMP_LTZ(9))",
+        "CAST(TRY_CAST(s AS TIMESTAMP(9)) AS TIMESTAMP(7))",
+        "TRY_CAST(s AS TIMESTAMP(9)) + INTERVAL '1' DAY",
+        "FLOOR(TRY_CAST(s AS TIMESTAMP(9)) TO DAY)",
+        "COALESCE(TRY_CAST(s AS TIMESTAMP(9)), TIMESTAMP '2020-01-01 00:00:00')",
+        "MAX(TRY_CAST(s AS TIMESTAMP(9)))",
+        "COUNT(DISTINCT TRY_CAST(s AS TIMESTAMP(9)))",
+        "CAST('2020-01-01 00:00:00.1' AS TIMESTAMP(9)) + INTERVAL '1000' YEAR(4)",
+    ],
+)
+def test_what_a_column_must_hold_is_an_error_never_null(expression: str) -> None:
+    with (
+        pytest.raises(ExecutionError, match="must lie between the years 1678 and 2261"),
+        TableEnvironment.create().execute_sql(f"SELECT {expression} {TEXTS}").collect() as rows,
+    ):
+        list(rows)
+
+
+def test_branches_that_are_not_taken_hold_nothing() -> None:
+    query = f"SELECT CASE WHEN id = 1 THEN TRY_CAST(s AS TIMESTAMP(9)) END {TEXTS}"
+    with TableEnvironment.create().execute_sql(query).collect() as rows:
+        assert [row[0] is None for row in rows] == [False, True]
+
+
+def test_a_moment_that_comes_back_near_is_held() -> None:
+    query = f"SELECT TRY_CAST(s AS TIMESTAMP(9)) - INTERVAL '7979' YEAR(4) {TEXTS} WHERE id = 2"
+    with TableEnvironment.create().execute_sql(query).collect() as rows:
+        assert str(next(row[0] for row in rows)).startswith("2020-12-31 23:59:59.999999")
+
+
+def test_midnight_at_the_end_of_a_day_has_no_fraction() -> None:
+    query = (
+        "SELECT TRY_CAST(s AS TIMESTAMP(6)) IS NULL, TRY_CAST(s AS TIMESTAMP(9)) IS NULL "
+        "FROM (VALUES ('2020-01-01 24:00:00.0000001'), ('2020-01-01 24:00:00')) AS t(s)"
+    )
+    with TableEnvironment.create().execute_sql(query).collect() as rows:
+        assert [tuple(row) for row in rows] == [(True, True), (False, False)]

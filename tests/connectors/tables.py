@@ -68,9 +68,16 @@ def source_of(
 
 
 def reader_of(
-    source: TableSource, subtask: int = 0, parallelism: int = 1, clock: Clock | None = None, seed: int | None = 7
+    source: TableSource,
+    subtask: int = 0,
+    parallelism: int = 1,
+    clock: Clock | None = None,
+    seed: int | None = 7,
+    aligned: bool = False,
 ) -> SourceReader:
-    context = ReaderContext(subtask, parallelism, 65536, clock or SystemClock(), {}, lambda name, n: None, seed)
+    context = ReaderContext(
+        subtask, parallelism, 65536, clock or SystemClock(), {}, lambda name, n: None, seed, aligned=aligned
+    )
     return source.create_reader(context)
 
 

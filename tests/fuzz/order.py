@@ -31,8 +31,8 @@ def one_order(graph: JobGraph) -> bool:
 def changes_differ(graph: JobGraph, variation: Variation, base: Changes, other: Changes) -> str | None:
     """How the changes of two ways differ, of a query whose changes have their places; None: they do not.
 
-    Rows of several keys that wait for one moment come in any order of their keys once RocksDB gave them back: what is
-    promised then is the order of each key's own.
+    Rows of several keys that wait for one moment come in any order of their keys once a snapshot gave them back:
+    what is promised then is the order of each key's own.
     """
     if not _keys_in_any_order(graph, variation):
         return _first_difference(base, other)
@@ -62,7 +62,7 @@ def _specs(graph: JobGraph) -> list[OperatorSpec]:
 
 
 def _keys_in_any_order(graph: JobGraph, variation: Variation) -> bool:
-    given_back = variation.cut is not None and "rocksdb" in (variation.backend, variation.backend_after)
+    given_back = variation.cut is not None
     return given_back and any(map(_partition, _specs(graph)))
 
 

@@ -16,6 +16,8 @@ from .tables import Table
 
 #: More rows than this no join may make.
 MOST_ROWS: Final = 4000
+#: More changes than this nothing may tell whose changes multiply: the judge holds each as a Python tuple.
+MOST_CHANGES: Final = 100_000
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,11 @@ class Queries:
 
     def fits(self, left: Relation, right: Relation) -> bool:
         """Whether a join of both stays small."""
-        return left.rows * right.rows <= MOST_ROWS
+        return left.rows * right.rows <= MOST_ROWS and self.few(joins.told_by_both(left, right))
+
+    def few(self, changes: int) -> bool:
+        """Whether so many changes are few enough to be told."""
+        return changes <= MOST_CHANGES
 
     def expressions(self, *relations: tuple[str, Relation]) -> Expressions:
         """Expressions over columns."""

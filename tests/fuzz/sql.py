@@ -133,6 +133,7 @@ class Relation:
         sql: a table's name, or a query in parentheses.
         columns: all that it has.
         rows: at most so many.
+        changes: which at most about so many changes make; fewer than rows: as many as these.
         grows: it only gets rows.
         ordered: its rows come in the same order at any parallelism, for each key.
         time: the column that is its row time.
@@ -146,6 +147,7 @@ class Relation:
     sql: Sql
     columns: tuple[Column, ...]
     rows: int
+    changes: int = 0
     grows: bool = True
     ordered: bool = False
     time: str | None = None
@@ -156,6 +158,11 @@ class Relation:
     bare: bool = False
     #: The key, where rows are versions of it.
     versions: str | None = None
+
+    @property
+    def told(self) -> int:
+        """At most about so many changes make the rows."""
+        return max(self.rows, self.changes)
 
     def of(self, *types: Type) -> list[Column]:
         """Columns of these types."""

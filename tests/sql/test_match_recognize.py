@@ -70,19 +70,6 @@ def test_what_flink_refuses_is_refused_in_its_words() -> None:
             assert wanted[0].removeprefix("error ") in str(refused.value), query
 
 
-@pytest.mark.parametrize(
-    ("clauses", "construct"),
-    [
-        ("PATTERN (^ A B) DEFINE B AS B.price > A.price", "^"),
-        ("PATTERN (A B) SUBSET U = (A, B) DEFINE B AS B.price > A.price", "SUBSET"),
-    ],
-)
-def test_what_is_not_executed_yet_is_refused_by_name(clauses: str, construct: str) -> None:
-    with pytest.raises(FlowSqlError, match="not supported yet") as refused:
-        environment().execute_sql(f"SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY ts MEASURES A.price AS p {clauses})")
-    assert construct in str(refused.value)
-
-
 def test_a_view_holds_a_pattern() -> None:
     query, wanted = next(
         (query, wanted) for query, wanted in asked() if "WITHIN" in query and not wanted[0].startswith("error")
@@ -90,6 +77,30 @@ def test_a_view_holds_a_pattern() -> None:
     session = environment()
     session.execute_sql(f"CREATE VIEW found AS {query}")
     assert answer_of(session, "SELECT * FROM found") == wanted
+
+
+def test_a_view_holds_subsets_anchors_and_the_name_of_the_table() -> None:
+    session = environment()
+    session.execute_sql(
+        "CREATE VIEW found AS SELECT * FROM ticks AS k MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ts "
+        "MEASURES COUNT(U.price) AS n, k.price AS p PATTERN (^ A B $) SUBSET U = (A, B) "
+        "DEFINE B AS B.price > A.price) AS m"
+    )
+    text = answer_of(session, "SHOW CREATE VIEW found")[1]
+    assert "PATTERN (^ `A` `B` $)" in text
+    assert "SUBSET `U` = (`A`, `B`)" in text
+    assert len(answer_of(session, "SELECT * FROM found WHERE n = 0 AND p IS NULL")) > 2
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["ticks k", "ticks AS k (a, b, c, d)", "TABLE(TUMBLE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '1' HOUR)) AS k"],
+)
+def test_a_name_in_front_of_match_recognize_is_a_single_one_behind_as(source: str) -> None:
+    with pytest.raises(FlowSqlError, match="parse failed"):
+        environment().execute_sql(
+            f"SELECT * FROM {source} MATCH_RECOGNIZE (ORDER BY ts MEASURES A.price AS p PATTERN (A) DEFINE A AS TRUE)"
+        )
 
 
 def test_explain_shows_the_pattern() -> None:

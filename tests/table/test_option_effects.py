@@ -24,6 +24,7 @@ from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import LOCAL_TIME_ZONE, Configuration
 from flowsql_core.errors import ConnectorError, FlowSqlError
 from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.specs import ScanSpec, TableSpec, WatermarkAlignment
 from flowsql_core.span import Source
 from flowsql_grammar import parse_statement
 from flowsql_planner.bind.context import BindContext
@@ -34,14 +35,19 @@ from flowsql_runtime.cluster.deploy import blocking_edges, make_spill_space
 from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.cluster.master import JobMaster
 from flowsql_runtime.cluster.restart import strategy_of
+from flowsql_runtime.operators.source import ScanOperator
 from flowsql_runtime.spark.session import _options as spark_options
 from flowsql_runtime.state.rocksdb.backend import RocksDBBackend
 from flowsql_runtime.state.rocksdb.database import Database
 from flowsql_runtime.state.rocksdb.local_files import LocalFiles
 from flowsql_runtime.state.rocksdb.settings import LOG_FOLDER, SWEEP_PIECE, RocksDBSettings
 from flowsql_runtime.state.stores import StoredColumn
+from flowsql_runtime.testing.harness import OperatorHarness
+from flowsql_runtime.time.alignment import AlignedSource, AlignmentGroups
 
 from .. import sqlite_lookup
+from ..runtime.fake_connector import FakeStore, install
+from ..runtime.graphs import NUMBERS
 
 #: Values under which an option is set beside those that it is looked at with.
 Options = dict[str, str]
@@ -356,6 +362,21 @@ def checkpoints(options: Options) -> Any:
     return outcome(lambda: CheckpointSettings.of(Configuration(values=options)))
 
 
+def paused(options: Options) -> Any:
+    """What a reader of two splits does that is to pause the one that it has begun, and cannot."""
+    with pytest.MonkeyPatch.context() as patch:
+        install(patch, FakeStore({"a": [(1, "x"), (2, "x")], "b": [(1, "y")]}))
+        scan = OperatorHarness(ScanSpec(TableSpec(("c", "d", "t"), NUMBERS, ()), (0, 1), NUMBERS), parameters=options)
+        source = scan.operators[0]
+        assert isinstance(source, ScanOperator)
+        progress = source.ctx.progress
+        progress.aligned = AlignedSource(
+            WatermarkAlignment("g", 0), AlignmentGroups(), "s", {"a": 0}, progress.unfinished, lambda after_ms: None
+        )
+        progress.aligned.look()
+        return outcome(source.emit_next)
+
+
 def recovery(options: Options) -> RecoverySettings:
     return RecoverySettings.of(Configuration(values=options))
 
@@ -424,6 +445,7 @@ EFFECTS: dict[str, Effect] = {
     "execution.state-recovery.path": Effect(
         "/nowhere", lambda options: outcome(lambda: tasks_of(lambda r: len(r.job._tasks))(options))
     ),
+    "pipeline.watermark-alignment.allow-unaligned-source-splits": Effect("true", paused),
     "restart-strategy.type": Effect("fixed-delay", waits(LOST, 3)),
     "restart-strategy.fixed-delay.attempts": Effect("2", waits(LOST, 3), FIXED),
     "restart-strategy.fixed-delay.delay": Effect("5 s", waits(LOST, 3), FIXED),

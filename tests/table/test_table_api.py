@@ -330,6 +330,8 @@ def test_a_query_behind_a_sql_text_is_shown_below_it(environment: TableEnvironme
          "A group window expects a time attribute"),
         (lambda t: t.over_window(Over.order_by(col("id")).preceding(UNBOUNDED_ROW).alias("w"))
          .select(col("id").sum.over(col("v"))), "Window 'v' not found"),
+        (lambda t: t.over_window(Over.order_by(col("id")).preceding(UNBOUNDED_ROW).alias("w"))
+         .select(col("id").sum.over(col("w"))), "Second argument in OVER window must be a TIME ATTRIBUTE, but is: "),
         (
             lambda t: t.order_by(col("id")).select(rand().alias("r")).where(col("r") > 0.5),
             "not supported yet: a column over a random one of a sorted table",

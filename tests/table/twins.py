@@ -263,6 +263,12 @@ METHODS: dict[str, tuple[Program, str]] = {
         "SELECT * FROM TO_CHANGELOG(input => (SELECT customer, SUM(n) AS s FROM orders GROUP BY customer), "
         "op => DESCRIPTOR(kind), op_mapping => MAP['INSERT, UPDATE_AFTER', 'u'])",
     ),
+    "to_changelog on_time": (
+        lambda o, c, a: o.to_changelog(descriptor("ts").as_argument("on_time"), lit("told").as_argument("uid")).where(
+            col("n") > 1
+        ),
+        "SELECT * FROM TO_CHANGELOG(input => TABLE orders, on_time => DESCRIPTOR(ts), uid => 'told') WHERE n > 1",
+    ),
     "from_changelog": (
         lambda o, c, a: o.to_changelog().from_changelog().where(col("n") > 1),
         "SELECT * FROM FROM_CHANGELOG(input => (SELECT * FROM TO_CHANGELOG(input => TABLE orders))) WHERE n > 1",

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from flowsql_connectors.filesystem.splits import FileSplit
@@ -22,6 +23,8 @@ from flowsql_core.record import record
 _QUEUE_PIECES = 3
 #: Files of so many bytes together are decoded without a thread.
 _SMALL_BYTES = 64 << 10
+#: Files that stay open while they are paused; others are read again from the start of their range.
+_OPEN_FILES = 16
 
 #: Adds metadata and partition columns: (split, decoded columns) -> output columns in the order of the scan.
 Complete = Callable[[FileSplit, Columns], tuple[object, ...]]
@@ -46,6 +49,11 @@ class _Position:
     id: str
     at: int = 0
     rows: int = 0
+
+    def encode(self) -> Split:
+        """The split from here on."""
+        left = replace(self.split, ranges=self.split.ranges[self.at :], rows_done=self.rows)
+        return Split(self.id, left.encode().data)
 
 
 class FileReader(SourceReader):
@@ -158,12 +166,7 @@ class FileReader(SourceReader):
 
     def snapshot(self) -> list[Split]:
         """Unfinished splits at the rows that were polled last."""
-        left = []
-        for position in self._positions.values():
-            ranges = position.split.ranges[position.at :]
-            at_position = replace(position.split, ranges=ranges, rows_done=position.rows).encode()
-            left.append(Split(position.id, at_position.data))
-        return left
+        return [position.encode() for position in self._positions.values()]
 
     def close(self) -> None:
         """Stop the fetcher."""
@@ -225,3 +228,142 @@ class FileReader(SourceReader):
             wake, self._wake = self._wake, None
         if wake is not None:
             wake()
+
+
+@dataclass(slots=True, eq=False)
+class _OpenFile:
+    """What was decoded of a split and is not polled yet, and what decodes on behind it."""
+
+    rest: Iterator[tuple[int, Columns]]
+    coming: Future[tuple[int, Columns] | None] | None = None
+    at: int = 0
+    columns: Columns | None = None
+    offset: int = 0
+
+
+class PausingFileReader(SourceReader):
+    """Reads the splits of one subtask one after another too, but leaves a paused one for the next and comes back to it.
+
+    A thread decodes the next piece of the split that is read. Of paused splits that were begun the ones read last stay
+    open with the piece that they stand in.
+    """
+
+    def __init__(
+        self,
+        make_decoder: Callable[[], Decoder],
+        complete: Complete,
+        empty: ChangelogBatch,
+        limit: int | None,
+        context: ReaderContext,
+    ) -> None:
+        self._make_decoder = make_decoder
+        self._complete = complete
+        self._empty = empty
+        self._rows_left = limit
+        self._positions: dict[str, _Position] = {}
+        self._paused: Set[str] = frozenset()
+        #: By split, the one read last at the end.
+        self._open: dict[str, _OpenFile] = {}
+        self._no_more = False
+        self._thread = ThreadPoolExecutor(1, f"file-fetcher-{context.subtask}")
+
+    def add_splits(self, splits: list[Split]) -> None:
+        """Take over splits."""
+        for encoded in splits:
+            split = FileSplit.decode(encoded)
+            self._positions[encoded.id] = _Position(split, encoded.id, rows=split.rows_done)
+
+    def no_more_splits(self) -> None:
+        """END follows the last row."""
+        self._no_more = True
+
+    def pause_splits(self, paused: Set[str]) -> bool:
+        """These wait; the first of the others is read."""
+        self._paused = paused
+        return True
+
+    def poll(self, max_rows: int) -> SplitBatch | ReadStatus:
+        """The next rows of the first split that is not paused; what went wrong in the thread is raised here."""
+        if self._rows_left == 0:
+            self._positions.clear()
+        if not self._positions:
+            return ReadStatus.END if self._no_more or self._rows_left == 0 else ReadStatus.NOTHING_NOW
+        position = self._next()
+        if position is None:
+            return ReadStatus.NOTHING_NOW
+        file = self._opened(position)
+        while file.columns is None:
+            coming = self._coming(file)
+            if not coming.done():
+                return ReadStatus.NOTHING_NOW
+            piece = coming.result()
+            if piece is None:
+                del self._open[position.id], self._positions[position.id]
+                return SplitBatch(position.id, self._empty, finished=True)
+            file.at, columns = piece
+            file.columns = columns if columns.num_rows else None
+            file.coming = None
+            self._coming(file)
+        return SplitBatch(position.id, self._cut(position, file, file.columns, max_rows))
+
+    def _cut(self, position: _Position, file: _OpenFile, columns: Columns, max_rows: int) -> ChangelogBatch:
+        rows = min(max_rows, columns.num_rows - file.offset)
+        if self._rows_left is not None:
+            rows = min(rows, self._rows_left)
+            self._rows_left -= rows
+        part = columns.slice(file.offset, file.offset + rows)
+        if file.at > position.at:
+            position.at, position.rows = file.at, 0
+        position.rows += rows
+        file.offset += rows
+        if file.offset == columns.num_rows:
+            file.columns, file.offset = None, 0
+        return ChangelogBatch.of(self._complete(position.split, part), part.kinds, num_rows=rows)
+
+    def wake_when_available(self, wake: Callable[[], None]) -> None:
+        """When a piece is decoded; new splits and splits that go on come with a mail of the task's own."""
+        position = self._next()
+        file = None if position is None else self._open.get(position.id)
+        if file is not None and file.coming is not None and file.columns is None:
+            file.coming.add_done_callback(lambda _: wake())
+        elif position is not None or self._no_more:
+            wake()
+
+    def snapshot(self) -> list[Split]:
+        """Unfinished splits at the rows that were polled last."""
+        return [position.encode() for position in self._positions.values()]
+
+    def close(self) -> None:
+        """Nothing more is decoded."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._open.clear()
+
+    def _next(self) -> _Position | None:
+        return next((self._positions[name] for name in self._positions if name not in self._paused), None)
+
+    def _opened(self, position: _Position) -> _OpenFile:
+        file = self._open.pop(position.id, None)
+        if file is None:
+            file = _OpenFile(self._pieces(position.split, position.at, position.rows))
+            for name in list(self._open)[: max(0, len(self._open) + 1 - _OPEN_FILES)]:
+                # Positions count polled rows: what is closed here is decoded again once it goes on.
+                del self._open[name]
+        self._open[position.id] = file
+        return file
+
+    def _coming(self, file: _OpenFile) -> Future[tuple[int, Columns] | None]:
+        if file.coming is None:
+            file.coming = self._thread.submit(next, file.rest, None)
+        return file.coming
+
+    def _pieces(self, split: FileSplit, first: int, skip: int) -> Iterator[tuple[int, Columns]]:
+        """Decoded rows with the number of their range."""
+        # One for each file that is open: decoders keep what they read between the pieces of a file.
+        decoder = self._make_decoder()
+        view = FileView(split.file.path, split.file.size, split.file.compression)
+        for at in range(first, len(split.ranges)):
+            for columns in decoder.read(view, split.ranges[at]):
+                dropped = min(skip, columns.num_rows)
+                skip -= dropped
+                yield at, columns.slice(dropped, columns.num_rows) if dropped else columns
+            skip = 0

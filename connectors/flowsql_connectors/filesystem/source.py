@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from flowsql_connectors.bad_rows import TolerantDecoder, bad_row_policy
 from flowsql_connectors.filesystem.files import FoundFile, find_files
 from flowsql_connectors.filesystem.lookup import ChangedFiles
 from flowsql_connectors.filesystem.options import DEFAULT_NAME, MONITOR_INTERVAL, PATH, PATH_PATTERN
-from flowsql_connectors.filesystem.reader import FileReader
+from flowsql_connectors.filesystem.reader import FileReader, PausingFileReader
 from flowsql_connectors.filesystem.splits import FileEnumerator, FileSplit
 from flowsql_connectors.formats.csv import HEADER
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileFormat, FileView, Range
@@ -142,11 +143,18 @@ class FileSource(LookupTableSource):
         empty = ChangelogBatch.of(
             tuple(pa.array([], to_arrow(column.type)) for column in self._scan.output), num_rows=0
         )
-        decoder = self._decoder_for(context.batch_rows)
         if self._bad_rows is not None:
             self._bad_rows.prepare()
-            decoder = TolerantDecoder(decoder, decoder, self._bad_rows, context.count)
-        return FileReader(decoder, self._complete, empty, self._scan.limit, context)
+        make_decoder = partial(self._decoder_of, context)
+        if context.aligned:
+            return PausingFileReader(make_decoder, self._complete, empty, self._scan.limit, context)
+        return FileReader(make_decoder(), self._complete, empty, self._scan.limit, context)
+
+    def _decoder_of(self, context: ReaderContext) -> Decoder:
+        decoder = self._decoder_for(context.batch_rows)
+        if self._bad_rows is None:
+            return decoder
+        return TolerantDecoder(decoder, decoder, self._bad_rows, context.count)
 
     def _decoder_for(self, batch_rows: int) -> Decoder:
         return self._format.decoder(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -65,6 +65,8 @@ class ReaderContext:
     count: Callable[[str, int], None]
     #: Seed of random sources; None draws one.
     rng_seed: int | None = None
+    #: Whether splits will be paused (watermark alignment).
+    aligned: bool = False
     #: Python objects of the job, by id.
     resources: Mapping[str, Any] = field(default_factory=dict)
 
@@ -87,6 +89,14 @@ class SourceReader(ABC):
     @abstractmethod
     def wake_when_available(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` once (any thread) when ``poll`` may have something."""
+
+    def pause_splits(self, paused: Set[str]) -> bool:
+        """Give no rows of these splits until this is called again, and go on with all others; watermark alignment.
+
+        Returns:
+            Whether the reader can do so: one that cannot changes nothing, and is asked no further.
+        """
+        return False
 
     @abstractmethod
     def snapshot(self) -> list[Split]:

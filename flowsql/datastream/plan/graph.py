@@ -7,7 +7,7 @@ asks. Chaining is the planner's own decision; each edge keeps its reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flowsql.datastream.plan.transformations import (
@@ -35,7 +35,7 @@ from flowsql_core.graph.job import (
 )
 from flowsql_core.graph.specs import OperatorSpec, UnionSpec
 from flowsql_core.types.logical import Schema
-from flowsql_planner.translate.chaining import ChainDecision, EdgeFacts, decide
+from flowsql_planner.translate.chaining import ALIGNED, ChainDecision, EdgeFacts, decide, edges_of_aligned_sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,14 @@ class StreamPlan:
     operators: dict[int, PlannedOperator] = field(default_factory=dict)
     edges: list[PlannedEdge] = field(default_factory=list)
     resources: dict[str, Any] = field(default_factory=dict)
+
+    def chain_aligned_sources(self) -> None:
+        """Sources that watermarks hold back share a task with these; once all operators are there."""
+        specs = {number: found.node.spec for number, found in self.operators.items()}
+        forced = edges_of_aligned_sources(self.edges, specs)
+        self.edges = [
+            replace(edge, decision=ALIGNED) if (edge.source, edge.target) in forced else edge for edge in self.edges
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +304,7 @@ def to_job_graph(
     """Cut a plan into vertices along the edges that are not chained."""
     heads = {number: number for number in plan.operators}
     inputs: dict[int, list[PlannedEdge]] = {}
+    plan.chain_aligned_sources()
     for edge in plan.edges:
         inputs.setdefault(edge.target, []).append(edge)
     members: dict[int, list[int]] = {}
@@ -350,6 +359,7 @@ def json_plan(plan: StreamPlan) -> str:
 
     unions = {number for number, found in plan.operators.items() if isinstance(found.node.spec, UnionSpec)}
     into: dict[int, list[PlannedEdge]] = {}
+    plan.chain_aligned_sources()
     for edge in plan.edges:
         into.setdefault(edge.target, []).append(edge)
     nodes = []

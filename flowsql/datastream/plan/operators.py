@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from flowsql.common.typeinfo import TypeInformation
 from flowsql.datastream.plan.transformations import JobSettings, SpecMaker, SpecWithResources
@@ -49,7 +49,7 @@ from flowsql_core.stream.functions import (
     ProcessFunction,
     ReduceFunction,
 )
-from flowsql_core.stream.watermark import WatermarkStrategy
+from flowsql_core.stream.watermark import WatermarkGenerator, WatermarkStrategy
 
 #: Whole batches to whole batches: keeps rows, their order and the watermark track.
 BatchMap = Callable[[ChangelogBatch], ChangelogBatch]
@@ -168,11 +168,21 @@ def key_select(selector: Any, key_type: TypeInformation | None) -> SpecMaker:
     return lambda settings: _one(settings, made, KeySelectSpec)
 
 
-def assign_timestamps(strategy: WatermarkStrategy) -> SpecMaker:
-    """Timestamps and watermarks."""
-    return lambda settings: _one(
-        settings, strategy, lambda key: AssignTimestampsSpec(key, settings.watermark_interval_ms)
-    )
+#: Name of what stamps, and what batch mode refuses of it.
+TIMES: Final = "Timestamps/Watermarks"
+TIMES_IN_BATCH: Final = "event time of a DataStream in batch mode"
+
+
+def assign_timestamps(strategy: WatermarkStrategy, of_source: bool = False) -> SpecMaker:
+    """Timestamps and watermarks. Only those of a source hold it back, and only where watermarks leave."""
+
+    def make(settings: JobSettings) -> SpecWithResources:
+        interval_ms = settings.watermark_interval_ms
+        leave = interval_ms > 0 and strategy.generator is not WatermarkGenerator.NO_WATERMARKS
+        aligned = strategy.alignment if of_source and leave else None
+        return _one(settings, strategy, lambda key: AssignTimestampsSpec(key, interval_ms, alignment=aligned))
+
+    return make
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
@@ -21,6 +21,7 @@ from flowsql.table.syntax.rewrite import placed, rewritten
 from flowsql.table.window import GroupWindow, OverWindow
 from flowsql_core.config import RUNTIME_MODE, RuntimeMode
 from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.types.logical import is_proctime, is_rowtime, without_attribute
 
 if TYPE_CHECKING:
     from flowsql.table.session.environment import TableEnvironment
@@ -219,6 +220,14 @@ class WindowGroupedTable:
         raise NotSupportedYetError("WindowGroupedTable.flat_aggregate")
 
 
+def _over_names(items: Sequence[ast.SelectItem]) -> Iterator[str]:
+    """Names of the windows behind ``over``."""
+    for item in items:
+        for part in item.walk():
+            if isinstance(part, ast.FunctionCall) and isinstance(part.over, ast.Name):
+                yield part.over.text
+
+
 class OverWindowedTable:
     """A table with windows around each row."""
 
@@ -241,8 +250,24 @@ class OverWindowedTable:
         step = Step(self._step.source, "select", fields)
         with table._environment.located(step.source):
             chosen = named(table._projection(step).items(fields))
-            chosen = [replace(item, expression=self._opened(item.expression)) for item in chosen]
-        return table._then(step, select(table._relation(), chosen))
+            opened = [replace(item, expression=self._opened(item.expression)) for item in chosen]
+        for name in dict.fromkeys(_over_names(chosen)):
+            if name in self._windows:
+                self._check_order(name)
+        return table._then(step, select(table._relation(), opened))
+
+    def _check_order(self, name: str) -> None:
+        """BindError where a window is not ordered by a time attribute; in batch mode row times are plain timestamps."""
+        table, spec = self._table, self._windows[name]
+        item = ast.SelectItem(spec.order_by[0].expression)
+        type_ = table._then(self._step, select(table._relation(), [item]))._schema[0].type
+        if is_proctime(type_) or (is_rowtime(type_) and not is_batch(table._environment)):
+            return
+        plain = without_attribute(type_).as_nullable()
+        raise table._refused(
+            self._step, "over-order", f"Second argument in OVER window must be a TIME ATTRIBUTE, but is: {plain}",
+            "SQL orders OVER by any column"
+        )  # fmt: skip
 
     def _opened(self, node: ast.Expression) -> ast.Expression:
         """An expression with the definition of each window in the place of its name."""

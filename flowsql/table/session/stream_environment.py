@@ -65,6 +65,12 @@ class _StreamExecutor(StatementExecutor):
             PlanError: the query makes changes that ``mode`` does not have, or has no plan.
         """
         schema = query.schema
+        if any(is_rowtime(column.type) for column in schema):
+            kept = self._planner().row_times(query)
+            schema = tuple(
+                column if index in kept or not is_rowtime(column.type) else _plain(column)
+                for index, column in enumerate(schema)
+            )
         rowtimes = [column.name for column in schema if is_rowtime(column.type)]
         if len(rowtimes) > 1:
             raise BindError(
@@ -73,7 +79,7 @@ class _StreamExecutor(StatementExecutor):
                 "DataStream.",
                 hint="cast all but one of them to TIMESTAMP",
             )
-        columns = tuple(Column(column.name, without_attribute(column.type)) for column in schema)
+        columns = tuple(map(_plain, schema))
         options = (("connector", IDENTIFIER), (MODE.key, mode_text(mode)))
         table = TableSpec((ANONYMOUS, ANONYMOUS, name), columns, options)
         sink = Sink(query.rel, table, name, span=query.span)
@@ -111,6 +117,10 @@ class _StreamExecutor(StatementExecutor):
         # One memory budget for the jobs of both environments.
         self._cluster = self._environment.cluster
         return super()._submit(graph)
+
+
+def _plain(column: Column) -> Column:
+    return Column(column.name, without_attribute(column.type))
 
 
 class StreamTableEnvironment(TableEnvironment):

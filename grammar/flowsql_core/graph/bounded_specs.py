@@ -50,6 +50,52 @@ class BoundedLocalAggregateSpec(OperatorSpec):
 
 
 @record
+class DistinctValues:
+    """What DISTINCT calls of an aggregate see once a group: columns of its input, none of them NULL.
+
+    ``filter_index``: a BOOLEAN column that is TRUE in the rows that take part.
+    """
+
+    columns: tuple[int, ...]
+    filter_index: int | None
+
+
+@record
+class DistinctAggregateSpec(OperatorSpec):
+    """One row a group with DISTINCT calls, all of which merge: ``grouping``, then ``calls``.
+
+    ``sets``: what the calls see once, in the order of ``set_of``, which has a place for each call, or -1 for a call
+    that sees each row. ``merges``: what arrives are rows of a :class:`DistinctRowsSpec` over ``input``, and what leaves
+    are keys and accumulators.
+    """
+
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    sets: tuple[DistinctValues, ...]
+    set_of: tuple[int, ...]
+    input: Schema
+    output: Schema
+    merges: bool = False
+
+
+@record
+class DistinctRowsSpec(OperatorSpec):
+    """Rows of a task on their way to a :class:`DistinctAggregateSpec` that merges, dealt out by key and value.
+
+    Output: keys, the columns of each set, the number of the row's set, a hash of the keys and the set's columns, then
+    the accumulators of calls that see each row. A row of a set has no more than its own columns and the keys; those
+    behind the last set have accumulators.
+    """
+
+    grouping: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    sets: tuple[DistinctValues, ...]
+    set_of: tuple[int, ...]
+    input: Schema
+    output: Schema
+
+
+@record
 class PandasAggregateSpec(OperatorSpec):
     """Functions of pandas over groups, one row each; no rows are no group.
 

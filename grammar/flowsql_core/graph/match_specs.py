@@ -23,8 +23,8 @@ class MatchSkip(enum.Enum):
 class PatternColumn:
     """A column of one row of a match: the row ``offset`` places from the first or last one of a variable.
 
-    ``variable``: place in the pattern; None: rows of all variables. ``column``: of the stored rows. NULL where the
-    variable has no such row.
+    ``variable``: place in the pattern; one behind its end has no rows; None: rows of all variables. ``column``: of the
+    stored rows. NULL where the variable has no such row.
     """
 
     variable: int | None
@@ -35,7 +35,7 @@ class PatternColumn:
 
 @record
 class PatternAggregate:
-    """An aggregate over the rows of a variable (None: of all). ``call``: over columns of the stored rows."""
+    """An aggregate over the rows of a variable, as of ``PatternColumn``. ``call``: over columns of the stored rows."""
 
     variable: int | None
     call: AggregateCall

@@ -94,6 +94,10 @@ class WatermarkEmit(enum.Enum):
     ON_EVENT = "on-event"
 
 
+#: ``scan.watermark.alignment.update-interval`` where nothing is said.
+UPDATE_INTERVAL_MS: Final = 1_000
+
+
 @record
 class WatermarkAlignment:
     """Sources of a ``group`` that are further than ``max_drift_ms`` ahead of its lowest watermark wait.
@@ -103,7 +107,7 @@ class WatermarkAlignment:
 
     group: str
     max_drift_ms: int
-    update_interval_ms: int = 1_000
+    update_interval_ms: int = UPDATE_INTERVAL_MS
 
 
 @record
@@ -385,9 +389,13 @@ class ChangelogNormalizeSpec(OperatorSpec):
 
 @record
 class ToChangelogSpec(OperatorSpec):
-    """Changes as rows: the code of each kind in front of the columns; kinds without a code are left out."""
+    """Changes as rows: the code of each kind in front of the columns; kinds without a code are left out.
+
+    ``time_index``: a column that is told once more behind the others.
+    """
 
     codes: tuple[tuple[RowKind, str], ...]
+    time_index: int | None = None
 
 
 @record

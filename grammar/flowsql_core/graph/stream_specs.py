@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import enum
 
-from flowsql_core.graph.specs import OperatorSpec
+from flowsql_core.graph.specs import OperatorSpec, WatermarkAlignment
 from flowsql_core.record import record
 
 #: Column of the elements, and of their keys on keyed edges.
@@ -177,12 +177,13 @@ class WatermarkTick(enum.Enum):
 class AssignTimestampsSpec(OperatorSpec):
     """Timestamps and watermarks. ``strategy``: a WatermarkStrategy; ``interval_ms``: pipeline.auto-watermark-interval.
 
-    Watermarks of the input are replaced but for the last.
+    Watermarks of the input are replaced but for the last. ``alignment``: the source in the same task waits for others.
     """
 
     strategy: str
     interval_ms: int = 200
     tick: WatermarkTick = WatermarkTick.CLOCK
+    alignment: WatermarkAlignment | None = None
 
 
 @record

@@ -14,6 +14,11 @@ class SessionAggregateSpec(WindowAggregateSpec):
 
 
 @record
+class ChainedWindowSpec(WindowAggregateSpec):
+    """HOP over changes that take rows back. Windows close one behind the other."""
+
+
+@record
 class EmittingWindowSpec(WindowAggregateSpec):
     """Aggregate per key and window of TUMBLE or HOP with early or late answers.
 

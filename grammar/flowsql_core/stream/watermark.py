@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.graph.specs import UPDATE_INTERVAL_MS, WatermarkAlignment
 from flowsql_core.record import record
 from flowsql_core.stream.time import Span, span_ms
 
@@ -33,12 +33,14 @@ class WatermarkStrategy:
 
     ``out_of_orderness_ms``: the watermark stands so much (and one more millisecond) behind the latest timestamp.
     ``idle_timeout_ms``: after so much silence of a subtask the watermarks of others count without it; 0: never.
+    ``alignment``: sources of a group that are far ahead wait for the others; only ``from_source`` heeds it.
     """
 
     generator: WatermarkGenerator
     out_of_orderness_ms: int = 0
     timestamp_assigner: TimestampAssigner | None = None
     idle_timeout_ms: int = 0
+    alignment: WatermarkAlignment | None = None
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
@@ -69,5 +71,18 @@ class WatermarkStrategy:
     def with_watermark_alignment(
         self, watermark_group: str, max_allowed_watermark_drift: Span, update_interval: Span | None = None
     ) -> WatermarkStrategy:
-        """Refused: sources do not wait for each other yet."""
-        raise NotSupportedYetError("watermark alignment", hint="leave it out: it changes no answer")
+        """Do not read a source, subtask or split whose watermark is further ahead of the group's lowest one than this.
+
+        Args:
+            update_interval: how often what waits looks again; 1 s by default.
+
+        Raises:
+            ValueError: the drift is negative, or the interval not positive.
+        """
+        drift_ms = span_ms(max_allowed_watermark_drift)
+        interval_ms = UPDATE_INTERVAL_MS if update_interval is None else span_ms(update_interval)
+        if drift_ms < 0:
+            raise ValueError("the allowed watermark drift must not be negative")
+        if interval_ms <= 0:
+            raise ValueError("the update interval of watermark alignment must be positive")
+        return replace(self, alignment=WatermarkAlignment(watermark_group, drift_ms, interval_ms))

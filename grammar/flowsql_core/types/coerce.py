@@ -24,15 +24,19 @@ def as_decimal(type_: t.LogicalType) -> t.DecimalType | None:
     return None
 
 
-def common_type(types: Sequence[t.LogicalType]) -> t.LogicalType | None:
+def common_type(types: Sequence[t.LogicalType], in_order: bool = False) -> t.LogicalType | None:
     """The least type that all types fit into, nullable if one is; None when there is none.
 
     CASE, COALESCE, VALUES, set operations, IN lists and comparisons meet here. NULLs alone give NULL.
+
+    Args:
+        in_order: as Calcite finds the type of branches, rows and elements: a FLOAT and a DOUBLE meet in the first,
+            a TIMESTAMP and a TIMESTAMP_LTZ too, but where their digits differ in the second kind with more of them.
     """
     nullable = any(type_.nullable for type_ in types)
     made: t.LogicalType = t.NULL
     for type_ in types:
-        merged = _merge(made, t.without_attribute(type_))
+        merged = _merge(made, t.without_attribute(type_), in_order)
         if merged is None:
             return None
         made = merged
@@ -42,12 +46,25 @@ def common_type(types: Sequence[t.LogicalType]) -> t.LogicalType | None:
     return made.as_nullable(nullable)
 
 
+def branch_type(types: Sequence[t.LogicalType], in_order: bool = False) -> t.LogicalType | None:
+    """The type of what is one of several values: of COALESCE and, with ``in_order``, of CASE and UNION.
+
+    A time attribute that stands first, and is as wide as the others, stays one, as in Flink: for the type alone. What
+    functions return is a plain timestamp to the operators behind them.
+    """
+    made = common_type(types, in_order)
+    first = next((type_ for type_ in types if not isinstance(type_, t.NullType)), t.NULL)
+    if made is not None and t.is_time_attribute(first) and t.without_attribute(first).same(made):
+        return first.as_nullable(made.nullable)
+    return made
+
+
 def mixes_dates(types: Sequence[t.LogicalType]) -> bool:
     """Whether some of the types are DATE and some are not: rows, lists and branches of both are none to Flink."""
     return len({isinstance(type_, t.DateType) for type_ in types if not isinstance(type_, t.NullType)}) == 2
 
 
-def _merge(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
+def _merge(a: t.LogicalType, b: t.LogicalType, in_order: bool) -> t.LogicalType | None:
     if isinstance(a, t.NullType) or a.same(b):
         return b
     match a, b:
@@ -57,10 +74,15 @@ def _merge(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
             return _merge_lengths(a, b, t.VarCharType)
         case t.BinaryStringType(), t.BinaryStringType():
             return _merge_lengths(a, b, t.VarBinaryType)
+        case t.ApproximateType(), t.ApproximateType() if in_order:
+            return a
         case t.NumericType(), t.NumericType():
             return _merge_numbers(a, b)
         case t.TimestampType(), t.TimestampType():
             return t.TimestampType(precision=max(a.precision, b.precision))
+        case t.TimestampType() | t.TimestampLtzType(), t.TimestampType() | t.TimestampLtzType() if in_order:
+            kind = type(a) if a.precision == b.precision else type(b)
+            return kind(precision=max(a.precision, b.precision))
         case t.TimestampType() | t.TimestampLtzType(), t.TimestampType() | t.TimestampLtzType():
             return t.TimestampLtzType(precision=max(a.precision, b.precision))
         case t.TimeType(), t.TimeType():
@@ -73,7 +95,7 @@ def _merge(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
             return t.YearMonthIntervalType(resolution="MONTH")
         case t.DayTimeIntervalType(), t.DayTimeIntervalType():
             return t.DayTimeIntervalType(resolution="SECOND", fractional_precision=3)
-    return _merge_nested(a, b)
+    return _merge_nested(a, b, in_order)
 
 
 def _merge_lengths(
@@ -105,23 +127,23 @@ def _merge_numbers(a: t.NumericType, b: t.NumericType) -> t.LogicalType:
     return t.DecimalType(precision=min(digits + scale, t.MAX_PRECISION), scale=scale)
 
 
-def _merge_nested(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
+def _merge_nested(a: t.LogicalType, b: t.LogicalType, in_order: bool) -> t.LogicalType | None:
     match a, b:
         case t.ArrayType(), t.ArrayType():
-            element = common_type((a.element, b.element))
+            element = common_type((a.element, b.element), in_order)
             return None if element is None else t.ArrayType(element=element)
         case t.MultisetType(), t.MultisetType():
-            element = common_type((a.element, b.element))
+            element = common_type((a.element, b.element), in_order)
             return None if element is None else t.MultisetType(element=element)
         case t.MapType(), t.MapType():
-            key, value = common_type((a.key, b.key)), common_type((a.value, b.value))
+            key, value = common_type((a.key, b.key), in_order), common_type((a.value, b.value), in_order)
             return None if key is None or value is None else t.MapType(key=key, value=value)
         case t.StructuredType(), _:
             return None
         case t.RowType(), t.RowType() if len(a.fields) == len(b.fields) and not isinstance(b, t.StructuredType):
             fields = []
             for left, right in zip(a.fields, b.fields, strict=True):
-                merged = common_type((left.type, right.type))
+                merged = common_type((left.type, right.type), in_order)
                 if merged is None:
                     return None
                 fields.append(t.Field(left.name, merged, left.description))
@@ -195,7 +217,7 @@ def _decimals(a: t.LogicalType, b: t.LogicalType) -> tuple[t.DecimalType, t.Deci
 
 def _numeric(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
     both = isinstance(a, t.NumericType | t.NullType) and isinstance(b, t.NumericType | t.NullType)
-    return common_type((a, b)) if both else None
+    return common_type((a, b), in_order=True) if both else None
 
 
 def _fitted(precision: int, scale: int, a: t.LogicalType, b: t.LogicalType) -> t.DecimalType:

@@ -32,10 +32,13 @@ class PatternAlternation(Node):
 
 
 class PatternRepeat(Node):
-    """``A{low,high}``: ``*`` is (0, None), ``+`` is (1, None), ``?`` is (0, 1); ``reluctant`` with a ``?`` behind."""
+    """``A{low,high}``: ``*`` is (0, None), ``+`` is (1, None), ``?`` is (0, 1).
+
+    ``low``: None where it is not written, as in ``A{,2}``. ``reluctant``: with a ``?`` behind.
+    """
 
     inner: Pattern
-    low: int
+    low: int | None
     high: int | None
     reluctant: bool = False
 

@@ -101,7 +101,7 @@ class MatchBuilder:
 
     def repeat_at_most(self, span: Span, inner: ast.Pattern, high: Token, reluctant: bool) -> ast.PatternRepeat:
         """``a{,m}``."""
-        return ast.PatternRepeat(inner, 0, int(high.text), reluctant, span=span)
+        return ast.PatternRepeat(inner, None, int(high.text), reluctant, span=span)
 
     def repeat_between(
         self, span: Span, inner: ast.Pattern, low: Token, high: Token, reluctant: bool

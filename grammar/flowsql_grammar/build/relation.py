@@ -135,6 +135,22 @@ class RelationBuilder:
         """MATCH_RECOGNIZE over a relation."""
         return ast.MatchRecognize(input=relation, span=span, **clauses)  # type: ignore[arg-type]
 
+    def matched_as(
+        self,
+        span: Span,
+        relation: ast.Relation,
+        named: ast.TableAlias,
+        clauses: dict[str, object],
+        alias: ast.TableAlias | None,
+    ) -> ast.Relation:
+        """``t AS k MATCH_RECOGNIZE (...)``. As in Flink: of a table or a query, AS is written, no column is."""
+        plain = isinstance(relation, ast.TableRef | ast.DerivedTable) and not named.columns
+        if not plain or named.span.start == named.name.span.start:
+            message = "SQL parse failed. In front of MATCH_RECOGNIZE stands a table or a query, and AS with one name."
+            raise ParseError("syntax", message, named.span)
+        inner = self.aliased(relation.span.to(named.span), relation, named)
+        return self.aliased(span, self.matched(span, inner, clauses), alias)
+
     def pivoted(self, span: Span, relation: ast.Relation, clause: _Pivot) -> ast.Pivot:
         """PIVOT over a relation."""
         return ast.Pivot(relation, *clause, span=span)

@@ -8,6 +8,8 @@ from flowsql_grammar import ast
 from flowsql_grammar.printing.expression import ExpressionPrinter
 from flowsql_grammar.printing.names import name, names, path, string, words
 
+_MARKS: dict[tuple[int | None, int | None], str] = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+
 
 class QueryPrinter(ExpressionPrinter):
     """Queries and relations."""
@@ -230,10 +232,12 @@ class QueryPrinter(ExpressionPrinter):
             case ast.PatternSequence(parts):
                 text, level = " ".join(self._pattern(part, 2) for part in parts), 1
             case ast.PatternRepeat(inner, low, high, reluctant):
-                mark = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((low, high))
+                mark = _MARKS.get((low, high))
                 if mark is None:
                     mark = (
-                        f"{{{low}}}" if low == high and not reluctant else f"{{{low},{'' if high is None else high}}}"
+                        f"{{{low}}}"
+                        if low == high and not reluctant
+                        else f"{{{'' if low is None else low},{'' if high is None else high}}}"
                     )
                 text, level = self._pattern(inner, 3) + mark + ("?" if reluctant else ""), 2
             case ast.PatternExclusion(inner):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from flowsql_planner.physical.nodes import (
     IncrementalGroupAggregate,
@@ -11,8 +12,17 @@ from flowsql_planner.physical.nodes import (
     Physical,
     walk,
 )
-from flowsql_planner.physical.nodes.bounded import BoundedAggregate, BoundedJoin, JoinAlgorithm
+from flowsql_planner.physical.nodes.bounded import (
+    BoundedAggregate,
+    BoundedJoin,
+    DistinctAggregate,
+    GroupWindowAggregate,
+    JoinAlgorithm,
+)
 from flowsql_planner.physical.passes.mini_batches import idle_assigners
+
+_DEVIATIONS: Final = frozenset({"STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP"})
+_MOMENTS: Final = "count, mean and squares in one accumulator, where Flink plans $WELFORD_M2, COUNT and a Calc above"
 
 
 def execution_notes(roots: Sequence[Physical], parallelism: int) -> str:
@@ -21,6 +31,9 @@ def execution_notes(roots: Sequence[Physical], parallelism: int) -> str:
     rows: dict[str, None] = {}
     for root in roots:
         for node in walk(root):
+            if isinstance(node, BoundedAggregate) and any(call.function in _DEVIATIONS for call in node.calls):
+                names = ", ".join(dict.fromkeys(c.function for c in node.calls if c.function in _DEVIATIONS))
+                rows[f"{names} of {node.describe(infix=True)} keep {_MOMENTS}\n"] = None
             inner = node.idle_lines(parallelism)
             if inner:
                 whole = node.own_line(infix=True) if len(inner) == _phases(node) else node.lines(infix=True)[0]
@@ -31,6 +44,10 @@ def execution_notes(roots: Sequence[Physical], parallelism: int) -> str:
                 rows[f"{', '.join(inner)} {run} inside of {whole.text()}{unsplit}\n"] = None
                 if isinstance(node, BoundedAggregate) and node.runs_in_phases(parallelism):
                     rows[f"{node.local_line().text()} finds groups by hash, without a Sort\n"] = None
+            elif isinstance(node, GroupWindowAggregate):
+                rows[f"{node.run_note(parallelism)}\n"] = None
+            elif isinstance(node, DistinctAggregate):
+                rows.update(dict.fromkeys(f"{note}\n" for note in node.phase_notes()))
             elif isinstance(node, MiniBatchAssigner) and id(node) in idle:
                 rows[f"{node.describe()} does not run: no operator above waits for its marks\n"] = None
             elif isinstance(node, MatchNode) and node.asked_in_python():

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from flowsql_planner.explain.logical_tree import logical_lines
 from flowsql_planner.logical.nodes import Rel
-from flowsql_planner.physical.nodes import Exchange, Physical
+from flowsql_planner.physical.nodes import Calc, Exchange, Physical
+from flowsql_planner.physical.nodes.bounded import GroupWindowAggregate
 
 AST_TITLE = "== Abstract Syntax Tree =="
 PHYSICAL_TITLE = "== Optimized Physical Plan =="
@@ -98,9 +99,17 @@ def _mark(node: Physical, root: int, by_root: dict[int, set[int]]) -> None:
 
 def _shown_inputs(node: Physical) -> tuple[Physical, ...]:
     """Inputs below a node's own lines."""
-    if not node.lines_show_exchange():
-        return node.inputs
-    return tuple(child.inputs[0] if isinstance(child, Exchange) else child for child in node.inputs)
+    below = node.shown_inputs()
+    if node.lines_show_exchange():
+        below = tuple(child.inputs[0] if isinstance(child, Exchange) else child for child in below)
+    return tuple(map(_shown, below))
+
+
+def _shown(node: Physical) -> Physical:
+    """A node, or what stands below where Flink plans none of its kind."""
+    if isinstance(node, Calc) and isinstance(node.inputs[0], GroupWindowAggregate) and node.inputs[0].is_all_of(node):
+        return node.inputs[0]
+    return node
 
 
 class _TreePrinter:
@@ -121,6 +130,7 @@ class _TreePrinter:
 
     def tree(self, node: Physical) -> Iterator[str]:
         """The lines of a node and of all below it."""
+        node = _shown(node)
         number = self._numbers.get(id(node))
         if number is not None and id(node) in self._printed:
             yield f"Reused(reference_id=[{number}])"

@@ -24,6 +24,7 @@ class ExpressionPrinter:
     """Prints expressions over named columns. ``names`` None prints ``$0``, ``$1``.
 
     ``outer``: names of what a query reads of the row around it. ``query``: prints a query call with these operands.
+    ``materialized``: functions take time attributes as plain timestamps, as in physical plans: it says so.
     """
 
     def __init__(
@@ -32,11 +33,13 @@ class ExpressionPrinter:
         infix: bool = False,
         outer: Sequence[str] = (),
         query: Callable[[Call, list[str]], str] | None = None,
+        materialized: bool = False,
     ) -> None:
         self._names = names
         self._infix = infix
         self._outer = outer
         self._query = query
+        self._materialized = materialized
 
     def print(self, expr: Expr) -> str:
         """The text of an expression."""
@@ -47,8 +50,23 @@ class ExpressionPrinter:
             expr = below[0]
         text = self._leaf(expr)
         for node in reversed(spine):
-            text = self._node(node, [text, *map(self.print, children(node)[1:])])
+            first, *others = children(node)
+            texts = [text, *map(self.print, others)]
+            if self._materialized:
+                texts = [self._taken(node, child, own) for child, own in zip((first, *others), texts, strict=True)]
+            text = self._node(node, texts)
         return text
+
+    def _taken(self, node: Expr, operand: Expr, text: str) -> str:
+        """An operand as functions take it: row times are cast, processing times are read from the clock."""
+        if not t.is_time_attribute(operand.type):
+            return text
+        plain = t.without_attribute(operand.type)
+        if isinstance(node, Cast) and node.type.same(plain):
+            return text
+        if t.is_proctime(operand.type):
+            return f"PROCTIME_MATERIALIZE({text})"
+        return f"CAST({text} AS {self._type(plain)})"
 
     def _leaf(self, expr: Expr) -> str:
         match expr:
@@ -62,7 +80,7 @@ class ExpressionPrinter:
         """A node whose operands have these texts."""
         match expr:
             case Cast(operand=operand, type=type_):
-                if t.is_proctime(operand.type) and not t.is_proctime(type_):
+                if t.is_proctime(operand.type) and type_.same(t.without_attribute(operand.type)):
                     return f"PROCTIME_MATERIALIZE({args[0]})"
                 if self._names is None and not expr.safe:
                     return f"CAST({args[0]}):{self._type(type_)}"
@@ -80,8 +98,9 @@ class ExpressionPrinter:
 
     def _type(self, type_: t.LogicalType) -> str:
         """Execution plans say nothing of character sets."""
-        text = calcite_type(type_)
-        return text.replace(f" {_CHARSET}", "") if self._infix else text
+        if self._infix:
+            return calcite_type(type_.as_nullable()).replace(f" {_CHARSET}", "")
+        return calcite_type(type_)
 
     def _call(self, expr: Call, args: list[str]) -> str:
         if self._infix and expr.function in _INFIX and len(args) > 1:
@@ -98,9 +117,14 @@ class ExpressionPrinter:
         if expr.function == "FIELD":
             return f"{args[0]}.{expr.option('name')}"
         if expr.function == "EXTRACT":
-            return f"EXTRACT(FLAG({expr.option('unit')}), {', '.join(args)})"
-        extra = [f"FLAG({value})" for name, value in expr.options if isinstance(value, str) and name == "unit"]
+            return f"EXTRACT({self._flag(expr.option('unit'))}, {', '.join(args)})"
+        extra = [self._flag(value) for name, value in expr.options if isinstance(value, str) and name == "unit"]
+        if expr.function in ("FLOOR", "CEIL"):
+            return f"{expr.function}({', '.join(args + extra)})"
         return f"{expr.function}({', '.join(extra + args)})"
+
+    def _flag(self, unit: object) -> str:
+        return f"{unit}" if self._infix else f"FLAG({unit})"
 
     def _literal(self, literal: Literal) -> str:
         value, type_ = literal.value, literal.type
@@ -191,7 +215,7 @@ def calcite_type(type_: t.LogicalType) -> str:
             text = f"VARCHAR({length}) {_CHARSET}"
         case t.VarBinaryType(length=length):
             text = f"VARBINARY({length})"
-        case t.TimestampLtzType(precision=precision):
+        case t.TimestampLtzType(precision=precision) if not t.is_time_attribute(type_):
             text = f"TIMESTAMP_WITH_LOCAL_TIME_ZONE({precision})"
         case t.DayTimeIntervalType() | t.YearMonthIntervalType():
             text = _interval(type_)

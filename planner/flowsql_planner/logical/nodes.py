@@ -162,7 +162,7 @@ class ChangelogFunction:
     """TO_CHANGELOG or FROM_CHANGELOG, which takes kinds of change from the column ``op_index``.
 
     ``codes``: texts and the kinds that they stand for. ``invocation``: the call, as plans show it; ``uid``: the one
-    that it gives.
+    that it gives. ``time_index``: the input's column that is told once more as the last one, the time of ``on_time``.
     """
 
     input: Rel
@@ -171,6 +171,7 @@ class ChangelogFunction:
     schema: Schema
     invocation: str
     op_index: int | None = None
+    time_index: int | None = None
     uid: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -437,7 +438,10 @@ class Rank:
 
 @record
 class Match:
-    """MATCH_RECOGNIZE: the partition's columns, then the measures of each match. Fields as of ``MatchSpec``."""
+    """MATCH_RECOGNIZE: the partition's columns, then the measures of each match. Fields as of ``MatchSpec``.
+
+    ``empty``: names of variables without rows, behind those of the pattern.
+    """
 
     input: Rel
     partition: tuple[int, ...]
@@ -449,6 +453,7 @@ class Match:
     skip_variable: int | None
     within_ms: int | None
     schema: Schema
+    empty: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

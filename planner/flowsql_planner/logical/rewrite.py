@@ -249,9 +249,11 @@ def _retype_node(rel: Rel) -> Rel:
         case WindowTableFunction(input=source):
             width = len(source.schema)
             return replace(rel, schema=source.schema + rel.schema[width:])
-        case ChangelogFunction(input=source, op_index=op):
+        case ChangelogFunction(input=source, op_index=op, time_index=time):
             types = [column.type for column in source.schema]
             made = [rel.schema[0].type, *types] if op is None else types[:op] + types[op + 1 :]
+            if time is not None:
+                made.append(types[time].as_nullable(False))
             own = (Column(column.name, type_) for column, type_ in zip(rel.schema, made, strict=True))
             return replace(rel, schema=tuple(own))
         case ProcessTableFunction(inputs=all_inputs):

@@ -13,6 +13,7 @@ from flowsql_planner.optimize.queries.beside_queries import beside_queries
 from flowsql_planner.optimize.queries.decorrelate import decorrelate
 from flowsql_planner.optimize.queries.lift_subqueries import lift_subqueries
 from flowsql_planner.optimize.queries.push_filter_through_set_operation import push_filter_through_set_operation
+from flowsql_planner.optimize.queries.rank_correlated_sort import rank_correlated_sorts
 from flowsql_planner.optimize.queries.rewrite_set_operations import rewrite_set_operations
 from flowsql_planner.optimize.rules.expand_grouping_sets import expand_grouping_sets
 from flowsql_planner.optimize.rules.filters.merge_filters import merge_filters
@@ -89,7 +90,7 @@ def streaming(
     return (
         # Queries leave expressions before anything else, so that every rule sees what is in them.
         Stage("subqueries", rules=(lift_subqueries,)),
-        Stage("correlations", tree_rules=(decorrelate,)),
+        Stage("correlations", tree_rules=(*((rank_correlated_sorts,) if ranks else ()), decorrelate)),
         # Folding first: a condition that becomes TRUE or FALSE decides what is worth moving. Comparisons of numbers get
         # their form before, as in Flink: constants that are NaN answer by it, too.
         Stage("compare", rules=(simplify_comparisons,)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flowsql_compute.functions.aggregate import is_order_sensitive
+from flowsql_core.errors import BindError
 from flowsql_core.expr import AggregateCall
 
 #: Flink's functions without ``merge``: one of them keeps an aggregate in one phase.
@@ -17,6 +18,20 @@ _SPLITTABLE: Final = frozenset({"COUNT", "SUM", "$SUM0", "MIN", "MAX", "AVG", "F
 def order_sensitive(call: AggregateCall) -> bool:
     """Whether the answer depends on the order of rows."""
     return bool(call.order_by) or is_order_sensitive(call)
+
+
+def refuse_count_of_several(call: AggregateCall) -> None:
+    """Streaming counts no rows by several columns; without DISTINCT those that are never NULL do not matter.
+
+    Raises:
+        BindError: it is such a call.
+    """
+    counted = len(call.args) if call.distinct else sum(arg.type.nullable for arg in call.args)
+    if call.function != "COUNT" or min(len(call.args), counted) < 2:
+        return
+    written = "COUNT(DISTINCT ...)" if call.distinct else "COUNT(...)"
+    hint = "COUNT(DISTINCT ROW(a, b)) counts pairs" if call.distinct else "COUNT(*) FILTER (WHERE ...) counts rows"
+    raise BindError("distinct-count", f"{written} of several columns is not possible in streaming.", call.span, hint)
 
 
 def two_phase_in_flink(calls: tuple[AggregateCall, ...]) -> bool:

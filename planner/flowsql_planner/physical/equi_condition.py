@@ -37,11 +37,12 @@ def split_condition(condition: Expr | None, width: int) -> EquiCondition:
             case Call(function="=" | "IS NOT DISTINCT FROM" as name, args=(InputRef(index=a), InputRef(index=b))) if (
                 a < width
             ) != (b < width):
-                key = (min(a, b), max(a, b) - width)
-                if key not in zip(left, right, strict=True):
+                # Two tests of one pair are two keys, as in Flink: `=` and IS NOT DISTINCT FROM differ over NULL.
+                key = (min(a, b), max(a, b) - width, name != "=")
+                if key not in zip(left, right, null_safe, strict=True):
                     left.append(key[0])
                     right.append(key[1])
-                    null_safe.append(name != "=")
+                    null_safe.append(key[2])
             case Literal(value=True):
                 pass
             case _:

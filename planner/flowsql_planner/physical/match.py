@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flowsql_core.errors import NotSupportedYetError, PlanError
-from flowsql_core.expr import Call, walk
+from flowsql_core.expr import Call, InputRef, walk
+from flowsql_core.graph.match_specs import MatchTime, PatternExpression
 from flowsql_core.python_call import calls_python
-from flowsql_core.types.logical import is_proctime, is_time_attribute
+from flowsql_core.types.logical import Schema, is_proctime, is_time_attribute, without_attribute
 from flowsql_planner.logical.nodes import Match
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import MatchNode, Physical
@@ -27,7 +30,7 @@ def plan_match(rel: Match, source: Physical, streaming: bool) -> Physical:
         raise NotSupportedYetError("MATCH_RECOGNIZE ordered by a processing time and more", rel.span)
     node = MatchNode(
         inputs=(exchange(source, rel.partition),),
-        schema=rel.schema,
+        schema=_plain_measures(rel),
         partition=rel.partition,
         order=order,
         row_time=row_time,
@@ -37,6 +40,7 @@ def plan_match(rel: Match, source: Physical, streaming: bool) -> Physical:
         skip=rel.skip,
         skip_variable=rel.skip_variable,
         within_ms=rel.within_ms,
+        empty=rel.empty,
         span=rel.span,
     )
     for expr in node.expressions():
@@ -45,3 +49,25 @@ def plan_match(rel: Match, source: Physical, streaming: bool) -> Physical:
         if any(isinstance(part, Call) and part.function == "CURRENT_WATERMARK" for part in walk(expr)):
             raise NotSupportedYetError("CURRENT_WATERMARK in MATCH_RECOGNIZE", rel.span)
     return node
+
+
+def _plain_measures(rel: Match) -> Schema:
+    """The columns of matches: of the measures only the times of the match itself stay time attributes."""
+    keys = len(rel.partition)
+    measures = zip(rel.schema[keys:], rel.measures, strict=True)
+    return (
+        *rel.schema[:keys],
+        *(
+            column if _is_match_time(measure) else replace(column, type=without_attribute(column.type))
+            for column, measure in measures
+        ),
+    )
+
+
+def _is_match_time(measure: PatternExpression) -> bool:
+    match measure.expression:
+        case InputRef(index=index):
+            return measure.reads[index] is MatchTime.ROW_TIME
+        case Call(function="PROCTIME"):
+            return True
+    return False

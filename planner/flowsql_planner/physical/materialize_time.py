@@ -6,10 +6,15 @@ Source: Flink's ``RelTimeIndicatorConverter``: row times are cast, processing ti
 from __future__ import annotations
 
 from flowsql_core.expr import Cast, Expr
-from flowsql_core.types.logical import is_time_attribute, without_attribute
+from flowsql_core.types.logical import is_proctime, is_time_attribute, without_attribute
 from flowsql_planner.logical.rewrite import ref
 from flowsql_planner.physical.calc import make_calc
 from flowsql_planner.physical.nodes import Physical
+
+
+def read_clocks(source: Physical) -> Physical:
+    """The node with its processing times as plain timestamps."""
+    return materialize_time(source, frozenset(i for i, column in enumerate(source.schema) if is_proctime(column.type)))
 
 
 def materialize_time(source: Physical, columns: frozenset[int] | None = None) -> Physical:

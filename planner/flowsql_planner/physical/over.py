@@ -125,6 +125,9 @@ def _require(call: OverCall) -> None:
         if isinstance(offset, Literal) and offset.value is not None and offset.value < 0:
             message = f"Offset({offset.value}) should be positive."
             raise PlanError("lag-offset", message, offset.span or call.span, "say how many rows before")
+        if isinstance(offset.type, t.BigIntType):
+            message = "LAG takes no number of rows of type BIGINT in stream mode."
+            raise PlanError("lag-offset", message, offset.span or call.span, "write CAST(... AS INT)")
     if call.function in _BATCH_ONLY:
         message = f"{call.function} Function is not supported in stream mode."
         raise PlanError("over-function", message, call.span)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from flowsql_core.errors import InternalError, NotSupportedYetError
-from flowsql_core.expr import Cast, Expr, InputRef, Literal, conjuncts, transform
+from flowsql_core.errors import InternalError, NotSupportedYetError, PlanError
+from flowsql_core.expr import Cast, Expr, InputRef, Literal, children, conjuncts, transform
 from flowsql_core.row import INSERT_ONLY
-from flowsql_core.types.logical import Column, is_proctime, is_time_attribute, without_attribute
+from flowsql_core.types.logical import Column, is_proctime, is_rowtime, is_time_attribute, without_attribute
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -46,7 +46,7 @@ from flowsql_planner.physical.join import plan_join
 from flowsql_planner.physical.joins.multi_join import plan_multi_join
 from flowsql_planner.physical.joins.temporal_join import plan_temporal_join
 from flowsql_planner.physical.match import plan_match
-from flowsql_planner.physical.materialize_time import materialize_time
+from flowsql_planner.physical.materialize_time import materialize_time, read_clocks
 from flowsql_planner.physical.nodes import (
     ChangelogFunctionNode,
     CorrelateNode,
@@ -61,7 +61,7 @@ from flowsql_planner.physical.nodes import (
     WatermarkAssignerNode,
 )
 from flowsql_planner.physical.over import plan_over
-from flowsql_planner.physical.process_function import plan_process
+from flowsql_planner.physical.process_function import plan_process, require_time_attribute
 from flowsql_planner.physical.python_aggregate import (
     calls_python_aggregates,
     plan_python_aggregate,
@@ -92,7 +92,7 @@ def _plan_node(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) ->
             return make_calc(source, tuple(_as_in(source, expr) for expr in rel.exprs), rel.names, rel.span)
         case Filter():
             kept = tuple(part for part in conjuncts(rel.condition) if part != Literal(True, part.type))
-            return make_filter(sources[0], rel.condition, rel.span) if kept else sources[0]
+            return make_filter(sources[0], _as_in(sources[0], rel.condition), rel.span) if kept else sources[0]
         case WatermarkAssigner():
             return WatermarkAssignerNode(
                 inputs=sources,
@@ -111,7 +111,7 @@ def _plan_node(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) ->
         case WindowTableFunction():
             return plan_window_function(rel, sources[0], context)
         case ChangelogFunction():
-            return _changelog_function(rel, sources[0])
+            return _changelog_function(rel, sources[0], context)
         case ProcessTableFunction():
             return plan_process(rel, sources)
         case Join():
@@ -123,9 +123,11 @@ def _plan_node(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) ->
         case Apply():
             raise InternalError("a query that was not decorrelated")
         case Correlate():
+            below = sources[0].schema
+            taken = (_with_kind_of(column, own) for column, own in zip(rel.schema, below, strict=False))
             return CorrelateNode(
                 inputs=sources,
-                schema=rel.schema,
+                schema=(*taken, *rel.schema[len(below) :]),
                 collection=rel.collection,
                 added=rel.added,
                 ordinality=rel.ordinality,
@@ -134,8 +136,7 @@ def _plan_node(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) ->
                 span=rel.span,
             )
         case Union():
-            alike = tuple(_as_nullable_as(source, rel) for source in sources)
-            return UnionNode(inputs=alike, schema=rel.schema, span=rel.span)
+            return _union(rel, sources)
         case SetOperation():
             raise NotSupportedYetError(rel.construct, rel.span)
         case Match():
@@ -153,14 +154,48 @@ def _plan_node(rel: Rel, sources: tuple[Physical, ...], context: PlanContext) ->
 
 
 def _as_in(source: Physical, expr: Expr) -> Expr:
-    """An expression that knows which time attributes are plain timestamps by now, as behind a regular join."""
+    """An expression that knows which time attributes are plain timestamps by now.
+
+    Columns behind a regular join are, and what functions make of attributes.
+    """
 
     def change(node: Expr) -> Expr:
-        if not isinstance(node, InputRef) or is_time_attribute(source.schema[node.index].type):
+        if not is_time_attribute(node.type):
             return node
-        return replace(node, type=without_attribute(node.type)) if is_time_attribute(node.type) else node
+        if isinstance(node, InputRef):
+            kept = is_time_attribute(source.schema[node.index].type)
+        else:
+            # PROCTIME() has no operands; a CAST to an attribute is that of a branch of UNION.
+            kept = isinstance(node, Cast | Literal) or not children(node)
+        return node if kept else replace(node, type=without_attribute(node.type))
 
     return transform(expr, change)
+
+
+def _union(rel: Union, sources: tuple[Physical, ...]) -> Physical:
+    schema = list(rel.schema)
+    for index, column in enumerate(rel.schema):
+        if not is_time_attribute(column.type):
+            continue
+        types = dict.fromkeys(str(source.schema[index].type.as_nullable()) for source in sources)
+        if len(types) > 1:
+            raise PlanError(
+                "set-operation-types",
+                f"Union fields with time attributes requires same types, but the types are {' and '.join(types)}.",
+                rel.span,
+                f"CAST '{column.name}' to a plain timestamp",
+            )
+        schema[index] = _with_kind_of(column, sources[0].schema[index])
+    made = replace(rel, schema=tuple(schema))
+    alike = tuple(_as_nullable_as(source, made) for source in sources)
+    return UnionNode(inputs=alike, schema=made.schema, span=rel.span)
+
+
+def _with_kind_of(column: Column, source: Column) -> Column:
+    """The column as a plain timestamp where it is one in the input."""
+    if is_time_attribute(source.type):
+        return column
+    return replace(column, type=without_attribute(column.type))
 
 
 def _as_nullable_as(source: Physical, union: Union) -> Physical:
@@ -183,7 +218,7 @@ def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physic
     group_aggregate = plan_python_aggregate if in_python else plan_group_aggregate
     used = frozenset(rel.grouping) | {arg.index for call in rel.calls for arg in call.args}
     plain = materialize_time(source, used)
-    if plain is source:
+    if plain is source and not any(is_time_attribute(column.type) for column in rel.schema):
         return group_aggregate(rel, source, context)
     calls = tuple(
         replace(call, args=tuple(replace(arg, type=plain.schema[arg.index].type) for arg in call.args))
@@ -197,8 +232,10 @@ def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physic
     return group_aggregate(moved, plain, context)
 
 
-def _changelog_function(rel: ChangelogFunction, source: Physical) -> Physical:
+def _changelog_function(rel: ChangelogFunction, source: Physical, context: PlanContext) -> Physical:
     """The function; row times go through it, processing times are read before it."""
+    if rel.time_index is not None and not context.bounded:
+        require_time_attribute(source.schema[rel.time_index], rel.span)
     clocks = frozenset(index for index, column in enumerate(source.schema) if is_proctime(column.type))
     schema = tuple(
         Column(column.name, without_attribute(column.type)) if is_proctime(column.type) else column
@@ -210,6 +247,7 @@ def _changelog_function(rel: ChangelogFunction, source: Physical) -> Physical:
         codes=rel.codes,
         invocation=rel.invocation,
         op_index=rel.op_index,
+        time_index=rel.time_index,
         uid=rel.uid,
         span=rel.span,
     )
@@ -230,8 +268,16 @@ def _sort(rel: Sort, source: Physical) -> Physical:
 
 
 def _sink(rel: Sink, source: Physical, context: PlanContext) -> Physical:
-    processing = frozenset(index for index, column in enumerate(source.schema) if is_proctime(column.type))
-    written = materialize_time(source, processing)
+    written = read_clocks(source)
+    rowtimes = [column.name for column in written.schema if is_rowtime(column.type)]
+    if rel.table is not None and len(rowtimes) > 1:
+        raise PlanError(
+            "several-rowtimes",
+            f"The query contains more than one rowtime attribute column [{', '.join(rowtimes)}] for writing into table "
+            f"'{rel.name}'.",
+            rel.span,
+            "CAST all but one of them to TIMESTAMP or TIMESTAMP_LTZ",
+        )
     schema = (
         tuple(Column(name.name, column.type) for name, column in zip(rel.schema, written.schema, strict=True))
         if rel.table is None

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flowsql_core.types.logical import Column, is_proctime
+from flowsql_core.errors import PlanError
+from flowsql_core.process_function import NO_TIME_ATTRIBUTE
+from flowsql_core.span import Span
+from flowsql_core.types.logical import Column, is_proctime, is_time_attribute
 from flowsql_planner.logical.nodes import ProcessTableFunction
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.materialize_time import materialize_time
@@ -16,6 +19,8 @@ def plan_process(rel: ProcessTableFunction, sources: Sequence[Physical]) -> Phys
     """The function over its tables; one without any is called for a row of no columns."""
     inputs: list[Physical] = []
     for table, source in zip(rel.call.tables, sources, strict=True):
+        if table.time_index is not None:
+            require_time_attribute(source.schema[table.time_index], rel.span)
         clocks = frozenset(index for index, column in enumerate(source.schema) if is_proctime(column.type))
         plain = materialize_time(source, clocks)
         if isinstance(plain, ValuesNode):
@@ -28,3 +33,9 @@ def plan_process(rel: ProcessTableFunction, sources: Sequence[Physical]) -> Phys
     return ProcessTableFunctionNode(
         inputs=tuple(inputs), schema=rel.schema, call=rel.call, invocation=rel.invocation, span=rel.span
     )
+
+
+def require_time_attribute(column: Column, span: Span | None) -> None:
+    """Refuse an ``on_time`` that was a time attribute where it was bound, and is a plain timestamp in the plan."""
+    if not is_time_attribute(column.type):
+        raise PlanError("not-a-time-attribute", NO_TIME_ATTRIBUTE.format(name=column.name), span)

@@ -19,6 +19,14 @@ def plan_rank(rel: Rank, source: Physical, context: PlanContext) -> Physical:
     windowed = _window_rank(rel, source, schema)
     if windowed is not None:
         return windowed
+    if rel.last_index is not None and not rel.partition:
+        raise PlanError(
+            "rank-end",
+            f"The end of a ranking is column '{source.names[rel.last_index]}', and there is no PARTITION BY: "
+            "Rank end index can't greater than input field count.",
+            rel.span,
+            "rank in partitions of that column, or write a constant",
+        )
     order = _order(rel.order)
     return RankNode(
         inputs=(exchange(source, rel.partition),),

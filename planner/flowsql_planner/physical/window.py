@@ -55,8 +55,9 @@ def plan_window_function(rel: WindowTableFunction, source: Physical, context: Pl
     )
     if rel.kind is WindowKind.SESSION:
         source = exchange(source, rel.partition)
+    schema = (*source.schema, *rel.schema[len(source.schema) :])
     return WindowTableFunctionNode(
-        inputs=(source,), schema=rel.schema, window=window, partition=rel.partition, span=rel.span
+        inputs=(source,), schema=schema, window=window, partition=rel.partition, span=rel.span
     )
 
 

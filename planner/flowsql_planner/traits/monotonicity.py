@@ -6,9 +6,10 @@ Source: Flink's ``FlinkRelMdModifiedMonotonicity``.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from flowsql_core.expr import AggregateCall, Cast, Expr, InputRef, Literal
+from flowsql_planner.traits.interval import Bounds
 
 
 class Monotonicity(enum.Enum):
@@ -30,10 +31,21 @@ _OF_AGGREGATES = {
 }
 
 
-def of_aggregate(grouping: int, calls: Sequence[AggregateCall]) -> tuple[Monotonicity, ...]:
-    """Columns of an aggregate whose input only grows."""
-    results = (_OF_AGGREGATES.get(call.function, Monotonicity.NONE) for call in calls)
+def of_aggregate(
+    grouping: int, calls: Sequence[AggregateCall], summed: Callable[[AggregateCall], Bounds]
+) -> tuple[Monotonicity, ...]:
+    """Columns of an aggregate whose input only grows. ``summed``: between which numbers the values of a SUM lie."""
+    results = (_of_call(call, summed) for call in calls)
     return (*(Monotonicity.CONSTANT for _ in range(grouping)), *results)
+
+
+def _of_call(call: AggregateCall, summed: Callable[[AggregateCall], Bounds]) -> Monotonicity:
+    if call.function != "SUM":
+        return _OF_AGGREGATES.get(call.function, Monotonicity.NONE)
+    bounds = summed(call)
+    if bounds is not None and bounds.never_negative:
+        return Monotonicity.INCREASING
+    return Monotonicity.DECREASING if bounds is not None and bounds.never_positive else Monotonicity.NONE
 
 
 def of_projection(below: Monotonicities, projections: Sequence[Expr]) -> Monotonicities:

@@ -6,7 +6,7 @@ Exchanges become edges; mini-batch marks by row time vanish (windows fire by wat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flowsql_core.errors import InternalError
@@ -38,7 +38,7 @@ from flowsql_planner.physical.nodes import (
 from flowsql_planner.physical.nodes.bounded import BoundedAggregate
 from flowsql_planner.physical.passes.mini_batches import idle_assigners
 from flowsql_planner.translate import exchange
-from flowsql_planner.translate.chaining import ChainDecision, EdgeFacts, decide
+from flowsql_planner.translate.chaining import ALIGNED, ChainDecision, EdgeFacts, decide, edges_of_aligned_sources
 from flowsql_planner.translate.options import (
     CHAIN_SINGLE_PARTITION,
     MAX_PARALLELISM,
@@ -82,6 +82,17 @@ class StreamGraph:
         self.edges.append(edge)
         self._inputs.setdefault(edge.target, []).append(edge)
 
+    def chain_aligned_sources(self) -> None:
+        """Sources that watermarks hold back share a task with these."""
+        specs = {number: node.operator.spec for number, node in self.nodes.items()}
+        forced = edges_of_aligned_sources(self.edges, specs)
+        self.edges = [
+            replace(edge, decision=ALIGNED) if (edge.source, edge.target) in forced else edge for edge in self.edges
+        ]
+        self._inputs = {}
+        for edge in self.edges:
+            self._inputs.setdefault(edge.target, []).append(edge)
+
     def inputs_of(self, operator: int) -> Sequence[StreamEdge]:
         """Edges into an operator, by input index."""
         return self._inputs.get(operator, ())
@@ -123,6 +134,7 @@ class _Builder:
             for node in walk(root):
                 if not isinstance(node, Exchange) and not self._skipped(node) and id(node) not in self._ids:
                     self._add(node)
+        self._graph.chain_aligned_sources()
         return self._graph
 
     def _skipped(self, node: Physical) -> bool:

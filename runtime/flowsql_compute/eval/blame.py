@@ -10,7 +10,7 @@ import pyarrow as pa
 from flowsql_compute.eval.text.render import Notation, render_column
 from flowsql_core.batch import PyObjectColumn
 from flowsql_core.errors import ExecutionError, FailedRow
-from flowsql_core.expr import Expr, InputRef, walk
+from flowsql_core.expr import Call, Expr, InputRef, walk
 from flowsql_core.types import logical as t
 
 #: Characters of one value that a report shows.
@@ -62,7 +62,9 @@ def failed_row(expr: Expr, row: int, column: Callable[[int], Any]) -> FailedRow:
     for node in walk(expr):
         if isinstance(node, InputRef):
             reads.setdefault(node.index, node.type)
-    return FailedRow(row, {index: value_text(column(index), reads[index], row) for index in reads}, expr)
+    # What was written, where the evaluation computes something else instead.
+    written = expr.option("written", expr) if isinstance(expr, Call) else expr
+    return FailedRow(row, {index: value_text(column(index), reads[index], row) for index in reads}, written)
 
 
 def value_text(column: Any, type_: t.LogicalType, row: int) -> str:

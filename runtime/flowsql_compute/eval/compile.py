@@ -22,7 +22,8 @@ from flowsql_compute.eval.columns import Bools, TooManyBytesError, make_array, s
 from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.eval.literal import is_literal_type, literal_scalar, scalar_to_literal
 from flowsql_compute.eval.planner_facts import decided
-from flowsql_compute.eval.time.far_moments import compared_by_range
+from flowsql_compute.eval.time.far_moments import may_overflow, moves_nanoseconds, without_far_moments
+from flowsql_compute.eval.time.moment_parts import part_definition
 from flowsql_compute.functions.registry import FunctionDef, Invocation, find_definition
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import LateColumns
@@ -190,7 +191,7 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
     place where a row breaks a rule, TooManyBytesError where the values of fewer rows would fit in an array.
     """
     builder = _Builder(context)
-    folded = [transform(fold(expr, context), compared_by_range) for expr in exprs]
+    folded = [transform(fold(expr, context), without_far_moments) for expr in exprs]
     steps = [builder.step(expr) for expr in folded]
     defaults = [_missing_default(expr) for expr in folded]
     # Columns that are handed on fitted in arrays when they came.
@@ -212,7 +213,7 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
 def compile_condition(expr: Expr, context: EvalContext) -> Condition:
     """A callable ``(columns, n) -> mask`` that is True where the predicate is TRUE (neither FALSE nor NULL)."""
     builder = _Builder(context)
-    step = builder.step(transform(fold(expr, context), compared_by_range))
+    step = builder.step(transform(fold(expr, context), without_far_moments))
 
     def keep(columns: Sequence[pa.Array], n: int) -> Bools:
         try:
@@ -366,7 +367,8 @@ class _Builder:
                     return value
 
             case Cast():
-                raises = raises or (not expr.safe and cast_raises(expr.operand.type, expr.type))
+                source, target = expr.operand.type, expr.type
+                raises = raises or (cast_raises(source, target) and (not expr.safe or may_overflow(source, target)))
                 run = _cast_runner(expr, inputs[0], self.context)
             case Case():
                 run = _case_runner(expr, inputs)
@@ -375,8 +377,9 @@ class _Builder:
             case Call(function="COALESCE"):
                 run = _coalesce_runner(expr, inputs)
             case Call():
-                definition = find_definition(expr)
-                raises, costly = raises or definition.raises, costly or definition.costly
+                definition = part_definition(expr.function) or find_definition(expr)
+                raises = raises or definition.raises or moves_nanoseconds(expr)
+                costly = costly or definition.costly
                 repeatable = repeatable and definition.deterministic
                 memory: dict[str, Any] = {}
                 if not definition.deterministic:

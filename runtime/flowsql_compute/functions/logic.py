@@ -28,7 +28,7 @@ from flowsql_core.errors import BindError, InternalError
 from flowsql_core.expr import Call, Case, Expr, Literal
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_core.types.coerce import common_type, mixes_dates
+from flowsql_core.types.coerce import branch_type, common_type, mixes_dates
 
 #: The option of a comparison of approximate numbers by Java's total order.
 TOTAL_ORDER = (("order", "total"),)
@@ -147,6 +147,14 @@ def _to_meeting_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr
     return tuple(implicit_cast(arg, meet) for arg in args)
 
 
+def _to_equal_numbers(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
+    """As :func:`_to_equal_type`, but a DOUBLE that a FLOAT on its left is compared with becomes one, as in Flink."""
+    first, second = args
+    if isinstance(first.type, t.FloatType) and isinstance(second.type, t.DoubleType):
+        return first, implicit_cast(second, t.FLOAT)
+    return _to_equal_type(args, type_)
+
+
 def _to_equal_type(args: tuple[Expr, ...], type_: t.LogicalType) -> tuple[Expr, ...]:
     """As for other comparisons, but what is never equal stays as it is."""
     return args if _never_equal(args[0].type, args[1].type) else _to_meeting_type(args, type_)
@@ -184,7 +192,7 @@ def _rewrite_row_equality(args: tuple[Expr, ...], span: Span | None) -> Expr | N
     return made
 
 
-@scalar("=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_equal_type,
+@scalar("=(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_equal_numbers,
         check=_check_equality, rewrite=_rewrite_row_equality, spark="({0} = {1})")  # fmt: skip
 def equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both are equal; NULL when one is NULL."""
@@ -195,7 +203,7 @@ def equal(call: Invocation, a: Any, b: Any) -> Any:
     return pc.equal(*_typed(a, b))
 
 
-@scalar("<>(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_equal_type,
+@scalar("<>(COMPARABLE, COMPARABLE) -> BOOLEAN", nulls=CUSTOM, returns=_comparison_type, coerce=_to_equal_numbers,
         check=_check_equality, spark="({0} <> {1})")  # fmt: skip
 def not_equal(call: Invocation, a: Any, b: Any) -> Any:
     """Whether both differ; NULL when one is NULL."""
@@ -324,6 +332,13 @@ def _in_meeting_type(args: Sequence[Expr]) -> t.LogicalType | None:
     if values is None:
         return None
     operand = args[0].type
+    written = all(isinstance(arg, Literal) for arg in args[1:])
+    if (
+        isinstance(operand, t.FloatType)
+        and isinstance(values, t.NumericType)
+        and (written or isinstance(values, t.ApproximateType))
+    ):
+        return operand
     if isinstance(operand, t.IntegerType) and all(isinstance(arg, Literal) for arg in args[1:]):
         # Flink looks numbers up in a set of the operand's type: 3 IN (3.5) is TRUE.
         return operand if isinstance(values, t.NumericType | t.CharacterType | t.NullType) else None
@@ -370,6 +385,9 @@ def in_(call: Invocation, operand: Any, *values: Any) -> Any:
 
 def _rewrite_if(args: tuple[Expr, ...], span: Span | None) -> Expr:
     condition, positive, negative = args
+    if isinstance(positive.type, t.DateTimeType):
+        # Of numbers and texts both count; of moments Flink takes the first type.
+        negative = implicit_cast(negative, t.without_attribute(positive.type))
     made = resolve_case((condition,), (positive,), negative, span)
     assert isinstance(made, Case)
     # Flink's IF is a function: NULL in the condition counts as an argument that may be NULL.
@@ -381,6 +399,7 @@ def _check_if(args: Sequence[Expr], span: Span | None) -> None:
         common_type([args[1].type, args[2].type]) is None
         or not isinstance(args[0].type, t.BooleanType)
         or any(t.is_nested(arg.type) for arg in args[1:])
+        or mixes_dates([arg.type for arg in args[1:]])
     ):
         shown = ", ".join(f"<{summary(arg.type)}>" for arg in args)
         raise BindError(
@@ -399,7 +418,7 @@ def if_(condition: Any, positive: Any, negative: Any) -> Any:
 def _rewrite_nullif(args: tuple[Expr, ...], span: Span | None) -> Expr:
     value, other = args
     test = resolve_call("=", (value, other), (), span)
-    type_ = t.without_attribute(value.type).as_nullable()
+    type_ = value.type.as_nullable()
     return Case((test,), (Literal(None, type_, span),), value, type_, span)
 
 
@@ -417,7 +436,7 @@ def _coalesce_meet(args: Sequence[Expr]) -> t.LogicalType | None:
         left = common_type(parts)
         whole = all(isinstance(type_, t.DateType | t.TimeType | t.TimestampType) for type_ in types)
         return None if left is None or not whole else left.as_nullable(any(arg.type.nullable for arg in args))
-    meet = common_type([arg.type for arg in args])
+    meet = branch_type([arg.type for arg in args])
     return None if isinstance(meet, t.NullType) else meet
 
 

@@ -25,7 +25,7 @@ from flowsql_core.python_call import called_function
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_core.types.coerce import common_type, explicit_cast_allowed
+from flowsql_core.types.coerce import branch_type, explicit_cast_allowed
 
 _PACKAGE: Final = "flowsql_compute.functions."
 
@@ -349,7 +349,7 @@ def implicit_cast(expr: Expr, target: t.LogicalType) -> Expr:
     if source.same(plain):
         return expr
     if isinstance(expr, Literal) and expr.value is None:
-        return replace(expr, type=plain.as_nullable())
+        return replace(expr, type=target.as_nullable())
     return Cast(expr, plain.as_nullable(expr.type.nullable), implicit=True, span=expr.span)
 
 
@@ -398,7 +398,7 @@ def resolve_case(
             raise BindError("not-a-condition", "WHEN clause must be a condition", condition.span or span)
     branches = (*results, otherwise)
     kinds = {_date_kind(branch.type) for branch in branches}
-    type_ = common_type([branch.type for branch in branches])
+    type_ = branch_type([branch.type for branch in branches], in_order=True)
     if type_ is None or {"date", "timestamp"} <= kinds:
         raise BindError("case-types", "Illegal mixing of types in CASE or COALESCE statement", span)
     if isinstance(type_, t.NullType):

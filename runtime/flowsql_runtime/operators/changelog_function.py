@@ -18,7 +18,8 @@ class ToChangelogOperator(Operator[ToChangelogSpec]):
     """Each change as a row.
 
     In     any changelog.
-    Out    append-only: the code of the change's kind, then the columns. Changes of kinds without a code are left out.
+    Out    append-only: the code of the change's kind, the columns, the time of ``on_time``. Changes of kinds without a
+           code are left out.
     State  none.
     """
 
@@ -39,7 +40,9 @@ class ToChangelogOperator(Operator[ToChangelogSpec]):
         if not told.all():
             batch, kinds = batch.filter(told), kinds[told]
         if batch.num_rows:
-            columns = (self._codes.take(pa.array(kinds)), *batch.columns)
+            time = self.spec.time_index
+            times = () if time is None else (batch.columns[time],)
+            columns = (self._codes.take(pa.array(kinds)), *batch.columns, *times)
             self.output.collect(batch.with_columns(columns).with_kinds(None))
         elif track is not None:
             self.output.emit_watermark(Watermark(track.last_ms))

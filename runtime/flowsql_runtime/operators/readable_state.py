@@ -69,6 +69,7 @@ _STATEFUL: Final = (
     aggregate_specs.IncrementalGroupAggregateSpec,
     specs.WindowAggregateSpec,
     window_specs.SessionAggregateSpec,
+    window_specs.ChainedWindowSpec,
     window_specs.EmittingWindowSpec,
     window_specs.CountWindowSpec,
     window_specs.SessionTableFunctionSpec,
@@ -133,6 +134,8 @@ def _columns(spec: specs.OperatorSpec) -> NamedStates:
             found = _aggregate("window", keys, AggregateProgram(calls, input, retracts, clear_at_zero=False))
             if spec.window.kind is specs.WindowKind.SESSION:
                 found["starts"] = (*keys, NamedColumn("v:start", "window_start", _WINDOW_END))
+            if isinstance(spec, window_specs.ChainedWindowSpec):
+                found["timers"] = (*keys, NamedColumn("v:due", "due", _WINDOW_END))
             if isinstance(spec, window_specs.EmittingWindowSpec) and (spec.early_delay_ms or spec.late_delay_ms):
                 found |= _delayed_window(spec, keys)
             return found

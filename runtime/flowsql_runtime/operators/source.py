@@ -10,19 +10,21 @@ from flowsql_connectors import registry
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch, TableSource
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import option
-from flowsql_core.errors import FlowSqlError
+from flowsql_core.errors import ConnectorError, FlowSqlError
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_runtime.network.channel import referenced_bytes
 from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot, SourceOperator, SourceStatus
 from flowsql_runtime.operators.failure import note_source
+from flowsql_runtime.time.alignment import ALLOW_UNALIGNED_SPLITS, AlignedSource
 
 BATCH_ROWS = option("flowsql.source.batch-rows", int, 65_536, "Rows that a source aims at in one batch.")
 
 #: Batches that a reader holds beside the one that it gave away: decoded ones that wait, and the one being decoded.
 READ_AHEAD_BATCHES: Final = 4
 
-#: Rows at once of a source that waits for others when it is ahead: so far it may be too far ahead.
-ALIGNED_BATCH_ROWS: Final = 1_024
+#: Rows that the reader of a source with watermark alignment aims at; it may hold them of this many splits.
+ALIGNED_BATCH_ROWS: Final = 4_096
+OPEN_SPLITS: Final = 16
 
 #: Name of the list state that holds unfinished splits.
 SPLITS: Final = "splits"
@@ -41,11 +43,15 @@ class ScanOperator(SourceOperator[ScanSpec]):
         #: The last checkpoint whose barrier passed, or never will.
         self._passed = 0
         self._stop_at: int | None = None
+        #: The splits that the reader was told to pause.
+        self._paused: frozenset[str] = frozenset()
 
     def open(self, ctx: OperatorContext) -> None:
         """Make source and reader; nothing is read yet."""
         self._source: TableSource = registry.create_source(self.spec, ctx.parameters)
         self._batch_rows = BATCH_ROWS.read(ctx.parameter(BATCH_ROWS.key, str(BATCH_ROWS.default)))
+        if ctx.progress.aligned is not None:
+            self._batch_rows = min(self._batch_rows, ALIGNED_BATCH_ROWS)
         self._reader = self._source.create_reader(
             ReaderContext(
                 subtask=ctx.subtask,
@@ -55,6 +61,7 @@ class ScanOperator(SourceOperator[ScanSpec]):
                 configuration=ctx.parameters,
                 count=ctx.metrics.count,
                 rng_seed=ctx.rng.getrandbits(63),
+                aligned=ctx.progress.aligned is not None,
                 resources=ctx.resources,
             )
         )
@@ -64,6 +71,8 @@ class ScanOperator(SourceOperator[ScanSpec]):
         ctx = self.ctx
         splits = ctx.job.splits_of(ctx.uid, ctx.subtask, ctx.parallelism, self._source.create_enumerator)
         ctx.progress.bounded = self._source.bounded
+        if ctx.progress.aligned is not None:
+            ctx.progress.aligned.of_splits = True
         self._add(splits)
         if not ctx.job.follow_splits(ctx.uid, ctx.subtask, ctx.clock, partial(ctx.submit, self._take_new)):
             self._opened().no_more_splits()
@@ -77,15 +86,19 @@ class ScanOperator(SourceOperator[ScanSpec]):
         if splits:
             self.ctx.progress.unfinished.update(split.id for split in splits)
             self._opened().add_splits(list(splits))
+        if self.ctx.progress.aligned is not None:
+            self.ctx.progress.aligned.look()
 
     def emit_next(self) -> SourceStatus:
         """One batch of one split."""
         rows = self._batch_rows
         aligned = self.ctx.progress.aligned
-        if aligned is not None:
-            if aligned.waits and self._stop_at is None:
+        if aligned is not None and self._stop_at is None:
+            if aligned.paused != self._paused and not aligned.waits:
+                self._pause(aligned)
+            if aligned.waits:
                 return SourceStatus.NOTHING_NOW
-            rows = min(rows, ALIGNED_BATCH_ROWS)
+            rows = aligned.most_rows(rows)
         if self._stop_at is not None:
             rows = min(rows, self._stop_at)
             if not rows:
@@ -100,6 +113,21 @@ class ScanOperator(SourceOperator[ScanSpec]):
             case ReadStatus.END:
                 # A cut takes all subtasks, also those that have less than they were asked for.
                 return SourceStatus.END if self._stop_at is None else SourceStatus.DRAINED
+
+    def _pause(self, aligned: AlignedSource) -> None:
+        if self._opened().pause_splits(aligned.paused):
+            self._paused = aligned.paused
+            return
+        if not ALLOW_UNALIGNED_SPLITS.read(self.ctx.parameter(ALLOW_UNALIGNED_SPLITS.key, "false")):
+            raise ConnectorError(
+                "splits-not-paused",
+                f"The reader of '{self.spec.table.path[-1]}' cannot pause one of its splits while it reads others, "
+                "which watermark alignment needs where a reader has several splits.",
+                hint=f"'{ALLOW_UNALIGNED_SPLITS.key}' = 'true' aligns the reader as a whole; or raise the "
+                "parallelism, so that each reader has one split",
+            )
+        aligned.pauses = False
+        aligned.look()
 
     def _emit(self, polled: SplitBatch) -> None:
         progress = self.ctx.progress
@@ -116,11 +144,17 @@ class ScanOperator(SourceOperator[ScanSpec]):
                 raise
         if polled.finished:
             progress.unfinished.discard(polled.split_id)
+            if progress.aligned is not None:
+                progress.aligned.look()
         progress.current = None
 
     def _account(self, batch: ChangelogBatch) -> None:
         """Hold as much of the budget as the reader may have decoded ahead; a breach names this scan."""
         held_bytes = READ_AHEAD_BATCHES * referenced_bytes(batch)
+        if self.ctx.progress.aligned is not None:
+            # What is decoded of splits that wait, and the piece that this batch was cut from.
+            pieces = 2 * min(len(self.ctx.progress.unfinished), OPEN_SPLITS)
+            held_bytes = max(held_bytes, pieces * referenced_bytes(batch) * self._batch_rows // batch.num_rows)
         if held_bytes > self.ctx.memory.held_bytes:
             self.ctx.memory.resize(held_bytes)
 

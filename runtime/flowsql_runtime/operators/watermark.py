@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -37,8 +38,8 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
     A source in the same task that reads several splits has one watermark per split: the minimum over the unfinished
     ones counts, and one that has not started holds it back. So files read one behind another lose no rows as late.
 
-    With ``spec.alignment`` the source of the same task waits when its watermark is too far ahead of the others' in the
-    group; it looks again after each of its batches, and by a timer while it waits.
+    With ``spec.alignment`` splits of the source of the same task wait when their watermarks are too far ahead of the
+    others' in the group; it looks again after each of its batches, and by a timer while something waits.
 
     In     insert-only or changelog; a NULL row time fails the job.
     Out    the same rows with a watermark track; incoming watermarks other than the last are replaced.
@@ -59,7 +60,15 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         self._pending: list[Int64s | None] = [None, None, None]
         self._aligned: AlignedSource | None = None
         if self.spec.alignment is not None:
-            self._aligned = AlignedSource(self.spec.alignment, ctx.job.alignment, (ctx.uid, ctx.subtask))
+            self._aligned = AlignedSource(
+                self.spec.alignment,
+                ctx.job.alignment,
+                (ctx.uid, ctx.subtask),
+                self._by_split,
+                ctx.progress.unfinished,
+                partial(self._arm, _ALIGNMENT),
+                self._start_ms,
+            )
             ctx.progress.aligned = self._aligned
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
@@ -73,6 +82,7 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
                     self.output.emit_watermark(Watermark(self._last_ms))
         if self.spec.idle_timeout_ms > 0:
             self._arm(_IDLENESS, self.spec.idle_timeout_ms)
+        self._align()
 
     def process_batch(self, input_index: int, batch: ChangelogBatch) -> None:
         """Rows with their new track."""
@@ -170,8 +180,8 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         """The tick emits what is left below the interval; the idle timeout declares idleness."""
         if _TICK in slots:
             self._tick()
-        if _ALIGNMENT in slots:
-            self._align()
+        if _ALIGNMENT in slots and self._aligned is not None:
+            self._aligned.interval_over()
         if _IDLENESS in slots and not self._idle:
             if self._aligned is not None and self._aligned.waits:
                 # It has rows, and reads none because it is ahead.
@@ -182,17 +192,15 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
             self.output.emit_watermark_status(IDLE)
 
     def _align(self) -> None:
-        """Tell the group how far this subtask is; one that has to wait looks again after the interval."""
-        if self._aligned is None or self._last_ms == MAX_WATERMARK:
-            return
-        reached_ms = MIN_WATERMARK if self._last_ms == self._start_ms else self._last_ms
-        self._aligned.reached(MAX_WATERMARK if self._idle else reached_ms)
-        if self._aligned.waits:
-            self._arm(_ALIGNMENT, self._aligned.update_interval_ms)
+        """Tell the group how far this subtask is."""
+        if self._aligned is not None:
+            self._aligned.idle = self._idle
+            self._aligned.emitted_ms = MIN_WATERMARK if self._last_ms == self._start_ms else self._last_ms
+            self._aligned.look()
 
     def close(self) -> None:
         """Nobody waits for a task that failed."""
-        if self.spec.alignment is not None and self._aligned is not None:
+        if self._aligned is not None:
             self._aligned.leave()
 
     def _tick(self) -> None:

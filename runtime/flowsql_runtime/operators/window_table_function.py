@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowsql_compute.eval.columns import validity
 from flowsql_core.batch import ChangelogBatch, LateColumns
 from flowsql_core.graph.specs import WindowKind, WindowTableFunctionSpec
 from flowsql_core.types.arrow import to_arrow
@@ -38,6 +39,10 @@ class WindowTableFunctionOperator(Operator[WindowTableFunctionSpec]):
             times = np.full(batch.num_rows, self.ctx.clock.now_ms(), np.int64)
         else:
             assert window.time_index is not None
+            timed = validity(batch.columns[window.time_index])
+            if timed is not None:
+                self.ctx.metrics.count("numNullRowTimeRecordsDropped", int((~timed).sum()))
+                batch = batch.part(np.flatnonzero(timed))
             times = milliseconds_of(batch.columns[window.time_index])
         ends = self._slicing.slice_end(to_local_ms(times, window.zone))
         if not self._slicing.slices_are_windows:

@@ -5,7 +5,7 @@ A split is one part: the rows of some key groups of one subtask. It is read and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
@@ -95,6 +95,10 @@ class StateReader(SplitQueueReader):
                 return self._end_of_split(split, batch)
         self.splits[0] = _split(number, rows + batch.num_rows)
         return SplitBatch(split.id, batch)
+
+    def pause_splits(self, paused: Set[str]) -> bool:
+        """Parts are read whole, one behind another."""
+        return False
 
     def wake_when_available(self, wake: Callable[[], None]) -> None:
         """When the part is read."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from flowsql_runtime.state.backend import StoreFactory
+from flowsql_runtime.state.stores import KeyIndex
 
 Int32s = npt.NDArray[np.int32]
 
@@ -19,6 +20,22 @@ def scratch_stores() -> StoreFactory:
     from flowsql_runtime.state.resident.factory import ResidentStores
 
     return ResidentStores()
+
+
+class ScratchEntries(KeyIndex, Protocol):
+    """Keys of which each belongs to a slot of something else: its namespace."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+        ...
+
+
+def scratch_entries(types: Sequence[Any]) -> ScratchEntries:
+    """A new index of entries with key columns of these Arrow types."""
+    from flowsql_runtime.state.resident.entry_index import EntryIndex
+
+    return EntryIndex(types)
 
 
 def number_rows(columns: Sequence[Any]) -> tuple[Int32s, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,10 +20,12 @@ from flowsql_runtime.stream.copies import user_copy
 from flowsql_runtime.stream.emitter import times_of
 from flowsql_runtime.stream.failure import USER_ERRORS, user_failure
 from flowsql_runtime.stream.pieces import in_pieces
+from flowsql_runtime.time.alignment import AlignedSource
 from flowsql_runtime.time.emission import emissions
 
 _LEVELS: Final = "levels"
-_TICK_SLOT: Final = np.zeros(1, np.int64)
+#: Slots of the processing timers.
+_TICK, _ALIGNMENT = 0, 1
 
 
 class AssignTimestampsOperator(Operator[AssignTimestampsSpec]):
@@ -52,6 +55,17 @@ class AssignTimestampsOperator(Operator[AssignTimestampsSpec]):
         self._finished_ms = MIN_WATERMARK
         self._last_ms = MIN_WATERMARK
         self._pace = begin_slices(ctx)
+        self._aligned: AlignedSource | None = None
+        if self.spec.alignment is not None:
+            self._aligned = AlignedSource(
+                self.spec.alignment,
+                ctx.job.alignment,
+                (ctx.uid, ctx.subtask),
+                self._by_split,
+                ctx.progress.unfinished,
+                partial(self._arm, _ALIGNMENT),
+            )
+            ctx.progress.aligned = self._aligned
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Go on from the lowest of the old subtasks, and tell the receivers where that is."""
@@ -63,7 +77,8 @@ class AssignTimestampsOperator(Operator[AssignTimestampsSpec]):
                 if self._last_ms > MIN_WATERMARK:
                     self.output.emit_watermark(Watermark(self._last_ms))
         if self.spec.interval_ms > 0 and (self._generates or self._silence.timeout_ms > 0):
-            self._arm()
+            self._arm(_TICK, self.spec.interval_ms)
+        self._align()
 
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
         """The two levels, handed to every new subtask, which take the lowest."""
@@ -104,6 +119,7 @@ class AssignTimestampsOperator(Operator[AssignTimestampsSpec]):
         track = self._track(found) if self._generates else None
         times = piece.row_times if self._assigner is None else RowTimes(found)
         self.output.collect(ChangelogBatch(piece.columns, piece.num_rows, None, times, track))
+        self._align()
 
     def _track(self, stamps: Int64s) -> WatermarkTrack | None:
         split = self.ctx.progress.current
@@ -133,20 +149,44 @@ class AssignTimestampsOperator(Operator[AssignTimestampsSpec]):
     def process_watermark(self, input_index: int, watermark: Watermark) -> None:
         """Only the last one counts: it ends event time."""
         if watermark.timestamp_ms == MAX_WATERMARK:
+            if self._aligned is not None:
+                self._aligned.leave()
             self._emit(MAX_WATERMARK)
 
     def process_watermark_status(self, input_index: int, status: WatermarkStatus) -> None:
         """Idleness is judged here."""
 
     def on_processing_timers(self, times_ms: Int64s, slots: Int64s) -> None:
-        """The interval is over."""
+        """The interval is over; what waits for other sources looks again."""
+        if _ALIGNMENT in slots and self._aligned is not None:
+            self._aligned.interval_over()
+        if _TICK in slots:
+            self._tick()
+
+    def _tick(self) -> None:
+        if self._aligned is not None and self._aligned.waits:
+            # It has elements, and reads none because it is ahead.
+            self._silence.heard()
         if self._silence.lasts(self.ctx.clock.now_ms()):
             if not self._idle:
                 self._idle = True
                 self.output.emit_watermark_status(IDLE)
         elif self._generates and not self._by_record:
             self._emit(self._level())
-        self._arm()
+        self._align()
+        self._arm(_TICK, self.spec.interval_ms)
+
+    def _align(self) -> None:
+        """Tell the group how far this subtask is."""
+        if self._aligned is not None:
+            self._aligned.idle = self._idle
+            self._aligned.emitted_ms = self._last_ms
+            self._aligned.look()
+
+    def close(self) -> None:
+        """Nobody waits for a task that failed."""
+        if self._aligned is not None:
+            self._aligned.leave()
 
     def _emit(self, level_ms: int) -> None:
         """A watermark that lifts the last one ends idleness too."""
@@ -158,9 +198,9 @@ class AssignTimestampsOperator(Operator[AssignTimestampsSpec]):
             self.output.emit_watermark_status(ACTIVE)
         self.output.emit_watermark(Watermark(level_ms))
 
-    def _arm(self) -> None:
-        due = np.array([self.ctx.clock.now_ms() + self.spec.interval_ms], np.int64)
-        self.ctx.timers.register_processing_timers(due, _TICK_SLOT)
+    def _arm(self, slot: int, after_ms: int) -> None:
+        due = np.array([self.ctx.clock.now_ms() + after_ms], np.int64)
+        self.ctx.timers.register_processing_timers(due, np.array([slot], np.int64))
 
 
 class _Silence:

@@ -186,6 +186,8 @@ class StreamTask:
     def _end_at_once(self) -> None:
         """The task had ended before the snapshot that the job started from: its receivers hear only of the end."""
         self._load = None
+        for node in self._chain.operators:
+            node.operator.ctx.job.alignment.over((node.uid, self.subtask))
         for writer in self.writers:
             writer.broadcast(Watermark(MAX_WATERMARK))
             writer.end()

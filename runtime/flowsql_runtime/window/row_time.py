@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from flowsql_compute.eval.columns import values_and_validity
+from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 
 Int64s = npt.NDArray[np.int64]
@@ -29,3 +31,13 @@ def milliseconds_of(array: Any) -> Int64s:
     if per_ms == 1:
         return values
     return values * 1_000 if per_ms == 0 else values // per_ms
+
+
+def padded_milliseconds_of(array: Any) -> Int64s:
+    """As :func:`milliseconds_of`; NULL, with which outer joins pad, is 0, the moment that Flink's rows have there.
+
+    Behind any watermark since 1970 such a row is late.
+    """
+    if array.null_count:
+        array = pc.fill_null(array, pa.scalar(0, pa.int64()).cast(array.type))
+    return milliseconds_of(array)

@@ -316,6 +316,20 @@ def test_two_row_times_are_refused(env: StreamExecutionEnvironment, tables: Stre
         tables.to_data_stream(table.select(col("rowtime"), col("rowtime").alias("again")))
 
 
+def test_what_functions_make_of_a_row_time_is_none(
+    env: StreamExecutionEnvironment, tables: StreamTableEnvironment
+) -> None:
+    schema = Schema.new_builder().column_by_metadata("rowtime", "TIMESTAMP_LTZ(3)").watermark(
+        "rowtime", "SOURCE_WATERMARK()"
+    ).build()  # fmt: skip
+    tables.create_temporary_view("timed", tables.from_data_stream(timed(env), schema))
+    query = tables.sql_query("SELECT rowtime AS a, rowtime + INTERVAL '1' SECOND AS b FROM timed")
+    assert str(query.get_resolved_schema()).count("*ROWTIME*") == 2
+    told = collected(tables.to_data_stream(query))
+    assert all((row[1].to_epoch_milli() - row[0].to_epoch_milli()) == 1_000 for row in told)
+    assert told
+
+
 @pytest.mark.parametrize("mode", [RuntimeExecutionMode.BATCH, RuntimeExecutionMode.AUTOMATIC])
 def test_runtime_modes_do_not_mix(
     env: StreamExecutionEnvironment, tables: StreamTableEnvironment, mode: RuntimeExecutionMode

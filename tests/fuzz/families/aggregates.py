@@ -147,7 +147,7 @@ def total(maker: Maker, depth: int) -> Relation:
     else:
         sql = only(NO_ROWS, "(SELECT {0} FROM {1} AS t)", listed, below.sql)
         sql = streaming_only(NO_ROWS, sql)
-    return replace(below.timeless(), sql=sql, columns=tuple(columns), rows=1, grows=False)
+    return replace(below.timeless(), sql=sql, columns=tuple(columns), rows=1, changes=below.told, grows=False)
 
 
 def grouping_sets(maker: Maker, depth: int) -> Relation:
@@ -176,5 +176,5 @@ def grouping_sets(maker: Maker, depth: int) -> Relation:
         below.sql,
         sets,
     )
-    made = replace(below.timeless(), sql=sql, columns=(*key_columns, *columns), rows=8 * below.rows, grows=False)
-    return made
+    made = replace(below.timeless(), sql=sql, columns=(*key_columns, *columns), grows=False)
+    return replace(made, rows=8 * below.rows, changes=8 * below.told)

@@ -85,7 +85,13 @@ def _joined(maker: Maker, left: Relation, right: Relation) -> Relation:
     sql = _hinted(maker, select(items, rest))
     grows = kind == "JOIN" and left.grows and right.grows
     rows = left.rows * right.rows + left.rows + right.rows
-    return replace(left.timeless(), sql=sql, columns=tuple(columns), rows=rows, grows=grows)
+    made = replace(left.timeless(), sql=sql, columns=tuple(columns), rows=rows, grows=grows)
+    return replace(made, changes=told_by_both(left, right))
+
+
+def told_by_both(left: Relation, right: Relation) -> int:
+    """Changes of a join: those of each side for each row of the other one."""
+    return left.told * right.rows + right.told * left.rows + left.told + right.told
 
 
 def _hinted(maker: Maker, sql: Sql) -> Sql:
@@ -124,14 +130,15 @@ def lateral(maker: Maker, depth: int) -> Relation:
     sql = select(items, both(f"FROM {{0}} AS l {kind} LATERAL {{1}} AS s{on}", left.sql, inner))
     rows = left.rows * right.rows + left.rows
     grows = kind == "CROSS JOIN" and left.grows and right.grows
-    return replace(left.timeless(), sql=sql, columns=tuple(columns), rows=rows, grows=grows)
+    made = replace(left.timeless(), sql=sql, columns=tuple(columns), rows=rows, grows=grows)
+    return replace(made, changes=told_by_both(left, right))
 
 
 def filtered_by_query(maker: Maker, depth: int) -> Relation:
     """IN, EXISTS and comparisons with all rows of a query, or with none: semi and anti joins."""
     left, right = maker.relation(depth - 1), maker.relation(maker.draws.below(depth))
     found = pairs(maker, left, right)
-    if not found:
+    if not found or not maker.few(told_by_both(left, right)):
         return left
     one, other = maker.draws.pick(found[:1] if maker.draws.often(40) else found)
     inner = maker.expressions(("r", right)).test(0)
@@ -154,7 +161,8 @@ def filtered_by_query(maker: Maker, depth: int) -> Relation:
         condition = streaming_only(IN_VALUE, only(IN_VALUE, "{0}", condition))
     sql = both("(SELECT * FROM {0} AS l WHERE {1})", left.sql, condition)
     grows = left.grows and right.grows and test[0] in ("IN", "EXISTS", "IN AND", "EXISTS all")
-    return replace(left.timeless(), sql=_without_mark(left, sql), grows=grows)
+    made = replace(left.timeless(), sql=_without_mark(left, sql), grows=grows)
+    return replace(made, changes=told_by_both(left, right))
 
 
 def _without_mark(relation: Relation, sql: Sql) -> Sql:
@@ -170,7 +178,7 @@ def with_scalar_query(maker: Maker, depth: int) -> Relation:
     left, right = maker.relation(depth - 1), maker.relation(maker.draws.below(depth))
     found = pairs(maker, left, right)
     numbers = [column for column in right.columns if column.type in (Type.INT, Type.BIGINT)]
-    if not found or not numbers:
+    if not found or not numbers or not maker.few(told_by_both(left, right)):
         return left
     maker.use("scalar query")
     one, other = maker.draws.pick(found)
@@ -194,4 +202,4 @@ def with_scalar_query(maker: Maker, depth: int) -> Relation:
     items.append(item(query, name))
     columns.append(Column(name, type_, bound))
     sql = select(items, both("FROM {0} AS l", left.sql))
-    return replace(left.timeless(), sql=sql, columns=tuple(columns), grows=False)
+    return replace(left.timeless(), sql=sql, columns=tuple(columns), changes=told_by_both(left, right), grows=False)

@@ -45,5 +45,8 @@ class Maker(Protocol):
     def fits(self, left: Relation, right: Relation) -> bool:
         """Whether a join of both stays small."""
 
+    def few(self, changes: int) -> bool:
+        """Whether so many changes are few enough to be told."""
+
     def expressions(self, *relations: tuple[str, Relation]) -> Expressions:
         """Expressions over columns."""

@@ -76,26 +76,33 @@ def alike(maker: Maker, types: list[Type], relation: Relation, names: list[str])
     return both("SELECT {0} FROM {1} AS t", joined(", ", items), relation.sql)
 
 
-def _compound(maker: Maker, depth: int, word: str, rows: int, all_grow: bool) -> Relation:
+def _compound(maker: Maker, depth: int, word: str, all_grow: bool) -> Relation:
     left, right = maker.relation(depth - 1), maker.relation(depth - 1)
     maker.use(word)
     types = [maker.draws.pick([*LITERALS]) for _ in range(1 + maker.draws.below(3))]
     names = [maker.draws.name("x") for _ in types]
     sql = both(f"({{0}} {word} {{1}})", alike(maker, types, left, names), alike(maker, types, right, names))
     columns = tuple(Column(name, type_, LARGEST) for name, type_ in zip(names, types, strict=True))
-    both_rows = left.rows + right.rows if rows == 2 else left.rows
-    return Relation(sql, columns, both_rows, grows=all_grow and left.grows and right.grows)
+    # With ALL each change of a row tells all rows that are equal to it anew.
+    again = left.rows + right.rows if word in ("INTERSECT ALL", "EXCEPT ALL") else 1
+    return Relation(
+        sql,
+        columns,
+        left.rows + right.rows,
+        changes=again * (left.told + right.told),
+        grows=all_grow and left.grows and right.grows,
+    )
 
 
 def union(maker: Maker, depth: int) -> Relation:
     """UNION ALL."""
-    return _compound(maker, depth, "UNION ALL", rows=2, all_grow=True)
+    return _compound(maker, depth, "UNION ALL", all_grow=True)
 
 
 def set_operation(maker: Maker, depth: int) -> Relation:
     """UNION, INTERSECT and EXCEPT, with ALL and without."""
     word = maker.draws.pick(["UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"])
-    return _compound(maker, depth, word, rows=2, all_grow=False)
+    return _compound(maker, depth, word, all_grow=False)
 
 
 def distinct(maker: Maker, depth: int) -> Relation:
@@ -140,4 +147,4 @@ def unnest(maker: Maker, depth: int) -> Relation:
         array,
     )
     made = replace(below.timeless(), ordered=below.ordered)
-    return replace(made, sql=select(items, rest), columns=tuple(columns), rows=3 * below.rows)
+    return replace(made, sql=select(items, rest), columns=tuple(columns), rows=3 * below.rows, changes=3 * below.told)

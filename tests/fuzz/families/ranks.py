@@ -75,4 +75,4 @@ def limited(maker: Maker, depth: int) -> Relation:
         order(maker, "t", columns),
     )
     kept = tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True))
-    return replace(below.timeless(), sql=sql, columns=kept, rows=count, grows=False)
+    return replace(below.timeless(), sql=sql, columns=kept, rows=count, changes=below.told, grows=False)

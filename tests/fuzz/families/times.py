@@ -159,7 +159,7 @@ def over_updates(maker: Maker, depth: int) -> Relation:
     if not plain:
         return below
     orders = [column for column in plain if not column.rowtime]
-    if not orders:
+    if not orders or not maker.few(below.rows * below.told):
         return below
     by = maker.draws.pick(orders)
     partition = maker.draws.some(plain, 0, 1)
@@ -170,7 +170,7 @@ def over_updates(maker: Maker, depth: int) -> Relation:
     template = f"FROM {{0}} AS t WINDOW w AS ({prefix}ORDER BY t.{by.name}"
     rest = apart(f"{template})", f"{template} ASC NULLS FIRST)", below.sql)
     sql = select([*items, *made], rest)
-    return replace(below.timeless(), sql=sql, columns=(*columns, *more), grows=False)
+    return replace(below.timeless(), sql=sql, columns=(*columns, *more), changes=below.rows * below.told, grows=False)
 
 
 def first_or_last(maker: Maker, depth: int) -> Relation:

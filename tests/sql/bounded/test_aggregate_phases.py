@@ -13,7 +13,9 @@ import pytest
 
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.batch import ChangelogBatch
-from flowsql_runtime.operators.bounded import base
+from flowsql_runtime.operators.bounded import base, distinct_rows
+from flowsql_runtime.operators.bounded.distinct import DistinctGroups
+from flowsql_runtime.operators.bounded.distinct_sets import SeenValues
 from flowsql_runtime.operators.bounded.groups import Groups
 
 #: Queries (and SET lines), each with the plan that Flink 2.3.0 printed for them.
@@ -34,6 +36,22 @@ QUERIES = (
     "SELECT COUNT(*), SUM(n), MAX(s), AVG(d) FROM t WHERE n < 0",
     "SELECT k, COUNT(*) FROM t WHERE n < 0 GROUP BY k",
     "SELECT k, COUNT(DISTINCT n), SUM(n) FROM t GROUP BY k",
+    "SELECT k, COUNT(DISTINCT n) FROM t GROUP BY k",
+    "SELECT k, COUNT(DISTINCT i), COUNT(DISTINCT s), SUM(DISTINCT n), AVG(n), MAX(s) FROM t GROUP BY k",
+    "SELECT k, COUNT(DISTINCT n) FILTER (WHERE e > 60), COUNT(DISTINCT n), COUNT(n) FILTER (WHERE e > 60) FROM t "
+    "GROUP BY k",
+    "SELECT COUNT(DISTINCT i) FILTER (WHERE e > 60), SUM(DISTINCT i) FILTER (WHERE e > 60) FROM t",
+    "SELECT COUNT(DISTINCT i), COUNT(DISTINCT f), COUNT(*), COUNT(DISTINCT s) FROM t",
+    "SELECT COUNT(DISTINCT i), COUNT(*), MIN(s) FROM t WHERE n < 0",
+    "SELECT k, COUNT(DISTINCT n), COUNT(*) FROM t WHERE n < 0 GROUP BY k",
+    "SELECT k, COUNT(DISTINCT k), COUNT(DISTINCT d), SUM(DISTINCT d) FROM t GROUP BY k",
+    "SELECT f, COUNT(DISTINCT s), COUNT(DISTINCT f) FROM t GROUP BY f",
+    "SELECT k, s, COUNT(DISTINCT n), SUM(n) FROM t GROUP BY CUBE (k, s)",
+    "SELECT k, ROUND(VAR_POP(DISTINCT e), 6), COUNT(*) FROM t GROUP BY k",
+    "SELECT k, COUNT(DISTINCT n), CARDINALITY(COLLECT(n)) FROM t GROUP BY k",
+    "SELECT k, COUNT(DISTINCT i), CARDINALITY(ARRAY_AGG(DISTINCT s)) FROM t GROUP BY k",
+    "SELECT window_start, COUNT(DISTINCT n), COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR)) "
+    "GROUP BY window_start, window_end",
     "SELECT k, SUM(n), CARDINALITY(COLLECT(n)) FROM t GROUP BY k",
     "SELECT window_start, SUM(n) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR)) "
     "GROUP BY window_start, window_end",
@@ -130,9 +148,10 @@ def test_two_phases_answer_as_one(
     whole = answer(folder, query, **{"parallelism.default": "1", STRATEGY: "ONE_PHASE", **more})
     for parallelism in ("2", "3"):
         assert answer(folder, query, **{"parallelism.default": parallelism, STRATEGY: "TWO_PHASE", **more}) == whole
-    # Local groups leave many times, and merged ones are dealt out to files.
+    # Local groups leave many times, and merged ones, and values of one group, are dealt out to files.
     monkeypatch.setattr(base.BoundedOperator, "share_bytes", 20_000)
-    assert answer(folder, query, **{"parallelism.default": "2", STRATEGY: "AUTO", **more}) == whole
+    for parallelism in ("1", "2"):
+        assert answer(folder, query, **{"parallelism.default": parallelism, STRATEGY: "AUTO", **more}) == whole
     assert not list(tmp_path.rglob("*.arrows")), "files are left"
 
 
@@ -154,17 +173,68 @@ def test_rows_are_folded_before_they_travel(folder: Path, monkeypatch: pytest.Mo
     assert taken == {True: 0, False: ROWS}
 
 
+def test_one_group_has_more_values_than_memory(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = "SELECT n < 0, COUNT(DISTINCT i), COUNT(DISTINCT n), SUM(DISTINCT i), COUNT(*) FROM t GROUP BY n < 0"
+    largest = 0
+    whole = answer(folder, query)
+    first_rows = SeenValues.first_rows
+
+    def measured(seen: SeenValues, *args: Any) -> Any:
+        nonlocal largest
+        found = first_rows(seen, *args)
+        largest = max(largest, seen.nbytes)
+        return found
+
+    monkeypatch.setattr(SeenValues, "first_rows", measured)
+    answer(folder, query, **{"parallelism.default": "1"})
+    all_values, largest = largest, 0
+    monkeypatch.setattr(base.BoundedOperator, "share_bytes", 40_000)
+    monkeypatch.setattr(distinct_rows, "SAMPLED_ROWS", 2000)
+    for parallelism in ("2", "1"):
+        largest = 0
+        options = {"parallelism.default": parallelism, "io.tmp.dirs": str(tmp_path)}
+        assert answer(folder, query, **options) == whole
+    assert largest < all_values / 3
+    assert not list(tmp_path.rglob("*.arrows")), "files are left"
+
+
+def test_values_of_one_group_are_taken_by_all_tasks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    batches = DistinctGroups.batches
+
+    def counted(groups: DistinctGroups, partial: bool) -> Iterator[ChangelogBatch]:
+        for batch in batches(groups, partial):
+            counts.extend(batch.columns[-1].to_pylist())
+            yield batch
+
+    monkeypatch.setattr(DistinctGroups, "batches", counted)
+    assert answer(folder, "SELECT COUNT(DISTINCT i) FROM t", **{"parallelism.default": "2"}) == ["(9001,)"]
+    assert len(counts) == 2
+    assert sum(counts) == 9001
+    assert min(counts) > 4000
+
+
 def test_explain_says_what_runs() -> None:
     def notes(parallelism: str, query: str) -> str:
         environment = session(**{"parallelism.default": parallelism})
         environment.execute_sql(
-            "CREATE TABLE v (k INT, s STRING) WITH ('connector' = 'datagen', 'number-of-rows' = '3')"
+            "CREATE TABLE v (k INT, s STRING, ts TIMESTAMP(3)) WITH ('connector' = 'datagen', 'number-of-rows' = '3')"
         )
         return environment.explain_sql(query).partition("== FlowSQL Execution ==\n")[2].partition("\n\n")[0]
 
     alone = notes("1", "SELECT k, SUM(k) FROM v GROUP BY k")
     assert alone.startswith("LocalHashAggregate runs inside of HashAggregate(isMerge=[false], groupBy=[k]")
     assert notes("2", "SELECT k, SUM(k) FROM v GROUP BY k") == ""
+    distinct = "SELECT k, COUNT(DISTINCT s), SUM(k) FROM v GROUP BY k"
+    values, rows = notes("2", distinct).splitlines()
+    assert values.startswith("Calc, LocalHashAggregate run inside of HashAggregate(isMerge=[true], groupBy=[k, s, $e]")
+    assert rows.startswith("Expand runs inside of LocalHashAggregate(groupBy=[k, s, $e]")
+    alone = notes("1", distinct)
+    assert alone.startswith("LocalHashAggregate, Calc, HashAggregate, LocalHashAggregate, Expand run inside of ")
     sorted_ = notes("2", "SELECT k, MAX(s) FROM v GROUP BY k")
     assert "Sort runs inside of SortAggregate(isMerge=[true], groupBy=[k]" in sorted_
     assert "LocalSortAggregate(groupBy=[k], select=[k, Partial_MAX(s) AS max$0]) finds groups by hash" in sorted_
+    window = "SELECT k, COUNT(*) FROM v GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), k"
+    assert notes("1", window).startswith("HashWindowAggregate, LocalHashWindowAggregate run as HashAggregate(")
+    assert notes("2", window).endswith(" over WindowTableFunction(window=[TUMBLE(time_col=[ts], size=[1 min])])")
+    assert notes("2", "SELECT k, VAR_POP(k) FROM v GROUP BY k").startswith("VAR_POP of SortAggregate(")

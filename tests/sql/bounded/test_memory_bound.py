@@ -39,6 +39,7 @@ QUERIES = {
     "NTILE(9) OVER (ORDER BY n, k) AS b, "
     "MAX(k) OVER (ORDER BY n, k ROWS BETWEEN 5 PRECEDING AND 5 FOLLOWING) AS x FROM t",
     "distinct": "SELECT DISTINCT n, s FROM t",
+    "distinct values": "SELECT g, COUNT(DISTINCT n) AS c, COUNT(DISTINCT k) AS m, SUM(n) AS l FROM t GROUP BY g",
 }
 #: Columns of each answer, for the sink.
 ANSWERS = {
@@ -54,6 +55,7 @@ ANSWERS = {
     "over of a large partition": "n BIGINT, m BIGINT, l BIGINT",
     "over without partition": "n BIGINT, m BIGINT, r BIGINT, c BIGINT, b BIGINT, x BIGINT",
     "distinct": "n BIGINT, s STRING",
+    "distinct values": "g BIGINT, c BIGINT, m BIGINT, l BIGINT",
 }
 
 
@@ -143,12 +145,15 @@ def check(folder: Path, tables: Path, name: str, budget: int, parallelism: int) 
     assert not list(folder.rglob("*.arrows")), "files are left"
 
 
+def small_and_large(folder: Path, rows: int) -> Path:
+    write_tables(folder / "small", 2_000)
+    write_tables(folder / "large", rows)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("memory")
-    write_tables(folder / "small", 2_000)
-    write_tables(folder / "large", 600_000)
-    return folder
+    return small_and_large(tmp_path_factory.mktemp("memory"), 600_000)
 
 
 @pytest.mark.parametrize("name", [name for name in QUERIES if name != "scan"])
@@ -159,10 +164,7 @@ def test_memory_is_bounded(name: str, tables: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def large_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("memory")
-    write_tables(folder / "small", 2_000)
-    write_tables(folder / "large", 5_000_000)
-    return folder
+    return small_and_large(tmp_path_factory.mktemp("memory"), 5_000_000)
 
 
 @pytest.mark.nightly

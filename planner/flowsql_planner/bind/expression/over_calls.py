@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import UnionType
 from typing import Any, Final
 
+from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.functions.registry import implicit_cast
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr, InputRef, Literal, input_refs, remap_inputs, transform, walk
@@ -61,8 +63,18 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: Ove
         raise NotSupportedYetError(f"what stands between {name}(...) and OVER", node.span)
     streaming = binder.context.streaming
     distinct = node.quantifier is ast.SetQuantifier.DISTINCT
-    if distinct and (not streaming or name in _WITHOUT_FRAME):
+    if distinct and name in _WITHOUT_FRAME:
         raise NotSupportedYetError(f"{name}(DISTINCT ...) OVER (...)", node.span)
+    if distinct and not streaming:
+        if user is not None or name not in ("MIN", "MAX"):
+            message = (
+                f"Distinct not supported in Windowing function! {name}(DISTINCT ...) OVER (...) runs in streaming mode"
+            )
+            raise BindError(
+                "over-distinct", message, node.span, "aggregate distinct values in a query of its own, and join it"
+            )
+        # Equal values are one to them anyway.
+        distinct = False
     if streaming and node.null_treatment is not None and name != "ARRAY_AGG":
         message = f"Cannot specify IGNORE NULLS or RESPECT NULLS following '{node.name.last.text}'"
         raise BindError("null-treatment", message, node.span)
@@ -85,6 +97,8 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: Ove
             node.span,
         )
     frame = None if window.frame is None else _frame(binder, window.frame)
+    if window.frame is not None and frame is not None and frame.unit is FrameUnit.RANGE:
+        _check_range(frame, order, window.frame.span)
     if user is None:
         args, type_ = _typed(name, args, frame, node.span)
     else:
@@ -241,6 +255,32 @@ def _bound(binder: ClauseBinder, node: ast.FrameBound, unit: FrameUnit) -> Frame
     return FrameBound(kind, offset)
 
 
+def _check_range(frame: Frame, order: Sequence[Expr], span: Span) -> None:
+    """BindError where RANGE measures a width that the sort columns do not have."""
+    widths = [bound.offset for bound in (frame.start, frame.end) if bound.offset is not None]
+    if not widths:
+        return
+    if not order:
+        message = "Window specification must contain an ORDER BY clause"
+        raise BindError("bad-frame", message, span, "RANGE with a width measures the column of ORDER BY")
+    if len(order) > 1:
+        message = "RANGE clause cannot be used with compound ORDER BY clause"
+        raise BindError("bad-frame", message, span, "order by one column, or count ROWS")
+    match order[0].type:
+        case t.NumericType():
+            fitting: type | UnionType = t.NumericType
+        case t.DateTimeType():
+            fitting = t.DayTimeIntervalType | t.YearMonthIntervalType
+        case other:
+            message = "Data type of ORDER BY prohibits use of RANGE clause"
+            raise BindError("bad-frame", message, span, f"{other.as_nullable()} has no width; count ROWS")
+    wrong = [width for width in widths if not isinstance(width.type, fitting)]
+    if wrong:
+        message = "Data Type mismatch between ORDER BY and RANGE clause"
+        wanted = "a number" if isinstance(order[0].type, t.NumericType) else "an INTERVAL"
+        raise BindError("bad-frame", message, wrong[0].span or span, f"use {wanted}")
+
+
 # Types
 
 
@@ -269,8 +309,8 @@ def _typed(name: str, args: list[Expr], frame: Frame | None, span: Span) -> tupl
 def _neighbour(name: str, args: list[Expr], span: Span) -> tuple[list[Expr], t.LogicalType]:
     _check_count(name, args, 1, 3, span)
     value = args[0]
-    if len(args) > 1 and not (isinstance(args[1], Literal) and isinstance(args[1].type, t.IntegerType)):
-        raise NotSupportedYetError(f"{name} by a number of rows that is no constant", args[1].span or span)
+    if len(args) > 1:
+        args = [value, _number_of_rows(name, args[1], span), *args[2:]]
     if len(args) < 3:
         return args, value.type.as_nullable()
     otherwise = implicit_cast(args[2], value.type.as_nullable(args[2].type.nullable))
@@ -278,6 +318,23 @@ def _neighbour(name: str, args: list[Expr], span: Span) -> tuple[list[Expr], t.L
         raise BindError("lag-default", f"the default of {name} does not fit {value.type.as_nullable()}", span)
     # As in Flink, a default that is NOT NULL makes the column so, whatever its values are.
     return [value, args[1], otherwise], value.type.as_nullable(otherwise.type.nullable)
+
+
+def _number_of_rows(name: str, offset: Expr, span: Span) -> Expr:
+    """How many rows back or ahead; a constant where it can be computed."""
+    from flowsql_compute.eval.compile import fold
+
+    if not isinstance(offset.type, t.IntegerType):
+        raise BindError(
+            "argument-types",
+            f"Cannot apply '{name}' to a number of rows of type {offset.type.as_nullable()}",
+            offset.span or span,
+            "it is a whole number",
+        )
+    made = fold(offset, EvalContext())
+    if isinstance(made, Literal) and made.value is None:
+        raise BindError("lag-offset", f"the number of rows of {name} is NULL", offset.span or span)
+    return made
 
 
 def _check_count(name: str, args: list[Expr], low: int, high: int, span: Span) -> None:

@@ -14,7 +14,7 @@ from flowsql_core.errors import BindError
 from flowsql_core.expr import Call, Expr, InputRef
 from flowsql_core.span import Span
 from flowsql_core.types.coerce import common_type
-from flowsql_core.types.logical import BooleanType, NullType
+from flowsql_core.types.logical import BooleanType, DateTimeType, NullType
 from flowsql_grammar import ast
 from flowsql_planner.bind.environment import ClauseBinder, OuterRow
 from flowsql_planner.logical.internal_calls import EXISTS, IN_QUERY, SCALAR, SOME_QUERY
@@ -127,7 +127,7 @@ def _compared(values: Sequence[Expr], plan: Rel, what: str, span: Span) -> tuple
     """Operands and the query's columns in their common types, pair by pair."""
     operands, selected = [], []
     for value, column in zip(values, refs(plan.schema), strict=True):
-        common = common_type([value.type, column.type])
+        common = common_type([value.type, column.type], in_order=not isinstance(value.type, DateTimeType))
         if common is None or isinstance(common, NullType):
             raise BindError(
                 "in-types",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
-from flowsql_core.process_function import UID
+from flowsql_core.errors import BindError, PlanError, did_you_mean
+from flowsql_core.process_function import ON_TIME, UID
 from flowsql_core.record import record
 from flowsql_core.row import RowKind
 from flowsql_core.span import Span
@@ -17,6 +17,8 @@ from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Scope
+from flowsql_planner.bind.output_names import uniquify
+from flowsql_planner.bind.query.on_time import TimedTable, require_attribute, time_columns
 from flowsql_planner.bind.query.unique_identifier import unique_identifier
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.logical.nodes import TO_CHANGELOG, ChangelogFunction, Rel
@@ -66,15 +68,13 @@ def as_changelog_call(call: ast.FunctionCall) -> ChangelogCall | None:
         if isinstance(argument, ast.NamedArgument):
             parameter, value = argument.name.text, argument.value
         else:
-            parameter, value = (*_PARAMETERS, "on_time", UID, "")[min(position, 5)], argument
-        if parameter == "on_time":
-            raise NotSupportedYetError(f"the argument '{parameter}' of {name}", argument.span)
-        if parameter not in (*_PARAMETERS, UID):
+            parameter, value = (*_PARAMETERS, ON_TIME, UID, "")[min(position, 5)], argument
+        if parameter not in (*_PARAMETERS, ON_TIME, UID):
             raise BindError(
                 "unknown-parameter",
                 f"{name} has no parameter '{parameter}'" if parameter else f"{name} has five parameters",
                 argument.span,
-                did_you_mean(parameter, _PARAMETERS),
+                did_you_mean(parameter, (*_PARAMETERS, ON_TIME, UID)),
             )
         if parameter in arguments:
             raise BindError("duplicate-parameter", f"Parameter {parameter} of {name} is given twice", argument.span)
@@ -92,11 +92,15 @@ def as_changelog_call(call: ast.FunctionCall) -> ChangelogCall | None:
 
 def bind_changelog(context: BindContext, call: ChangelogCall, input_: Rel) -> ChangelogFunction:
     """The function over its bound input."""
+    if call.name == TO_CHANGELOG and not context.streaming:
+        message = "Cannot generate a valid execution plan for the given query: TO_CHANGELOG in batch mode"
+        raise PlanError("changelog-in-batch", message, call.span, "SET 'execution.runtime-mode' = 'streaming'")
     op = _descriptor(call)
     codes, mapping = _mapping(context, call)
     named = f"DESCRIPTOR(_UTF-16LE'{op}')" if "op" in call.arguments else "DEFAULT()"
     uid, uid_text = unique_identifier(context, call.name, call.arguments.get(UID))
-    invocation = f"{call.name}(TABLE(#0), {named}, {mapping}, DEFAULT(), {uid_text})"
+    time, time_text = _time(context, call, input_.schema)
+    invocation = f"{call.name}(TABLE(#0), {named}, {mapping}, {time_text}, {uid_text})"
     columns = tuple(Column(column.name, column.type) for column in input_.schema)
     if call.name == TO_CHANGELOG:
         schema: Schema = (Column(op, STRING), *columns)
@@ -109,10 +113,32 @@ def bind_changelog(context: BindContext, call: ChangelogCall, input_: Rel) -> Ch
                 call.span,
                 "name the column of kinds otherwise: op => DESCRIPTOR(...)",
             )
-        return ChangelogFunction(input_, call.name, codes, schema, invocation, None, uid, call.span)
+        schema = _with_time(schema, input_.schema, time)
+        return ChangelogFunction(input_, call.name, codes, schema, invocation, None, time, uid, call.span)
     index = _op_column(call, op, columns)
-    rest = columns[:index] + columns[index + 1 :]
-    return ChangelogFunction(input_, call.name, codes, rest, invocation, index, uid, call.span)
+    rest = _with_time(columns[:index] + columns[index + 1 :], input_.schema, time)
+    return ChangelogFunction(input_, call.name, codes, rest, invocation, index, time, uid, call.span)
+
+
+def _time(context: BindContext, call: ChangelogCall, schema: Schema) -> tuple[int | None, str]:
+    """The column of ``on_time``, and the argument as plans show it."""
+    given = call.arguments.get(ON_TIME)
+    if given is None:
+        return None, "DEFAULT()"
+    at = ast.FunctionCall(ast.Identifier((ast.Name(call.name),)), span=call.span)
+    (place,), text = time_columns(given, [TimedTable("input", schema)], at)
+    if place is not None and context.streaming:
+        require_attribute(schema[place], given)
+    return place, text
+
+
+def _with_time(made: Schema, source: Schema, time: int | None) -> Schema:
+    """The time of a row is a column of its own, behind the others."""
+    if time is None:
+        return made
+    schema = (*made, Column("rowtime", source[time].type.as_nullable(False)))
+    names = uniquify(column.name for column in schema)
+    return tuple(Column(name, column.type) for name, column in zip(names, schema, strict=True))
 
 
 def _descriptor(call: ChangelogCall) -> str:
@@ -156,8 +182,9 @@ def _mapping(context: BindContext, call: ChangelogCall) -> tuple[tuple[tuple[str
     to_rows = call.name == TO_CHANGELOG
     codes: list[tuple[str, RowKind]] = []
     seen: set[RowKind] = set()
-    for key, value in argument.entries:
-        assert isinstance(key, ast.StringLiteral)
+    # Of equal keys the last one stands, as in any MAP.
+    entries = {key.value: (key, value) for key, value in argument.entries if isinstance(key, ast.StringLiteral)}
+    for key, value in entries.values():
         assert isinstance(value, ast.StringLiteral)
         kinds, words = (key, (value.value,)) if to_rows else (value, tuple(map(str.strip, key.value.split(","))))
         for name in map(str.strip, kinds.value.split(",") if to_rows else (kinds.value,)):

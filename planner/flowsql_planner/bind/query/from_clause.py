@@ -75,7 +75,8 @@ def bind_relation(env: Environment, node: ast.Relation) -> Bound:
             # Loaded by the queries that have it only.
             from flowsql_planner.bind.query.match_recognize import bind_match
 
-            return _aliased(bind_match(env.context, node, bind_relation(env, node.input).rel), node.alias)
+            matched = bind_relation(env, node.input)
+            return _aliased(bind_match(env.context, node, matched.rel, matched.scope), node.alias)
         case ast.Pivot():
             raise NotSupportedYetError("PIVOT", node.span)
         case ast.Unpivot():
@@ -162,10 +163,10 @@ def _no_table_function(call: ast.FunctionCall) -> BindError | NotSupportedYetErr
 
 
 def _bind_table_function(env: Environment, call: ast.FunctionCall, lateral: bool) -> Rel:
-    changelog = None if lateral else as_changelog_call(call)
+    changelog = as_changelog_call(call)
     if changelog is not None:
         return bind_changelog(env.context, changelog, _table_argument(env, changelog.data))
-    window = None if lateral else as_window_call(call)
+    window = as_window_call(call)
     if window is None:
         callee = _process_callee(env, call)
         if callee is None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cmp_to_key
 
 from flowsql_compute.functions.registry import resolve_call, resolve_case, resolve_cast
-from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.errors import BindError
 from flowsql_core.expr import AggregateCall, Call, Case, Cast, Expr, InputRef, Literal, children, with_children
 from flowsql_core.python_call import PYTHON
 from flowsql_core.record import record
@@ -18,7 +20,9 @@ from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector, 
 from flowsql_planner.bind.output_names import uniquify
 from flowsql_planner.logical.group_window import AUXILIARY, no_such_window
 from flowsql_planner.logical.internal_calls import is_internal
-from flowsql_planner.logical.nodes import Aggregate, Project, Rel, TableAggregate
+from flowsql_planner.logical.nodes import Aggregate, Project, Rel, TableAggregate, Union
+
+_GROUPING = frozenset({"GROUPING", "GROUPING_ID"})
 
 Hints = tuple[tuple[str, str], ...]
 Sets = tuple[tuple[int, ...], ...]
@@ -26,10 +30,14 @@ Sets = tuple[tuple[int, ...], ...]
 
 @record
 class Grouping:
-    """Bound GROUP BY: all group expressions, and the sets of them when there is more than one."""
+    """Bound GROUP BY: all group expressions, and the sets of them when there is more than one.
+
+    ``repeated``: the sets that stand there a second time, a third time ...; None for the set of all expressions alone.
+    """
 
     exprs: tuple[Expr, ...]
     sets: Sets | None = None
+    repeated: tuple[Sets | None, ...] = ()
 
 
 def bind_grouping(node: ast.GroupBy, bind: Callable[[ast.Expression], Expr]) -> Grouping:
@@ -44,12 +52,23 @@ def bind_grouping(node: ast.GroupBy, bind: Callable[[ast.Expression], Expr]) -> 
 
     product = itertools.product(*(_element_sets(element, index_of) for element in node.elements))
     sets = [_joined(parts) for parts in product]
-    if len(sets) == 1:
-        return Grouping(tuple(exprs))
-    unique = list(dict.fromkeys(tuple(sorted(one)) for one in sets))
-    if len(unique) < len(sets) and node.quantifier is not ast.SetQuantifier.DISTINCT:
-        raise NotSupportedYetError("a grouping set that stands twice in GROUP BY", node.span, "GROUP BY DISTINCT")
-    return Grouping(tuple(exprs), tuple(unique) if len(unique) > 1 else None)
+    counts = Counter(tuple(sorted(one)) for one in sets)
+    unique = tuple(sorted(counts, key=cmp_to_key(_order)))
+    repeated: list[Sets | None] = []
+    if node.quantifier is not ast.SetQuantifier.DISTINCT:
+        for time in range(1, max(counts.values())):
+            again = tuple(one for one in unique if counts[one] > time)
+            if len(again) == 1 and len(again[0]) < len(exprs):
+                # Flink 2.3 finds no plan, or, beside GROUPING, groups by all expressions.
+                raise BindError(
+                    "repeated-grouping-set",
+                    "Of the grouping sets that stand there more than once, one alone without all columns of GROUP BY "
+                    "cannot be planned",
+                    node.span,
+                    "GROUP BY DISTINCT takes each grouping set once",
+                )
+            repeated.append(again if len(again) > 1 else None)
+    return Grouping(tuple(exprs), unique if len(unique) > 1 else None, tuple(repeated))
 
 
 def _element_sets(element: ast.GroupingElement, index_of: Callable[[ast.Expression], int]) -> list[tuple[int, ...]]:
@@ -62,15 +81,27 @@ def _element_sets(element: ast.GroupingElement, index_of: Callable[[ast.Expressi
             return [one for inner in elements for one in _element_sets(inner, index_of)]
         case ast.Rollup(elements):
             parts = [_element_sets(part, index_of)[0] for part in elements]
-            return [_joined(parts[:length]) for length in range(len(parts), -1, -1)]
+            return _distinct(_joined(parts[:length]) for length in range(len(parts), -1, -1))
         case ast.Cube(elements):
             parts = [_element_sets(part, index_of)[0] for part in elements]
-            return [
+            return _distinct(
                 _joined(chosen)
                 for length in range(len(parts), -1, -1)
                 for chosen in itertools.combinations(parts, length)
-            ]
+            )
     return [(index_of(element),)]
+
+
+def _distinct(sets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The sets of one ROLLUP or CUBE: a column that stands there twice makes no set twice."""
+    return list(dict.fromkeys(tuple(sorted(one)) for one in sets))
+
+
+def _order(a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    """Calcite's order of sets: those that hold others first, then by their bits as a number."""
+    if set(a) >= set(b) or set(b) >= set(a):
+        return len(b) - len(a)
+    return sum(1 << index for index in a) - sum(1 << index for index in b)
 
 
 def _joined(parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -165,7 +196,45 @@ class Aggregation:
             *(Column(output_names[i], self._group_column(i).type) for i in range(width)),
             *(Column(call.name, call.type) for call in calls),
         )
-        return Aggregate(rel, tuple(range(width)), tuple(calls), schema, self.grouping.sets, hints, span)
+        if not self.grouping.repeated:
+            return Aggregate(rel, tuple(range(width)), tuple(calls), schema, self.grouping.sets, hints, span)
+        parts = [
+            self._part(Aggregate(rel, tuple(range(width)), tuple(calls), schema, sets, hints, span), number)
+            for number, sets in enumerate((self.grouping.sets, *self.grouping.repeated))
+        ]
+        return Union(tuple(parts), schema, span)
+
+    def _part(self, whole: Aggregate, number: int) -> Rel:
+        """The sets that stand there so many times at least, as an aggregate of their own: GROUP_ID is a constant of it.
+
+        Columns keep the types of all sets together.
+        """
+        width, schema = len(whole.grouping), whole.schema
+        constants = [
+            Literal(number if call.function == "GROUP_ID" else 0, call.type)
+            if call.function == "GROUP_ID" or (whole.grouping_sets is None and call.function in _GROUPING)
+            else None
+            for call in whole.calls
+        ]
+        kept = [place for place, constant in enumerate(constants) if constant is None]
+        groups = schema[:width]
+        if whole.grouping_sets is None:
+            groups = tuple(Column(c.name, e.type) for c, e in zip(groups, self.grouping.exprs, strict=True))
+        made = replace(
+            whole,
+            calls=tuple(whole.calls[place] for place in kept),
+            schema=(*groups, *(schema[width + place] for place in kept)),
+        )
+        exprs: list[Expr] = []
+        for place, column in enumerate(schema):
+            constant = None if place < width else constants[place - width]
+            index = place if place < width else width + kept.index(place - width) if constant is None else -1
+            found: Expr = InputRef(index, made.schema[index].type) if constant is None else constant
+            same = found.type.nullable == column.type.nullable
+            exprs.append(found if same else Cast(found, column.type, implicit=True))
+        if all(isinstance(e, InputRef) for e in exprs) and made.schema == schema:
+            return made
+        return Project(made, tuple(exprs), tuple(column.name for column in schema), whole.span)
 
     def _group_column(self, index: int) -> Column:
         type_ = self.grouping.exprs[index].type
@@ -181,8 +250,8 @@ class Aggregation:
                     raise BindError(
                         "not-grouped", f"Argument to operator '{pending.function}' must be a grouped expression", span
                     )
-            # Without grouping sets every column takes part; a set never stands twice, so GROUP_ID is 0.
-            if self.grouping.sets is None or pending.function == "GROUP_ID":
+            # Without grouping sets every column takes part, and what stands there once is number 0.
+            if not self.grouping.repeated and (self.grouping.sets is None or pending.function == "GROUP_ID"):
                 return Literal(0, pending.type, span)
         if pending not in self._kept:
             self._kept.append(pending)

@@ -102,7 +102,7 @@ class _PatternBinder(ExpressionBinder):
             raise PlanError("match-offset", message, node.span, "LAST(A.x, 1) is the row before among those of A")
         if name in ("CLASSIFIER", "MATCH_NUMBER"):
             raise PlanError("match-function", f"Unsupported call: {name}()", node.span)
-        if name == "MATCH_ROWTIME" and not node.args:
+        if name == "MATCH_ROWTIME" and len(node.args) <= 1:
             return self._match_time(node)
         if name == "MATCH_PROCTIME" and not node.args:
             return self.call("PROCTIME", (), (), node.span)
@@ -116,7 +116,23 @@ class _PatternBinder(ExpressionBinder):
         if not self.measures or self.row_time is None or self.reads is None:
             where = "a pattern that is not ordered by a row time" if self.measures else f"{self.clause}"
             raise PlanError("match-rowtime", f"MATCH_ROWTIME() is not possible in {where}", node.span)
-        return self.reads.column(MatchTime.ROW_TIME, self.row_time, node.span)
+        # A row time that is named gives the time of the match, too; its type is that of the column.
+        types = [self._row_time_type(arg) for arg in node.args if isinstance(arg, ast.Node)]
+        return self.reads.column(MatchTime.ROW_TIME, types[0] if types else self.row_time, node.span)
+
+    def _row_time_type(self, node: ast.Node) -> t.LogicalType:
+        """The type of a column of row times, named with or without a variable."""
+        path = node.path.parts if isinstance(node, ast.ColumnRef) else ()
+        names = path[1:] if len(path) > 1 and path[0].text in self.variables else path
+        if names:
+            type_ = self.scope.resolve_path([name.text for name in names], [name.span for name in names])[0].type
+            if t.is_rowtime(type_):
+                return type_
+            found = f", but is '{type_.root}'"
+        else:
+            found = ""
+        message = f"The function MATCH_ROWTIME requires argument to be a row time attribute type{found}."
+        raise PlanError("match-rowtime", message, node.span, "MATCH_ROWTIME() is the time of the match")
 
     def _navigated(self, first: bool, node: ast.FunctionCall) -> Expr:
         if self.navigation is not None or self.row_of is not None:
@@ -169,8 +185,10 @@ def _with(binder: _PatternBinder, **changes: object) -> _PatternBinder:
     return replace(binder, **changes)  # type: ignore[arg-type]
 
 
-def bind_match(context: BindContext, node: ast.MatchRecognize, source: Rel) -> Rel:
-    """The relation of matches.
+def bind_match(context: BindContext, node: ast.MatchRecognize, source: Rel, named: Scope) -> Rel:
+    """The relation of matches. ``named``: the columns of ``source`` under its name.
+
+    As in Flink, ``^`` and ``$`` say nothing, and a subset of variables has no rows.
 
     Raises:
         BindError: names or types do not fit.
@@ -179,17 +197,15 @@ def bind_match(context: BindContext, node: ast.MatchRecognize, source: Rel) -> R
     """
     if node.rows_per_match is ast.RowsPerMatch.ALL:
         raise PlanError("match-all-rows", "All rows per match mode is not supported yet.", node.span)
-    for given, construct in ((node.strict_start, "^"), (node.strict_end, "$"), (bool(node.subsets), "SUBSET")):
-        if given:
-            raise NotSupportedYetError(f"{construct} in MATCH_RECOGNIZE", node.span)
     if not node.measures:
         raise BindError("match-measures", "MATCH_RECOGNIZE needs MEASURES", node.span)
     scope = scope_of(source.schema)
-    plain = ExpressionBinder(context, scope, "PARTITION BY")
+    plain = ExpressionBinder(context, named, "PARTITION BY")
     partition = tuple(_column_index(plain.bind(item), "PARTITION BY", item.span) for item in node.partition_by)
-    order = _order(node, ExpressionBinder(context, scope, "ORDER BY"), source, context.streaming)
+    order = _order(node, ExpressionBinder(context, named, "ORDER BY"), source, context.streaming)
     steps = _steps(node.pattern)
     names = tuple(name.text for name, *_ in steps)
+    empty = _empty_variables(node, names, named)
     time_type = source.schema[order[0].index].type
     row_time = None if t.is_proctime(time_type) else time_type.as_nullable(False)
     computed: list[Expr] = []
@@ -201,7 +217,7 @@ def bind_match(context: BindContext, node: ast.MatchRecognize, source: Rel) -> R
     _check_quantifiers(variables, node.pattern.span)
     measures, columns = [], [source.schema[index] for index in partition]
     for measure in node.measures:
-        own = binder.make("MEASURES", names, measures=True)
+        own = binder.make("MEASURES", (*names, *empty), measures=True)
         made = own.bind(measure.expression)
         assert own.reads is not None
         measures.append(PatternExpression(made, tuple(own.reads.reads)))
@@ -209,7 +225,7 @@ def bind_match(context: BindContext, node: ast.MatchRecognize, source: Rel) -> R
     twice = next((c.name for place, c in enumerate(columns) if c.name in [b.name for b in columns[:place]]), None)
     if twice is not None:
         raise BindError("duplicate-column", f"Columns ambiguously defined: {{{twice}}}", node.span)
-    skip, skip_variable = _skip(node.after_match, names)
+    skip, skip_variable = _skip(node.after_match, names, empty)
     return Match(
         source,
         partition,
@@ -221,6 +237,7 @@ def bind_match(context: BindContext, node: ast.MatchRecognize, source: Rel) -> R
         skip_variable,
         _within(context, node),
         tuple(columns),
+        empty,
         node.span,
     )
 
@@ -275,8 +292,24 @@ def _order(node: ast.MatchRecognize, binder: ExpressionBinder, source: Rel, stre
     return tuple(keys)
 
 
-#: A variable, its least and most rows, and whether it takes few.
-_Step = tuple[ast.Name, int, int | None, bool]
+def _empty_variables(node: ast.MatchRecognize, names: Sequence[str], named: Scope) -> tuple[str, ...]:
+    """What measures may name beside the pattern's variables: subsets and the table itself, both without rows."""
+    known = list(names)
+    defined = {definition.name.text for definition in node.definitions}
+    for subset in node.subsets:
+        if subset.name.text in known or subset.name.text in defined:
+            message = f"Pattern variable '{subset.name.text}' has already been defined"
+            raise BindError("match-subset", message, subset.name.span)
+        known.append(subset.name.text)
+        for name in subset.variables:
+            if name.text not in known:
+                raise BindError("match-subset", f"Unknown pattern '{name.text}'", name.span)
+    tables = (item.alias for item in named.namespaces if item.alias is not None)
+    return (*known[len(names) :], *(alias for alias in tables if alias not in known))
+
+
+#: A variable, its least (None: not written) and most rows, and whether it takes few.
+_Step = tuple[ast.Name, int | None, int | None, bool]
 
 
 def _steps(pattern: ast.Pattern) -> list[_Step]:
@@ -322,6 +355,10 @@ def _variable(
     factory: _BinderFactory, names: tuple[str, ...], place: int, step: _Step, definition: ast.PatternDefinition | None
 ) -> PatternVariable:
     name, low, high, reluctant = step
+    if low is None:
+        hint = f"write {name.text}{{0,{high}}}"
+        message = "The from should be a positive number greater than 0."
+        raise PlanError("match-pattern", f"Pattern variable {name.text}: {message}", name.span, hint)
     if high == 0:
         raise PlanError("match-pattern", f"{name.text} is repeated 0 times", name.span)
     if (low, high) == (0, 1) and reluctant:
@@ -365,11 +402,14 @@ def _check_quantifiers(variables: Sequence[PatternVariable], span: Span) -> None
         )
 
 
-def _skip(after: ast.AfterMatch | None, names: Sequence[str]) -> tuple[MatchSkip, int | None]:
+def _skip(after: ast.AfterMatch | None, names: Sequence[str], empty: Sequence[str]) -> tuple[MatchSkip, int | None]:
     if after is None:
         return MatchSkip.TO_NEXT_ROW, None
     if after.variable is None:
         return MatchSkip[after.kind.name], None
+    if after.variable.text in empty:
+        message = "The pattern name specified in AfterMatchSkipStrategy can not be found in the given Pattern"
+        raise PlanError("match-skip", f"{message}: {after.variable.text}", after.variable.span)
     if after.variable.text not in names:
         raise BindError("match-skip", f"Unknown pattern '{after.variable.text}'", after.variable.span)
     return MatchSkip[after.kind.name], names.index(after.variable.text)
@@ -382,4 +422,5 @@ def _within(context: BindContext, node: ast.MatchRecognize) -> int | None:
     if not isinstance(bound, Literal) or not isinstance(bound.type, t.DayTimeIntervalType) or bound.value is None:
         message = "Only constant intervals with millisecond resolution are supported as time constraints of patterns."
         raise PlanError("match-within", message, node.within.span)
-    return int(bound.value)
+    # No time at all means any, as in Flink.
+    return int(bound.value) or None

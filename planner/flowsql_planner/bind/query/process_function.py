@@ -14,6 +14,7 @@ from flowsql_core.expr import Cast, Expr
 from flowsql_core.graph.process_specs import ProcessCall, ProcessTable
 from flowsql_core.process_function import (
     ON_TIME,
+    TIMES_WITH_UPDATES,
     UID,
     ArgumentTrait,
     ScalarParameter,
@@ -29,6 +30,7 @@ from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Scope
 from flowsql_planner.bind.expression.user_calls import ProcessCallee
 from flowsql_planner.bind.output_names import uniquify, unnamed
+from flowsql_planner.bind.query.on_time import TimedTable, is_time, require_attribute, time_columns
 from flowsql_planner.bind.query.unique_identifier import unique_identifier
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.logical.nodes import ProcessTableFunction, Project, Rel
@@ -284,7 +286,7 @@ class _Call:
         if order:
             place, descending, _ = order[0]
             column = rel.schema[place]
-            if not _is_time(column.type):
+            if not is_time(column.type):
                 raise self._refused(
                     "order-by",
                     f"Invalid ORDER BY clause for table argument '{parameter.name}'. The first ORDER BY column must be "
@@ -334,53 +336,10 @@ class _Call:
                         self._call,
                     )
             return tables, "DEFAULT()"
-        if not isinstance(given, ast.Descriptor):
-            raise self._refused("bad-descriptor", "The argument 'on_time' is a descriptor", given, "DESCRIPTOR(ts)")
-        names = [column.name.last.text for column in given.columns]
-        made, used = [], set()
-        for table, rel in zip(tables, inputs, strict=True):
-            own = {column.name: place for place, column in enumerate(rel.schema)}
-            mine = [name for name in dict.fromkeys(names) if name in own]
-            for name in mine:
-                type_ = rel.schema[own[name]].type
-                if not _is_time(type_):
-                    raise self._refused(
-                        "not-a-time-attribute",
-                        "Unsupported data type for time attribute. The `on_time` argument must reference a TIMESTAMP "
-                        f"or TIMESTAMP_LTZ column (up to precision 3). However, column '{name}' in table argument "
-                        f"'{table.name}' has data type '{type_}'.",
-                        given,
-                    )
-            if len(mine) > 1:
-                raise self._refused(
-                    "on-time",
-                    f"Ambiguous time attribute found. The `on_time` argument must reference at most one column of the "
-                    f"table argument '{table.name}': {', '.join(mine)}",
-                    given,
-                )
-            used.update(mine)
-            made.append(replace(table, time_index=own[mine[0]] if mine else None))
-        unknown = [name for name in names if name not in used]
-        if unknown:
-            columns = [column.name for rel in inputs for column in rel.schema]
-            raise self._refused(
-                "column-not-found",
-                "Invalid time attribute declaration. Each column in the `on_time` argument must reference at least one "
-                f"column in one of the table arguments. Unknown references: [{', '.join(unknown)}]",
-                given,
-                did_you_mean(unknown[0], columns),
-            )
-        missing = [table.name for table in made if table.time_index is None]
-        if missing:
-            raise self._refused(
-                "on-time",
-                "Invalid time attribute declaration. If multiple tables are declared, the `on_time` argument must "
-                "reference a time column for each table argument or none. Missing time attributes for: "
-                f"[{', '.join(missing)}]",
-                given,
-            )
-        text = ", ".join(f"_UTF-16LE'{name}'" for name in names)
-        return made, f"DESCRIPTOR({text})"
+        named = [TimedTable(table.name, rel.schema) for table, rel in zip(tables, inputs, strict=True)]
+        places, text = time_columns(given, named, self._call)
+        made = [replace(table, time_index=place) for table, place in zip(tables, places, strict=True)]
+        return made, text
 
     def _check_times(self, call: ProcessCall, inputs: Sequence[Rel]) -> None:
         """Times are attributes, of one kind in all tables, and rows with them never change."""
@@ -396,25 +355,15 @@ class _Call:
                     f"data type kind. But found: {call.row_time.as_nullable()}, {column.type.as_nullable()}",
                     self._call,
                 )
-            if self._context.streaming and not t.is_time_attribute(column.type):
-                raise self._refused(
-                    "not-a-time-attribute",
-                    f"The column '{column.name}' of `on_time` is no time attribute: rows carry no watermark of it.",
-                    self._call,
-                    f"declare WATERMARK FOR {column.name} in the table's DDL",
-                )
+            if self._context.streaming:
+                require_attribute(column, self._call)
         changes = any(
             parameter.has(ArgumentTrait.SUPPORT_UPDATES)
             for parameter in call.parameters
             if isinstance(parameter, TableParameter)
         )
         if changes or not call.changelog_mode.insert_only:
-            raise self._refused(
-                "on-time",
-                "Time operations using the `on_time` argument are currently not supported for PTFs that consume or "
-                "produce updates.",
-                self._call,
-            )
+            raise self._refused("on-time", TIMES_WITH_UPDATES, self._call)
 
 
 def _order_text(key: tuple[int, bool, bool]) -> str:
@@ -424,10 +373,6 @@ def _order_text(key: tuple[int, bool, bool]) -> str:
 
 def _columns(schema: t.Schema) -> str:
     return ", ".join(f"{column.name} {column.type}" for column in schema)
-
-
-def _is_time(type_: t.LogicalType) -> bool:
-    return isinstance(type_, t.TimestampType | t.TimestampLtzType) and type_.precision <= 3 and not t.is_proctime(type_)
 
 
 def _alike(left: t.LogicalType, right: t.LogicalType) -> bool:

@@ -12,7 +12,7 @@ from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Expr, InputRef, children, with_children
 from flowsql_core.record import record
 from flowsql_core.span import Span
-from flowsql_core.types.coerce import common_type, mixes_dates
+from flowsql_core.types.coerce import branch_type, mixes_dates
 from flowsql_core.types.logical import ArrayType, Column, LogicalType, NullType, RowType, Schema
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
@@ -505,7 +505,7 @@ def _union_operands(node: ast.SetOperation) -> list[ast.QueryBody]:
 
 def _union_type(rels: list[Rel], index: int, node: ast.SetOperation) -> LogicalType:
     types = [rel.schema[index].type for rel in rels]
-    found = common_type(types)
+    found = branch_type(types, in_order=True)
     if found is None or mixes_dates(types):
         shown = " and ".join(dict.fromkeys(str(type_.as_nullable()) for type_ in types))
         raise BindError(

@@ -7,6 +7,7 @@ from typing import Final
 
 from flowsql_core.errors import BindError
 from flowsql_core.expr import Literal
+from flowsql_core.types.logical import STRING
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression.binder import ExpressionBinder
@@ -26,6 +27,8 @@ def unique_identifier(context: BindContext, function: str, given: ast.Argument |
         return None, "DEFAULT()"
     assert not isinstance(given, ast.NamedArgument | ast.TableArgument | ast.ModelArgument | ast.Descriptor)
     bound = ExpressionBinder(context, Scope(), function).bind(given)
+    if isinstance(bound, Literal) and bound.value is None:
+        bound = Literal(None, STRING)
     text = ExpressionPrinter(()).print(bound)
     value = bound.value if isinstance(bound, Literal) else None
     if isinstance(bound, Literal) and value is None:

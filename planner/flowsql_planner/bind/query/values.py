@@ -85,7 +85,7 @@ def _item(binder: ExpressionBinder, item: ast.Expression | ast.DefaultValue) -> 
 def _column_type(items: Sequence[Expr], index: int, node: ast.Values) -> t.LogicalType:
     # Thousands of rows have a handful of types.
     types = list(dict.fromkeys(item.type for item in items))
-    found = common_type(types)
+    found = common_type(types, in_order=True)
     if found is None or mixes_dates(types):
         shown = ", ".join(dict.fromkeys(str(item.type.as_nullable()) for item in items))
         raise BindError(

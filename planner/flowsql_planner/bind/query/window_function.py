@@ -172,13 +172,15 @@ def window_columns(time_type: t.LogicalType) -> t.Schema:
 
 def _time_column(context: BindContext, call: WindowCall, schema: t.Schema) -> int:
     descriptor = call.arguments["TIMECOL"]
-    if not isinstance(descriptor, ast.Descriptor) or len(descriptor.columns) != 1:
+    if not isinstance(descriptor, ast.Descriptor) or not descriptor.columns:
         raise call.refuse(descriptor.span)
-    name = descriptor.columns[0].name
     names = [column.name for column in schema]
-    if name.last.text not in names or len(name.parts) > 1:
-        hint = did_you_mean(name.last.text, names)
-        raise BindError("column-not-found", f"Unknown identifier '{name}'", name.span, hint)
+    for listed in descriptor.columns:
+        if listed.name.last.text not in names or len(listed.name.parts) > 1:
+            hint = did_you_mean(listed.name.last.text, names)
+            raise BindError("column-not-found", f"Unknown identifier '{listed.name}'", listed.name.span, hint)
+    # As in Flink, more columns than the first are looked up and mean nothing.
+    name = descriptor.columns[0].name
     index = names.index(name.last.text)
     type_ = schema[index].type
     is_time = t.is_time_attribute(type_) or (

@@ -461,10 +461,14 @@ def _relation(node: ast.Relation) -> str:
 
 
 def _match(node: ast.MatchRecognize) -> str:
-    # Flink's grammar has no alias in front of MATCH_RECOGNIZE.
     source = node.input
-    if isinstance(source, ast.TableRef | ast.TableFunction | ast.DerivedTable):
+    if isinstance(source, ast.TableFunction):
+        # It takes no alias in front of MATCH_RECOGNIZE.
         source = replace(source, alias=None)
+    subsets = ", ".join(
+        f"{quote_identifier(item.name.text)} = ({', '.join(quote_identifier(name.text) for name in item.variables)})"
+        for item in node.subsets
+    )
     measures = (f"{_expr(item.expression, 0)} AS {quote_identifier(item.name.text)}" for item in node.measures)
     definitions = (f"{quote_identifier(item.name.text)} AS {_expr(item.condition, 0)}" for item in node.definitions)
     clauses = [
@@ -473,8 +477,9 @@ def _match(node: ast.MatchRecognize) -> str:
         f"MEASURES {', '.join(measures)}",
         node.rows_per_match.value if node.rows_per_match is not None else "",
         "" if node.after_match is None else _after_match(node.after_match),
-        f"PATTERN ({_pattern(node.pattern)})",
+        f"PATTERN ({'^ ' * node.strict_start}{_pattern(node.pattern)}{' $' * node.strict_end})",
         "" if node.within is None else f"WITHIN {_expr(node.within, 0)}",
+        f"SUBSET {subsets}" if subsets else "",
         f"DEFINE {', '.join(definitions)}",
     ]
     inner = "\n".join(clause for clause in clauses if clause)
@@ -493,8 +498,9 @@ def _pattern(node: ast.Pattern) -> str:
         case ast.PatternSequence(parts):
             return " ".join(map(_pattern, parts))
         case ast.PatternRepeat(inner, low, high, reluctant):
-            times = f"{{{low}}}" if low == high and not reluctant else f"{{{low},{'' if high is None else high}}}"
-            marks = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+            bounds = f"{'' if low is None else low},{'' if high is None else high}"
+            times = f"{{{low if low == high and not reluctant else bounds}}}"
+            marks: dict[tuple[int | None, int | None], str] = {(0, None): "*", (1, None): "+", (0, 1): "?"}
             return f"{_pattern(inner)}{marks.get((low, high), times)}{'?' * reluctant}"
     # No query with another pattern gets as far.
     return _refuse(node)

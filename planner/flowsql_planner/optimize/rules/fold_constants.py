@@ -130,14 +130,25 @@ def _fold(expr: Expr, context: EvalContext) -> Expr:
     """Foldable parts of an expression replaced, bottom-up."""
     if any(isinstance(node, Call) and node.function == "TYPEOF" for node in walk(expr)):
         expr = transform(expr, lambda node: _asking_what_is_chosen(node, context))
-    if any(decided(node) is not None for node in walk(expr)):
-        expr = transform(expr, lambda node: decided(node) or node)
+    if any(_chosen(node) is not None for node in walk(expr)):
+        expr = transform(expr, lambda node: _chosen(node) or node)
     if not any(_constant(node) for node in walk(expr)):
         return expr
     # Imported on use: a plan without constant expressions does not load the kernels.
     from flowsql_compute.eval.compile import fold
 
-    return transform(expr, lambda node: decided(node) or (fold(node, context) if _constant(node) else node))
+    return transform(expr, lambda node: _chosen(node) or (fold(node, context) if _constant(node) else node))
+
+
+def _chosen(node: Expr) -> Expr | None:
+    """What a node is without looking at rows: what the planner knows of it, a CASE of equal branches any of them."""
+    if isinstance(node, Case) and not node.is_if and all(branch == node.otherwise for branch in node.results):
+        same = node.otherwise
+        return same if same.type == node.type else Cast(same, node.type, implicit=True)
+    if isinstance(node, Call) and node.function == "COALESCE" and not node.args[0].type.nullable:
+        first = node.args[0]
+        return first if first.type.same(node.type) else None
+    return decided(node)
 
 
 def _constant(node: Expr) -> bool:

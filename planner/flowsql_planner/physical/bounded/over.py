@@ -130,7 +130,12 @@ def _check(call: OverCall) -> None:
     if call.function in ("LAG", "LEAD", "NTILE"):
         constants = call.args if call.function == "NTILE" else call.args[1:]
         if any(isinstance(arg, InputRef) for arg in constants):
-            raise NotSupportedYetError(f"{call.function} with arguments that are no constants in batch mode", call.span)
+            if call.function == "NTILE" or isinstance(constants[0], Literal):
+                raise NotSupportedYetError(
+                    f"{call.function} with a default that is no constant in batch mode", call.span
+                )
+            message = f"The number of rows of {call.function} must be a constant in batch mode."
+            raise PlanError("lag-offset", message, constants[0].span or call.span)
 
 
 def _frame(call: OverCall, before: OverCall | None) -> OverFrame | None:

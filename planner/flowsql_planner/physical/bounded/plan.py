@@ -21,13 +21,14 @@ from flowsql_planner.logical.rewrite import ref, refs
 from flowsql_planner.physical.bounded.aggregate import group_node
 from flowsql_planner.physical.bounded.join import plan_bounded_join
 from flowsql_planner.physical.bounded.over import plan_bounded_over
+from flowsql_planner.physical.bounded.sorts import fixed_accumulators
 from flowsql_planner.physical.calc import make_calc
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.match import plan_match
 from flowsql_planner.physical.materialize_time import materialize_time
 from flowsql_planner.physical.nodes import Physical, WindowTableFunctionNode
-from flowsql_planner.physical.nodes.bounded import BoundedSort
+from flowsql_planner.physical.nodes.bounded import BoundedAggregate, BoundedSort, GroupWindowAggregate
 from flowsql_planner.physical.refusals import process_in_batch, refuse_unbounded
 
 
@@ -99,6 +100,18 @@ def _group_window(rel: Aggregate, source: Physical, context: PlanContext) -> Phy
     calls = rel.schema[keys : keys + len(rel.calls)]
     schema = (*rel.schema[:keys], *added, *calls)
     made = group_node(rel, windowed, grouping, schema, (given.time_index,), context)
+    if type(made) is BoundedAggregate:
+        made = GroupWindowAggregate(
+            inputs=made.inputs,
+            schema=made.schema,
+            grouping=made.grouping,
+            calls=made.calls,
+            sorts=made.sorts,
+            two_phase=made.two_phase,
+            span=made.span,
+            asks_window=bool(given.properties),
+            variable=not fixed_accumulators(made.calls, source),
+        )
     own = refs(schema)
     exprs: list[Expr] = [*own[:keys], *own[keys + 3 :]]
     for place, column in enumerate(given.properties):

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Iterable, Sequence
 
 from flowsql_compute.functions.aggregate import is_mergeable, local_columns
-from flowsql_core.errors import BindError, InternalError
+from flowsql_core.errors import InternalError
 from flowsql_core.expr import AggregateCall, Expr
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import (
@@ -23,7 +23,7 @@ from flowsql_core.python_call import aggregated_with, spoken_name
 from flowsql_core.record import record
 from flowsql_core.row import RowKind
 from flowsql_core.types.logical import Schema
-from flowsql_planner.physical.aggregate_functions import order_sensitive
+from flowsql_planner.physical.aggregate_functions import order_sensitive, refuse_count_of_several
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, named
 from flowsql_planner.physical.nodes.line import Attributes, Line, group_by
@@ -31,6 +31,8 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.determinism import Columns, refuse_call
+from flowsql_planner.traits.interval import Bounds
+from flowsql_planner.traits.interval import of_aggregate as aggregate_bounds
 from flowsql_planner.traits.keys import Keys
 from flowsql_planner.traits.lineage import aggregated
 from flowsql_planner.traits.monotonicity import Monotonicities, of_aggregate
@@ -108,7 +110,18 @@ class GroupAggregate(Inner):
 
     def monotonicity(self) -> Monotonicities:
         """Keys stay; some functions only rise, or only fall, while rows come."""
-        return of_aggregate(len(self.grouping), self.calls)
+        return of_aggregate(len(self.grouping), self.calls, self.summed_bounds)
+
+    def summed_bounds(self, call: AggregateCall) -> Bounds:
+        """Between which numbers the values lie that a call sums up."""
+        source, column = self.inputs[0], call.args[0].index
+        if call.filter_index is None:
+            return source.bounds(column)
+        return source.filtered_bounds(column, call.filter_index)
+
+    def bounds(self, column: int) -> Bounds:
+        """Of keys those of the input; counts and some sums have a lower end."""
+        return aggregate_bounds(column, self.grouping, self.calls, self.inputs[0].bounds)
 
     def window_columns(self) -> WindowColumns | None:
         """A group is no window."""
@@ -220,13 +233,7 @@ class GroupAggregate(Inner):
         """Both phases in one operator."""
         source = self.inputs[0]
         for call in self.calls:
-            if call.distinct and call.function == "COUNT" and len(call.args) > 1:
-                raise BindError(
-                    "distinct-count",
-                    "COUNT(DISTINCT ...) of several columns is not possible in streaming.",
-                    call.span,
-                    "COUNT(DISTINCT ROW(a, b)) counts pairs",
-                )
+            refuse_count_of_several(call)
         return GroupAggregateSpec(
             self.grouping,
             self.calls,

@@ -24,6 +24,7 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.determinism import NONE, Columns
+from flowsql_planner.traits.interval import Bounds
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.monotonicity import Monotonicities
 from flowsql_planner.traits.window import WindowColumns
@@ -180,6 +181,16 @@ class Physical(ABC):
         """What updates do to each column of the output; None where nothing is known of them."""
         return None
 
+    def bounds(self, column: int) -> Bounds:
+        """Between which numbers a column of the output lies; None where nothing is known of it."""
+        del column
+        return None
+
+    def filtered_bounds(self, column: int, condition: int) -> Bounds:
+        """:meth:`bounds` of a column in rows where another one, of BOOLEAN, is true."""
+        del condition
+        return self.bounds(column)
+
     # Identity
 
     @abstractmethod
@@ -251,6 +262,10 @@ class Physical(ABC):
     def lines_show_exchange(self) -> bool:
         """Whether the node's lines already show the Exchange below it."""
         return False
+
+    def shown_inputs(self) -> tuple[Physical, ...]:
+        """What stands below the node's lines in the plan."""
+        return self.inputs
 
     def idle_lines(self, parallelism: int) -> tuple[str, ...]:
         """Operators among :meth:`lines` that do not run as ones of their own in a job of that parallelism."""

@@ -20,6 +20,7 @@ from flowsql_planner.traits.changes import Modifies, Updates
 from flowsql_planner.traits.cost import Cost, selectivity
 from flowsql_planner.traits.determinism import NONE, Columns, refuse_changing, refuse_condition
 from flowsql_planner.traits.determinism import through_projection as determined_through
+from flowsql_planner.traits.interval import Bounds, asserted, filtered, of_projected
 from flowsql_planner.traits.keys import Keys, through_projection
 from flowsql_planner.traits.lineage import conditions, short, texts, united
 from flowsql_planner.traits.monotonicity import Monotonicities, of_projection
@@ -63,6 +64,17 @@ class Calc(PassesThrough):
         """What goes on moves as before."""
         return of_projection(self.inputs[0].monotonicity(), self.projections)
 
+    def bounds(self, column: int) -> Bounds:
+        """What the expression and the condition tell."""
+        return of_projected(self.projections[column], self.condition, self.inputs[0].bounds)
+
+    def filtered_bounds(self, column: int, condition: int) -> Bounds:
+        """The condition of the rows is an expression here, as a rule."""
+        expr, bounds = self.projections[column], self.bounds(column)
+        if isinstance(expr, InputRef):
+            return filtered(expr.index, asserted(self.projections[condition]), bounds)
+        return bounds
+
     def lineage(self, arriving: Sequence[Lineage]) -> Lineage:
         """Expressions over the input's columns."""
         source = arriving[0]
@@ -103,7 +115,7 @@ class Calc(PassesThrough):
 
     def attributes(self, infix: bool) -> Attributes:
         """Projections and condition."""
-        printer = ExpressionPrinter(self.inputs[0].names, infix)
+        printer = ExpressionPrinter(self.inputs[0].names, infix, materialized=True)
         attributes = [("select", selected_text(self.projections, self.names, printer))]
         if self.condition is not None:
             attributes.append(("where", printer.print(self.condition)))

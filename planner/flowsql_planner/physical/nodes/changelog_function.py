@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from flowsql_core.errors import PlanError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import FromChangelogSpec, OperatorSpec, ToChangelogSpec
+from flowsql_core.process_function import TIMES_WITH_UPDATES
 from flowsql_core.record import record
 from flowsql_core.row import RowKind
 from flowsql_planner.logical.expression_text import record_type
@@ -23,12 +25,14 @@ _TITLE: Final = "ProcessTableFunction"
 class ChangelogFunctionNode(Keyless):
     """TO_CHANGELOG, or, with ``op_index``, FROM_CHANGELOG, which reads kinds from that column.
 
-    ``codes``: texts and the kinds that they stand for. ``uid``: what the call says; without state it names nothing.
+    ``codes``: texts and the kinds that they stand for. ``time_index``: the column that is told once
+    more as the last one. ``uid``: what the call says; without state it names nothing.
     """
 
     codes: tuple[tuple[str, RowKind], ...]
     invocation: str
     op_index: int | None
+    time_index: int | None = None
     uid: str | None = None
 
     @property
@@ -42,6 +46,8 @@ class ChangelogFunctionNode(Keyless):
 
     def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
         """Rows that tell of changes, or the changes."""
+        if self.time_index is not None and (self.op_index is not None or arriving[0] - INSERTS):
+            raise PlanError("on-time", TIMES_WITH_UPDATES, self.span)
         return INSERTS if self.op_index is None else ALL
 
     def asks(
@@ -64,7 +70,8 @@ class ChangelogFunctionNode(Keyless):
         """The columns of the rows, with that of kinds or without it."""
         source = arriving[0]
         if self.op_index is None:
-            return Lineage((f"op of {len(self.codes)} codes", *source.columns), source.conditions)
+            time = () if self.time_index is None else (f"on_time of {source.columns[self.time_index]}",)
+            return Lineage((f"op of {len(self.codes)} codes", *source.columns, *time), source.conditions)
         rest = source.columns[: self.op_index] + source.columns[self.op_index + 1 :]
         return Lineage(rest, source.conditions)
 
@@ -89,4 +96,4 @@ class ChangelogFunctionNode(Keyless):
         """An operator without state."""
         if self.op_index is not None:
             return FromChangelogSpec(self.op_index, self.codes)
-        return ToChangelogSpec(tuple(sorted((kind, code) for code, kind in self.codes)))
+        return ToChangelogSpec(tuple(sorted((kind, code) for code, kind in self.codes)), self.time_index)

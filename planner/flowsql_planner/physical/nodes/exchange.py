@@ -16,6 +16,7 @@ from flowsql_planner.physical.nodes.source import ValuesNode
 from flowsql_planner.traits.changes import INSERTS, Modifies, Updates
 from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
 from flowsql_planner.traits.determinism import NONE, Columns
+from flowsql_planner.traits.interval import Bounds, spanning
 from flowsql_planner.traits.keys import Keys
 from flowsql_planner.traits.lineage import short, united
 from flowsql_planner.traits.monotonicity import Monotonicities
@@ -49,6 +50,14 @@ class Exchange(PassesThrough):
     def monotonicity(self) -> Monotonicities:
         """Rows are the same."""
         return self.inputs[0].monotonicity()
+
+    def bounds(self, column: int) -> Bounds:
+        """Rows are the same."""
+        return self.inputs[0].bounds(column)
+
+    def filtered_bounds(self, column: int, condition: int) -> Bounds:
+        """Rows are the same."""
+        return self.inputs[0].filtered_bounds(column, condition)
 
     def window_columns(self) -> WindowColumns | None:
         """Those of the input."""
@@ -117,6 +126,10 @@ class UnionNode(Keyless):
         all_windows = [child.window_columns() for child in self.inputs]
         first = all_windows[0]
         return first if all(windows == first for windows in all_windows) else None
+
+    def bounds(self, column: int) -> Bounds:
+        """Of all inputs."""
+        return spanning(child.bounds(column) for child in self.inputs)
 
     def same_in_batch(self) -> bool:
         """Rows are the same."""

@@ -38,7 +38,7 @@ class IncrementalGroupAggregate(GroupAggregate):
 
     def monotonicity(self) -> Monotonicities:
         """Of what merges the partial results."""
-        return of_aggregate(len(self.grouping), self.finals)
+        return of_aggregate(len(self.grouping), self.finals, self.summed_bounds)
 
     def lines(self, infix: bool = False) -> list[Line]:
         """Those of the phases."""

@@ -31,7 +31,7 @@ from flowsql_planner.traits.window import WindowColumns
 
 @record(kw_only=True)
 class MatchNode(InsertOnly):
-    """MATCH_RECOGNIZE with ONE ROW PER MATCH; its input is an Exchange. Fields as of ``MatchSpec``."""
+    """MATCH_RECOGNIZE with ONE ROW PER MATCH; its input is an Exchange. Fields as of ``Match``."""
 
     partition: tuple[int, ...]
     order: tuple[tuple[int, bool, bool], ...]
@@ -42,6 +42,7 @@ class MatchNode(InsertOnly):
     skip: MatchSkip
     skip_variable: int | None
     within_ms: int | None
+    empty: tuple[str, ...]
 
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
         """Rows that sort alike stand in order of arrival."""
@@ -107,7 +108,7 @@ class MatchNode(InsertOnly):
         return [*names, *(printer.print(expr) for expr in self.computed)]
 
     def _read(self, read: PatternRead, names: Sequence[str]) -> str:
-        variables = [variable.name for variable in self.variables]
+        variables = [*(variable.name for variable in self.variables), *self.empty]
         match read:
             case PatternColumn(variable, column, first, offset):
                 of = "*" if variable is None else variables[variable]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from flowsql_core.errors import BindError
 from flowsql_core.expr import AggregateCall, Expr
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.python_specs import (
@@ -16,6 +15,7 @@ from flowsql_core.graph.python_specs import (
 )
 from flowsql_core.graph.specs import OperatorSpec, WindowKind
 from flowsql_core.record import record
+from flowsql_planner.physical.aggregate_functions import refuse_count_of_several
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.aggregate import GroupAggregate
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, named
@@ -47,13 +47,7 @@ class PythonGroupAggregate(GroupAggregate):
         """The operator."""
         source = self.inputs[0]
         for call in self.calls:
-            if call.distinct and call.function == "COUNT" and len(call.args) > 1:
-                raise BindError(
-                    "distinct-count",
-                    "COUNT(DISTINCT ...) of several columns is not possible in streaming.",
-                    call.span,
-                    "COUNT(DISTINCT ROW(a, b)) counts pairs",
-                )
+            refuse_count_of_several(call)
         return PythonGroupAggregateSpec(
             self.grouping,
             calls_by_name(self.calls, job),

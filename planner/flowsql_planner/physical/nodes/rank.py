@@ -21,6 +21,7 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.physical.nodes.sort import require_fetch
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import Cost
+from flowsql_planner.traits.interval import Bounds
 from flowsql_planner.traits.keys import Keys, smallest
 from flowsql_planner.traits.lineage import short, united
 from flowsql_planner.traits.monotonicity import Monotonicities, Monotonicity, never_falls
@@ -210,6 +211,10 @@ class RankNode(Ranking):
         for index in self.partition:
             moves[index] = Monotonicity.CONSTANT
         return tuple(moves)
+
+    def bounds(self, column: int) -> Bounds:
+        """Rows are those of the input."""
+        return self.inputs[0].bounds(column) if column < len(self.inputs[0].schema) else None
 
     def row_estimate(self, arriving: Sequence[float]) -> float:
         """Up to ``last`` rows of each partition."""

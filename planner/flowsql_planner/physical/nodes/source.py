@@ -16,6 +16,7 @@ from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
 from flowsql_planner.traits.changes import ALL, INSERTS, Modifies, Updates, modifies_of
 from flowsql_planner.traits.cost import UNKNOWN_ROWS, Cost, row_bytes
 from flowsql_planner.traits.determinism import Columns, refuse_metadata
+from flowsql_planner.traits.interval import Bounds, of_projected, spanning
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.lineage import short, table_text, texts, united
 from flowsql_planner.traits.window import WindowColumns
@@ -163,6 +164,10 @@ class ValuesNode(Leaf):
         """Columns by place; rows that are written otherwise are other rows."""
         rows = dict(self.attributes(infix=True))["tuples"]
         return Lineage(tuple(f"VALUES.{index}" for index in range(len(self.schema))), (short(f"VALUES {rows}"),))
+
+    def bounds(self, column: int) -> Bounds:
+        """From the least number that is written to the greatest."""
+        return spanning(of_projected(row[column], None, self.bounds) for row in self.rows)
 
     def repeatable(self) -> bool:
         """Equal VALUES are written twice and stay two, as in Flink."""

@@ -105,8 +105,11 @@ def _together(columns: Sequence[str]) -> str:
     return columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
 
 
-def _partials(phases: Phases) -> tuple[list[_Partial], list[str]]:
-    """Partial calls with Flink's accumulator names, and the distinct views that they share."""
+def _partials(phases: Phases, numbers_objects: bool = True) -> tuple[list[_Partial], list[str]]:
+    """Partial calls with Flink's accumulator names, and the distinct views that they share.
+
+    ``numbers_objects``: accumulators that are objects have a number, too.
+    """
     names = phases.names
     number = 0
     distinct: list[str] = []
@@ -115,7 +118,7 @@ def _partials(phases: Phases) -> tuple[list[_Partial], list[str]]:
         retracting = phases.retracts(call)
         text = call_text(call, names, retracting)
         columns = tuple(f"{name}${number + i}" for i, name in enumerate(_accumulators(call, retracting)))
-        number += len(columns)
+        number += len(columns) if numbers_objects or call.function not in _OBJECTS else 0
         arguments = _together(columns)
         if call.distinct:
             argument = ", ".join(names[arg.index] for arg in call.args)
@@ -151,14 +154,14 @@ def group_lines(phases: Phases, mode: ChangelogMode | None, net_changes: bool) -
         f"{part.function}({part.arguments}) AS {call.name}" for part, call in zip(partials, phases.calls, strict=True)
     ]
     yield Line("GlobalGroupAggregate", (*by, ("select", ", ".join(keys + merged))), mode, net_changes)
-    yield _exchange_line(keys, INSERT_ONLY)
+    yield exchange_line(keys, INSERT_ONLY)
     yield _local_line(phases, by, keys, partials, views)
 
 
 def batch_lines(phases: Phases, sorts: bool) -> Iterator[Line]:
     """Final over partial in batch mode, by hash or behind sorts of the keys."""
     kind = "Sort" if sorts else "Hash"
-    partials, _ = _partials(phases)
+    partials, _ = _partials(phases, numbers_objects=False)
     final, local = list(phases.keys), list(phases.keys)
     for part, call in zip(partials, phases.calls, strict=True):
         # What keeps values has one accumulator, which Flink calls as the result.
@@ -167,7 +170,7 @@ def batch_lines(phases: Phases, sorts: bool) -> Iterator[Line]:
         local.append(f"Partial_{call_text(call, phases.names, retracting=False)} AS {_together(columns)}")
     yield Line(f"{kind}Aggregate", (("isMerge", "true"), *phases.by, ("select", ", ".join(final))), INSERT_ONLY)
     yield from sort_line(phases.keys, sorts)
-    yield _exchange_line(phases.keys, INSERT_ONLY)
+    yield exchange_line(phases.keys, INSERT_ONLY)
     yield Line(f"Local{kind}Aggregate", (*phases.by, ("select", ", ".join(local))), INSERT_ONLY)
     yield from sort_line(phases.keys, sorts)
 
@@ -218,7 +221,7 @@ def incremental_lines(
         mode,
         net_changes,
     )
-    yield _exchange_line(keys, INSERT_ONLY)
+    yield exchange_line(keys, INSERT_ONLY)
     handed = [f"{part.function}({part.arguments}) AS {part.accumulators}" for part in partials]
     counted = _rows_counted(phases, partials)
     if counted:
@@ -232,7 +235,7 @@ def incremental_lines(
         ),
         INSERT_ONLY,
     )
-    yield _exchange_line(inner, INSERT_ONLY)
+    yield exchange_line(inner, INSERT_ONLY)
     yield _local_line(phases, [("groupBy", ", ".join(inner)), ("partialFinalType", "PARTIAL")], inner, partials, views)
 
 
@@ -258,7 +261,7 @@ def window_lines(
         (*by, ("window", window_at_text(window, at)), ("select", ", ".join(final))),
         mode,
     )
-    yield _exchange_line(keys, arriving)
+    yield exchange_line(keys, arriving)
     local = keys + [part.local for part in partials] + views + [f"slice_end('w$) AS {end}"]
     yield Line(
         "LocalWindowAggregate",
@@ -267,5 +270,6 @@ def window_lines(
     )
 
 
-def _exchange_line(keys: Sequence[str], mode: ChangelogMode | None) -> Line:
+def exchange_line(keys: Sequence[str], mode: ChangelogMode | None) -> Line:
+    """The Exchange by keys; without any to one place."""
     return Line("Exchange", (("distribution", distribution_text(keys)),), mode)

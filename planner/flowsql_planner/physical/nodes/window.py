@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.expr import AggregateCall, Expr
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import (
@@ -15,7 +15,7 @@ from flowsql_core.graph.specs import (
     WindowSpec,
     WindowTableFunctionSpec,
 )
-from flowsql_core.graph.window_specs import SessionAggregateSpec, SessionTableFunctionSpec
+from flowsql_core.graph.window_specs import ChainedWindowSpec, SessionAggregateSpec, SessionTableFunctionSpec
 from flowsql_core.record import record
 from flowsql_planner.physical.nodes import two_phase_text
 from flowsql_planner.physical.nodes.base import Connectors, Inner, JobContext, Keyless, Physical, named
@@ -90,6 +90,19 @@ class WindowTableFunctionNode(Keyless):
         if self.window.kind is WindowKind.SESSION:
             return SessionTableFunctionSpec(self.partition, self.window, self.inputs[0].schema, self.schema)
         return WindowTableFunctionSpec(self.window, self.inputs[0].schema, self.schema)
+
+
+def _refuse_distinct(calls: Sequence[AggregateCall]) -> None:
+    """HOP over rows that are never taken back: what Flink's aggregate of slices lacks."""
+    for call in calls:
+        if call.distinct and call.function in ("SUM", "LISTAGG"):
+            raise PlanError(
+                "window-distinct",
+                f"{call.function}(DISTINCT ...) in HOP: This function does not support retraction"
+                f"{', Please choose SumWithRetractAggFunction' * (call.function == 'SUM')}.",
+                call.span,
+                "TUMBLE and CUMULATE take it, and so does GROUP BY HOP(...)",
+            )
 
 
 @record(kw_only=True)
@@ -220,8 +233,14 @@ class WindowAggregate(Inner):
         """Both phases in one operator."""
         source = self.inputs[0]
         # Rows that come with their session's bounds find no sessions any more.
-        finds = self.window.kind is WindowKind.SESSION and self.window.end_index is None
-        return (SessionAggregateSpec if finds else WindowAggregateSpec)(
+        attached = self.window.end_index is not None
+        finds = self.window.kind is WindowKind.SESSION and not attached
+        chained = self.window.kind is WindowKind.HOP and not attached and source.retracts
+        several = chained and self.window.step_ms < self.window.size_ms
+        if self.window.kind is WindowKind.HOP and not attached and not source.retracts:
+            _refuse_distinct(self.calls)
+        made = ChainedWindowSpec if several else WindowAggregateSpec
+        return (SessionAggregateSpec if finds else made)(
             self.grouping,
             self.calls,
             self.window,

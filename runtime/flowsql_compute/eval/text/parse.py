@@ -259,7 +259,7 @@ def _timestamps(text: pa.Array, precision: int, target: pa.DataType) -> pa.Array
     good = matched & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (year >= 1)
     fraction = _fraction(parts, digits)
     # 24:00:00 is the midnight at the end of the day.
-    end_of_day = (hour == 24) & (minute == 0) & (second == 0) & (fraction == 0)
+    end_of_day = (hour == 24) & (minute == 0) & (second == 0) & (_fraction(parts, 9) == 0)
     good &= ((hour < 24) | end_of_day) & (minute < 60) & (second < 60)
     month = np.where(good, month, 1)
     # 30 February is read as the month's last day ("smart" resolution of java.time).

@@ -252,5 +252,7 @@ def require_range(seconds: npt.NDArray[np.int64], type_: pa.DataType) -> None:
     """ExecutionError where a moment does not fit a timestamp of nanoseconds; coarser units hold all years of SQL."""
     if type_.unit == "ns" and len(seconds) and np.abs(seconds).max() >= _NANOSECOND_RANGE:
         raise ExecutionError(
-            "timestamp-range", "a timestamp of 7 to 9 fractional digits must lie between the years 1678 and 2261"
+            "timestamp-range",
+            "a timestamp of 7 to 9 fractional digits must lie between the years 1678 and 2261",
+            hint="TIMESTAMP(6) holds all years",
         )

@@ -76,7 +76,7 @@ def _check_entries(args: Sequence[Expr], span: Span | None) -> None:
 
 
 def _array_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
-    element = common_type([arg.type for arg in args])
+    element = common_type([arg.type for arg in args], in_order=True)
     return None if element is None or isinstance(element, t.NullType) else t.ArrayType(element=element, nullable=False)
 
 
@@ -210,8 +210,8 @@ def element(call: Invocation, holder: Any) -> Any:
 def _map_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
     if len(args) % 2:
         return None
-    key = common_type([arg.type for arg in args[::2]])
-    value = common_type([arg.type for arg in args[1::2]])
+    key = common_type([arg.type for arg in args[::2]], in_order=True)
+    value = common_type([arg.type for arg in args[1::2]], in_order=True)
     if key is None or value is None:
         return None
     if isinstance(value, t.NullType):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_compute.eval.columns import Bools, make_array, values_and_validity
-from flowsql_compute.eval.time.calendar import DAY_MS, UNITS_PER_SECOND, add_months, civil_from_days
+from flowsql_compute.eval.time.calendar import DAY_MS, UNITS_PER_SECOND, add_months, civil_from_days, require_range
 from flowsql_compute.functions.registry import Invocation
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError
@@ -20,8 +20,8 @@ from flowsql_core.types.arrow import to_arrow
 
 
 def interval_sum_type(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType | None:
-    """Type of moment +- interval (the moment's), or of interval +- interval of one kind."""
-    a, b = (t.without_attribute(arg.type) for arg in args)
+    """Type of moment +- interval (the moment's, a time attribute's too), or of interval +- interval of one kind."""
+    a, b = (arg.type for arg in args)
     nullable = a.nullable or b.nullable
     if isinstance(a, t.DateTimeType):
         return a.as_nullable(nullable)
@@ -55,8 +55,11 @@ def add_interval_to(
     if steps_valid is not None:
         valid = steps_valid if valid is None else valid & steps_valid
     months = isinstance(amount_type, t.YearMonthIntervalType)
-    made = _move(values.astype(np.int64), moment_type, steps, months)
     arrow_type = to_arrow(call.type)
+    if arrow_type == pa.timestamp("ns") or arrow_type == pa.timestamp("ns", "UTC"):
+        coarse = _move(values // 1_000_000, t.TimestampType(precision=3), steps, months)
+        require_range(coarse // 1000 if valid is None else np.where(valid, coarse // 1000, 0), arrow_type)
+    made = _move(values.astype(np.int64), moment_type, steps, months)
     if isinstance(moment_type, t.DateType | t.TimeType):
         made = made.astype(np.int32)
     return make_array(made, valid, arrow_type)

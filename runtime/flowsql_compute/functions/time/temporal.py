@@ -104,7 +104,14 @@ def _watermark_rule(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalT
     type_ = t.without_attribute(args[0].type)
     if isinstance(type_, t.TimestampLtzType):
         return t.TimestampLtzType(precision=type_.precision)
-    return t.TimestampType(precision=type_.precision) if isinstance(type_, t.TimestampType) else None
+    if isinstance(type_, t.TimestampType):
+        return t.TimestampType(precision=type_.precision)
+    raise BindError(
+        "not-a-rowtime",
+        "CURRENT_WATERMARK() must be called with a single rowtime attribute argument, but "
+        f"'{type_.as_nullable()}' cannot be a time attribute.",
+        args[0].span,
+    )
 
 
 def _check_rowtime(args: Sequence[Expr], span: Span | None) -> None:
@@ -116,7 +123,7 @@ def _check_rowtime(args: Sequence[Expr], span: Span | None) -> None:
         )
 
 
-@scalar("CURRENT_WATERMARK(TIMESTAMP) -> $1", nulls=NULLABLE, deterministic=False, returns=_watermark_rule,
+@scalar("CURRENT_WATERMARK(ANY) -> $1", nulls=NULLABLE, deterministic=False, returns=_watermark_rule,
         check=_check_rowtime, spark=BY_JOB)  # fmt: skip
 def current_watermark(call: Invocation, rowtime: Any) -> Any:
     """The watermark that reached the operator before the row, NULL before the first.
@@ -297,7 +304,7 @@ def _unit_rule(args: Sequence[Expr], options: dict[str, Any]) -> t.LogicalType |
     fine = isinstance(args[0].type, t.TimestampType | t.TimestampLtzType) and options["unit"] in _TOO_FINE
     if options["unit"] not in _ROUNDED_TO and not fine:
         raise BindError("bad-unit", f"a moment can not be rounded to {options['unit']}", args[0].span)
-    return t.without_attribute(args[0].type)
+    return args[0].type
 
 
 _ROUNDED_TO = frozenset({*_FIXED_UNITS_MS, *_MONTH_UNITS})

@@ -14,6 +14,7 @@ from flowsql_core.batch import ChangelogBatch, WatermarkTrack, watermark_per_row
 from flowsql_core.column_bytes import taken
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import WindowAggregateSpec, WindowKind, WindowProperty
+from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.kernels import rows as row_kernels
 from flowsql_runtime.operators.aggregate.group import signs_of
@@ -28,8 +29,39 @@ from flowsql_runtime.window.zone import to_epoch_ms, to_local_ms
 
 Int32s = npt.NDArray[np.int32]
 
+Bools = npt.NDArray[np.bool_]
+
 LATE = "late"
 _FIRED = "fired"
+
+
+@record
+class Added:
+    """Rows that were folded into slots: their keys, slices or windows, slots, and which slots are new.
+
+    ``levels``: the watermark above each. ``firsts``: where rows stand once per open window, the first of each.
+    """
+
+    keys: list[Any]
+    ends: Int64s
+    slots: Int32s
+    fresh: Int32s
+    levels: Int64s | None
+    firsts: Bools | None
+
+
+@record
+class Merged:
+    """Slots of closing windows, rising by window and slice: their slices, windows, and the number of window and key.
+
+    ``rows``: merged accumulators by that number.
+    """
+
+    slots: Int32s
+    slices: Int64s
+    windows: Int64s
+    numbers: Int32s
+    rows: Int64s
 
 
 class WindowAggregateOperator(Operator[WindowAggregateSpec]):
@@ -174,6 +206,7 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
                 before = int(level)
 
     def _add(self, batch: ChangelogBatch, ends: Int64s, levels: Int64s | None) -> None:
+        firsts: Bools | None = None
         if self._expand:
             rows, windows = self._slicing.windows(ends)
             if levels is not None:
@@ -183,6 +216,8 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
                 late[rows[open_yet]] = False
                 self._drop_late(batch, late)
                 rows, windows = rows[open_yet], windows[open_yet]
+            firsts = np.ones(len(rows), np.bool_)
+            firsts[1:] = rows[1:] != rows[:-1]
             batch, ends = batch.with_track(None).take(rows), windows
         elif self._slicing.has_gaps:
             batch, ends = self._in_windows(batch, ends, levels)
@@ -194,7 +229,7 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
                 if late.any():
                     self._drop_late(batch, late)
                     rows = np.flatnonzero(~late)
-                    batch, ends = batch.with_track(None).take(rows), ends[rows]
+                    batch, ends, levels = batch.with_track(None).take(rows), ends[rows], levels[rows]
         if not batch.num_rows:
             return
         keys = [batch.columns[column] for column in self.spec.grouping]
@@ -203,8 +238,12 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         if self._starts is not None:
             assert self.spec.window.start_index is not None
             self._starts.scatter(slots, [pa.array(milliseconds_of(batch.columns[self.spec.window.start_index]))])
+        self._added(Added(keys, ends, slots, fresh, levels, firsts))
         if len(fresh) and self.spec.window.processing_time:
             self._register_clock(np.unique(ends[fresh]))
+
+    def _added(self, added: Added) -> None:
+        """Rows were folded into their slots."""
 
     def _in_windows(self, batch: ChangelogBatch, ends: Int64s, levels: Int64s | None) -> tuple[ChangelogBatch, Int64s]:
         """Rows that are in a window, and not late."""
@@ -275,7 +314,8 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
             if not len(due):
                 return None
             windows, slots = self._index.up_to(int(due[-1]))
-            columns = self._emit(slots, windows)
+            answering = self._answering_slots(slots, windows)
+            columns = self._emit(slots[answering], windows[answering])
             self._forget(slots)
             return columns
         positions, windows = self._slicing.windows(ends)
@@ -287,6 +327,14 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
             _, slots = self._index.up_to(int(over[-1]))
             self._forget(slots)
         return batch
+
+    def _answering_slots(self, slots: Int32s, windows: Int64s) -> Bools | slice:
+        """Which closing windows answer; each has a slot."""
+        return slice(None)
+
+    def _answering_rows(self, merged: Merged) -> Bools | slice:
+        """Which closing windows answer."""
+        return slice(None)
 
     def _merge_slices(self, slice_ends: Int64s, windows: Int64s) -> ChangelogBatch:
         """Merge the slices of each window; pairs (slice end, window end) say which."""
@@ -307,7 +355,9 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
             self._scratch = np.full(2 * self._index.most_numbers(), -1, np.int32)
         count = row_kernels.positions(keys, owners, self._scratch, numbers, firsts)
         rows = self._program.merged_rows(numbers, count, members)
+        answering = self._answering_rows(Merged(members, ends[at][order], owners, numbers, rows))
         members, owners = members[firsts[:count]], owners[firsts[:count]]
+        members, owners, rows = members[answering], owners[answering], rows[answering]
         batch = self._rows_out(members, owners, rows)
         if self._slicing.kind is WindowKind.CUMULATE:
             self._collapse(members, owners, rows)

@@ -16,6 +16,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.bounded.base import OUTPUT_ROWS
 from flowsql_runtime.state.measured import MeasuredStores
+from flowsql_runtime.state.stores import EncodedKeys
 
 Int32s = npt.NDArray[np.int32]
 
@@ -28,7 +29,7 @@ class Groups:
         self._grouping = arriving_keys(spec)
         self._stores = MeasuredStores()
         self._types = [to_arrow(spec.input[column].type) for column in spec.grouping]
-        self._index = self._stores.key_index([_bits_type(type_) for type_ in self._types])
+        self._index = self._stores.key_index([bits_type(type_) for type_ in self._types])
         self._program = AggregateProgram(spec.calls, spec.input, retracts=False)
         self._program.open(self._stores, self._index)
 
@@ -46,9 +47,13 @@ class Groups:
         """The group of all rows, also where there is none."""
         self._index.find_or_insert(self._index.encode([], num_rows=1))
 
+    def _encoded(self, batch: ChangelogBatch) -> EncodedKeys:
+        columns = [key_bits(batch.columns[column]) for column in self._grouping]
+        return self._index.encode(columns, num_rows=batch.num_rows)
+
     def fold(self, batch: ChangelogBatch, only_known: bool) -> ChangelogBatch | None:
         """Take rows in. ``only_known``: rows of other groups come back."""
-        keys = self._index.encode([_bits(batch.columns[column]) for column in self._grouping], num_rows=batch.num_rows)
+        keys = self._encoded(batch)
         left = None
         if only_known:
             slots = self._index.lookup(keys)
@@ -68,6 +73,14 @@ class Groups:
             else:
                 self._program.fold(slots, batch.columns, signs, every=False)
         return left
+
+    def fold_all(self, batch: ChangelogBatch) -> Int32s:
+        """Take rows in; returns the slot of each. Only where calls merge."""
+        keys = self._encoded(batch)
+        slots, _ = self._index.find_or_insert(keys)
+        if self._program.calls:
+            self._program.take_in(slots, batch.columns, np.ones(batch.num_rows, np.int8))
+        return slots
 
     def batches(self) -> Iterator[ChangelogBatch]:
         """Keys and results of all groups."""
@@ -92,16 +105,16 @@ def arriving_keys(spec: BoundedAggregateSpec | SortAggregateSpec | BoundedLocalA
     return tuple(range(len(spec.grouping)))
 
 
-def _bits_type(type_: Any) -> Any:
+def bits_type(type_: Any) -> Any:
     """The type of a key: FLOAT and DOUBLE are told apart by their bits, as in Flink's batch mode."""
     if not pa.types.is_floating(type_):
         return type_
     return pa.int64() if type_.bit_width == 64 else pa.int32()
 
 
-def _bits(array: Any) -> Any:
+def key_bits(array: Any) -> Any:
     """A key column: -0.0 is not 0.0, and NaN is one value."""
     if not pa.types.is_floating(array.type):
         return array
     nan = pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), array.type), array)
-    return nan.view(_bits_type(array.type))
+    return nan.view(bits_type(array.type))

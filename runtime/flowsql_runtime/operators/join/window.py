@@ -19,7 +19,7 @@ from flowsql_runtime.operators.join.regular import compiled_condition
 from flowsql_runtime.operators.join.side import JoinSide, counted_sides, key_pairs, row_ranges
 from flowsql_runtime.state.names import StateNames, row_names
 from flowsql_runtime.state.stores import RowList
-from flowsql_runtime.window.row_time import milliseconds_of
+from flowsql_runtime.window.row_time import padded_milliseconds_of
 from flowsql_runtime.window.zone import to_epoch_ms
 
 Int32s = npt.NDArray[np.int32]
@@ -110,7 +110,7 @@ class WindowJoinOperator(Operator[WindowJoinSpec]):
 
     def _add(self, input_index: int, batch: ChangelogBatch, levels: Int64s) -> None:
         side = self._sides[input_index]
-        ends = milliseconds_of(batch.columns[self._ends[input_index]])
+        ends = padded_milliseconds_of(batch.columns[self._ends[input_index]])
         late = self._trigger_ms(ends) <= levels
         if late.any():
             self.ctx.metrics.count("numLateRecordsDropped", int(late.sum()))

@@ -54,6 +54,8 @@ class Places:
 
     def bounds(self, variable: int | None) -> tuple[Int64s, Int64s]:
         """Rows of a variable (None: of all): first and behind the last, the joining row among them."""
+        if variable is not None and variable >= self.counts.shape[1]:
+            return self.starts, self.starts
         ends = self.starts + self.counts.sum(axis=1)
         first, behind = self.starts, ends
         if variable is not None:

@@ -22,12 +22,14 @@ _NUMBERS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 class Lag:
     """LAG: its place among the calls, the column, how many rows back, and what stands where there is no such row.
 
-    ``otherwise``: a constant, or the column of the row itself that has it; None for NULL.
+    ``offset``: a constant, or ``by``, the column of the row itself that has it. ``otherwise``: a constant, or the
+    column of the row itself that has it; None for NULL.
     """
 
     place: int
     column: int
     offset: int
+    by: int | None
     otherwise: Literal | int | None
 
 
@@ -66,12 +68,15 @@ class OverCalls:
         return [*columns, *(str(constant.value) for constant in self.constants)]
 
     def _lag(self, place: int, call: AggregateCall) -> Lag:
-        offset = int(self._constant(call.args[1]).value) if len(call.args) > 1 else 1
+        offset, by = 1, None
+        if len(call.args) > 1:
+            by = call.args[1].index if call.args[1].index < len(self.columns) else None
+            offset = int(self._constant(call.args[1]).value) if by is None else 0
         otherwise: Literal | int | None = None
         if len(call.args) > 2:
             index = call.args[2].index
             otherwise = index if index < len(self.columns) else self._constant(call.args[2])
-        return Lag(place, call.args[0].index, offset, otherwise)
+        return Lag(place, call.args[0].index, offset, by, otherwise)
 
     def _constant(self, arg: InputRef) -> Literal:
         return self.constants[arg.index - len(self.columns)]

@@ -7,15 +7,17 @@ answered; whoever has them hands them over in that order, ascending within a key
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_compute.eval.columns import values_and_validity
 from flowsql_compute.eval.literal import literal_array
 from flowsql_core.arrow import compute as pc
 from flowsql_core.column_bytes import taken
+from flowsql_core.errors import ExecutionError
 from flowsql_core.graph.over_specs import OverAggregateSpec
 from flowsql_runtime.kernels.accumulate import RESTART
 from flowsql_runtime.kernels.over import frames as kernels
@@ -37,11 +39,12 @@ class OverFrames(HeldFrames):
         super().__init__(spec, timed)
         self.program = self.calls.program(retracts=self._preceding is not None)
         self._lagging = max((lag.offset for lag in self.calls.lags), default=0)
+        self._looks_back = any(lag.offset > 0 or lag.by is not None for lag in self.calls.lags)
 
     @property
     def keeps_rows(self) -> bool:
         """Whether rows stand beside the accumulators."""
-        return self._slides or self._lagging > 0
+        return self._slides or self._looks_back
 
     def open(self, states: StoreFactory, index: KeyIndex) -> None:
         """Make the stores beside the slots of ``index``."""
@@ -78,7 +81,7 @@ class OverFrames(HeldFrames):
                 kernels.join_peers(keys.numbers, keys.ranks, keys.starts, keys.by_key, times, epochs, answers)
             if self.calls.folded:
                 self._fold(slots, self.calls.with_constants(columns, n), np.ones(n, np.int8), answers, results)
-            if self._lagging:
+            if self._looks_back:
                 self._look_back(keys, columns, answers, results)
             elif self.calls.lags:
                 self._lag_nothing(columns, answers, results)
@@ -175,25 +178,77 @@ class OverFrames(HeldFrames):
         loaded = int(starts[-1])
         # How many rows of the key stand before the one after which a row is answered.
         before = held[keys.numbers].astype(np.int64) + keys.ranks[answers]
+        kept = np.full(len(keys.slots), self._lagging, dtype=np.int64)
         for lag in self.calls.lags:
-            place = before - lag.offset
+            if lag.by is None:
+                place = before - lag.offset
+                found = place >= 0
+            else:
+                sizes, offsets, left = _own_offsets(keys, columns[lag.by], pool[lag.by], held, starts)
+                place = before - offsets[answers]
+                found = sizes[answers] > offsets[answers]
+                kept = np.maximum(kept, left)
             numbers = keys.numbers
-            in_batch = place >= held[numbers]
+            in_batch = found & (place >= held[numbers])
             own = keys.starts[numbers] + place - held[numbers]
             there = np.where(
                 in_batch, loaded + keys.by_key[np.where(in_batch, own, 0)], starts[numbers] + np.maximum(place, 0)
             )
             otherwise = taken(columns[lag.otherwise], answers) if isinstance(lag.otherwise, int) else lag.otherwise
-            results[lag.place] = _or_else(pool[lag.column], there, place >= 0, otherwise)
-        most = self._lagging
-        gone = np.clip(held + keys.counts - most, 0, held).astype(np.int32)
+            results[lag.place] = _or_else(pool[lag.column], there, found, otherwise)
+        gone = np.clip(held + keys.counts - kept, 0, held).astype(np.int32)
         self._held.drop_first(keys.slots, gone)
-        self._keep(keys.slots[keys.numbers], columns, keys.ranks >= keys.counts[keys.numbers] - most, None)
+        staying = keys.ranks >= (keys.counts - kept)[keys.numbers]
+        self._keep(keys.slots[keys.numbers], columns, staying, None)
 
     def _lag_nothing(self, columns: Sequence[Any], answers: Int32s, results: list[Any]) -> None:
         """LAG by 0 rows is the row itself."""
         for lag in self.calls.lags:
             results[lag.place] = taken(columns[lag.column], answers)
+
+
+#: More than any number of rows beside an offset: what sets keys apart in one running minimum.
+_APART: Final = 1 << 40
+
+
+def _own_offsets(
+    keys: FrameKeys, own: pa.Array, pool: pa.Array, held: Int32s, starts: Int64s
+) -> tuple[Int64s, Int64s, Int64s]:
+    """LAG by a column: Flink keeps as many rows as the last row's offset and one, and forgets those before for good.
+
+    Args:
+        own: the offsets of the batch's rows.
+        pool: those of the rows that are held, then of the batch's.
+        held: how many rows are held, a key.
+        starts: where they begin in ``pool``, a key and one.
+
+    Returns:
+        For each row of the batch how many rows are kept once it came, and its offset; for each key how many are kept
+        at the end, (keys,).
+
+    Raises:
+        ExecutionError: an offset is NULL or negative.
+    """
+    offsets, valid = values_and_validity(own)
+    if valid is not None and not valid.all():
+        raise ExecutionError("lag-offset", "the number of rows of LAG is NULL")
+    offsets = offsets.astype(np.int64)
+    if (offsets < 0).any():
+        raise ExecutionError("lag-offset", f"Offset({offsets[offsets < 0][0]}) should be positive.")
+    before = held.astype(np.int64)
+    some = np.flatnonzero(held)
+    if len(some):
+        # The rows that are held say how many of them the next row finds: those before them say no less.
+        earlier = values_and_validity(pool.slice(0, int(starts[-1])))[0].astype(np.int64)
+        ages = np.repeat(starts[1:], held) - 1 - np.arange(len(earlier))
+        before[some] = np.minimum(before[some], np.minimum.reduceat(earlier + 1 + ages, starts[some]))
+    # Size r = min(size r-1 + 1, offset + 1): without the rank it is a running minimum of each key's rows in order.
+    ordered = keys.by_key
+    ranks, numbers = keys.ranks[ordered].astype(np.int64), keys.numbers[ordered]
+    bare = np.minimum(offsets[ordered] + 1 - ranks, before[numbers] + 1) - numbers.astype(np.int64) * _APART
+    sizes = np.empty(len(offsets), dtype=np.int64)
+    sizes[ordered] = np.minimum.accumulate(bare) + numbers.astype(np.int64) * _APART + ranks
+    return sizes, offsets, sizes[ordered[keys.starts[1:] - 1]]
 
 
 def _events(most: int, n: int) -> tuple[Int32s, Int32s, Int8s, Int32s]:

@@ -17,7 +17,7 @@ from flowsql_runtime.operators.over.idle_keys import IdleKeys
 from flowsql_runtime.operators.over.keyed import KeyedOverOperator, WaitingRows, in_time_order, rows_at
 from flowsql_runtime.operators.over.lateness import Lateness
 from flowsql_runtime.state.names import TableNames
-from flowsql_runtime.window.row_time import milliseconds_of
+from flowsql_runtime.window.row_time import padded_milliseconds_of
 
 Int64s = npt.NDArray[np.int64]
 
@@ -64,7 +64,7 @@ class RowTimeOverOperator(KeyedOverOperator):
         track = self.advance_track(input_index, batch.track)
         self._forget_idle()
         n = batch.num_rows
-        times = milliseconds_of(batch.columns[self.spec.order_index]) if n else np.zeros(0, np.int64)
+        times = padded_milliseconds_of(batch.columns[self.spec.order_index]) if n else np.zeros(0, np.int64)
         if self._lateness is not None:
             self._answer_in_stages(batch, times, track)
             return

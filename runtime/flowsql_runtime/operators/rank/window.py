@@ -22,7 +22,7 @@ from flowsql_runtime.state.arrow_words import value_words
 from flowsql_runtime.state.names import StateNames, TableNames, row_names
 from flowsql_runtime.state.rankings import Places, Telling
 from flowsql_runtime.state.stores import StoredColumn
-from flowsql_runtime.window.row_time import milliseconds_of
+from flowsql_runtime.window.row_time import padded_milliseconds_of
 from flowsql_runtime.window.zone import to_epoch_ms
 
 Int32s = npt.NDArray[np.int32]
@@ -53,7 +53,7 @@ class _WindowedRows(Operator[Any]):
         before = self.current_watermark
         track = self.advance_track(input_index, batch.track)
         if batch.num_rows:
-            ends = milliseconds_of(batch.columns[self.spec.end_index])
+            ends = padded_milliseconds_of(batch.columns[self.spec.end_index])
             late = self._trigger_ms(ends) <= watermark_per_row(batch.num_rows, track, before)
             if late.any():
                 self.ctx.metrics.count("numLateRecordsDropped", int(late.sum()))
@@ -178,7 +178,7 @@ class WindowDeduplicateOperator(_WindowedRows):
         n = batch.num_rows
         known = np.ones(n, np.bool_)
         known[fresh] = False
-        times = np.ascontiguousarray(milliseconds_of(batch.columns[self.spec.time_index]))
+        times = np.ascontiguousarray(padded_milliseconds_of(batch.columns[self.spec.time_index]))
         stored = np.ascontiguousarray(value_words(self._times.gather(slots)[0]).words[0])
         replaced, stays = np.empty(n, np.int32), np.empty(n, np.bool_)
         one_row.replace(

@@ -53,6 +53,9 @@ class CollectionSourceOperator(SourceOperator[CollectionSourceSpec]):
             left = min(left, self._stop_at)
             if not left:
                 return SourceStatus.SUSPENDED
+        aligned = self.ctx.progress.aligned
+        if aligned is not None and aligned.waits and self._stop_at is None:
+            return SourceStatus.NOTHING_NOW
         count = min(left, self._batch_rows, self._pace.rows)
         began_ms = self._pace.begin()
         part = self._elements[self._position : self._position + count]
@@ -66,8 +69,7 @@ class CollectionSourceOperator(SourceOperator[CollectionSourceSpec]):
         return SourceStatus.MORE
 
     def wake_when_available(self, wake: Callable[[], None]) -> None:
-        """Never waits."""
-        wake()
+        """Only for other sources; then a timer of its watermarks looks again."""
 
     def stop_at(self, rows: int) -> None:
         """Suspend after so many rows of this run."""

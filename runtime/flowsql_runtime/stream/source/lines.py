@@ -6,7 +6,6 @@ import codecs
 import io
 import json
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
@@ -26,6 +25,8 @@ from flowsql_runtime.stream.emitter import object_column
 #: Lists in snapshots: files that are not read to their end, with the lines already emitted; all files ever found.
 _FILES: Final = "files"
 _SEEN: Final = "seen"
+#: Files that stay open while they are paused; others are opened again, and read up to where they stand.
+OPEN_FILES: Final = 16
 _LOOK_SLOT: Final = np.zeros(1, np.int64)
 
 
@@ -45,9 +46,10 @@ class LineSourceOperator(SourceOperator[LineSourceSpec]):
     def open(self, ctx: OperatorContext) -> None:
         """Nothing is looked for yet."""
         self._pace = begin_slices(ctx)
-        self._waiting: deque[tuple[str, int]] = deque()
-        self._lines: Iterator[str] | None = None
-        self._path, self._read = "", 0
+        #: Files that are not read to their end, with the lines already emitted.
+        self._unread: dict[str, int] = {}
+        #: What is left of those that were begun, the one read last at the end.
+        self._open: dict[str, Iterator[str]] = {}
         self._seen: set[str] = set()
         self._look = False
 
@@ -65,40 +67,51 @@ class LineSourceOperator(SourceOperator[LineSourceSpec]):
             for split in dealt:
                 self._take(split.id, 0)
         ctx.progress.bounded = not self.spec.monitor_ms
+        if ctx.progress.aligned is not None:
+            ctx.progress.aligned.of_splits = True
+            ctx.progress.aligned.look()
         if self.spec.monitor_ms:
             self._look = True
             self._arm()
 
     def emit_next(self) -> SourceStatus:
-        """The next lines of the current file."""
+        """The next lines of the first file that is not paused."""
         if self._look:
             self._look_for_files()
         if self._stop_at == 0:
-            return SourceStatus.SUSPENDED if self._unread() else SourceStatus.DRAINED
-        if self._lines is None and not self._begin_file():
+            return SourceStatus.SUSPENDED if self._unread else SourceStatus.DRAINED
+        if not self._unread:
             if self._stop_at is not None:
                 return SourceStatus.DRAINED
             return SourceStatus.NOTHING_NOW if self.spec.monitor_ms else SourceStatus.END
-        assert self._lines is not None
-        wanted = self._pace.rows if self._stop_at is None else min(self._pace.rows, self._stop_at)
+        progress = self.ctx.progress
+        wanted, paused = self._pace.rows, frozenset[str]()
+        if self._stop_at is not None:
+            wanted = min(wanted, self._stop_at)
+        elif progress.aligned is not None:
+            if progress.aligned.waits:
+                return SourceStatus.NOTHING_NOW
+            wanted, paused = progress.aligned.most_rows(wanted), progress.aligned.paused
+        path = next(path for path in self._unread if path not in paused)
         began_ms = self._pace.begin()
-        lines = list(islice(self._lines, wanted))
-        self._read += len(lines)
+        lines = list(islice(self._lines_of(path), wanted))
+        self._unread[path] += len(lines)
         if self._stop_at is not None:
             self._stop_at -= len(lines)
-        progress = self.ctx.progress
         if lines:
-            progress.current = self._path
+            progress.current = path
             self.output.collect(ChangelogBatch((object_column(lines),), len(lines)))
             progress.current = None
             self._pace.done(len(lines), began_ms)
         if len(lines) < wanted:
-            progress.unfinished.discard(self._path)
-            self._lines = None
+            progress.unfinished.discard(path)
+            del self._unread[path], self._open[path]
+            if progress.aligned is not None:
+                progress.aligned.look()
         return SourceStatus.MORE
 
     def wake_when_available(self, wake: Callable[[], None]) -> None:
-        """The alarm of the next look for files wakes the task."""
+        """A timer wakes the task: that of the next look for files, or of the alignment that it waits for."""
 
     def on_processing_timers(self, times_ms: Int64s, slots: Int64s) -> None:
         """Time to look for new files."""
@@ -111,26 +124,25 @@ class LineSourceOperator(SourceOperator[LineSourceSpec]):
 
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
         """Files with positions; all files found, which every new subtask has to know."""
-        files = tuple(json.dumps(item).encode() for item in self._unread())
+        files = tuple(json.dumps(item).encode() for item in self._unread.items())
         seen = (json.dumps(sorted(self._seen)).encode(),) if self.spec.monitor_ms else ()
         return OperatorSnapshot(lists={_FILES: files}, union={_SEEN: seen})
 
-    def _unread(self) -> list[tuple[str, int]]:
-        current = [(self._path, self._read)] if self._lines is not None else []
-        return [*current, *self._waiting]
-
     def _take(self, path: str, read: int) -> None:
-        self._waiting.append((path, read))
+        self._unread[path] = read
         self.ctx.progress.unfinished.add(path)
 
-    def _begin_file(self) -> bool:
-        if not self._waiting:
-            return False
-        self._path, self._read = self._waiting.popleft()
-        self._lines = lines_of(self._path, self.spec.charset)
-        for _ in islice(self._lines, self._read):
-            pass  # emitted before the snapshot
-        return True
+    def _lines_of(self, path: str) -> Iterator[str]:
+        """The lines behind those that were emitted."""
+        lines = self._open.pop(path, None)
+        if lines is None:
+            while len(self._open) >= OPEN_FILES:
+                del self._open[next(iter(self._open))]
+            lines = lines_of(path, self.spec.charset)
+            for _ in islice(lines, self._unread[path]):
+                pass
+        self._open[path] = lines
+        return lines
 
     def _look_for_files(self) -> None:
         """New files of this subtask: each path has one by its text, so that nobody needs to deal them out."""
@@ -140,6 +152,8 @@ class LineSourceOperator(SourceOperator[LineSourceSpec]):
             if mine and file.path not in self._seen:
                 self._seen.add(file.path)
                 self._take(file.path, 0)
+        if self.ctx.progress.aligned is not None:
+            self.ctx.progress.aligned.look()
 
     def _arm(self) -> None:
         due = np.array([self.ctx.clock.now_ms() + self.spec.monitor_ms], np.int64)

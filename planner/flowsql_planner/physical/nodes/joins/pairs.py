@@ -23,6 +23,7 @@ from flowsql_planner.physical.options import INTERVAL_JOIN_CLEANUP_MS
 from flowsql_planner.traits.changes import ALL, Modifies, Modify, Updates, where_updated
 from flowsql_planner.traits.cost import HASH_CPU, Cost, row_bytes
 from flowsql_planner.traits.determinism import NONE, Columns, refuse_condition
+from flowsql_planner.traits.interval import Bounds, filtered
 from flowsql_planner.traits.keys import NO_KEYS, Keys
 from flowsql_planner.traits.lineage import conditions, united
 from flowsql_planner.traits.window import WindowColumns
@@ -104,6 +105,12 @@ class PairsOfRows(Inner, ABC):
         memory = sum(count * row_bytes(child.schema) for count, child in zip(arriving, self.inputs, strict=True))
         return Cost(rows, sum(arriving) * HASH_CPU, 0.0, 0.0, memory)
 
+    def bounds(self, column: int) -> Bounds:
+        """Those of the side that the column is of."""
+        left, right = self.inputs
+        width = len(left.schema)
+        return left.bounds(column) if column < width else right.bounds(column - width)
+
     @abstractmethod
     def observes_input(self, observed: bool, connectors: Connectors) -> bool:
         """Pairs change as their rows do."""
@@ -174,6 +181,10 @@ class JoinNode(PairsOfRows):
             NONE if not child.retracts else frozenset(range(len(child.schema))) if spec is UniqueKeySpec.NONE else mine
             for child, mine, spec in zip(self.inputs, own, specs, strict=True)
         )
+
+    def bounds(self, column: int) -> Bounds:
+        """Of a side, and what the condition tells."""
+        return filtered(column, self.condition, super().bounds(column))
 
     def asks(
         self, required: Updates, arriving: Sequence[Modifies], connectors: Connectors
