@@ -209,6 +209,7 @@ def _as_nullable_as(source: Physical, union: Union) -> Physical:
 
 
 def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physical:
+    rel = _with_plain_results(rel)
     in_python = calls_python_aggregates(rel.calls)
     if rel.window is not None:
         return (plan_python_window if in_python else plan_group_window)(rel, source, context)
@@ -225,11 +226,17 @@ def _aggregate(rel: Aggregate, source: Physical, context: PlanContext) -> Physic
         for call in rel.calls
     )
     groups = tuple(Column(rel.schema[i].name, plain.schema[index].type) for i, index in enumerate(rel.grouping))
-    # What is made of a time attribute is a plain timestamp.
-    made = tuple(replace(column, type=without_attribute(column.type)) for column in rel.schema[len(groups) :])
-    calls = tuple(replace(call, type=without_attribute(call.type)) for call in calls)
-    moved = replace(rel, calls=calls, schema=groups + made)
+    moved = replace(rel, calls=calls, schema=groups + rel.schema[len(groups) :])
     return group_aggregate(moved, plain, context)
+
+
+def _with_plain_results(rel: Aggregate) -> Aggregate:
+    """What is made of a time attribute is a plain timestamp; keys and a window's times may stay what they are."""
+    calls = tuple(replace(call, type=without_attribute(call.type)) for call in rel.calls)
+    schema = list(rel.schema)
+    for index, call in enumerate(calls, len(rel.grouping)):
+        schema[index] = replace(schema[index], type=call.type)
+    return replace(rel, calls=calls, schema=tuple(schema))
 
 
 def _changelog_function(rel: ChangelogFunction, source: Physical, context: PlanContext) -> Physical:
