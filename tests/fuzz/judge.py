@@ -66,15 +66,12 @@ def judge(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, varia
 
 
 def _settled(query: Query, variation: Variation) -> Variation:
-    """The variation without what leaves the answer open.
+    """The variation without what gives FIRST_VALUE and LAST_VALUE another answer, in Flink too.
 
-    Split distinct aggregates send values of one group to several tasks, and what these tell comes to the group in any
-    order: it decides FIRST_VALUE and LAST_VALUE, in Flink too.
+    Split distinct aggregates take values of one group apart. Parts tell the group only what changed, in any order with
+    several tasks: of the values x, y, x the last one that it hears is y.
     """
-    tasks = max(variation.parallelism, variation.after)
-    if tasks > 1 and query.used.keys() & {"FIRST_VALUE", "LAST_VALUE"}:
-        return replace(variation, split=False)
-    return variation
+    return replace(variation, split=False) if query.used.keys() & {"FIRST_VALUE", "LAST_VALUE"} else variation
 
 
 def _judged(session: Session, duck: duckdb.DuckDBPyConnection, query: Query, sql: str, variation: Variation) -> Verdict:
