@@ -31,7 +31,12 @@ def main() -> int:
         print(f"Nexmark: skipped, there is no {SUITE}")
         return 0
     flowsql = Path(sys.executable).with_name("flowsql")
-    command = [sys.executable, str(SUITE / "side_by_side.py"), "--command", f"{flowsql} TUNED -f FILE"]
+    command = [
+        sys.executable,
+        str(SUITE / "side_by_side.py"),
+        "--command",
+        f"{flowsql} TUNED -D parallelism.default=PARTS -f FILE",
+    ]
     command += ["--command-parts", "2", "--parallelism", "2"]
     if "FLINK_PYTHON" not in os.environ:
         command += ["--only", "command"]
