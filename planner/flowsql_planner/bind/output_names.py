@@ -1,8 +1,6 @@
-"""Names of output columns: ``EXPR$0`` for what has none, counters behind names that stand twice."""
+"""Names of output columns: ``EXPR$0`` for what has none."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from flowsql_grammar import ast
 
@@ -19,17 +17,3 @@ def column_alias(item: ast.SelectItem) -> str | None:
     if isinstance(item.expression, ast.ColumnRef):
         return item.expression.path.last.text
     return None
-
-
-def uniquify(names: Iterable[str]) -> tuple[str, ...]:
-    """Later ones of equal names get a counter: ``id, id`` becomes ``id, id0``, as in Flink's plans and answers."""
-    wanted = list(names)
-    used: set[str] = set()
-    out = []
-    for name in wanted:
-        candidate, counter = name, 0
-        while candidate in used:
-            candidate, counter = f"{name}{counter}", counter + 1
-        used.add(candidate)
-        out.append(candidate)
-    return tuple(out)

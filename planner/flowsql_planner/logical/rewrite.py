@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
@@ -112,14 +112,14 @@ def is_trivial(project: Project) -> bool:
     )
 
 
-def unique_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Later equal names get 0, 1, ... appended, as Flink names the fields of a join."""
+def unique_names(names: Iterable[str], mark: str = "") -> tuple[str, ...]:
+    """Later equal names get 0, 1, ... appended, as Flink names fields; ``mark`` stands before these numbers."""
     taken: set[str] = set()
     result = []
     for name in names:
         candidate, number = name, 0
         while candidate in taken:
-            candidate, number = f"{name}{number}", number + 1
+            candidate, number = f"{name}{mark}{number}", number + 1
         taken.add(candidate)
         result.append(candidate)
     return tuple(result)

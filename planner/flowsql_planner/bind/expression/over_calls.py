@@ -19,10 +19,9 @@ from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind.environment import ClauseBinder
-from flowsql_planner.bind.output_names import uniquify
 from flowsql_planner.logical.internal_calls import OVER
 from flowsql_planner.logical.nodes import BoundKind, Frame, FrameBound, FrameUnit, Over, OverCall, Project, Rel, SortKey
-from flowsql_planner.logical.rewrite import refs, select
+from flowsql_planner.logical.rewrite import refs, select, unique_names
 
 _RANKS: Final = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 _SHARES: Final = frozenset({"PERCENT_RANK", "CUME_DIST"})
@@ -145,7 +144,7 @@ def lift_over(rel: Rel, exprs: Sequence[Expr], span: Span | None, narrow: bool =
     source = rel
     if len(columns) > width:
         names = [field.name for field in rel.schema] + [f"$f{index}" for index in range(width, len(columns))]
-        source = Project(rel, tuple(columns), uniquify(names), span)
+        source = Project(rel, tuple(columns), unique_names(names), span)
     first = len(columns)
 
     def read(node: Expr) -> Expr:

@@ -17,11 +17,11 @@ from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Scope
-from flowsql_planner.bind.output_names import uniquify
 from flowsql_planner.bind.query.on_time import TimedTable, require_attribute, time_columns
 from flowsql_planner.bind.query.unique_identifier import unique_identifier
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.logical.nodes import TO_CHANGELOG, ChangelogFunction, Rel
+from flowsql_planner.logical.rewrite import unique_names
 
 _FUNCTIONS: Final = (TO_CHANGELOG, "FROM_CHANGELOG")
 _PARAMETERS: Final = ("input", "op", "op_mapping")
@@ -137,7 +137,7 @@ def _with_time(made: Schema, source: Schema, time: int | None) -> Schema:
     if time is None:
         return made
     schema = (*made, Column("rowtime", source[time].type.as_nullable(False)))
-    names = uniquify(column.name for column in schema)
+    names = unique_names(column.name for column in schema)
     return tuple(Column(name, column.type) for name, column in zip(names, schema, strict=True))
 
 

@@ -16,7 +16,6 @@ from flowsql_grammar import ast
 from flowsql_planner.bind.environment import Environment, OuterRow
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Merged, Namespace, Scope
-from flowsql_planner.bind.output_names import uniquify
 from flowsql_planner.bind.query.changelog_function import as_changelog_call, bind_changelog
 from flowsql_planner.bind.query.multi_join_hints import MULTI_JOIN
 from flowsql_planner.bind.query.period import bind_period, time_travel
@@ -26,7 +25,7 @@ from flowsql_planner.bind.query.unnest import Unnested, bind_table_call, bind_un
 from flowsql_planner.bind.query.window_function import as_window_call, bind_window
 from flowsql_planner.bind.sql_text.expand_names import path_of
 from flowsql_planner.logical.nodes import Apply, Filter, Join, Project, Rel, TemporalJoin
-from flowsql_planner.logical.rewrite import refs
+from flowsql_planner.logical.rewrite import refs, unique_names
 
 if TYPE_CHECKING:
     from flowsql_planner.bind.expression.user_calls import ProcessCallee
@@ -394,7 +393,7 @@ def _join_schema(left: Schema, right: Schema, left_nullable: bool, right_nullabl
         *(Column(c.name, c.type.as_nullable() if left_nullable else c.type) for c in left),
         *(Column(c.name, c.type.as_nullable() if right_nullable else c.type) for c in right),
     ]
-    names = uniquify(column.name for column in columns)
+    names = unique_names(column.name for column in columns)
     return tuple(Column(name, column.type) for name, column in zip(names, columns, strict=True))
 
 

@@ -17,10 +17,10 @@ from flowsql_core.span import Span
 from flowsql_core.types.logical import Column, LogicalType, RowType, Schema
 from flowsql_grammar import ast
 from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector, PendingAggregate, mark_index
-from flowsql_planner.bind.output_names import uniquify
 from flowsql_planner.logical.group_window import AUXILIARY, no_such_window
 from flowsql_planner.logical.internal_calls import is_internal
 from flowsql_planner.logical.nodes import Aggregate, Project, Rel, TableAggregate, Union
+from flowsql_planner.logical.rewrite import unique_names
 
 _GROUPING = frozenset({"GROUPING", "GROUPING_ID"})
 
@@ -180,17 +180,17 @@ class Aggregation:
         rel = self.input
         # COUNT(*) of everything needs no column: there is nothing to project.
         if columns and columns != [InputRef(i, column.type) for i, column in enumerate(rel.schema)]:
-            rel = Project(rel, tuple(columns), uniquify([*group_names, *argument_names]), span)
+            rel = Project(rel, tuple(columns), unique_names([*group_names, *argument_names]), span)
         if calls and _makes_rows(calls[0]):
             groups = [Column(name, self._group_column(i).type) for i, name in enumerate(group_names)]
             made = [
                 Column(names.get(InputRef(width + i, field.type), field.name), field.type)
                 for i, field in enumerate(_fields_of(calls[0].type))
             ]
-            whole = uniquify([column.name for column in (*groups, *made)])
+            whole = unique_names([column.name for column in (*groups, *made)])
             schema = tuple(Column(name, column.type) for name, column in zip(whole, (*groups, *made), strict=True))
             return TableAggregate(rel, tuple(range(width)), calls[0], schema, span)
-        output_names = uniquify([*group_names, *(call.name for call in calls)])
+        output_names = unique_names([*group_names, *(call.name for call in calls)])
         calls = [replace(call, name=name) for call, name in zip(calls, output_names[width:], strict=True)]
         schema = (
             *(Column(output_names[i], self._group_column(i).type) for i in range(width)),

@@ -29,12 +29,12 @@ from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Scope
 from flowsql_planner.bind.expression.user_calls import ProcessCallee
-from flowsql_planner.bind.output_names import uniquify, unnamed
+from flowsql_planner.bind.output_names import unnamed
 from flowsql_planner.bind.query.on_time import TimedTable, is_time, require_attribute, time_columns
 from flowsql_planner.bind.query.unique_identifier import unique_identifier
 from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.logical.nodes import ProcessTableFunction, Project, Rel
-from flowsql_planner.logical.rewrite import refs
+from flowsql_planner.logical.rewrite import refs, unique_names
 
 #: What binds the table of an argument.
 BindTable = Callable[[ast.TableArgument], Rel]
@@ -106,7 +106,7 @@ class _Call:
         self._check_times(call, inputs)
         invocation = f"{self._name}({', '.join([*texts, on_time, uid_text])})"
         schema = call.output([rel.schema for rel in inputs])
-        names = uniquify(column.name for column in schema)
+        names = unique_names(column.name for column in schema)
         named = tuple(t.Column(name, column.type) for name, column in zip(names, schema, strict=True))
         return ProcessTableFunction(tuple(inputs), call, named, invocation, self._call.span)
 

@@ -21,7 +21,7 @@ from flowsql_planner.bind.expression.aggregate_calls import AggregateCollector
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.over_calls import has_over, lift_over
 from flowsql_planner.bind.expression.scope import Namespace, Scope, scope_of
-from flowsql_planner.bind.output_names import column_alias, uniquify, unnamed
+from flowsql_planner.bind.output_names import column_alias, unnamed
 from flowsql_planner.bind.query.from_clause import Bound, bind_named, bind_relation, every_relation, relation_names
 from flowsql_planner.bind.query.grouping import Aggregation, Grouping, bind_grouping
 from flowsql_planner.bind.query.join_hints import check_join_hints, named_joins, require_relations
@@ -41,7 +41,7 @@ from flowsql_planner.logical.nodes import (
     SortKey,
     Union,
 )
-from flowsql_planner.logical.rewrite import refs
+from flowsql_planner.logical.rewrite import refs, unique_names
 
 
 def bind_query(context: BindContext, query: ast.Query) -> Rel:
@@ -173,7 +173,7 @@ def _bind_select(
     if node.qualify is not None:
         rel = Filter(rel, sort_exprs.pop(), node.qualify.span)
     distinct = node.quantifier is ast.SetQuantifier.DISTINCT
-    names = uniquify(item.name for item in items)
+    names = unique_names(item.name for item in items)
     written = _written_names(items)
     if len(set(written)) < len(written):
         env.context.repeated[id(node)] = written
@@ -212,7 +212,7 @@ def _written_names(items: Sequence[_Item]) -> tuple[str, ...]:
     """Names as queries around this one see them: a star counts its own apart, what is written twice stays so."""
     names: list[str] = []
     for item in items:
-        names.append(uniquify([*dict.fromkeys(names), item.name])[-1] if item.starred else item.name)
+        names.append(unique_names([*dict.fromkeys(names), item.name])[-1] if item.starred else item.name)
     return tuple(names)
 
 
@@ -348,7 +348,7 @@ def _finish(
     exprs, names = list(output.exprs), list(output.names)
     place = order_by[0].span.to(order_by[-1].span) if order_by else output.span
     if output.distinct:
-        rel = distinct_rows(_project(output.rel, tuple(exprs), uniquify(names), output.span), output.span)
+        rel = distinct_rows(_project(output.rel, tuple(exprs), unique_names(names), output.span), output.span)
         wanted = [_over_outputs(expr, exprs, output, item) for item, expr in zip(order_by, sort_exprs, strict=True)]
         return _sorted(rel, wanted, order_by, offset, fetch, place)
     visible = len(exprs)
@@ -358,7 +358,7 @@ def _finish(
             exprs.append(expr)
             names.append(f"EXPR${len(exprs) - 1}")
         keys.append(_sort_key(exprs.index(expr), item))
-    rel = _project(output.rel, tuple(exprs), uniquify(names), output.span)
+    rel = _project(output.rel, tuple(exprs), unique_names(names), output.span)
     if keys or offset or fetch is not None:
         rel = Sort(rel, tuple(keys), offset, fetch, place)
     if len(exprs) > visible:
@@ -388,7 +388,7 @@ def _sorted(
         return rel
     names = tuple(column.name for column in rel.schema)
     added = tuple(f"EXPR${place}" for place in range(visible, len(exprs)))
-    made: Rel = Sort(_project(rel, tuple(exprs), uniquify((*names, *added)), span), keys, offset, fetch, span)
+    made: Rel = Sort(_project(rel, tuple(exprs), unique_names((*names, *added)), span), keys, offset, fetch, span)
     return Project(made, refs(made.schema)[:visible], names, span) if added else made
 
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flowsql_compute.functions.aggregate import is_mergeable, resolve_aggregate
-from flowsql_core.errors import FlowSqlError
+from flowsql_core.errors import BindError, PlanError
 from flowsql_core.expr import AggregateCall, Call, Case, Cast, Expr, Literal, conjunction
 from flowsql_core.graph.bounded_specs import DistinctValues
 from flowsql_core.record import record
 from flowsql_core.types.logical import BIGINT, BOOLEAN, INT, Column, Schema
 from flowsql_planner.logical.nodes import Aggregate
-from flowsql_planner.logical.rewrite import ref, refs
+from flowsql_planner.logical.rewrite import ref, refs, unique_names
 from flowsql_planner.physical.aggregate_functions import two_phase_in_batch
 from flowsql_planner.physical.bounded.sorts import sorts_groups
 from flowsql_planner.physical.calc import make_calc
@@ -54,7 +54,7 @@ def plan_distinct(rel: Aggregate, source: Physical, schema: Schema, context: Pla
         rel, source = _filtered_argument(rel, source)
     try:
         return _planned(rel, source, schema, alone, context)
-    except FlowSqlError:
+    except (BindError, PlanError):
         # MIN picks the results of calls without DISTINCT, and has none of arrays and rows.
         return None
 
@@ -67,7 +67,9 @@ def _filtered_argument(rel: Aggregate, source: Physical) -> tuple[Aggregate, Phy
     test = ref(source.schema, condition)
     nullable = argument.type.as_nullable()
     passed = Case((test,), (argument,), Literal(None, nullable), nullable)
-    names = _fresh((*(source.schema[index].name for index in kept), f"i${source.schema[argument.index].name}"))
+    names = unique_names(
+        (*(source.schema[index].name for index in kept), f"i${source.schema[argument.index].name}"), "_"
+    )
     made = make_calc(source, (*(ref(source.schema, index) for index in kept), passed), names, rel.span)
     moved = ref(made.schema, len(kept))
     calls = tuple(replace(call, args=(moved,), filter_index=kept.index(condition)) for call in rel.calls)
@@ -150,7 +152,7 @@ def _expanded(rel: Aggregate, source: Physical, sets: _Sets) -> ExpandNode:
     copied = _copied(rel, sets)
     columns = [Column(c.name, c.type.as_nullable() if _left_out(i, sets) else c.type) for i, c in enumerate(schema)]
     columns += [Column("$e", _NOT_NULL_BIGINT), *(schema[index] for index in copied)]
-    names = _fresh(tuple(column.name for column in columns))
+    names = unique_names((column.name for column in columns), "_")
     rows = tuple(
         (
             *(
@@ -301,16 +303,3 @@ def _of_declared_types(node: BoundedAggregate, rel: Aggregate, schema: Schema) -
             known = Call("IS NOT NULL", (own,), _NOT_NULL)
             exprs.append(Case((known,), (own,), Literal(0, column.type), column.type))
     return make_calc(node, tuple(exprs), tuple(node.names), rel.span)
-
-
-def _fresh(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of which later equal ones get ``_0``, ``_1``."""
-    taken: set[str] = set()
-    made = []
-    for name in names:
-        candidate, number = name, 0
-        while candidate in taken:
-            candidate, number = f"{name}_{number}", number + 1
-        taken.add(candidate)
-        made.append(candidate)
-    return tuple(made)
