@@ -15,7 +15,7 @@ from flowsql.table import TableEnvironment
 from flowsql.table.udf import AggregateFunction, udaf
 from flowsql_core.errors import ExecutionError, FlowSqlError, NotSupportedYetError
 from flowsql_runtime.operators.bounded import base
-from flowsql_runtime.operators.bounded.large_partition import LargePartition
+from flowsql_runtime.operators.bounded.over.large_partition import LargePartition
 from flowsql_runtime.task.memory import OperatorMemory
 
 

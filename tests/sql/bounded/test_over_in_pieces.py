@@ -13,9 +13,9 @@ import pytest
 
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.batch import ChangelogBatch
-from flowsql_runtime.operators.bounded import base, over
-from flowsql_runtime.operators.bounded.large_partition import LargePartition
-from flowsql_runtime.operators.bounded.over import BoundedOverOperator
+from flowsql_runtime.operators.bounded import base
+from flowsql_runtime.operators.bounded.over.large_partition import LargePartition
+from flowsql_runtime.operators.bounded.over.operator import BoundedOverOperator
 
 ROWS = 12_000
 #: ``p``: three rows of four are of one partition. ``i``: different in each row; ``k``: with equals and NULLs; ``d``:
@@ -111,7 +111,7 @@ def test_pieces_answer_as_the_whole(
         together.append(batch.num_rows)
         answered(operator, batch)
 
-    monkeypatch.setattr(over.LargePartition, "_add", counted)
+    monkeypatch.setattr(LargePartition, "_add", counted)
     monkeypatch.setattr(BoundedOverOperator, "_answer", seen)
     monkeypatch.setattr(base.BoundedOperator, "share_bytes", 60_000)
     in_pieces = answer(table, tmp_path, query)

@@ -14,9 +14,9 @@ from flowsql_core.expr import AggregateCall, Literal
 from flowsql_core.graph.bounded_specs import OverFrame
 from flowsql_core.types.logical import Schema
 from flowsql_runtime.operators.base import OperatorContext
-from flowsql_runtime.operators.bounded.frame_calls import FrameCalls
-from flowsql_runtime.operators.bounded.frames import Partitions
-from flowsql_runtime.operators.bounded.over import BoundedOverOperator
+from flowsql_runtime.operators.bounded.over.frame_calls import FrameCalls
+from flowsql_runtime.operators.bounded.over.frames import Partitions
+from flowsql_runtime.operators.bounded.over.operator import BoundedOverOperator
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.operators.python_aggregate.pandas_calls import PandasCalls, Ranges
 from flowsql_runtime.task.memory import MEMORY, OperatorMemory

@@ -12,19 +12,19 @@ from flowsql_core import column_bytes
 from flowsql_core.batch import ChangelogBatch, LateColumns
 from flowsql_core.graph.bounded_specs import BoundedOverSpec, OverFrame
 from flowsql_runtime.network.spill import SpillSpace
-from flowsql_runtime.operators.bounded.frame_calls import FrameCalls
-from flowsql_runtime.operators.bounded.frames import Partitions, in_units, numbers_of
 from flowsql_runtime.operators.bounded.held_rows import settled, size_bytes, together
 from flowsql_runtime.operators.bounded.order import begins, sort_words
-from flowsql_runtime.operators.bounded.over_frames import FoldedFrames
-from flowsql_runtime.operators.bounded.over_values import (
+from flowsql_runtime.operators.bounded.over.folded import FoldedFrames
+from flowsql_runtime.operators.bounded.over.frame_calls import FrameCalls
+from flowsql_runtime.operators.bounded.over.frames import Partitions, in_units, numbers_of
+from flowsql_runtime.operators.bounded.over.pieces import Pieces
+from flowsql_runtime.operators.bounded.over.places import (
     OFFSETS,
     PLACES,
     distance_of,
     offset_values,
     place_values,
 )
-from flowsql_runtime.operators.bounded.pieces import Pieces
 
 Int64s = npt.NDArray[np.int64]
 

@@ -14,8 +14,8 @@ from flowsql_core.expr import AggregateCall, Literal
 from flowsql_core.graph.bounded_specs import OverFrame
 from flowsql_core.types.logical import Schema
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
-from flowsql_runtime.operators.bounded.frame_calls import FrameCalls
-from flowsql_runtime.operators.bounded.frames import Partitions
+from flowsql_runtime.operators.bounded.over.frame_calls import FrameCalls
+from flowsql_runtime.operators.bounded.over.frames import Partitions
 from flowsql_runtime.operators.join.side import row_ranges
 from flowsql_runtime.state.scratch import scratch_stores
 from flowsql_runtime.state.stores import KeyIndex
@@ -25,7 +25,7 @@ Int64s = npt.NDArray[np.int64]
 #: Rows that are folded at once where every row's state is kept.
 _STEP_ROWS: Final = 65_536
 #: Functions that the order of rows means nothing to: a frame that ends with its partition is folded from behind.
-_ANY_ORDER: Final = frozenset({"COUNT", "SUM", "$SUM0", "MIN", "MAX", "AVG"})
+_ANY_ORDER: Final = frozenset({"COUNT", "APPROX_COUNT_DISTINCT", "SUM", "$SUM0", "MIN", "MAX", "AVG"})
 
 
 class FoldedFrames(FrameCalls):

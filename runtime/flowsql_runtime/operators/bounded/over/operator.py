@@ -12,13 +12,13 @@ from flowsql_core.expr import AggregateCall
 from flowsql_core.graph.bounded_specs import BoundedOverSpec, OverFrame
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.bounded.base import BoundedOperator
-from flowsql_runtime.operators.bounded.frame_calls import FrameCalls
-from flowsql_runtime.operators.bounded.frames import Partitions
 from flowsql_runtime.operators.bounded.held_rows import settled, size_bytes, together
-from flowsql_runtime.operators.bounded.large_partition import LargePartition
 from flowsql_runtime.operators.bounded.order import Words, begins, sort_words
-from flowsql_runtime.operators.bounded.over_frames import FoldedFrames
-from flowsql_runtime.operators.bounded.over_values import OFFSETS, PLACES, offset_values, place_values
+from flowsql_runtime.operators.bounded.over.folded import FoldedFrames
+from flowsql_runtime.operators.bounded.over.frame_calls import FrameCalls
+from flowsql_runtime.operators.bounded.over.frames import Partitions
+from flowsql_runtime.operators.bounded.over.large_partition import LargePartition
+from flowsql_runtime.operators.bounded.over.places import OFFSETS, PLACES, offset_values, place_values
 from flowsql_runtime.operators.bounded.sorted_rows import SortedRows
 
 

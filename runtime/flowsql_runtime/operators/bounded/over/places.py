@@ -15,7 +15,7 @@ from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import AggregateCall, InputRef, Literal
 from flowsql_core.graph.bounded_specs import BoundedOverSpec, OverFrame
 from flowsql_core.types.arrow import to_arrow
-from flowsql_runtime.operators.bounded.frames import Partitions
+from flowsql_runtime.operators.bounded.over.frames import Partitions
 from flowsql_runtime.state.arrow_words import array_of_words
 
 Int64s = npt.NDArray[np.int64]

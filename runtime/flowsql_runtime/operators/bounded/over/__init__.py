@@ -1,0 +1,1 @@
+"""OVER windows of bounded inputs: frames of sorted rows."""
