@@ -136,6 +136,11 @@ class DatagenSource(TableSource):
         """Whether ``number-of-rows`` is set; a source that only its sequences end counts as unbounded, as in Flink."""
         return self._bounded
 
+    @property
+    def paced(self) -> bool:
+        """``rows-per-second`` always holds."""
+        return True
+
     def input_rows(self) -> int | None:
         """``number-of-rows``, or those of the shortest sequence."""
         return self._total_rows

@@ -187,7 +187,11 @@ LOCAL_TIME_ZONE = option(
 )
 PARALLELISM = option("parallelism.default", int, 1, "Subtasks of an operator.")
 AUTO_WATERMARK_INTERVAL_MS = option(
-    "pipeline.auto-watermark-interval", parse_duration_ms, 200, "A row that lifts the watermark by more emits it."
+    "pipeline.auto-watermark-interval",
+    parse_duration_ms,
+    200,
+    "A row that lifts the watermark by more emits it; behind unbounded sources it leaves at the latest so long "
+    "after its row.",
 )
 OBJECT_REUSE = option(
     "pipeline.object-reuse", parse_bool, False, "Hand Python objects on without copies inside a chain."

@@ -157,6 +157,11 @@ class TableSource(ABC):
         """Whether the input ends."""
         return True
 
+    @property
+    def paced(self) -> bool:
+        """Whether rows come at a rate, and not as fast as they are read."""
+        return False
+
     def input_bytes(self) -> int | None:
         """Bytes that the whole table takes where it is stored; None where nobody knows before it is read."""
         return None

@@ -70,7 +70,7 @@ class ScanOperator(SourceOperator[ScanSpec]):
         """Take this subtask's splits: new ones, or those of the snapshot that the job dealt out again."""
         ctx = self.ctx
         splits = ctx.job.splits_of(ctx.uid, ctx.subtask, ctx.parallelism, self._source.create_enumerator)
-        ctx.progress.bounded = self._source.bounded
+        ctx.progress.bounded, ctx.progress.paced = self._source.bounded, self._source.paced
         if ctx.progress.aligned is not None:
             ctx.progress.aligned.of_splits = True
         self._add(splits)

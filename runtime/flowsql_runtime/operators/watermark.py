@@ -22,7 +22,7 @@ from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSn
 from flowsql_runtime.operators.evaluation import eval_context, projected
 from flowsql_runtime.operators.failure import trace_row
 from flowsql_runtime.time.alignment import AlignedSource
-from flowsql_runtime.time.emission import emissions
+from flowsql_runtime.time.emission import emissions, with_full_interval
 
 Int64s = npt.NDArray[np.int64]
 
@@ -125,11 +125,15 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
         floor_ms = self._last_ms
         levels = np.clip(own, floor_ms, ceiling_ms) if ceiling_ms < MAX_WATERMARK else np.maximum(own, floor_ms)
         track = emissions(levels, self._last_ms, self._interval_ms)
+        progress, level_ms = self.ctx.progress, int(levels[-1])
+        if progress.paced and self._interval_ms:
+            track = with_full_interval(track, batch.num_rows, level_ms, self._last_ms, self._interval_ms)
         if track is not None:
             self._last_ms = track.last_ms
-        elif int(levels[-1]) > self._last_ms and not self.ctx.progress.bounded and self._interval_ms:
-            # Less than the interval: the tick after a quiet interval emits it. A bounded source is read to its end
-            # anyway, and there a tick would make the answer depend on the machine's speed.
+        # A bounded source that is read as fast as can be soon ends: a tick there would make the answer depend on the
+        # machine's speed.
+        ticks = self._interval_ms and (progress.paced or not progress.bounded)
+        if ticks and level_ms > self._last_ms and self._pending[_TICK] is None:
             self._arm(_TICK, self._interval_ms)
         return track
 
@@ -179,6 +183,7 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
     def on_processing_timers(self, times_ms: Int64s, slots: Int64s) -> None:
         """The tick emits what is left below the interval; the idle timeout declares idleness."""
         if _TICK in slots:
+            self._pending[_TICK] = None
             self._tick()
         if _ALIGNMENT in slots and self._aligned is not None:
             self._aligned.interval_over()

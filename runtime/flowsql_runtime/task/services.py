@@ -296,11 +296,13 @@ class SplitProgress:
     not started hold it back. Empty for sources without splits.
     """
 
-    __slots__ = ("aligned", "bounded", "current", "unfinished")
+    __slots__ = ("aligned", "bounded", "current", "paced", "unfinished")
 
     def __init__(self) -> None:
         #: The subtask in its watermark group, if it has one.
         self.aligned: AlignedSource | None = None
         self.bounded = False
         self.current: str | None = None
+        #: Rows come at a rate, and not as fast as they are read.
+        self.paced = False
         self.unfinished: set[str] = set()

@@ -36,6 +36,31 @@ def emissions(levels: Int64s, last_ms: int, interval_ms: int) -> WatermarkTrack 
     return WatermarkTrack((at + 1).astype(np.int32), levels[at])
 
 
+def with_full_interval(
+    track: WatermarkTrack | None, n: int, level_ms: int, last_ms: int, interval_ms: int
+) -> WatermarkTrack | None:
+    """The watermarks of a batch, and one behind its last row when event time has filled an interval.
+
+    Intervals are counted from the epoch, so windows of whole intervals end with the batch that passes their end and
+    need not wait for the next tick of the clock.
+
+    Args:
+        track: what :func:`emissions` made of the batch.
+        n: rows of the batch.
+        level_ms: the watermark that its last row allows.
+        last_ms: the watermark emitted before the batch.
+        interval_ms: period of ticks.
+    """
+    emitted_ms = last_ms if track is None else track.last_ms
+    # Time up to t has passed with watermark t - 1.
+    if (level_ms + 1) // interval_ms <= (emitted_ms + 1) // interval_ms:
+        return track
+    last = WatermarkTrack(np.array([n], np.int32), np.array([level_ms], np.int64))
+    if track is None:
+        return last
+    return WatermarkTrack(np.append(track.offsets, last.offsets), np.append(track.wm_ms, last.wm_ms))
+
+
 def _one_by_one(levels: Int64s, row: int, interval_ms: int) -> list[int] | None:
     rows: list[int] = []
     n = len(levels)

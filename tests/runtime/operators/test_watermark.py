@@ -104,15 +104,31 @@ def test_on_event_emits_at_every_row_that_lifts() -> None:
     assert emitted(harness) == [(1, -10), (2, -9), (4, 5), (6, 6)]
 
 
-def test_what_is_below_the_interval_leaves_after_a_quiet_interval() -> None:
+def test_what_is_below_the_interval_leaves_with_the_tick() -> None:
     harness = OperatorHarness(assigner())
     harness.batch(times(1000, 1100))
     harness.advance(100)
     harness.batch(times(1150))
-    harness.advance(199)
+    harness.advance(99)
     assert emitted(harness) == [(1, 1000)]
     harness.advance(1)
     assert emitted(harness) == [(1, 1000), (3, 1150)]
+    harness.batch(times(1160))
+    harness.advance(200)
+    assert emitted(harness) == [(1, 1000), (3, 1150), (4, 1160)]
+
+
+def test_a_batch_that_passes_a_whole_interval_is_followed_by_its_watermark() -> None:
+    harness = OperatorHarness(assigner())
+    harness.operators[0].ctx.progress.paced = True
+    harness.batch(times(1050))
+    harness.batch(times(1198))
+    assert emitted(harness) == [(1, 1050)]
+    # The late row of the same batch is before the watermark.
+    harness.batch(times(1199, 1100))
+    harness.batch(times(1210, 1260, 1410))
+    harness.batch(times(1460, 1700, 1801))
+    assert emitted(harness) == [(1, 1050), (4, 1199), (7, 1410), (9, 1700), (10, 1801)]
 
 
 def test_a_bounded_source_gives_the_same_answer_at_any_speed() -> None:
