@@ -194,7 +194,7 @@ def key_hash64(columns: Sequence[Any], num_rows: int | None = None) -> UInt64s:
         rows = np.flatnonzero(masks)
         at = cursors[rows]
         kernels.append_words(buffer, at, masks[rows].reshape(-1, 1))
-    kernels.xxh64_rows(buffer, starts, out)
+    kernels.xxh64_rows(buffer, starts, np.uint64(0), out)
     return out
 
 

@@ -15,6 +15,7 @@ from flowsql_planner.physical.options import (
     INCREMENTAL_AGG,
     AggPhaseStrategy,
 )
+from flowsql_planner.physical.refusals import refuse_approximate
 from flowsql_planner.physical.split_distinct import SplitForm, split_distinct
 
 
@@ -28,6 +29,7 @@ def plan_group_aggregate(rel: Aggregate, source: Physical, context: PlanContext)
 
     Two phases as Flink plans them: mini-batches on, every function merges, and the strategy is not ONE_PHASE.
     """
+    refuse_approximate(rel.calls)
     strategy = context.configuration.get(AGG_PHASE_STRATEGY)
     mini_batch: MiniBatch | None = context.mini_batch
     two_phase = mini_batch is not None and strategy is not AggPhaseStrategy.ONE_PHASE and two_phase_in_flink(rel.calls)

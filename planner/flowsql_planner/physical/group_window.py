@@ -18,6 +18,7 @@ from flowsql_planner.physical.options import (
     LATE_FIRE,
     LATE_FIRE_DELAY_MS,
 )
+from flowsql_planner.physical.refusals import refuse_approximate
 
 _ROW_TIME = (WindowProperty.START, WindowProperty.END, WindowProperty.TIME, WindowProperty.PROCTIME)
 _CLOCK = (WindowProperty.START, WindowProperty.END, WindowProperty.PROCTIME)
@@ -27,6 +28,7 @@ def plan_group_window(rel: Aggregate, source: Physical, context: PlanContext) ->
     """The aggregate; ``rel.window`` is set."""
     given = rel.window
     assert given is not None
+    refuse_approximate(rel.calls)
     time = source.schema[given.time_index].type
     clock = is_proctime(time)
     if given.counts_rows and not clock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowsql_compute.functions.aggregate import counts_approximately
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.expr import AggregateCall, Call
@@ -13,7 +14,7 @@ from flowsql_core.python_call import named_function, spoken_name
 from flowsql_core.span import Span
 from flowsql_core.udf import FunctionKind
 from flowsql_planner.logical.group_window import AUXILIARY, no_such_window
-from flowsql_planner.logical.nodes import OverCall, Rel, Scan, expressions
+from flowsql_planner.logical.nodes import Aggregate, OverCall, Rel, Scan, expressions
 from flowsql_planner.logical.rewrite import walk as walk_logical
 from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.nodes import Physical, walk
@@ -66,6 +67,40 @@ def refuse_python_in_batch(calls: Sequence[AggregateCall | OverCall], pandas_too
                 if pandas
                 else "Flink has functions of pandas alone there ('non-Pandas UDAFs are not supported')",
             )
+
+
+def refuse_approximate(calls: Sequence[AggregateCall]) -> None:
+    """Refuse APPROX_COUNT_DISTINCT in groups and windows of streaming, where Flink has none.
+
+    Raises:
+        PlanError: at the call.
+    """
+    for call in calls:
+        if call.function == "APPROX_COUNT_DISTINCT":
+            message = "APPROX_COUNT_DISTINCT aggregate function does not support yet for streaming."
+            raise PlanError("approximate-count", message, call.span, "COUNT(DISTINCT ...) counts exactly")
+
+
+def refuse_approximate_groups(rel: Aggregate) -> None:
+    """Refuse in batch mode what Flink has no APPROX_COUNT_DISTINCT for: group windows, DISTINCT beside it, some types.
+
+    Raises:
+        PlanError: at the call.
+    """
+    for call in rel.calls:
+        if call.function != "APPROX_COUNT_DISTINCT":
+            continue
+        type_ = call.args[0].type
+        if not counts_approximately(type_):
+            what = f"APPROX_COUNT_DISTINCT does not take {type_.as_nullable().text()}"
+        elif rel.window is not None:
+            what = "group windows have no APPROX_COUNT_DISTINCT"
+        elif any(other.distinct for other in rel.calls):
+            what = "APPROX_COUNT_DISTINCT cannot stand beside DISTINCT of other functions"
+        else:
+            continue
+        message = f"Cannot generate a valid execution plan: {what}."
+        raise PlanError("approximate-count", message, call.span, "COUNT(DISTINCT ...) counts exactly")
 
 
 def process_in_batch(call: ProcessCall, span: Span | None) -> NotSupportedYetError:

@@ -28,6 +28,7 @@ from flowsql_planner.physical.nodes import (
     WindowTableFunctionNode,
 )
 from flowsql_planner.physical.options import AGG_PHASE_STRATEGY, EARLY_FIRE, LATE_FIRE, AggPhaseStrategy
+from flowsql_planner.physical.refusals import refuse_approximate
 from flowsql_planner.traits.window import WindowColumns
 
 _ORDER = (WindowProperty.START, WindowProperty.END, WindowProperty.TIME)
@@ -81,6 +82,7 @@ def plan_window_aggregate(rel: Aggregate, source: Physical, context: PlanContext
             f"'{EARLY_FIRE.key}' and '{LATE_FIRE.key}'.",
             rel.span,
         )
+    refuse_approximate(rel.calls)
     _check_slices(rel, windows.window)
     parts = _pull_up(rel, source, windows)
     if parts is None:

@@ -50,7 +50,8 @@ def group_call(call: AggregateCall, column: Column, place: SqlNode | None = None
     """
     if call.function in ("GROUPING", "GROUPING_ID"):
         return _grouping_bits(call, column)
-    if call.order_by or (call.distinct and call.function not in _DISTINCT):
+    approximate = call.function == "APPROX_COUNT_DISTINCT"
+    if call.order_by or (call.distinct and not approximate and call.function not in _DISTINCT):
         raise _refusal(call.function, call.span)
 
     def argument(index: int) -> SqlNode:
@@ -67,6 +68,11 @@ def group_call(call: AggregateCall, column: Column, place: SqlNode | None = None
         return sql.function(name, sql.exp().Distinct(expressions=[value]) if call.distinct else value)
 
     types = tuple(arg.type for arg in call.args)
+    if approximate:
+        if not isinstance(types[0], t.NumericType | t.CharacterType):
+            # Spark hashes other values than Flink.
+            raise _refusal(call.function, call.span)
+        return sql.function(call.function, counted(argument(0)), sql.exp().Literal.number("0.01"))
     if call.distinct and types and isinstance(types[0], t.ApproximateType):
         # Flink tells -0.0 from 0.0 where values are collected.
         if call.function == "AVG":
@@ -159,6 +165,9 @@ def over_call(call: OverCall, column: Column, schema: t.Schema) -> SqlNode:
         # Over windows Flink computes those of whole numbers in whole numbers.
         raise _refusal(f"{name} OVER", call.span)
     types = tuple(arg.type for arg in call.args)
+    if name == "APPROX_COUNT_DISTINCT":
+        # Flink's OVER counts every value.
+        name = "COUNT"
     if name in ("MIN", "MAX") and call.order and isinstance(types[0], t.ApproximateType):
         first = windowed(e.IgnoreNulls(this=sql.function("FIRST_VALUE", value(call.args[0]))))
         return _extreme_after(name, value(call.args[0]), first, windowed, spark_type(call.type))

@@ -266,6 +266,25 @@ _ALL: Final = (
         lambda types: BIGINT.as_nullable(False),
         _count_accumulators,
     ),
+    # In OVER windows it is COUNT, as in Flink; groups of batch mode make ``$APPROX_COUNT`` of it.
+    AggregateFunction(
+        "APPROX_COUNT_DISTINCT",
+        ("APPROX_COUNT_DISTINCT(<ANY>)",),
+        _one,
+        lambda types: BIGINT.as_nullable(False),
+        _count_accumulators,
+        mergeable=False,
+    ),
+    # Over registers of HyperLogLog++ (``flowsql_compute.eval.hyperloglog``); nobody writes it.
+    AggregateFunction(
+        "$APPROX_COUNT",
+        ("$APPROX_COUNT(INT)",),
+        _one,
+        lambda types: BIGINT.as_nullable(False),
+        _fold_one(Fold.VALUES),
+        mergeable=False,
+        needs=Needs.ORDERED_VALUES,
+    ),
     AggregateFunction("SUM", ("SUM(<NUMERIC>)",), _numeric, _sum_type, _sum_accumulators),
     # SUM0 is SUM with 0 for no rows; the planner makes it, nobody writes it.
     AggregateFunction(
@@ -389,7 +408,7 @@ _ALIASES: Final = {"STDDEV": "STDDEV_SAMP", "VARIANCE": "VAR_SAMP"}
 _NOT_YET: Final = frozenset(
     {
         "CUME_DIST", "RANK", "DENSE_RANK", "PERCENT_RANK", "NTILE",
-        "LEAD", "LAG", "ROW_NUMBER", "INTERSECTION", "FUSION", "APPROX_COUNT_DISTINCT",
+        "LEAD", "LAG", "ROW_NUMBER", "INTERSECTION", "FUSION",
     }
 )  # fmt: skip
 
@@ -475,7 +494,7 @@ def resolve_aggregate(
         message = f"COUNT(DISTINCT ...) does not support values of type {arg_types[0].as_nullable()}."
         raise BindError("invalid-function-call", message, span)
     result = function.result(arg_types)
-    if function.name == "COUNT":
+    if function.name in ("COUNT", "APPROX_COUNT_DISTINCT"):
         result = result.as_nullable(False)
     elif function.name not in _KEEPING_NOT_NULL and (not function.keeps_not_null or not grouped or filtered):
         result = result.as_nullable()
@@ -524,6 +543,11 @@ def needs_values(call: AggregateCall, input_retracts: bool) -> bool:
 def is_mergeable(call: AggregateCall, input_retracts: bool) -> bool:
     """Whether partial accumulators of the call combine: what Local/Global plans and shared window slices need."""
     return aggregate_function(call.function).mergeable and not call.distinct and not needs_values(call, input_retracts)
+
+
+def counts_approximately(type_: LogicalType) -> bool:
+    """Whether APPROX_COUNT_DISTINCT counts values of a type, in groups of batch mode."""
+    return isinstance(type_, NumericType | DateTimeType | CharacterType | NullType)
 
 
 def is_order_sensitive(call: AggregateCall) -> bool:

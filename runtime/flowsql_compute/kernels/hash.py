@@ -1,7 +1,7 @@
 """XXH64 over canonical key bytes, one row at a time inside one compiled pass.
 
 The bytes of a row are laid out by ``flowsql_compute.keys``.
-Source: the xxHash specification, XXH64, seed 0.
+Source: the xxHash specification, XXH64; keys have seed 0.
 """
 
 from __future__ import annotations
@@ -75,18 +75,18 @@ def xxh64_words(words, masks, out):
         out[i] = _avalanche(h)
 
 
-@kernel("void(uint8[::1], int64[::1], uint64[::1])")
-def xxh64_rows(data, starts, out):
+@kernel("void(uint8[::1], int64[::1], uint64, uint64[::1])")
+def xxh64_rows(data, starts, seed, out):
     """Hash ``data[starts[i]:starts[i + 1]]`` for each of the ``len(starts) - 1`` rows."""
     for i in range(len(starts) - 1):
         at = starts[i]
         stop = starts[i + 1]
         length = stop - at
         if length >= 32:
-            v1 = P1 + P2
-            v2 = P2
-            v3 = _U(0)
-            v4 = _U(0) - P1
+            v1 = seed + P1 + P2
+            v2 = seed + P2
+            v3 = seed
+            v4 = seed - P1
             while at + 32 <= stop:
                 v1 = _round(v1, load64(data, at))
                 v2 = _round(v2, load64(data, at + 8))
@@ -96,7 +96,7 @@ def xxh64_rows(data, starts, out):
             h = _rotl(v1, _U(1)) + _rotl(v2, _U(7)) + _rotl(v3, _U(12)) + _rotl(v4, _U(18))
             h = _merge(_merge(_merge(_merge(h, v1), v2), v3), v4)
         else:
-            h = P5
+            h = seed + P5
         h += _U(length)
         while at + 8 <= stop:
             h = _rotl(h ^ _round(_U(0), load64(data, at)), _U(27)) * P1 + P4

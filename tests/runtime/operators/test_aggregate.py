@@ -467,8 +467,8 @@ def test_wrong_calls_name_what_is_wrong() -> None:
         resolve_aggregate("SUM", (STRING,), False, None)
     with pytest.raises(BindError, match="Invalid number of arguments to function 'MIN'"):
         resolve_aggregate("MIN", (), False, None)
-    with pytest.raises(NotSupportedYetError, match="APPROX_COUNT_DISTINCT"):
-        resolve_aggregate("approx_count_distinct", (STRING,), False, None)
+    with pytest.raises(NotSupportedYetError, match="INTERSECTION"):
+        resolve_aggregate("intersection", (STRING,), False, None)
     with pytest.raises(BindError, match="Max aggregate function does not support type: 'ARRAY<INT>'"):
         resolve_aggregate("MAX", (ArrayType(element=INT),), False, None)
     assert {"COUNT", "STDDEV", "PERCENTILE"} <= aggregate_names()

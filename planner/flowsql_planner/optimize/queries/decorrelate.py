@@ -76,7 +76,7 @@ def _moved(condition: Expr | None, rel: Apply, frame: Frame) -> Expr | None:
 
 
 def _count_below(rel: Apply) -> tuple[Rel, tuple[Expr, ...] | None]:
-    """The query, and what is made of its one COUNT: no group answers 0, as no row does."""
+    """The query, and what is made of its one count: no group answers 0, as no row does."""
     if rel.kind is not JoinKind.LEFT or rel.condition is not None:
         return rel.right, None
     match rel.right:
@@ -88,7 +88,9 @@ def _count_below(rel: Apply) -> tuple[Rel, tuple[Expr, ...] | None]:
 
 
 def _counts(rel: Aggregate) -> bool:
-    return not rel.grouping and rel.grouping_sets is None and [call.function for call in rel.calls] == ["COUNT"]
+    if rel.grouping or rel.grouping_sets is not None or len(rel.calls) != 1:
+        return False
+    return rel.calls[0].function in ("COUNT", "APPROX_COUNT_DISTINCT")
 
 
 def _reads_row(exprs: tuple[Expr, ...]) -> bool:

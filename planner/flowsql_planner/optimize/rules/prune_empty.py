@@ -24,7 +24,15 @@ from flowsql_planner.logical.nodes import (
 )
 
 #: Aggregates whose value of no rows Flink knows before the job runs (AVG is a sum and a count to it).
-_OF_NOTHING: Final = {"COUNT": 0, "$SUM0": 0, "SUM": None, "MIN": None, "MAX": None, "AVG": None}
+_OF_NOTHING: Final = {
+    "COUNT": 0,
+    "APPROX_COUNT_DISTINCT": 0,
+    "$SUM0": 0,
+    "SUM": None,
+    "MIN": None,
+    "MAX": None,
+    "AVG": None,
+}
 
 
 def prune_empty(rel: Rel) -> Rel | None:

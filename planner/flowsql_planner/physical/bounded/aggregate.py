@@ -16,7 +16,7 @@ from flowsql_planner.physical.group_aggregate import exchange
 from flowsql_planner.physical.nodes import Physical
 from flowsql_planner.physical.nodes.bounded import BoundedAggregate, PandasAggregate
 from flowsql_planner.physical.options import AGG_PHASE_STRATEGY, AggPhaseStrategy
-from flowsql_planner.physical.refusals import refuse_python_in_batch
+from flowsql_planner.physical.refusals import refuse_approximate_groups, refuse_python_in_batch
 
 
 def group_node(
@@ -36,8 +36,9 @@ def group_node(
     inputs = (exchange(source, grouping),)
     python = [aggregated_with(call) is not None for call in rel.calls]
     if not any(python):
-        # DISTINCT changes nothing for MIN and MAX.
+        # DISTINCT does not change what each call sees.
         rel = replace(rel, calls=tuple(replace(call, distinct=takes_distinct(call)) for call in rel.calls))
+        refuse_approximate_groups(rel)
         if any(call.distinct for call in rel.calls):
             split = plan_distinct(replace(rel, grouping=grouping), source, schema, context)
             if split is not None:

@@ -35,7 +35,7 @@ _NOT_NULL = BOOLEAN.as_nullable(False)
 
 def takes_distinct(call: AggregateCall) -> bool:
     """Whether DISTINCT changes what a call sees."""
-    return call.distinct and call.function not in ("MIN", "MAX")
+    return call.distinct and call.function not in ("MIN", "MAX", "APPROX_COUNT_DISTINCT")
 
 
 def plan_distinct(rel: Aggregate, source: Physical, schema: Schema, context: PlanContext) -> Physical | None:

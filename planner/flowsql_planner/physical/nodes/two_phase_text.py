@@ -42,7 +42,9 @@ def call_texts(
 
 
 #: Functions whose accumulator is an object of Flink's: one column, which has the name of the result.
-_OBJECTS: Final = frozenset({"COLLECT", "ARRAY_AGG", "JSON_OBJECTAGG", "PERCENTILE"})
+_OBJECTS: Final = frozenset({"COLLECT", "ARRAY_AGG", "JSON_OBJECTAGG", "PERCENTILE", "APPROX_COUNT_DISTINCT"})
+#: How Flink's planner has the call of groups, whose name it takes from COUNT.
+_APPROXIMATE: Final = "COUNT(APPROXIMATE DISTINCT "
 
 
 @record
@@ -166,13 +168,24 @@ def batch_lines(phases: Phases, sorts: bool) -> Iterator[Line]:
     for part, call in zip(partials, phases.calls, strict=True):
         # What keeps values has one accumulator, which Flink calls as the result.
         columns = part.columns if call.function not in _OBJECTS else (call.name,)
-        final.append(f"Final_{call.function}({', '.join(columns)}) AS {call.name}")
-        local.append(f"Partial_{call_text(call, phases.names, retracting=False)} AS {_together(columns)}")
+        text = _of_group(call, f"{call.function}({', '.join(columns)})")
+        final.append(f"Final_{text} AS {call.name}")
+        text = _of_group(call, call_text(call, phases.names, retracting=False))
+        local.append(f"Partial_{text} AS {_together(columns)}")
     yield Line(f"{kind}Aggregate", (("isMerge", "true"), *phases.by, ("select", ", ".join(final))), INSERT_ONLY)
     yield from sort_line(phases.keys, sorts)
     yield exchange_line(phases.keys, INSERT_ONLY)
     yield Line(f"Local{kind}Aggregate", (*phases.by, ("select", ", ".join(local))), INSERT_ONLY)
     yield from sort_line(phases.keys, sorts)
+
+
+def group_call_texts(calls: Sequence[AggregateCall], names: Sequence[str]) -> list[str]:
+    """Calls of a batch aggregate in one phase, which Flink marks as none."""
+    return [f"{_of_group(call, call_text(call, names, retracting=False))} AS {call.name}" for call in calls]
+
+
+def _of_group(call: AggregateCall, text: str) -> str:
+    return text.replace("APPROX_COUNT_DISTINCT(", _APPROXIMATE, 1) if call.function == "APPROX_COUNT_DISTINCT" else text
 
 
 def sort_line(keys: Sequence[str], sorts: bool) -> Iterator[Line]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowsql_runtime.operators.aggregate.result import ResultColumn
+from flowsql_runtime.state.stores import Folded
 
 Int32s = npt.NDArray[np.int32]
 Words = npt.NDArray[np.int64]
@@ -26,6 +27,11 @@ class Changes:
     first_rows: Int32s
     states: Words
     results: list[ResultColumn]
+
+    @classmethod
+    def of(cls, folded: Folded) -> Changes:
+        """What a store says that it did, without results."""
+        return cls(folded.slots, folded.first_rows, folded.states, [])
 
     def existed(self) -> Bools:
         """Whether the slot had rows before, (m,)."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_compute.eval.columns import values_and_validity
+from flowsql_compute.eval.hyperloglog import cardinalities
 from flowsql_core import column_bytes
 from flowsql_core.arrow import compute as pc
 from flowsql_core.column_bytes import joined, narrow, ranges_within, row_bytes, taken
@@ -270,6 +271,9 @@ class OrderedValues:
                 columns = whole_columns(self.types, gather(rows))
                 fractions = dict(self.call.options).get("fractions")
                 return percentiles(columns, probes.astype(np.int64), n, fractions, self.type)
+            case "$APPROX_COUNT":
+                codes, _ = values_and_validity(gather(rows)[0])
+                return pa.array(cardinalities(codes, probes.astype(np.int64), n), self.type)
             case function if function.startswith("BITMAP_"):
                 values = gather(rows)[0]
                 return bitmap_aggregates(function, values, probes.astype(np.int64), n, self.type)

@@ -41,7 +41,7 @@ from flowsql_runtime.state.arrow_words import value_words, word_count
 from flowsql_runtime.state.backend import StoreFactory
 from flowsql_runtime.state.flat_rows import flat_types
 from flowsql_runtime.state.names import TableNames
-from flowsql_runtime.state.stores import NO_BYTES, ExtremeValues, Folded, KeyIndex, MapStore, RowList, StoredColumn
+from flowsql_runtime.state.stores import NO_BYTES, ExtremeValues, KeyIndex, MapStore, RowList, StoredColumn
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
@@ -192,7 +192,7 @@ class AggregateProgram:
 
     def _compile(self, index: int, call: AggregateCall) -> Finisher | None:
         result = to_arrow(call.type)
-        if call.function == "COUNT":
+        if call.function in ("COUNT", "APPROX_COUNT_DISTINCT"):
             return Count(self._count(self._sign(call)), result)
         folds = accumulator_columns(call)
         ordered = any(fold.fold is Fold.VALUES for fold in folds) or (
@@ -430,9 +430,11 @@ class AggregateProgram:
         return self._with_results(changes, kept)
 
     def take_in(self, slots: Int32s, columns: Sequence[Any], signs: Int8s) -> None:
-        """Take all rows in without saying what changed; only where ``mergeable``."""
+        """Take all rows in without saying what changed."""
         self.store.prepare()
         self._run(slots, columns, signs, kernels.NOTHING)
+        for values in self.ordered:
+            values.update(self._signs.row(self._sign(values.call, takes_nulls(values.call))), slots, columns)
 
     def reset(self) -> None:
         """Forget every slot and key; the memory stays. Only where ``mergeable``."""
@@ -474,7 +476,7 @@ class AggregateProgram:
         folded = self.store.fold(slots, ops, arguments.matrix(), self._signs.matrix(), record, clear)
         if folded.more_than_one:
             raise ExecutionError("single-value", "SingleValueAggFunction received more than one element.")
-        return _changes(folded)
+        return Changes.of(folded)
 
     def _distinct_signs(self, number: int, group: _DistinctGroup, slots: Int32s, columns: Sequence[Any]) -> Any:
         store = self._distinct[number]
@@ -593,8 +595,4 @@ class AggregateProgram:
         folded = self.store.fold(slots, table, matrix, np.stack(signs), kernels.ONCE)
         if self.retracts and self._clear:
             self.store.clear(folded.slots[folded.states[1::2, 0] == 0])
-        return self._with_results(_changes(folded), [])
-
-
-def _changes(folded: Folded) -> Changes:
-    return Changes(folded.slots, folded.first_rows, folded.states, [])
+        return self._with_results(Changes.of(folded), [])

@@ -14,6 +14,7 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.bounded_specs import BoundedAggregateSpec, BoundedLocalAggregateSpec, SortAggregateSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
+from flowsql_runtime.operators.bounded.approximate import Registers
 from flowsql_runtime.operators.bounded.base import OUTPUT_ROWS
 from flowsql_runtime.state.measured import MeasuredStores
 from flowsql_runtime.state.stores import EncodedKeys
@@ -30,7 +31,8 @@ class Groups:
         self._stores = MeasuredStores()
         self._types = [to_arrow(spec.input[column].type) for column in spec.grouping]
         self._index = self._stores.key_index([bits_type(type_) for type_ in self._types])
-        self._program = AggregateProgram(spec.calls, spec.input, retracts=False)
+        self._registers = Registers(spec.calls, spec.input)
+        self._program = AggregateProgram(self._registers.calls, self._registers.input, retracts=False)
         self._program.open(self._stores, self._index)
 
     @property
@@ -68,10 +70,8 @@ class Groups:
             if self._merges:
                 accumulators = batch.columns[len(self._grouping) :]
                 self._program.merge_rows(slots, self._program.rows_of_accumulators(accumulators, batch.num_rows))
-            elif self._program.mergeable:
-                self._program.take_in(slots, batch.columns, signs)
             else:
-                self._program.fold(slots, batch.columns, signs, every=False)
+                self._program.take_in(slots, self._registers.added(batch.columns), signs)
         return left
 
     def fold_all(self, batch: ChangelogBatch) -> Int32s:

@@ -61,7 +61,7 @@ class BoundedAggregate(BoundedNode):
     def attributes(self, infix: bool) -> Attributes:
         """Keys and calls."""
         source = self.inputs[0]
-        calls = two_phase_text.call_texts(self.calls, source.names, retracting=False)
+        calls = two_phase_text.group_call_texts(self.calls, source.names)
         return [
             ("isMerge", "false"),
             *group_by(source.names, self.grouping),
