@@ -146,4 +146,5 @@ def test_batches_of_any_size_make_the_same_answer_on_rocksdb(
     answer = run_whole(graph)["collect"]
     assert folded(answer) == folded(wanted)
     assert changelog(case, graph, answer) == changelog(case, graph, wanted)
-    assert cold_operators.written() == stateful(graph)
+    # Where one batch is the whole input, it may leave nothing to write.
+    assert rows > ROWS or cold_operators.written() == stateful(graph)

@@ -298,8 +298,9 @@ def _typed(name: str, args: list[Expr], frame: Frame | None, span: Span) -> tupl
     if name == "NTH_VALUE":
         raise BindError("function-not-found", "No match found for function signature NTH_VALUE(...)", span)
     # Imported here: the declarations of aggregates take time to load, and most queries need none.
-    from flowsql_compute.functions.aggregate import resolve_aggregate
+    from flowsql_compute.functions.aggregate import check_literals, resolve_aggregate
 
+    check_literals(name, args)
     resolved = resolve_aggregate(name, tuple(arg.type for arg in args), False, span, grouped=_is_never_empty(frame))
     cast = [implicit_cast(arg, wanted) for arg, wanted in zip(args, resolved.arg_types, strict=True)]
     return cast, resolved.result_type

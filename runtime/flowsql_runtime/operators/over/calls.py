@@ -63,6 +63,10 @@ class OverCalls:
         """The input of the program: Arrow columns at :attr:`columns`, and the constants, of ``n`` rows."""
         return [*columns, *(literal_array(constant, n) for constant in self.constants)]
 
+    def separator(self, call: AggregateCall) -> bytes:
+        """What stands between two texts of a LISTAGG of :attr:`calls`."""
+        return b"," if len(call.args) < 2 else str(self._constant(call.args[1]).value).encode()
+
     def texts(self, columns: Sequence[str]) -> list[str]:
         """Canonical texts of the program's input. ``columns``: those at :attr:`columns`."""
         return [*columns, *(str(constant.value) for constant in self.constants)]

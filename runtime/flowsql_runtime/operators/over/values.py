@@ -13,7 +13,7 @@ from flowsql_compute.eval.columns import values_and_validity
 from flowsql_compute.functions.aggregate import Fold, accumulator_columns
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch, WatermarkTrack, columns_of
-from flowsql_core.column_bytes import joined, narrow, taken
+from flowsql_core.column_bytes import joined, narrow, ranges_within, taken
 from flowsql_core.element import Watermark
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.expr import AggregateCall
@@ -24,10 +24,12 @@ from flowsql_runtime.kernels.accumulate import COPY
 from flowsql_runtime.kernels.over import values as kernels
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.aggregate.inputs import Step
+from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.aggregate.result import ResultColumn
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.over.calls import OverCalls
 from flowsql_runtime.operators.over.idle_keys import IdleKeys
+from flowsql_runtime.operators.over.running_texts import RunningTexts, TextResults
 from flowsql_runtime.state.flat_rows import flat_columns, flat_types, whole_columns
 from flowsql_runtime.state.names import StateNames, TableNames, kept_for
 from flowsql_runtime.state.scratch import number_rows, scratch_stores
@@ -40,6 +42,8 @@ Bools = npt.NDArray[np.bool_]
 
 #: Events and rows that are told at once, unless one change makes more.
 _ROOM: Final = 262_144
+#: Bytes of texts that are written out at once.
+_TEXT_BYTES: Final = 1 << 26
 
 
 class ValuesOverOperator(Operator[OverAggregateSpec]):
@@ -61,7 +65,10 @@ class ValuesOverOperator(Operator[OverAggregateSpec]):
                 what = f"{call.function}(...) OVER (... ORDER BY a column that is no time attribute)"
                 raise NotSupportedYetError(what, call.span)
         self._calls = OverCalls(spec)
-        self._program = self._calls.program(retracts=False)
+        #: Places of calls whose results are texts of all rows up to one; accumulators answer the others.
+        self._listing = [place for place, call in enumerate(self._calls.calls) if call.function == "LISTAGG"]
+        folded = [call for call in self._calls.calls if call.function != "LISTAGG"]
+        self._program = AggregateProgram(folded, self._calls.schema, retracts=False, clear_at_zero=False)
 
     def open(self, ctx: OperatorContext) -> None:
         """Make the state."""
@@ -139,9 +146,10 @@ class ValuesOverOperator(Operator[OverAggregateSpec]):
         # Accumulators of each row stand under a slot of its own.
         slots, _ = index.find_or_insert(index.encode([pa.array(np.arange(loaded + n))]))
         self._program.open(stores, index)
+        texts = [RunningTexts(read[call.args[0].index], self._calls.separator(call)) for call in self._listed()]
         before = np.arange(-1, loaded - 1, dtype=np.int64)
         before[firsts[lengths > 0]] = -1
-        self._run(read, slots, np.arange(loaded, dtype=np.int32), before)
+        self._fold(read, slots, np.arange(loaded, dtype=np.int32), before)
         most = max(_ROOM, 2 * int((lengths + room).max()) + 8)
         rows, sources, results = (np.empty(most, np.int32) for _ in range(3))
         changes, copies, folded = np.empty(most, np.int8), np.empty(most, np.int64), np.empty(most, np.int32)
@@ -149,17 +157,24 @@ class ValuesOverOperator(Operator[OverAggregateSpec]):
         latest = np.empty(loaded + n, np.int32)
         while status[0] < n:
             latest[:] = -1
+            standing = _standing(sequence, starts, lengths) if texts else None
             kernels.play(
                 loaded, kinds, keys, places, int(status[0]), sequence, starts, lengths, peers, by_row, latest, folded,
                 copies, status, rows, sources, changes, results,
             )  # fmt: skip
-            told = int(status[2])
-            answers = self._run(read, slots, folded[: status[1]].copy(), copies[: status[1]].copy())
-            done = bool(status[0] == n)
-            self._tell(pool, rows[:told], sources[:told], changes[:told], results[:told], answers, track, done)
-            track = None if done else track
+            told, events = int(status[2]), int(status[1])
+            answers = self._fold(read, slots, folded[:events].copy(), copies[:events].copy())
+            for place, running in zip(self._listing, texts, strict=True):
+                assert standing is not None
+                running.restart(*standing, events)
+                answers.insert(place, running.follow(folded[:events], copies[:events]))
+            last = track if status[0] == n else None
+            self._tell(pool, rows[:told], sources[:told], changes[:told], results[:told], answers, last)
 
-    def _run(self, read: list[Any], slots: Int32s, rows: Int32s, copies: Int64s) -> list[ResultColumn]:
+    def _listed(self) -> list[AggregateCall]:
+        return [self._calls.calls[place] for place in self._listing]
+
+    def _fold(self, read: list[Any], slots: Int32s, rows: Int32s, copies: Int64s) -> list[ResultColumn]:
         """Fold events of rows, each on top of the accumulators of another; results before and after each."""
         columns = [taken(column, rows) for column in read]
         comes = (copies >= -1).astype(np.int8)
@@ -176,26 +191,30 @@ class ValuesOverOperator(Operator[OverAggregateSpec]):
         results: Int32s,
         answers: list[ResultColumn],
         track: WatermarkTrack | None,
-        done: bool,
     ) -> None:
-        columns = [answer.to_arrow(2 * results.astype(np.int64) + 1) for answer in answers]
-        kept = ~_unchanged(columns, changes)
+        """Emit what is told. ``track``: of the batch, behind its last change."""
+        at = 2 * results.astype(np.int64) + 1
+        kept = ~_unchanged(answers, at, changes)
         if not self.spec.emit_update_before:
             kept &= changes != kernels.UPDATE_BEFORE
         told = np.flatnonzero(kept)
-        out = [*(taken(column, rows[told]) for column in pool), *(taken(column, told) for column in columns)]
-        kinds = changes[told].view(np.uint8)
-        if track is not None and done:
-            offsets = np.searchsorted(sources[told], track.offsets, side="left").astype(np.int32)
-            track = WatermarkTrack(offsets, track.wm_ms)
-        else:
-            track = None
         if not len(told):
             if track is not None:
                 self.output.emit_watermark(Watermark(track.last_ms))
             return
-        made = tuple(narrow(column) for column in out)
-        self.collect_within_offsets(ChangelogBatch(made, len(told), kinds if kinds.any() else None, None, track))
+        sizes = np.zeros(len(told), np.int64)
+        for answer in answers:
+            if isinstance(answer, TextResults):
+                sizes += answer.row_bytes(at[told])
+        for first, last in ranges_within(sizes, _TEXT_BYTES):
+            part = told[first:last]
+            out = [*(taken(column, rows[part]) for column in pool), *(answer.to_arrow(at[part]) for answer in answers)]
+            kinds = changes[part].view(np.uint8)
+            own = None
+            if track is not None and last == len(told):
+                own = WatermarkTrack(np.searchsorted(sources[part], track.offsets).astype(np.int32), track.wm_ms)
+            made = tuple(narrow(column) for column in out)
+            self.collect_within_offsets(ChangelogBatch(made, len(part), kinds if kinds.any() else None, None, own))
 
     def _forget_idle(self) -> None:
         if self._idle_keys is not None:
@@ -210,25 +229,41 @@ class ValuesOverOperator(Operator[OverAggregateSpec]):
 
 
 def _is_running(call: AggregateCall) -> bool:
-    """Whether results follow from accumulators of fixed width, row after row."""
+    """Whether the result of a row follows from that of the row before it."""
     if call.distinct and call.function not in ("MIN", "MAX"):
         return False
     if call.function in ("ROW_NUMBER", "RANK", "DENSE_RANK", "COUNT"):
+        return True
+    if call.function == "LISTAGG":
         return True
     if call.function == "LAG":
         return False
     return all(column.fold is not Fold.VALUES for column in accumulator_columns(call))
 
 
-def _unchanged(columns: Sequence[Any], changes: Int8s) -> Bools:
-    """Pairs of UPDATE_BEFORE and UPDATE_AFTER with equal results."""
+def _standing(sequence: Int32s, starts: Int64s, lengths: Int32s) -> tuple[Int32s, Int64s]:
+    """The rows of all keys in their order, and the one before each, -1 for the first of a key."""
+    firsts = np.cumsum(lengths) - lengths
+    places = np.repeat(starts[:-1] - firsts, lengths) + np.arange(int(lengths.sum()))
+    rows = sequence[places]
+    befores = np.empty(len(rows), np.int64)
+    befores[1:] = rows[:-1]
+    befores[firsts[lengths > 0]] = -1
+    return rows, befores
+
+
+def _unchanged(answers: Sequence[ResultColumn], at: Int64s, changes: Int8s) -> Bools:
+    """Pairs of UPDATE_BEFORE and UPDATE_AFTER with equal results. ``at``: the row of ``answers`` of each change."""
     unchanged = np.zeros(len(changes), np.bool_)
     before = np.flatnonzero(changes == kernels.UPDATE_BEFORE)
     if not len(before):
         return unchanged
     equal = np.ones(len(before), np.bool_)
-    for column in columns:
-        old, new = taken(column, before), taken(column, before + 1)
+    for answer in answers:
+        if isinstance(answer, TextResults):
+            equal &= answer.equal(at[before], at[before + 1])
+            continue
+        old, new = answer.to_arrow(at[before]), answer.to_arrow(at[before + 1])
         same = pc.or_(pc.fill_null(pc.equal(old, new), False), pc.and_(pc.is_null(old), pc.is_null(new)))
         equal &= values_and_validity(same)[0]
     unchanged[before[equal]] = True
