@@ -234,6 +234,9 @@ def _call(call: AggregateCall) -> str:
     args = ", ".join(f"${arg.index}" for arg in call.args)
     distinct = "DISTINCT " if call.distinct else ""
     where = "" if call.filter_index is None else f" FILTER ${call.filter_index}"
+    if call.function == "APPROX_COUNT_DISTINCT":
+        # Flink's planner takes the name from COUNT.
+        return f"COUNT(APPROXIMATE DISTINCT {args}){where}"
     return f"{aggregate_name(call)}({distinct}{args}){where}"
 
 
