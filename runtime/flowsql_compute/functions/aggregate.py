@@ -509,13 +509,13 @@ def check_literals(name: str, args: Sequence[Expr]) -> None:
     """
     if name.upper() != "LISTAGG" or len(args) < 2:
         return
-    separator = args[1]
-    while isinstance(separator, Cast):
-        separator = separator.operand
+    separator = innermost = args[1]
+    while isinstance(innermost, Cast):
+        innermost = innermost.operand
+    if isinstance(innermost, Literal) and innermost.value is None:
+        raise BindError("aggregate-argument", "Argument to function 'LISTAGG' must not be NULL", separator.span)
     if not isinstance(separator, Literal):
-        raise BindError("aggregate-argument", "Argument to function 'LISTAGG' must be a literal", args[1].span)
-    if separator.value is None:
-        raise BindError("aggregate-argument", "Argument to function 'LISTAGG' must not be NULL", args[1].span)
+        raise BindError("aggregate-argument", "Argument to function 'LISTAGG' must be a literal", separator.span)
 
 
 #: Types that can be compared and yet have no least and no greatest value in Flink.

@@ -13,6 +13,9 @@ from flowsql_compute.kernels.memory import copy_bytes
 def link_texts(rows, befores, known, lengths, separator, node_of, parents, sources, sizes, used, results):
     """Play events of rows; a text is a node, which points to the one that it goes on from. Node 0 is no text.
 
+    A row that goes on from the same node as before keeps its own, and empty texts without a separator add no node:
+    behind a row that adds nothing, all nodes stay as they are, and no text has to be compared.
+
     Args:
         rows, befores: of each event: the row, and that before it, whose text it goes on from: -1 none; -2: the row's
             text stays.
@@ -32,14 +35,20 @@ def link_texts(rows, befores, known, lengths, separator, node_of, parents, sourc
         before = befores[i]
         if before >= -1:
             node = node_of[before] if before >= 0 else 0
-            if known[row]:
-                parents[used] = node
-                sources[used] = row
-                sizes[used] = lengths[row]
-                if node:
-                    sizes[used] += sizes[node] + separator
-                node = used
-                used += 1
+            if known[row] and separator == 0 and sizes[node] == 0:
+                # What begins with an empty text is the row's own text.
+                node = 0
+            if known[row] and (node == 0 or lengths[row] + separator > 0):
+                own = node_of[row]
+                if own == 0 or sources[own] != row or parents[own] != node:
+                    own = used
+                    parents[own] = node
+                    sources[own] = row
+                    sizes[own] = lengths[row]
+                    if node:
+                        sizes[own] += sizes[node] + separator
+                    used += 1
+                node = own
             node_of[row] = node
         results[2 * i + 1] = node_of[row]
     return used

@@ -12,7 +12,8 @@ import pyarrow as pa
 from flowsql_compute.eval.columns import validity, values_and_validity
 from flowsql_compute.kernels.contiguous import for_kernel
 from flowsql_core.arrow import compute as pc
-from flowsql_core.column_bytes import row_bytes
+from flowsql_core.column_bytes import MOST_BYTES, row_bytes
+from flowsql_core.errors import ExecutionError
 from flowsql_runtime.kernels.over import texts as kernels
 
 Int32s = npt.NDArray[np.int32]
@@ -83,9 +84,17 @@ class RunningTexts:
         return found
 
     def written(self, nodes: Int64s) -> Any:
-        """The texts of nodes, a wide Arrow column (``flowsql_core.column_bytes``)."""
+        """The texts of nodes, a wide Arrow column (``flowsql_core.column_bytes``).
+
+        Raises:
+            ExecutionError: one of them is too long for any array.
+        """
+        sizes = self.sizes(nodes)
+        if int(sizes.max(initial=0)) > MOST_BYTES:
+            hint = "texts and bytes are shorter than 2 GiB"
+            raise ExecutionError("value-too-long", "A text of LISTAGG takes more than 2 GiB.", hint=hint)
         offsets = np.zeros(len(nodes) + 1, np.int64)
-        np.cumsum(self.sizes(nodes), out=offsets[1:])
+        np.cumsum(sizes, out=offsets[1:])
         out = np.empty(int(offsets[-1]), np.uint8)
         kernels.write_texts(
             for_kernel(nodes), self._nodes.parents, self._nodes.sources, self._starts, self._lengths,
@@ -113,7 +122,8 @@ class TextResults:
         """Whether results at two rows are the same, pairwise."""
         left, right = self.nodes[one], self.nodes[other]
         equal: Bools = left == right
-        # Node 0 is NULL and has no bytes, as the empty text.
+        # Node 0 is NULL and has no bytes, as the empty text. Before and after one change of a row only empty texts get
+        # this far (``kernels.link_texts``), so that next to nothing is written here.
         alike = ~equal & (left != 0) & (right != 0) & (self.texts.sizes(left) == self.texts.sizes(right))
         asked = np.flatnonzero(alike)
         if len(asked):
