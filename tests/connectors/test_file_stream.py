@@ -101,6 +101,9 @@ class Stream:
     def hidden(self) -> list[Path]:
         return list(self._out.rglob(".*"))
 
+    def marked(self) -> list[Path]:
+        return list(self._out.rglob("_SUCCESS"))
+
 
 FORMATS = pytest.mark.parametrize(
     ("format_", "more"), [("csv", ""), ("parquet", ""), ("parquet", ", 'auto-compaction' = 'true'")]
@@ -125,7 +128,7 @@ def test_every_row_once_over_restarts(tmp_path: Path, format_: str, more: str) -
     path = job.savepoint(str(tmp_path / "savepoints")).result(WAIT_S)
     assert Path(path).exists()
     stream.clock.advance(3_600_000)
-    eventually(lambda: stream.clock.advance(1_000) or len(list(tmp_path.rglob("_SUCCESS"))) == 3, "marked")
+    eventually(lambda: stream.clock.advance(1_000) or len(stream.marked()) == 3, "marked")
     job.cancel_and_wait()
     assert not stream.hidden()
 
@@ -204,6 +207,6 @@ def test_of_subtasks_side_by_side_one_goes_back(
     assert all(len(restart.tasks) == 1 for restart in told)
     assert sorted(runs) == [0] * 3 + [1] * 3 + [2] * 2
     stream.clock.advance(3_600_000)
-    eventually(lambda: stream.clock.advance(1_000) or len(list(tmp_path.rglob("_SUCCESS"))) == 3, "marked")
+    eventually(lambda: stream.clock.advance(1_000) or len(stream.marked()) == 3, "marked")
     job.cancel_and_wait()
     assert not stream.hidden()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -11,6 +11,9 @@ from flowsql_connectors.filesystem.durable import cannot_write, remove
 from flowsql_connectors.spi.sink import Committable
 from flowsql_core.errors import ConnectorError
 from flowsql_core.record import record
+
+#: A part writes through to disk from this size on.
+_PART_BYTES: Final = 1024 * 1024
 
 
 @record
@@ -197,26 +200,33 @@ class PartFile:
         file.in_checkpoint = file._on_disk = True
         return file
 
-    def write(self, data: bytes, /) -> int:
-        """Append bytes."""
-        self._chunks.append(data)
-        self.kept_bytes += len(data)
+    def write(self, data: bytes | memoryview, /) -> int:
+        """Append bytes; a view may change when this returns."""
+        if self.kept_bytes + len(data) >= _PART_BYTES:
+            self._write_through(data)
+        else:
+            self._chunks.append(bytes(data))
+            self.kept_bytes += len(data)
         return len(data)
 
     def flush(self) -> None:
         """Bytes in memory to the hidden file."""
-        if self._on_disk and not self._chunks:
-            return
+        if self._chunks or not self._on_disk:
+            self._write_through(b"")
+
+    def _write_through(self, data: bytes | memoryview) -> None:
+        """To the hidden file, behind the bytes in memory."""
         try:
             if not self._on_disk:
                 os.makedirs(self.directory, exist_ok=True)
             with open(self.path, "ab" if self._on_disk else "wb") as file:
                 file.write(b"".join(self._chunks))
+                file.write(data)
         except OSError as error:
             raise cannot_write(self.path, error) from error
         self.name_unsynced = self.name_unsynced or not self._on_disk
         self.bytes_unsynced = self._on_disk = True
-        self.disk_bytes += self.kept_bytes
+        self.disk_bytes += self.kept_bytes + len(data)
         self._chunks.clear()
         self.kept_bytes = 0
 

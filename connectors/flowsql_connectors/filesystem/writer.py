@@ -29,8 +29,6 @@ from flowsql_core.record import record
 
 #: Bytes that all open parts of a writer may keep in memory.
 _KEPT_BYTES: Final = 32 * 1024 * 1024
-#: A part writes through to disk from this size on.
-_PART_BYTES: Final = 1024 * 1024
 
 
 @record
@@ -150,8 +148,6 @@ class FileWriter(SinkWriter):
             part.touched_ms = now_ms
             if part.encoder.size_bytes > limit:
                 self._close_part(folder)
-            elif part.file.kept_bytes >= _PART_BYTES:
-                part.file.flush()
             start = until
 
     def _new_part(self, folder: str, now_ms: int) -> _Open:

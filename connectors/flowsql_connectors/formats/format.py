@@ -104,8 +104,8 @@ class Decoder(ABC):
 class PartStream(Protocol):
     """Where the bytes of one part file go."""
 
-    def write(self, data: bytes, /) -> int:
-        """Append bytes."""
+    def write(self, data: bytes | memoryview, /) -> int:
+        """Append bytes; a view may change when this returns."""
         ...
 
 
@@ -206,7 +206,7 @@ class TextPart(PartEncoder):
         ends = np.frombuffer(offsets, dtype=np.int32)
         first, last = int(ends[rows.offset + start]), int(ends[rows.offset + stop])
         if first < last:
-            self._size += self._stream.write(bytes(memoryview(data)[first:last]))
+            self._size += self._stream.write(memoryview(data)[first:last])
 
     def rows_until(self, rows: Any, start: int, stop: int, size_bytes: int) -> int:
         """Lines know their lengths."""
