@@ -20,12 +20,12 @@ class OverOrder(enum.Enum):
 
 @record
 class OverAggregateSpec(OperatorSpec):
-    """Aggregates over the rows from ``preceding`` to the current one, in ascending order of one column.
+    """Aggregates over the rows from ``preceding`` to the current one, in ascending order of one column, NULLs first.
 
     Output: the input's columns, then one column per call. Arguments of calls are columns of the input, behind them
     ``constants``. ``counts_rows``: the frame is one of ROWS, else of RANGE, where rows of equal order are one.
     ``preceding``: rows or milliseconds before the current one; None: from the first row on.
-    ``input_retracts``, ``emit_update_before``: only where the order is one of values.
+    ``input_retracts``, ``emit_update_before``, ``nulls_last``: only where the order is one of values.
     ``state_ttl_ms`` 0: state goes by its frame alone.
     """
 
@@ -41,3 +41,4 @@ class OverAggregateSpec(OperatorSpec):
     input_retracts: bool = False
     emit_update_before: bool = True
     state_ttl_ms: int = 0
+    nulls_last: bool = False

@@ -38,7 +38,6 @@ def plan_over(rel: Over, source: Physical) -> Physical:
 
     Raises:
         PlanError: windows and functions that Flink does not run over a stream, in its words.
-        NotSupportedYetError: NULLS LAST.
     """
     first = rel.calls[0]
     in_python = any(named_function(call.function, call.options) is not None for call in rel.calls)
@@ -74,8 +73,6 @@ def plan_over(rel: Over, source: Physical) -> Physical:
     if order is OverOrder.VALUES and preceding is not None:
         message = "Non-time attribute sort is not supported for bounded OVER window."
         raise PlanError("over-order", message, first.span, "order by a time attribute, or start at UNBOUNDED PRECEDING")
-    if order is OverOrder.VALUES and not first.order[0].nulls_first:
-        raise NotSupportedYetError("OVER (... ORDER BY ... NULLS LAST) in streaming", first.span)
     building = OverCalls(source)
     results = [building.result(call) for call in rel.calls]
     below = building.below()
@@ -92,6 +89,7 @@ def plan_over(rel: Over, source: Physical) -> Physical:
         preceding=preceding,
         calls=calls,
         constants=tuple(building.constants),
+        nulls_last=order is OverOrder.VALUES and not first.order[0].nulls_first,
         span=rel.span,
     )
     kept = refs(schema)[: len(source.schema)]
@@ -101,10 +99,10 @@ def plan_over(rel: Over, source: Physical) -> Physical:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """What calls of one window have in common. ``order``: (column, descending)."""
+    """What calls of one window have in common. ``order``: (column, descending, NULLs first)."""
 
     partition: tuple[int, ...]
-    order: tuple[tuple[int, bool], ...]
+    order: tuple[tuple[int, bool, bool], ...]
     frame: Frame
 
     @staticmethod
@@ -115,7 +113,7 @@ class _Window:
         if frame is None:
             frame = Frame(FrameUnit.ROWS if call.function == "ROW_NUMBER" else FrameUnit.RANGE, *to_here)
         partition = tuple(dict.fromkeys(call.partition))
-        return _Window(partition, tuple((key.index, key.descending) for key in call.order), frame)
+        return _Window(partition, tuple((key.index, key.descending, key.nulls_first) for key in call.order), frame)
 
 
 def _require(call: OverCall) -> None:

@@ -175,7 +175,10 @@ def over_updates(maker: Maker, depth: int) -> Relation:
         made.append(item(both(f"LISTAGG({{0}}{separator}) OVER w", text), listed))
         more.append(Column(listed, Type.STRING))
     template = f"FROM {{0}} AS t WINDOW w AS ({prefix}ORDER BY t.{by.name}"
-    rest = apart(f"{template})", f"{template} ASC NULLS FIRST)", below.sql)
+    if maker.draws.often(25):
+        rest = both(f"{template} NULLS LAST)", below.sql)
+    else:
+        rest = apart(f"{template})", f"{template} ASC NULLS FIRST)", below.sql)
     sql = select([*items, *made], rest)
     return replace(below.timeless(), sql=sql, columns=(*columns, *more), changes=below.rows * below.told, grows=False)
 

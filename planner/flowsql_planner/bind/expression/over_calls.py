@@ -199,33 +199,46 @@ def _over_call(call: Call, column: Callable[[Expr], int], name: str) -> OverCall
 
 def _window(binder: ClauseBinder, node: ast.FunctionCall) -> ast.WindowSpec:
     """The window of a call, names of the WINDOW clause followed."""
-    known = binder.windows
     over = node.over
-    if isinstance(over, ast.Name):
-        return _named(over, known)
     assert over is not None
-    if over.base is None:
-        return over
-    base = _named(over.base, known)
-    if over.partition_by or (over.order_by and base.order_by):
-        raise BindError(
-            "window-override", f"PARTITION BY or ORDER BY of window '{over.base.text}' cannot be changed", over.span
-        )
-    if over.frame is not None:
-        # Flink 2.3 takes it and then computes over the named window's own frame.
-        raise NotSupportedYetError("a frame beside a named window", over.span, "write the whole window in OVER (...)")
-    return replace(
-        over, base=None, partition_by=base.partition_by, order_by=over.order_by or base.order_by, frame=base.frame
-    )  # fmt: skip
+    return _extended(_named(over, binder.windows) if isinstance(over, ast.Name) else over, binder.windows)
 
 
 def _named(name: ast.Name, known: Mapping[str, ast.WindowSpec]) -> ast.WindowSpec:
     found = known.get(name.text)
     if found is None:
         raise BindError("window-not-found", f"Window '{name.text}' not found", name.span)
-    if found.base is not None:
-        raise NotSupportedYetError("a named window that extends another one", name.span)
     return found
+
+
+def _extended(window: ast.WindowSpec, known: Mapping[str, ast.WindowSpec]) -> ast.WindowSpec:
+    """A window with what it has from the named one that it goes on from."""
+    if window.base is None:
+        return window
+    base = _named(window.base, known)
+    refused = None
+    if window.partition_by:
+        refused = "PARTITION BY not allowed with existing window reference"
+    elif window.order_by and base.order_by:
+        refused = "ORDER BY not allowed in both base and referenced windows"
+    elif base.frame is not None:
+        refused = "Referenced window cannot have framing declarations"
+    if refused is not None:
+        hint = f"window '{window.base.text}' is taken over as it is; write the whole window"
+        raise BindError("window-override", refused, window.span, hint)
+    if base.base is not None:
+        # Flink 2.3 loses what the innermost window says.
+        what = f"a window over '{window.base.text}', which itself goes on from another window"
+        raise NotSupportedYetError(what, window.base.span, "write the whole window")
+    frame = window.frame
+    if frame is not None and (
+        frame.start.kind is not ast.BoundKind.UNBOUNDED_PRECEDING
+        or (frame.end is not None and frame.end.kind is not ast.BoundKind.CURRENT_ROW)
+    ):
+        # Flink 2.3 takes ROWS or RANGE from here and the bounds from the named window.
+        what = "bounds of a frame beside a named window"
+        raise NotSupportedYetError(what, frame.span, "write the whole window in OVER (...)")
+    return replace(window, base=None, partition_by=base.partition_by, order_by=window.order_by or base.order_by)
 
 
 def _frame(binder: ClauseBinder, node: ast.Frame) -> Frame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, assert_never
 
 from flowsql_compute.functions.registry import resolve_call
@@ -11,7 +12,7 @@ from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction, input_
 from flowsql_core.graph.specs import JoinKind
 from flowsql_core.record import record
 from flowsql_core.span import Span
-from flowsql_core.types.logical import Column, Schema
+from flowsql_core.types.logical import BooleanType, Column, Schema
 from flowsql_grammar import ast
 from flowsql_planner.bind.environment import Environment, OuterRow
 from flowsql_planner.bind.expression.binder import ExpressionBinder
@@ -81,9 +82,24 @@ def bind_relation(env: Environment, node: ast.Relation) -> Bound:
         case ast.Unpivot():
             raise NotSupportedYetError("UNPIVOT", node.span)
         case ast.Sample():
-            raise NotSupportedYetError("TABLESAMPLE", node.span)
+            return _bind_sample(env, node)
         case _:
             assert_never(node)
+
+
+def _bind_sample(env: Environment, node: ast.Sample) -> Bound:
+    """All rows or none: Flink has no plan for a part of them."""
+    if node.method is ast.SampleMethod.SUBSTITUTE:
+        raise NotSupportedYetError("TABLESAMPLE SUBSTITUTE", node.span)
+    percent = Decimal(node.amount)
+    if not 0 <= percent <= 100:
+        raise BindError("bad-sample", "TABLESAMPLE percentage must be between 0 and 100, inclusive", node.span)
+    source = bind_relation(env, node.input)
+    if percent == 100:
+        return source
+    if percent:
+        raise NotSupportedYetError("TABLESAMPLE of a part of the rows", node.span, "WHERE RAND() < 0.1 takes a tenth")
+    return Bound(Filter(source.rel, Literal(False, BooleanType(nullable=False)), node.span), source.scope)
 
 
 def _derived(rel: Rel, query: ast.Query, alias: ast.TableAlias | None) -> Bound:
@@ -220,13 +236,13 @@ def _bind_unnest(unnested: Unnested) -> Bound:
 def _bind_correlate(env: Environment, node: ast.Join, left: Bound, unnested: Unnested) -> Bound:
     """Rows beside the elements of a collection in them."""
     kind = _KINDS[node.kind]
-    if kind in (JoinKind.RIGHT, JoinKind.FULL) or node.natural or node.using:
+    if kind in (JoinKind.RIGHT, JoinKind.FULL):
         raise NotSupportedYetError(f"{'NATURAL ' * node.natural}{node.kind.value} JOIN UNNEST", node.span)
     width = left.scope.width
     outer = kind is JoinKind.LEFT
     right = Scope((unnested.namespace(),))
     _refuse_equal_aliases(left.scope, right, unnested.node.span)
-    condition, _ = _condition(env, node, left.scope, right, _beside(left.scope, right, width), width)
+    condition, pairs = _condition(env, node, left.scope, right, _beside(left.scope, right, width), width)
     if isinstance(condition, Literal) and condition.value is True:
         condition = None
     inside = None
@@ -238,8 +254,8 @@ def _bind_correlate(env: Environment, node: ast.Join, left: Bound, unnested: Unn
     if condition is not None:
         rel = Filter(rel, condition, node.span)
     added = unnested.namespace(width)
-    scope = Scope((*left.scope.namespaces, added.as_nullable() if outer else added), left.scope.merged)
-    return Bound(rel, scope)
+    namespaces = (*left.scope.namespaces, added.as_nullable() if outer else added)
+    return Bound(rel, Scope(namespaces, _merged(node, pairs, kind, rel.schema, left.scope.merged)))
 
 
 def _bind_join(env: Environment, node: ast.Join) -> Bound:
@@ -279,9 +295,7 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
         ),
     )
     schema = _join_schema(left.rel.schema, right.rel.schema, left_nullable, right_nullable)
-    paired = {name for name, _, _ in pairs}
-    merged = tuple(_merge(name, a, b, kind, schema, inner.merged, node.span) for name, a, b in pairs)
-    kept = tuple(item for item in inner.merged if item.name not in paired)
+    merged = _merged(node, pairs, kind, schema, inner.merged)
     ttl = _state_ttl(env, node)
     hints = (*_join_hint(env, node), *ttl, *_multi_join(env, node))
     joined: Rel = Join(left.rel, right.rel, kind, condition, schema, hints, node.span)
@@ -291,7 +305,7 @@ def _bind_join(env: Environment, node: ast.Join) -> Bound:
         named = (env.lookups[name] for name in relation_names(node.right) if name in env.lookups)
         hints = (*ttl, *next(named, ()))
         joined = TemporalJoin(left.rel, right.rel, kind, condition, time.period, version_time, schema, hints, node.span)
-    return Bound(joined, Scope(outer.namespaces, (*merged, *_with_types(kept, schema))))
+    return Bound(joined, Scope(outer.namespaces, merged))
 
 
 def _bind_lateral(env: Environment, node: ast.Join, item: ast.DerivedTable, left: Bound) -> Bound:
@@ -304,13 +318,11 @@ def _bind_lateral(env: Environment, node: ast.Join, item: ast.DerivedTable, left
             item.span,
             "CROSS JOIN LATERAL or LEFT JOIN LATERAL",
         )
-    if node.natural or node.using:
-        raise NotSupportedYetError(f"{'NATURAL JOIN' if node.natural else 'USING'} with LATERAL", node.span, "write ON")
     row = OuterRow(ExpressionBinder(env.context, left.scope, "LATERAL", nested=env))
     right = _derived(env.bind_query(env.around(row), item.query), item.query, item.alias)
     _refuse_equal_aliases(left.scope, right.scope, item.span)
     width = left.scope.width
-    condition, _ = _condition(env, node, left.scope, right.scope, _beside(left.scope, right.scope, width), width)
+    condition, pairs = _condition(env, node, left.scope, right.scope, _beside(left.scope, right.scope, width), width)
     rel = right.rel
     if condition is not None and not (isinstance(condition, Literal) and condition.value is True):
 
@@ -324,7 +336,8 @@ def _bind_lateral(env: Environment, node: ast.Join, item: ast.DerivedTable, left
     schema = _join_schema(left.rel.schema, rel.schema, False, outer)
     namespaces = ((n.as_nullable() if outer else n).shifted(width) for n in right.scope.namespaces)
     made = Apply(left.rel, rel, kind, tuple(row.captured), None, schema, item.span)
-    return Bound(made, Scope((*left.scope.namespaces, *namespaces), left.scope.merged))
+    merged = _merged(node, pairs, kind, schema, left.scope.merged)
+    return Bound(made, Scope((*left.scope.namespaces, *namespaces), merged))
 
 
 def _beside(left: Scope, right: Scope, width: int) -> Scope:
@@ -359,6 +372,16 @@ def _condition(
             node.span,
         )
     return conjunction(tuple(equalities)), pairs
+
+
+def _merged(
+    node: ast.Join, pairs: list[tuple[str, Expr, Expr]], kind: JoinKind, schema: Schema, below: tuple[Merged, ...]
+) -> tuple[Merged, ...]:
+    """The columns that USING and NATURAL make one, and those of joins below with other names."""
+    paired = {name for name, _, _ in pairs}
+    kept = tuple(item for item in below if item.name not in paired)
+    made = (_merge(name, a, b, kind, schema, below, node.span) for name, a, b in pairs)
+    return (*made, *_with_types(kept, schema))
 
 
 def _merge(

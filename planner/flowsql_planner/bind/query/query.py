@@ -130,10 +130,19 @@ class _Item:
     starred: bool = False
 
 
+def _named_windows(clause: tuple[ast.NamedWindow, ...]) -> dict[str, ast.WindowSpec]:
+    windows: dict[str, ast.WindowSpec] = {}
+    for window in clause:
+        if window.name.text in windows:
+            raise BindError("duplicate-window", "Duplicate window names not allowed", window.name.span)
+        windows[window.name.text] = window.spec
+    return windows
+
+
 def _bind_select(
     env: Environment, node: ast.Select, order_by: tuple[ast.OrderItem, ...], offset: int, fetch: int | None
 ) -> Rel:
-    windows = {window.name.text: window.spec for window in node.windows}
+    windows = _named_windows(node.windows)
     check_hint_names(node.hints)
     hinted, lookups = _state_ttl_hints(node.hints), lookup_hints(node.hints)
     # In batch mode the hint means nothing.

@@ -36,6 +36,7 @@ class OverAggregate(Inner):
     preceding: int | None
     calls: tuple[AggregateCall, ...]
     constants: tuple[Literal, ...] = ()
+    nulls_last: bool = False
 
     @property
     def updates(self) -> bool:
@@ -77,7 +78,8 @@ class OverAggregate(Inner):
         """The input's columns, then the results."""
         columns = arriving[0].columns
         keys = sorted(columns[index] for index in self.partition)
-        over = f" OVER ({', '.join([*keys, columns[self.order_index], self._frame()])})"
+        order = f"{columns[self.order_index]}{' NULLS LAST' if self.nulls_last else ''}"
+        over = f" OVER ({', '.join([*keys, order, self._frame()])})"
         texts = (*columns, *self._constant_texts())
         return Lineage(
             (*columns, *(short(call_text(call, texts) + over) for call in self.calls)), arriving[0].conditions
@@ -148,4 +150,5 @@ class OverAggregate(Inner):
             input_retracts=source.retracts,
             emit_update_before=self.emits_before,
             state_ttl_ms=job.state_ttl_ms(),
+            nulls_last=self.nulls_last,
         )

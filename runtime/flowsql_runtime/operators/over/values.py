@@ -80,7 +80,8 @@ class ValuesOverOperator(Operator[OverAggregateSpec]):
         flat = [flat_types(type_) for type_ in self._types]
         order = sum(len(parts) for parts in flat[: self.spec.order_index])
         types = [part for parts in flat for part in parts]
-        self._rows = ctx.state.sorted_list("rows", self._index, types, [SortColumn(order)])
+        sort = SortColumn(order, nulls_first=not self.spec.nulls_last)
+        self._rows = ctx.state.sorted_list("rows", self._index, types, [sort])
         self._idle_keys = None
         if self.spec.state_ttl_ms:
             self._idle_keys = IdleKeys(ctx.state, self._index, self.spec.state_ttl_ms, slack=False)
@@ -95,7 +96,8 @@ class ValuesOverOperator(Operator[OverAggregateSpec]):
         ]
         tables = {"rows": TableNames("rows", {f"r{i}": text for i, text in enumerate(texts)})}
         tables |= {} if self._idle_keys is None else self._idle_keys.names()
-        facts = {"order": columns[spec.order_index], "time-to-live": kept_for(spec.state_ttl_ms)}
+        order = f"{columns[spec.order_index]}{' NULLS LAST' if spec.nulls_last else ''}"
+        facts = {"order": order, "time-to-live": kept_for(spec.state_ttl_ms)}
         return StateNames(tuple(columns[i] for i in spec.partition), tables, facts, retracts=spec.input_retracts)
 
     def expect(self, input_index: int, batches: Sequence[ChangelogBatch]) -> None:
