@@ -82,6 +82,9 @@ class ExpressionPrinter:
             case Cast(operand=operand, type=type_):
                 if t.is_proctime(operand.type) and type_.same(t.without_attribute(operand.type)):
                     return f"PROCTIME_MATERIALIZE({args[0]})"
+                if self._names is None and expr.implicit and type_.same(operand.type):
+                    # It says that the value is NOT NULL, which no one has written.
+                    return args[0]
                 if self._names is None and not expr.safe:
                     return f"CAST({args[0]}):{self._type(type_)}"
                 name = "TRY_CAST" if expr.safe else "CAST"

@@ -379,7 +379,7 @@ class SparkCompiler:
         nested = any(t.is_nested(rel.input.schema[index].type) for index in rel.grouping)
         if ordered or nested or rel.grouping_sets is not None or reads_outer(rel.input):
             raise refusal
-        if any(call.function.endswith("_SAMP") and not call.type.nullable for call in rel.calls):
+        if any(call.function.endswith("_SAMP") and not call.args[0].type.nullable for call in rel.calls):
             # Of one row it is a NULL that may not be one: -1 in Flink.
             raise refusal
         if not rel.grouping and any(not call.type.nullable and call.function != "COUNT" for call in rel.calls):

@@ -59,7 +59,7 @@ def cast_array(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bo
     """
     src, dst = t.without_attribute(src), t.without_attribute(dst)
     if src.same(dst):
-        return _without_nulls(array, dst) if src.nullable and not dst.nullable and not safe else array
+        return without_nulls(array, dst) if src.nullable and not dst.nullable and not safe else array
     if isinstance(src, t.NullType):
         return pa.nulls(len(array), to_arrow(dst))
     if isinstance(dst, t.CharacterType):
@@ -71,7 +71,7 @@ def cast_array(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bo
     return _fit_bytes(made, src, dst) if isinstance(dst, t.BinaryStringType) else made
 
 
-def _without_nulls(array: pa.Array, dst: t.LogicalType) -> pa.Array:
+def without_nulls(array: pa.Array, dst: t.LogicalType) -> pa.Array:
     """A column that is declared NOT NULL, with what Flink's generated code leaves for a NULL of such a type.
 
     Flink has no default of decimals, times, timestamps and bytes: they stay NULL, which a sink then refuses.

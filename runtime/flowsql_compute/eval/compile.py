@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_compute.eval.array_limits import halves, refuse_wrapped, require_within, within_an_array
-from flowsql_compute.eval.cast import cast_array, cast_raises
+from flowsql_compute.eval.cast import cast_array, cast_raises, without_nulls
 from flowsql_compute.eval.columns import Bools, TooManyBytesError, make_array, spread, validity, values_and_validity
 from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.eval.literal import is_literal_type, literal_scalar, scalar_to_literal
@@ -192,7 +192,8 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
     """
     builder = _Builder(context)
     folded = [transform(fold(expr, context), without_far_moments) for expr in exprs]
-    steps = [builder.step(expr) for expr in folded]
+    declared = [not expr.type.nullable and any(_only_declares(node) for node in walk(expr)) for expr in folded]
+    steps = [builder.step(_undeclared(expr)) for expr in folded]
     defaults = [_missing_default(expr) for expr in folded]
     # Columns that are handed on fitted in arrays when they came.
     computed = [place for place, expr in enumerate(folded) if not isinstance(expr, InputRef)]
@@ -201,6 +202,9 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
         frame = _Frame(columns, n)
         with within_an_array(n, builder.memories):
             made = [_as_column(step(frame), n) for step in steps]
+            for place, expr in enumerate(folded):
+                if declared[place]:
+                    made[place] = without_nulls(made[place], expr.type)
             require_within([made[place] for place in computed], n)
         return [
             column if default is None or not column.null_count else pc.fill_null(column, default)
@@ -213,7 +217,7 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
 def compile_condition(expr: Expr, context: EvalContext) -> Condition:
     """A callable ``(columns, n) -> mask`` that is True where the predicate is TRUE (neither FALSE nor NULL)."""
     builder = _Builder(context)
-    step = builder.step(transform(fold(expr, context), without_far_moments))
+    step = builder.step(_undeclared(transform(fold(expr, context), without_far_moments)))
 
     def keep(columns: Sequence[pa.Array], n: int) -> Bools:
         try:
@@ -223,6 +227,34 @@ def compile_condition(expr: Expr, context: EvalContext) -> Condition:
             return np.concatenate([keep(part, rows) for part, rows in halves(columns, n)])
 
     return keep
+
+
+def _only_declares(expr: Expr) -> bool:
+    """Whether a cast says no more than that a value is NOT NULL."""
+    if not isinstance(expr, Cast) or expr.safe:
+        return False
+    return expr.operand.type.nullable and not expr.type.nullable and expr.operand.type.same(expr.type)
+
+
+def _undeclared(expr: Expr) -> Expr:
+    """An expression without casts that only declare a value NOT NULL.
+
+    As in Flink's generated code a NULL goes on being one within the expression, but nobody asks whether it is. What
+    becomes of it at the end: ``without_nulls``.
+    """
+    if not any(map(_only_declares, walk(expr))):
+        return expr
+
+    def answered(node: Expr) -> Expr:
+        match node:
+            case Call(function="IS NULL" | "IS NOT NULL" as asked, args=(held,)) if not held.type.nullable:
+                return Literal(asked == "IS NOT NULL", node.type, node.span)
+        return node
+
+    def plain(node: Expr) -> Expr:
+        return node.operand if isinstance(node, Cast) and _only_declares(node) else node
+
+    return transform(transform(expr, answered), plain)
 
 
 def _missing_default(expr: Expr) -> pa.Scalar | None:

@@ -107,15 +107,21 @@ class AggregateFunction:
     needs: Needs = Needs.NOTHING
     #: The result stays NOT NULL over NOT NULL arguments in a grouped, unfiltered call.
     keeps_not_null: bool = True
+    #: The result over a single value is NULL, although the type does not say so.
+    null_of_one: bool = False
 
 
 @record
 class ResolvedAggregate:
-    """What the binder puts into an ``AggregateCall``: canonical name, argument and result types."""
+    """What the binder puts into an ``AggregateCall``: canonical name, argument and result types.
+
+    ``declared_type``: what the query sees, NOT NULL in some cases where the result may be NULL.
+    """
 
     name: str
     arg_types: tuple[LogicalType, ...]
     result_type: LogicalType
+    declared_type: LogicalType
 
 
 def _summary(type_: LogicalType) -> str:
@@ -226,9 +232,7 @@ def _percentile_result(types: Sequence[LogicalType]) -> LogicalType:
 
 
 def _moment_function(name: str, samples: bool) -> AggregateFunction:
-    return AggregateFunction(
-        name, (f"{name}(<NUMERIC>)",), _numeric, _average_type, _moments, keeps_not_null=name != "STDDEV_SAMP"
-    )
+    return AggregateFunction(name, (f"{name}(<NUMERIC>)",), _numeric, _average_type, _moments, null_of_one=samples)
 
 
 _BITMAP_NAMES: Final = tuple(
@@ -498,7 +502,8 @@ def resolve_aggregate(
         result = result.as_nullable(False)
     elif function.name not in _KEEPING_NOT_NULL and (not function.keeps_not_null or not grouped or filtered):
         result = result.as_nullable()
-    return ResolvedAggregate(function.name, arg_types, result)
+    computed = result.as_nullable() if function.null_of_one else result
+    return ResolvedAggregate(function.name, arg_types, computed, result)
 
 
 def check_literals(name: str, args: Sequence[Expr]) -> None:

@@ -15,7 +15,7 @@ from flowsql_planner import large_stack as deep
     [
         ("MERGE INTO t USING s ON TRUE WHEN MATCHED THEN UPDATE SET b = 1", "MERGE"),
         ("DESCRIBE SELECT 1", "DESCRIBE of a statement"),
-        ("SELECT * FROM (SELECT 1 AS a) TABLESAMPLE SYSTEM(10)", "TABLESAMPLE"),
+        ("SELECT * FROM (SELECT 1 AS a) TABLESAMPLE SYSTEM(10)", "TABLESAMPLE of a part of the rows"),
         ("SELECT * FROM (SELECT 1 AS a) PIVOT (SUM(a) FOR a IN (1))", "PIVOT"),
         ("SELECT * FROM (SELECT 1 AS a) UNPIVOT (v FOR n IN (a))", "UNPIVOT"),
         ("SELECT FLOOR(CURRENT_TIMESTAMP TO WEEK(MONDAY))", "FLOOR(... TO WEEK(MONDAY))"),

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from flowsql_compute.functions.registry import function_names, is_aggregate, resolve_call, resolve_case, resolve_cast
+from flowsql_compute.functions.registry import (
+    declare,
+    function_names,
+    is_aggregate,
+    resolve_call,
+    resolve_case,
+    resolve_cast,
+)
 from flowsql_compute.functions.signature import family_name, summary
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal
@@ -441,10 +448,9 @@ class ExpressionBinder:
                 del args[1]
         if condition is not None and condition.type.nullable:
             condition = self.call("IS TRUE", (condition,), (), span)
-        made = PendingAggregate(
-            resolved.name, tuple(args), resolved.result_type, distinct, condition, order, options, span
-        )
-        return collector.add(made)
+        type_ = resolved.result_type
+        made = PendingAggregate(resolved.name, tuple(args), type_, distinct, condition, order, options, span)
+        return declare(collector.add(made), resolved.declared_type)
 
     def _collector(self, name: str, span: Span) -> AggregateCollector:
         if self.aggregates is not None:

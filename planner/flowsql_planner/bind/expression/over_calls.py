@@ -11,7 +11,7 @@ from types import UnionType
 from typing import Any, Final
 
 from flowsql_compute.eval.context import EvalContext
-from flowsql_compute.functions.registry import implicit_cast
+from flowsql_compute.functions.registry import declare, implicit_cast
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr, InputRef, Literal, input_refs, remap_inputs, transform, walk
 from flowsql_core.record import record
@@ -99,9 +99,10 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: Ove
     if window.frame is not None and frame is not None and frame.unit is FrameUnit.RANGE:
         _check_range(frame, order, window.frame.span)
     if user is None:
-        args, type_ = _typed(name, args, frame, node.span)
+        args, type_, declared = _typed(name, args, frame, node.span)
     else:
         name, args, type_ = user.function, list(user.arguments(args)), user.type
+        declared = type_
     directions = tuple(
         (item.descending, not item.descending if item.nulls is None else item.nulls is ast.NullOrder.FIRST)
         for item in window.order_by
@@ -117,7 +118,7 @@ def bind_over(binder: ClauseBinder, name: str, node: ast.FunctionCall, user: Ove
         ("frame", frame),
         ("options", () if user is None else user.options),
     )
-    return Call(OVER, (*args, *partition, *order), type_, options, node.span)
+    return declare(Call(OVER, (*args, *partition, *order), type_, options, node.span), declared)
 
 
 def lift_over(rel: Rel, exprs: Sequence[Expr], span: Span | None, narrow: bool = False) -> tuple[Rel, list[Expr]]:
@@ -296,18 +297,22 @@ def _check_range(frame: Frame, order: Sequence[Expr], span: Span) -> None:
 # Types
 
 
-def _typed(name: str, args: list[Expr], frame: Frame | None, span: Span) -> tuple[list[Expr], t.LogicalType]:
-    """Arguments, cast where needed, and the result type."""
+def _typed(
+    name: str, args: list[Expr], frame: Frame | None, span: Span
+) -> tuple[list[Expr], t.LogicalType, t.LogicalType]:
+    """Arguments, cast where needed, the result's type, and that which the query sees (``ResolvedAggregate``)."""
     if name in _RANKS or name in _SHARES:
         _check_count(name, args, 0, 0, span)
-        return args, (t.BIGINT if name in _RANKS else t.DOUBLE).as_nullable(False)
+        share = (t.BIGINT if name in _RANKS else t.DOUBLE).as_nullable(False)
+        return args, share, share
     if name == "NTILE":
         _check_count(name, args, 1, 1, span)
         if not isinstance(args[0], Literal) or not isinstance(args[0].type, t.IntegerType) or args[0].value < 1:
             raise BindError("bad-ntile", "NTILE needs a positive whole number", span)
-        return args, t.BIGINT.as_nullable(False)
+        return args, t.BIGINT.as_nullable(False), t.BIGINT.as_nullable(False)
     if name in _NEIGHBOURS:
-        return _neighbour(name, args, span)
+        args, type_ = _neighbour(name, args, span)
+        return args, type_, type_
     if name == "NTH_VALUE":
         raise BindError("function-not-found", "No match found for function signature NTH_VALUE(...)", span)
     # Imported here: the declarations of aggregates take time to load, and most queries need none.
@@ -316,7 +321,7 @@ def _typed(name: str, args: list[Expr], frame: Frame | None, span: Span) -> tupl
     check_literals(name, args)
     resolved = resolve_aggregate(name, tuple(arg.type for arg in args), False, span, grouped=_is_never_empty(frame))
     cast = [implicit_cast(arg, wanted) for arg, wanted in zip(args, resolved.arg_types, strict=True)]
-    return cast, resolved.result_type
+    return cast, resolved.result_type, resolved.declared_type
 
 
 def _neighbour(name: str, args: list[Expr], span: Span) -> tuple[list[Expr], t.LogicalType]:

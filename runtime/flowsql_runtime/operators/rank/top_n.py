@@ -66,10 +66,11 @@ class RankOperator(Operator[RankSpec]):
         """Make the partitions and their rows."""
         spec = self.spec
         retracts = spec.strategy is RankStrategy.RETRACT
+        replaces = spec.strategy is RankStrategy.UPDATE_FAST
         only_first = (spec.first, spec.last) == (1, 1) and not retracts
         types = [to_arrow(column.type) for column in spec.input]
         self._index = ctx.state.key_index([types[key] for key in spec.partition])
-        unique = None if retracts or only_first or not spec.unique else spec.unique
+        unique = spec.unique if replaces and not only_first else None
         order = sort_columns(spec.order, spec.input)
         self._rows = ctx.state.sorted_list("rows", self._index, types, order, unique, keeps_best=not retracts)
         self._last = None
