@@ -144,7 +144,11 @@ def test_aggregates_that_spark_lacks_are_changes_of_groups() -> None:
     [
         ("SELECT CUME_DIST() OVER (ORDER BY i) AS x FROM v", "the aggregate CUME_DIST", 8),
         ("SELECT ARRAY_AGG(i) AS x FROM v", "the aggregate ARRAY_AGG", 8),
-        ("SELECT MAX(i) OVER (w ROWS 1 PRECEDING) AS x FROM v WINDOW w AS (ORDER BY i)", "a frame beside a named", 20),
+        (
+            "SELECT MAX(i) OVER (w ROWS 1 PRECEDING) AS x FROM v WINDOW w AS (ORDER BY i)",
+            "bounds of a frame beside a named",
+            23,
+        ),
         ("SELECT LAG(i, 2) OVER (ORDER BY i) AS x, MAX(i) OVER (ORDER BY s) AS y FROM v", "LAG with constants", 8),
         ("SELECT f FROM v INTERSECT SELECT f FROM v", "INTERSECT of FLOAT or DOUBLE", 1),
         ("SELECT s, LISTAGG(s) AS x FROM v GROUP BY s", "the aggregate LISTAGG", 11),

@@ -7,6 +7,7 @@ import decimal
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from flowsql_compute.eval.not_null import only_declares
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children
 from flowsql_core.python_call import called_function
@@ -82,8 +83,7 @@ class ExpressionPrinter:
             case Cast(operand=operand, type=type_):
                 if t.is_proctime(operand.type) and type_.same(t.without_attribute(operand.type)):
                     return f"PROCTIME_MATERIALIZE({args[0]})"
-                if self._names is None and expr.implicit and type_.same(operand.type):
-                    # It says that the value is NOT NULL, which no one has written.
+                if self._names is None and only_declares(expr):
                     return args[0]
                 if self._names is None and not expr.safe:
                     return f"CAST({args[0]}):{self._type(type_)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -59,7 +58,7 @@ def cast_array(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bo
     """
     src, dst = t.without_attribute(src), t.without_attribute(dst)
     if src.same(dst):
-        return without_nulls(array, dst) if src.nullable and not dst.nullable and not safe else array
+        return array
     if isinstance(src, t.NullType):
         return pa.nulls(len(array), to_arrow(dst))
     if isinstance(dst, t.CharacterType):
@@ -69,27 +68,6 @@ def cast_array(array: pa.Array, src: t.LogicalType, dst: t.LogicalType, safe: bo
     else:
         made = _converted(array, src, dst, safe, context)
     return _fit_bytes(made, src, dst) if isinstance(dst, t.BinaryStringType) else made
-
-
-def without_nulls(array: pa.Array, dst: t.LogicalType) -> pa.Array:
-    """A column that is declared NOT NULL, with what Flink's generated code leaves for a NULL of such a type.
-
-    Flink has no default of decimals, times, timestamps and bytes: they stay NULL, which a sink then refuses.
-    """
-    if not array.null_count:
-        return array
-    match dst:
-        case t.IntegerType() | t.ApproximateType():
-            default: object = -1
-        case t.BooleanType():
-            default = False
-        case t.CharacterType():
-            default = ""
-        case t.DateType():
-            default = datetime.date(1969, 12, 31)
-        case _:
-            return array
-    return pc.fill_null(array, pa.scalar(default, array.type))
 
 
 def _parsed(array: pa.Array, dst: t.LogicalType, safe: bool, context: EvalContext) -> pa.Array:

@@ -17,10 +17,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_compute.eval.array_limits import halves, refuse_wrapped, require_within, within_an_array
-from flowsql_compute.eval.cast import cast_array, cast_raises, without_nulls
+from flowsql_compute.eval.cast import cast_array, cast_raises
 from flowsql_compute.eval.columns import Bools, TooManyBytesError, make_array, spread, validity, values_and_validity
 from flowsql_compute.eval.context import EvalContext
 from flowsql_compute.eval.literal import is_literal_type, literal_scalar, scalar_to_literal
+from flowsql_compute.eval.not_null import (
+    is_item_for_sure,
+    missing_default,
+    only_declares,
+    undeclared,
+    without_nulls,
+)
 from flowsql_compute.eval.planner_facts import decided
 from flowsql_compute.eval.time.far_moments import may_overflow, moves_nanoseconds, without_far_moments
 from flowsql_compute.eval.time.moment_parts import part_definition
@@ -31,20 +38,10 @@ from flowsql_core.errors import BindError, ExecutionError, FlowSqlError
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children, transform, walk
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
-    ApproximateType,
     ArrayType,
     BigIntType,
-    BooleanType,
-    CharType,
-    DateType,
-    DayTimeIntervalType,
     DoubleType,
     FloatType,
-    IntegerType,
-    MapType,
-    TimeType,
-    VarCharType,
-    YearMonthIntervalType,
 )
 
 #: A column, or one value for all rows.
@@ -192,9 +189,9 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
     """
     builder = _Builder(context)
     folded = [transform(fold(expr, context), without_far_moments) for expr in exprs]
-    declared = [not expr.type.nullable and any(_only_declares(node) for node in walk(expr)) for expr in folded]
-    steps = [builder.step(_undeclared(expr)) for expr in folded]
-    defaults = [_missing_default(expr) for expr in folded]
+    declared = [not expr.type.nullable and any(only_declares(node) for node in walk(expr)) for expr in folded]
+    steps = [builder.step(undeclared(expr)) for expr in folded]
+    defaults = [missing_default(expr) for expr in folded]
     # Columns that are handed on fitted in arrays when they came.
     computed = [place for place, expr in enumerate(folded) if not isinstance(expr, InputRef)]
 
@@ -217,7 +214,7 @@ def compile_projections(exprs: Sequence[Expr], context: EvalContext) -> Projecto
 def compile_condition(expr: Expr, context: EvalContext) -> Condition:
     """A callable ``(columns, n) -> mask`` that is True where the predicate is TRUE (neither FALSE nor NULL)."""
     builder = _Builder(context)
-    step = builder.step(_undeclared(transform(fold(expr, context), without_far_moments)))
+    step = builder.step(undeclared(transform(fold(expr, context), without_far_moments)))
 
     def keep(columns: Sequence[pa.Array], n: int) -> Bools:
         try:
@@ -227,70 +224,6 @@ def compile_condition(expr: Expr, context: EvalContext) -> Condition:
             return np.concatenate([keep(part, rows) for part, rows in halves(columns, n)])
 
     return keep
-
-
-def _only_declares(expr: Expr) -> bool:
-    """Whether a cast says no more than that a value is NOT NULL."""
-    if not isinstance(expr, Cast) or expr.safe:
-        return False
-    return expr.operand.type.nullable and not expr.type.nullable and expr.operand.type.same(expr.type)
-
-
-def _undeclared(expr: Expr) -> Expr:
-    """An expression without casts that only declare a value NOT NULL.
-
-    As in Flink's generated code a NULL goes on being one within the expression, but nobody asks whether it is. What
-    becomes of it at the end: ``without_nulls``.
-    """
-    if not any(map(_only_declares, walk(expr))):
-        return expr
-
-    def answered(node: Expr) -> Expr:
-        match node:
-            case Call(function="IS NULL" | "IS NOT NULL" as asked, args=(held,)) if not held.type.nullable:
-                return Literal(asked == "IS NOT NULL", node.type, node.span)
-        return node
-
-    def plain(node: Expr) -> Expr:
-        return node.operand if isinstance(node, Cast) and _only_declares(node) else node
-
-    return transform(transform(expr, answered), plain)
-
-
-def _missing_default(expr: Expr) -> pa.Scalar | None:
-    """What a projected ``array[i]`` or ``map[key]`` of NOT NULL elements holds where there is no such element.
-
-    Flink keeps such a value for never NULL and writes its type's default (-1, FALSE, an empty text); inside of other
-    expressions it is NULL.
-    """
-    if not _is_item_for_sure(expr):
-        return None
-    match expr.type:
-        case CharType(length=length):
-            # A constant one passes through a cast, which pads.
-            value: Any = "" if any(isinstance(node, InputRef) for node in walk(expr)) else " " * length
-        case VarCharType():
-            value = ""
-        case BooleanType():
-            value = False
-        case TimeType():
-            value = 0
-        case IntegerType() | ApproximateType() | DateType() | DayTimeIntervalType() | YearMonthIntervalType():
-            value = -1
-        case _:
-            return None
-    return literal_scalar(Literal(value, expr.type))
-
-
-def _is_item_for_sure(expr: Expr) -> bool:
-    if not isinstance(expr, Call) or expr.function != "ITEM" or expr.args[1] == Literal(None, expr.args[1].type):
-        return False
-    match expr.args[0].type:
-        case ArrayType(element=element):
-            return not element.nullable
-        case MapType(value=value):
-            return not value.nullable
-    return False
 
 
 def fold(expr: Expr, context: EvalContext) -> Expr:
@@ -304,7 +237,7 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
         match node:
             case InputRef() | Literal():
                 return node
-            case Call(function="IS NULL" | "IS NOT NULL", args=(held,)) if _is_item_for_sure(held):
+            case Call(function="IS NULL" | "IS NOT NULL", args=(held,)) if is_item_for_sure(held):
                 return Literal(node.function == "IS NOT NULL", node.type, node.span)
             case Call(function="=", args=(Literal(value=float() as one), Literal(value=float() as other))) if (
                 one != one and other != other
@@ -341,7 +274,7 @@ def fold(expr: Expr, context: EvalContext) -> Expr:
                 value = _as_column(step(_Frame((), 1)), 1)[0]
         except FlowSqlError:
             return node
-        if not value.is_valid and (not node.type.nullable or _is_item_for_sure(node)):
+        if not value.is_valid and (not node.type.nullable or is_item_for_sure(node)):
             # A missing element is another value where it is projected.
             # A DECIMAL that overflowed: the sink complains about the NULL, with the column's own type.
             return node

@@ -353,13 +353,6 @@ def implicit_cast(expr: Expr, target: t.LogicalType) -> Expr:
     return Cast(expr, plain.as_nullable(expr.type.nullable), implicit=True, span=expr.span)
 
 
-def declare(expr: Expr, target: t.LogicalType) -> Expr:
-    """The expression as of ``target``, where that is its type but for NOT NULL: nobody asks whether it is NULL."""
-    if not expr.type.nullable or target.nullable:
-        return expr
-    return Cast(expr, target, implicit=True, span=expr.span)
-
-
 def resolve_cast(expr: Expr, target: t.LogicalType, safe: bool, span: Span | None = None) -> Expr:
     """CAST or TRY_CAST as written.
 

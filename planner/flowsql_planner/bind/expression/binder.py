@@ -6,14 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from flowsql_compute.functions.registry import (
-    declare,
-    function_names,
-    is_aggregate,
-    resolve_call,
-    resolve_case,
-    resolve_cast,
-)
+from flowsql_compute.eval.not_null import declare
+from flowsql_compute.functions.registry import function_names, is_aggregate, resolve_call, resolve_case, resolve_cast
 from flowsql_compute.functions.signature import family_name, summary
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal

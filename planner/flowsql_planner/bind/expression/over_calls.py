@@ -11,7 +11,8 @@ from types import UnionType
 from typing import Any, Final
 
 from flowsql_compute.eval.context import EvalContext
-from flowsql_compute.functions.registry import declare, implicit_cast
+from flowsql_compute.eval.not_null import declare
+from flowsql_compute.functions.registry import implicit_cast
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.expr import Call, Expr, InputRef, Literal, input_refs, remap_inputs, transform, walk
 from flowsql_core.record import record
