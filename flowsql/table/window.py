@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flowsql.table.expression.expression import Expression, Word, rows_of_interval
+from flowsql.table.query.modes import is_batch
 from flowsql.table.syntax.build import ast, shown
-from flowsql_core.errors import BindError, NotSupportedYetError
-from flowsql_core.types.logical import is_time_attribute
+from flowsql_core.errors import BindError
+from flowsql_core.types.logical import LogicalType, TimestampLtzType, TimestampType, is_time_attribute
 
 if TYPE_CHECKING:
     from flowsql.table.query.projection import Projection
@@ -51,31 +52,25 @@ class GroupWindow:
         if None in counts and counts.count(None) < len(counts):
             message = "A sliding window expects the same type of size and slide."
             raise BindError("bad-window", message, time.span)
-        type_ = projection.type_of(time)
-        if type_ is not None and not is_time_attribute(type_):
-            message = "A group window expects a time attribute for grouping in a stream environment."
-            raise BindError("no-time-attribute", message, time.span, "WATERMARK FOR makes a column one")
+        _check_time(time, projection.type_of(time), is_batch(projection.environment))
         amounts = zip(self.amounts, counts, strict=True)
         return time, tuple(
             projection.value(amount, 0) if count is None else _call(_ROWS, count) for amount, count in amounts
         )
 
-    def counts_rows(self, projection: Projection) -> bool:
-        """Whether lengths are numbers of rows."""
-        return any(rows_of_interval(projection.expression(amount)) is not None for amount in self.amounts)
-
-    def call(self, table: ast.TableArgument, projection: Projection) -> ast.FunctionCall:
-        """The window function over a table, for batch mode."""
-        time, amounts = self.arguments(projection)
-        if self.counts_rows(projection):
-            raise NotSupportedYetError("a group window that counts rows in batch mode", time.span)
-        descriptor = ast.Descriptor((ast.DescriptorColumn(time.path),))
-        return _call(self.function, table, descriptor, *amounts)
-
     def group(self, projection: Projection, part: str = "") -> ast.FunctionCall:
         """The group window in GROUP BY, or a function of it: ``START``, ``END``, ``ROWTIME``, ``PROCTIME``."""
         time, amounts = self.arguments(projection)
         return _call(f"{self.function}_{part}" if part else self.function, time, *amounts)
+
+
+def _check_time(time: ast.ColumnRef, type_: LogicalType | None, batch: bool) -> None:
+    """BindError where windows cannot stand on a column of that type."""
+    if type_ is None or is_time_attribute(type_) or (batch and isinstance(type_, TimestampType | TimestampLtzType)):
+        return
+    kind, hint = ("batch", "any TIMESTAMP is one") if batch else ("stream", "WATERMARK FOR makes a column one")
+    message = f"A group window expects a time attribute for grouping in a {kind} environment."
+    raise BindError("no-time-attribute", message, time.span, hint)
 
 
 def _call(function: str, *arguments: ast.Argument) -> ast.FunctionCall:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from flowsql.table.expression import Expression
 from flowsql.table.query.aggregated_table import (
@@ -13,20 +13,18 @@ from flowsql.table.query.aggregated_table import (
     flat_call,
     result_columns,
 )
+from flowsql.table.query.modes import is_batch
 from flowsql.table.query.projection import Projection, item_name, named, with_properties
 from flowsql.table.query.row_functions import named_row_call
-from flowsql.table.syntax.build import ast, column, select
+from flowsql.table.syntax.build import api_nodes, ast, column, select
 from flowsql.table.syntax.method_text import Step
 from flowsql.table.syntax.rewrite import placed, rewritten
 from flowsql.table.window import GroupWindow, OverWindow
-from flowsql_core.config import RUNTIME_MODE, RuntimeMode
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.types.logical import is_proctime, is_rowtime, without_attribute
 
 if TYPE_CHECKING:
-    from flowsql.table.session.environment import TableEnvironment
     from flowsql.table.table import Table
-    from flowsql_planner.logical.nodes import Rel
 
 
 class GroupedTable:
@@ -100,20 +98,6 @@ def _without_aliases(node: ast.Expression, keys: Sequence[ast.SelectItem]) -> as
     return cast(ast.Expression, rewritten(node, meant)) if aliases else node
 
 
-#: Properties of windows as columns of the window's table function, which batch mode has.
-_FUNCTION_COLUMNS: Final[Mapping[str, ast.Expression]] = {
-    "start": column("window_start"),
-    "end": column("window_end"),
-    "rowtime": column("window_time"),
-    "proctime": column("window_time"),
-}
-
-
-def is_batch(environment: TableEnvironment) -> bool:
-    """Whether an environment is in batch mode."""
-    return environment.get_config().get(RUNTIME_MODE.key, RUNTIME_MODE.default.value).upper() == RuntimeMode.BATCH.name
-
-
 class GroupWindowedTable:
     """Rows in windows that still lack their keys."""
 
@@ -148,32 +132,12 @@ class WindowGroupedTable:
                     f"the window is col('{window.alias}')",
                 )  # fmt: skip
             projection = Projection(table._environment, table._schema, before)
-            self._grouped = None if is_batch(table._environment) else self._group_window(projection, before)
-            if self._grouped is None:
-                data = ast.TableArgument(self._data(), self._partition())
-                call = window.call(data, projection)
-                self._call = placed(call, before.whole) if not isinstance(data.table, ast.Query) else call
-
-    def _group_window(self, projection: Projection, before: Step) -> dict[str, ast.Expression]:
-        """The group window, by the name "", and its properties by theirs."""
-        parts = ("", "start", "end", "rowtime", "proctime")
-        return {part: placed(self._window.group(projection, part.upper()), before.whole) for part in parts}
+            parts = ("", "start", "end", "rowtime", "proctime")
+            #: The group window, by the name "", and its properties by theirs.
+            self._grouped = {part: placed(window.group(projection, part.upper()), before.whole) for part in parts}
 
     def _is_window(self, node: ast.Expression) -> bool:
         return isinstance(node, ast.ColumnRef) and node.path.texts == (self._window.alias,)
-
-    def _data(self) -> ast.Identifier | ast.Query:
-        """What the window function reads: a table by its name, else a query."""
-        relation = self._table._relation()
-        if isinstance(relation, ast.TableRef) and not relation.hints and relation.period is None:
-            return relation.name
-        return self._table._query
-
-    def _partition(self) -> tuple[ast.Expression, ...]:
-        """Sessions are each key's own."""
-        if self._window.function != "SESSION":
-            return ()
-        return tuple(key.expression for key in self._keys)
 
     def select(self, *fields: Expression) -> Table:
         """A row of each group and window: keys, aggregates, ``col("w").start`` and ``.end``."""
@@ -181,43 +145,72 @@ class WindowGroupedTable:
         step = Step(self._step.source, "select", fields)
         with table._environment.located(step.source):
             chosen = named(table._projection(step).items(fields))
-            properties = self._grouped or _FUNCTION_COLUMNS
+            meant = [_without_aliases(item.expression, self._keys) for item in chosen]
             chosen = [
-                _changed(
-                    item,
-                    with_properties(_without_aliases(item.expression, self._keys), self._window.alias, properties),
-                )
-                for item in chosen
+                _changed(item, with_properties(expression, self._window.alias, self._grouped))
+                for item, expression in zip(chosen, meant, strict=True)
             ]
-        keys = tuple(key.expression for key in self._keys)
-        if self._grouped is not None:
-            group_by = ast.GroupBy((self._grouped[""], *keys))
-            return table._then(step, replace(select(table._relation(), chosen), group_by=group_by))
-        bounds = [column("window_start"), column("window_end")]
-        if any(node == column("window_time") for item in chosen for node in item.walk()):
-            bounds.append(column("window_time"))
-        from_ = ast.TableFunction(self._call)
-        made = table._then(step, replace(select(from_, chosen), group_by=ast.GroupBy((*bounds, *keys))))
-        self._check_step(made._rel)
-        return made
+        return self._of_groups(step, chosen)
 
-    def _check_step(self, rel: Rel) -> None:
-        """Batch mode has SQL's HOP, which wants a length that is a multiple of the step; Flink's Slide takes any."""
-        from flowsql_planner.logical.nodes import WindowTableFunction, inputs
+    def _of_groups(self, step: Step, chosen: Sequence[ast.SelectItem]) -> Table:
+        """A row of each group and window, of items in terms of the window's properties."""
+        group_by = ast.GroupBy((self._grouped[""], *(key.expression for key in self._keys)))
+        return self._table._then(step, replace(select(self._table._relation(), chosen), group_by=group_by))
 
-        while not isinstance(rel, WindowTableFunction):
-            (rel,) = inputs(rel)
-        if self._window.function == "HOP" and rel.size_ms % rel.step_ms:
-            construct = f"Slide with a length ({rel.size_ms} ms) that is no multiple of its step ({rel.step_ms} ms)"
-            raise NotSupportedYetError(construct, self._step.whole).within(self._step.source)
+    def aggregate(self, func: object) -> WindowAggregatedTable:
+        """The fields of the ROW that an aggregate function makes of each group and window.
 
-    def aggregate(self, func: object) -> object:
-        """The fields of the ROW that an aggregate function makes of each group."""
-        raise NotSupportedYetError("WindowGroupedTable.aggregate", hint="select(...) takes aggregates")
+        Args:
+            func: a call, ``f(col("a")).alias("x", "y")``, or a declared function that takes the whole row but its time.
+        """
+        table = self._table
+        time = self._window.time_field._node
+        schema = tuple(item for item in table._schema if not _is_column(time, item.name))
+        call = named_row_call(func, schema, "aggregate")
+        step = Step(self._step.source, "aggregate", (call,))
+        with table._environment.located(step.source):
+            projection = table._projection(step)
+            (item,) = projection.items((call,))
+            columns = result_columns(item, projection.type_of(item.expression), False)
+        return WindowAggregatedTable(self, columns)
+
+    def _select_of_results(self, results: Sequence[ast.SelectItem], fields: Sequence[Expression]) -> Table:
+        """Fields of keys, of columns that a function made of each group, and of the window."""
+        step = Step(self._step.source, "select", fields)
+        asked = dict.fromkeys(
+            node.field.text
+            for field in fields
+            for node in field._node.walk()
+            if isinstance(node, ast.FieldAccess) and isinstance(node.field, api_nodes.WindowProperty)
+        )
+        # The names that Flink gives to them.
+        columns = {part: column(f"EXPR${number}") for number, part in enumerate(asked)}
+        with self._table._environment.located(step.source):
+            items = [cast(ast.Expression, field._node) for field in fields]
+            nodes = [with_properties(item, self._window.alias, columns) for item in items]
+        read = [ast.SelectItem(self._grouped[part], made.path.last) for part, made in columns.items()]
+        kept = [_changed(key, key.expression) for key in self._keys if item_name(key) is not None]
+        return self._of_groups(step, [*kept, *results, *read]).select(*map(Expression, nodes))
 
     def flat_aggregate(self, func: object) -> object:
         """The rows that a table aggregate function makes of each group."""
         raise NotSupportedYetError("WindowGroupedTable.flat_aggregate")
+
+
+class WindowAggregatedTable(AggregatedTable):
+    """Groups of rows in windows with the fields of what an aggregate function made of each."""
+
+    def __init__(self, grouped: WindowGroupedTable, results: Sequence[ast.SelectItem]) -> None:
+        self._grouped = grouped
+        self._results = results
+
+    def select(self, *fields: Expression) -> Table:
+        """Columns of the keys and of the results, ``col("w").start`` and ``.end``."""
+        return self._grouped._select_of_results(self._results, fields)
+
+
+def _is_column(node: ast.Node, name: str) -> bool:
+    return isinstance(node, ast.ColumnRef) and node.path.last.text == name
 
 
 def _over_names(items: Sequence[ast.SelectItem]) -> Iterator[str]:

@@ -27,7 +27,7 @@ class Projection:
     """What the arguments of a method mean over the columns of its table."""
 
     def __init__(self, environment: TableEnvironment, schema: t.Schema, step: Step) -> None:
-        self._environment = environment
+        self.environment = environment
         self._schema = schema
         self._step = step
 
@@ -65,9 +65,9 @@ class Projection:
         """The tree with its function objects registered here, and ``+`` of texts as ``||``."""
         for part in node.walk():
             if isinstance(part, api_nodes.InlineFunction):
-                self._environment.register_inline(part.text, part.function)
+                self.environment.register_inline(part.text, part.function)
             elif isinstance(part, api_nodes.TableQuery):
-                self._environment.require_own(part.environment, self._step.method)
+                self.environment.require_own(part.environment, self._step.method)
         return cast(N, rewritten(node, self._meant, lambda part: isinstance(part, ast.Query)))
 
     def _meant(self, node: ast.Node) -> ast.Node:
@@ -108,7 +108,7 @@ class Projection:
             found = next((item for item in self._schema if item.name == node.path.last.text), None)
             return None if found is None else found.type
         try:
-            return self._environment.type_of(node, self._schema)
+            return self.environment.type_of(node, self._schema)
         except FlowSqlError:
             return None
 

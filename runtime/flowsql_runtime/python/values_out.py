@@ -408,15 +408,21 @@ def _field(write: Writer, index: int, rows: Sequence[Any], held: list[int]) -> p
     return pc.take(made, pa.array(where, mask=where < 0), boundscheck=False)
 
 
+def row_fields(value: Any, names: Sequence[str]) -> Any:
+    """The values of a ``Row``, a mapping or an instance of a data class; anything else as it is."""
+    if isinstance(value, row_class()):
+        return value.get_fields_by_names(names) if value.has_names(names) else tuple(value)
+    if isinstance(value, Mapping):
+        return tuple(value.get(name) for name in names)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return tuple(getattr(value, name, None) for name in names)
+    return value
+
+
 def _row(row: int, value: Any, names: list[str], type_: t.RowType) -> Sequence[Any] | None:
     if value is None:
         return None
-    if isinstance(value, row_class()):
-        value = value.get_fields_by_names(names) if value.has_names(names) else tuple(value)
-    elif isinstance(value, Mapping):
-        value = tuple(value.get(name) for name in names)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = tuple(getattr(value, name, None) for name in names)
+    value = row_fields(value, names)
     if not isinstance(value, list | tuple):
         raise WrongValueError(row, value, type_)
     if len(value) != len(names):

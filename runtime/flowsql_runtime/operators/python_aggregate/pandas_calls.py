@@ -17,6 +17,7 @@ from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.python_aggregate.functions import LoadedFunctions
 from flowsql_runtime.python.evaluate import WRONG_RESULT
+from flowsql_runtime.python.values_out import row_fields
 
 Int64s = npt.NDArray[np.int64]
 
@@ -123,6 +124,9 @@ class PandasCalls(LoadedFunctions):
         from flowsql_runtime.python.pandas_batches import from_pandas
 
         type_ = self.calls[place].type
+        if isinstance(type_, t.RowType):
+            names = [field.name for field in type_.fields]
+            values = [row_fields(value, names) for value in values]
         given = pd.Series(values, dtype=object if isinstance(values[0], list | dict | tuple) else None)
         try:
             if isinstance(type_, t.IntegerType) and given.dtype.kind == "f":

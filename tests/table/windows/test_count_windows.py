@@ -113,7 +113,7 @@ def test_windows_of_rows_have_no_bounds_and_wait_for_nobody(tmp_path: Path) -> N
     with pytest.raises(FlowSqlError, match="early or late answers of windows that count rows"):
         early.from_path("s").window(tumble(2)).group_by(col("w")).select(col("v").sum).explain()
     batch = environment(tmp_path, execution_runtime__mode="batch")
-    with pytest.raises(FlowSqlError, match="a group window that counts rows in batch mode"):
+    with pytest.raises(FlowSqlError, match="windows that count rows in batch mode"):
         batch.from_path("s").window(tumble(2)).group_by(col("w")).select(col("v").sum).explain()
     with pytest.raises(FlowSqlError, match=r"ROW_INTERVAL|No match found"):
         environment(tmp_path).explain_sql("SELECT SUM(v) FROM s GROUP BY TUMBLE(p, ROW_INTERVAL(2))")
