@@ -49,6 +49,7 @@ def emit(kernel: KernelSource) -> bytes:
     (text,) = dispatcher.inspect_llvm().values()
     module = binding.parse_assembly(text)
     module.link_in(binding.parse_assembly(_entry(kernel, dispatcher.targetctx, compiled.fndesc)))
+    _hide(module, entry_name(kernel))
     module.verify()
     foreign = {f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")} - _FOREIGN
     if foreign:
@@ -63,6 +64,13 @@ def emit(kernel: KernelSource) -> bytes:
         jit=True,
     )
     return bytes(machine.emit_object(module))
+
+
+def _hide(module: Any, entry: str) -> None:
+    """Make every symbol but the way in the object's own: objects share an engine, variants of a kernel share names."""
+    for symbol in (*module.functions, *module.global_variables):
+        if not symbol.is_declaration and symbol.name != entry:
+            symbol.linkage = "internal"
 
 
 def _linked(

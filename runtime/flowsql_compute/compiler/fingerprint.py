@@ -15,7 +15,7 @@ import numpy as np
 from flowsql_compute.compiler.declared import KernelSource, devices_of, is_inlined, is_native
 
 #: Raised when the way in which objects are called or stored changes.
-ABI = 3
+ABI = 4
 
 
 def of_kernel(kernel: KernelSource) -> bytes:

@@ -20,6 +20,8 @@ from flowsql_compute.compiler.signature import ELEMENTS, Signature, parse
 _lock = threading.RLock()
 #: What must live as long as the process.
 _kept: list[Any] = []
+#: With the names of the ways in that each holds.
+_engines: list[tuple[Any, set[str]]] = []
 _FASTCALL = 0x80
 
 
@@ -48,14 +50,29 @@ def _link(kernel: KernelSource, body: bytes) -> int:
     """Address of an object's way in; its memory lives as long as the process."""
     from llvmlite import binding
 
+    engine = _engine_without(entry_name(kernel))
+    engine.add_object_file(binding.ObjectFileRef.from_data(body))
+    engine.finalize_object()
+    return int(engine.get_function_address(entry_name(kernel)))
+
+
+def _engine_without(entry: str) -> Any:
+    """The engine of all kernels, for setting one up takes ten times as long as linking an object.
+
+    A module that is loaded twice declares its kernels twice: the second ones go to another engine.
+    """
+    from llvmlite import binding
+
+    for engine, entries in _engines:
+        if entry not in entries:
+            entries.add(entry)
+            return engine
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine(codemodel="jitdefault", jit=True)
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-    engine.add_object_file(binding.ObjectFileRef.from_data(body))
-    engine.finalize_object()
-    _kept.append(engine)
-    return int(engine.get_function_address(entry_name(kernel)))
+    _engines.append((engine, {entry}))
+    return engine
 
 
 class _MethodDef(ctypes.Structure):

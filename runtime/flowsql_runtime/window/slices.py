@@ -12,8 +12,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from flowsql_compute.kernels.contiguous import for_kernel
 from flowsql_core.graph.specs import WindowKind, WindowSpec
 from flowsql_core.record import record
+from flowsql_runtime.kernels import slices as kernels
 
 Int64s = npt.NDArray[np.int64]
 
@@ -59,8 +61,9 @@ class Slicing:
         >>> Slicing(WindowKind.TUMBLE, 10, 10, 0).slice_end(np.array([0, 9, 10, -1])).tolist()
         [10, 10, 20, 0]
         """
-        size = self.slice_ms
-        return (time_ms - self.offset_ms) // size * size + (size + self.offset_ms)
+        ends = np.empty(len(time_ms), np.int64)
+        kernels.slice_ends(for_kernel(time_ms), self.slice_ms, self.offset_ms, ends)
+        return ends
 
     def first_window_end(self, slice_end: Int64s) -> Int64s:
         """End of the first window that holds the slice."""

@@ -145,3 +145,49 @@ def test_another_process_compiles_ahead(folder: pathlib.Path, tmp_path: pathlib.
     (tmp_path / "file").touch()
     environment["FLOWSQL_KERNEL_CACHE"] = str(tmp_path / "file")
     assert run(AHEAD, 1) == ["42", "True"]
+
+
+SHARED_NAMES = """
+from __future__ import annotations
+from flowsql_compute.compiler.declare import device, kernel
+@device
+def step(x):
+    return x * 3 + 1
+@device
+def other_step(x):
+    return x * 5 - 1
+@kernel("int64(int64, int64)")
+def steps(x, times):
+    for i in range(times):
+        x = step(x)
+    return x
+others = steps.variant("others", step=other_step)
+"""
+
+
+def test_objects_of_variants_stand_beside_each_other(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some_kernels.py").write_text(SHARED_NAMES)
+    cache = tmp_path / "cache"
+    for calls, printed in (
+        # Compiled in processes of their own, the bodies of both have the same symbols.
+        ("some_kernels.steps(1, 3)", ["40", "True"]),
+        ("some_kernels.others(1, 3)", ["94", "True"]),
+        ("some_kernels.steps(1, 3), some_kernels.others(1, 3), some_kernels.steps(1, 3)", ["40", "94", "40", "False"]),
+    ):
+        program = f"import sys, some_kernels; print({calls}, 'numba' in sys.modules)"
+        monkeypatch.setattr(sys.modules[__name__], "PROGRAM", program)
+        assert answer(start(tmp_path, cache)) == printed
+
+
+def test_a_module_that_is_loaded_again_declares_its_kernels_again(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    module = folder / "some_kernels.py"
+    changed = tmp_path / "changed.py"
+    changed.write_text(SOURCE.replace("ADDEND = 1", "ADDEND = 12"))
+    program = (
+        "import importlib, shutil, some_kernels; first = some_kernels.work;"
+        f" print(first(20)); shutil.copy({str(changed)!r}, {str(module)!r});"
+        " again = importlib.reload(some_kernels).work; print(again(20), first(20))"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[__name__], "PROGRAM", program)
+        assert answer(start(folder, tmp_path / "cache")) == ["42", "64", "42"]

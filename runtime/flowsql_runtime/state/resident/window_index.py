@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flowsql_runtime.kernels import slices as kernels
 from flowsql_runtime.state.resident.growing import grow
 from flowsql_runtime.state.resident.key_index import ResidentKeyIndex
 from flowsql_runtime.state.resident.slot_lists import SlotLists
@@ -132,10 +133,10 @@ class KeyNumbers:
         if self._keys.high_water > len(self._uses):
             grow(self, "_uses", self._keys.high_water)
         self.numbers[slots] = numbers
-        np.add.at(self._uses, numbers, np.int32(1))
+        kernels.count_in(numbers, self._uses)
 
     def remove(self, slots: Int32s) -> None:
         """Free the numbers of keys that no slot has any more."""
         numbers = self.numbers[slots]
-        np.subtract.at(self._uses, numbers, np.int32(1))
-        self._keys.remove(np.unique(numbers[self._uses[numbers] == 0]))
+        unused = np.empty(len(numbers), np.int32)
+        self._keys.remove(unused[: kernels.count_out(numbers, self._uses, unused)])
