@@ -22,7 +22,7 @@ SUITE = ROOT.parent / "shared" / "nexmark"
 #: Events of a run, fewer where each costs more.
 EVENTS = "5000000," + ",".join(
     [f"{query}=1000000" for query in ("q4", "q6", "q7", "q9", "q18", "q19", "q20", "q23")]
-    + ["q15=500000", "q16=500000"]
+    + ["q15=2500000", "q16=500000"]
 )
 
 
