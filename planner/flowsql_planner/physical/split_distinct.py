@@ -103,6 +103,7 @@ def split_distinct(rel: Aggregate, source: Physical, form: SplitForm) -> Physica
             mini_batch=form.mini_batch,
             state_ttl_ms=form.ttl_ms,
             buckets=grouping[keys:],
+            copied=len(set(copies)) > 1,
             finals=finals,
             asked=form.asked,
             span=rel.span,

@@ -24,11 +24,13 @@ from flowsql_planner.traits.monotonicity import Monotonicities, of_aggregate
 class IncrementalGroupAggregate(GroupAggregate):
     """Global over incremental over local; its input is an Exchange of rows with buckets.
 
-    ``buckets``: columns of the input. ``calls`` are over the input, ``finals`` merge them over the buckets. ``asked``:
-    whether the program chose these phases by an option of its own.
+    ``buckets``: columns of the input. ``copied``: whether the input has each row once for each set of arguments.
+    ``calls`` are over the input, ``finals`` merge them over the buckets. ``asked``: whether the program chose these
+    phases by an option of its own.
     """
 
     buckets: tuple[int, ...]
+    copied: bool
     finals: tuple[AggregateCall, ...]
     asked: bool
 
@@ -68,7 +70,8 @@ class IncrementalGroupAggregate(GroupAggregate):
     def together(self) -> GroupAggregate:
         """What one operator computes instead: over each row once, without buckets."""
         exchange = self.inputs[0]
-        rows = replace(exchange, inputs=(_without_buckets(exchange.inputs[0], self.buckets),))
+        without = _without_copies if self.copied else _with_nothing_in
+        rows = replace(exchange, inputs=(without(exchange.inputs[0], self.buckets),))
         same = {field.name: getattr(self, field.name) for field in fields(GroupAggregate) if field.init}
         return GroupAggregate(**{**same, "inputs": (rows,), "two_phase": False})
 
@@ -99,11 +102,11 @@ class IncrementalGroupAggregate(GroupAggregate):
         )
 
 
-def _without_buckets(rows: Physical, buckets: Sequence[int]) -> Physical:
+def _without_copies(rows: Physical, buckets: Sequence[int]) -> Physical:
     """Rows as one operator needs them: not copied for each argument, and with nothing in the columns of buckets."""
-    expand = rows.inputs[0] if type(rows) is Calc else None
-    if not isinstance(expand, ExpandNode):
-        return _with_nothing_in(rows, buckets)
+    assert isinstance(rows, Calc)
+    (expand,) = rows.inputs
+    assert isinstance(expand, ExpandNode)
     copied = [
         next((expr for expr in copies if not _is_null(expr)), copies[0])
         for copies in zip(*expand.projections, strict=True)
@@ -121,7 +124,6 @@ def _without_buckets(rows: Physical, buckets: Sequence[int]) -> Physical:
                 return own
         return expr
 
-    assert isinstance(rows, Calc)
     projections = tuple(transform(expr, of_one_copy) for expr in rows.projections)
     below = _with_nothing_in(
         expand.inputs[0], [expr.index for expr in (copied[bucket] for bucket in buckets) if isinstance(expr, InputRef)]
