@@ -79,6 +79,19 @@ def test_three_homes_give_one_table(tmp_path: Path) -> None:
     assert answered["local"] >= 4
 
 
+def test_an_answer_that_the_order_of_rows_decides_is_told(tmp_path: Path) -> None:
+    machine.hurry()
+    make_files(tmp_path)
+    parity = load("parity")
+    query = "SELECT id, ROW_NUMBER() OVER (PARTITION BY name ORDER BY name) AS n FROM customers;"
+    other = parity.Parity()
+    other._local = lambda _: [(i, 0) for i in range(7)]
+    (answers,) = other.run(TABLES.format(folder=tmp_path) + query)
+    assert answers.differences()
+    assert sorted(answers.turned) == [(0, 2), (1, 2), (2, 1), (3, 1), (4, 1), (5, 1), (6, 1)]
+    assert sorted(answers.rows["spark"]) == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (6, 2)]
+
+
 def test_a_difference_is_found() -> None:
     parity = load("parity")
     assert parity.first_difference([(1, "a"), (2, None)], [(2, None), (1, "a")]) is None
