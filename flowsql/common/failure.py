@@ -18,11 +18,14 @@ def explain_failure(error: FlowSqlError, graph: JobGraph) -> None:
 
     The operator is found by its description. Of several with the same one, the first answers.
     """
-    if error.operator is None or error.details:
+    if error.details:
         return
     plan = _Plan(graph)
-    node = plan.named(error.operator)
+    node = None if error.operator is None else plan.named(error.operator)
     if node is None:
+        if error.operator is None and error.row is not None and error.row.names is not None:
+            # A kernel that another engine calls: no operator stands around it.
+            error.details = tuple(_shown(error.row, error.row.names, ""))
         return
     lines: list[str] = []
     if error.row is not None:
@@ -70,19 +73,22 @@ class _Plan:
 
 
 def _row_lines(row: FailedRow, plan: _Plan, node: OperatorNode) -> list[str]:
-    lines = []
     names = row.names
     inputs = plan.before.get(node.id, ())
     if names is None and len(inputs) == 1:
         names = tuple(column.name for column in plan.nodes[inputs[0]].output)
     if names is None and all(index < len(node.output) for index in row.values) and not node.number_of_inputs:
         names = tuple(column.name for column in node.output)
+    return _shown(row, names, _place(row, plan.parallel))
+
+
+def _shown(row: FailedRow, names: Sequence[str] | None, place: str) -> list[str]:
+    lines = []
     if row.expr is not None:
         from flowsql_planner.logical.expression_text import ExpressionPrinter
 
         text = ExpressionPrinter(names, infix=True).print(row.expr)
         lines.append(f"expression: {shortened(text, MAX_EXPRESSION)}")
-    place = _place(row, plan.parallel)
     shown = list(row.values.items())[:MAX_NAMED]
     values = ", ".join(f"{f'${index}' if names is None else names[index]} = {text}" for index, text in shown)
     if place or values:

@@ -43,10 +43,10 @@ def printed(query: str) -> str:
 @pytest.mark.parametrize(
     ("query", "part"),
     [
-        ("SELECT SUM(i) AS x FROM v", "CAST(SUM(CAST(t1.c0 AS BIGINT)) AS INT)"),
-        ("SELECT AVG(i) AS x FROM v", "CAST(( SUM(CAST(t1.c0 AS BIGINT)) DIV COUNT(t1.c0) ) AS INT)"),
-        ("SELECT SUM(d) AS x FROM v", "SUM(CAST(t1.c0 AS DECIMAL(38, 2)))"),
-        ("SELECT AVG(d) AS x FROM v", "CAST(COUNT(t1.c0) AS DECIMAL(20, 0))"),
+        ("SELECT SUM(i) AS x FROM v", "CAST(SUM(CAST(t2.c0 AS BIGINT)) AS INT)"),
+        ("SELECT AVG(i) AS x FROM v", "CAST(( SUM(CAST(t2.c0 AS BIGINT)) DIV COUNT(t2.c0) ) AS INT)"),
+        ("SELECT SUM(d) AS x FROM v", "CAST(SUM(t2.c0) AS DECIMAL(38, 2))"),
+        ("SELECT AVG(d) AS x FROM v", "CAST(COUNT(t2.c0) AS DECIMAL(20, 0))"),
         ("SELECT i / i AS x FROM v ORDER BY i", "RAISE_ERROR('/ by zero')"),
         ("SELECT i FROM v ORDER BY i NULLS LAST, s DESC", "ASC NULLS LAST"),
         ("SELECT COUNT(*) FILTER (WHERE i > 1) AS x FROM v", "COUNT(CASE WHEN"),
@@ -94,20 +94,42 @@ def test_what_spark_cannot_write_runs_before_it() -> None:
     assert job.queries[0].then is None
 
 
-def test_what_spark_cannot_write_runs_behind_it() -> None:
-    job = plan("SELECT UPPER(s) AS u, n FROM (SELECT s, COUNT(*) AS n FROM v GROUP BY s)")
-    assert "UPPER" not in job.queries[0].sql
+COUNTED = "(SELECT s, COUNT(*) AS n FROM v GROUP BY s)"
+
+
+def test_what_spark_cannot_write_is_a_kernel_in_its_query() -> None:
+    job = plan(f"SELECT UPPER(s) AS u, n, UPPER(s) || '!' AS v FROM {COUNTED} WHERE n > 0 AND CHAR_LENGTH(TRIM(s)) > 0")
+    assert [(kernel.name, kernel.names, kernel.type_text) for kernel in job.kernels] == [
+        ("flowsql_kernel_0", ("s",), "STRING"),
+        ("flowsql_kernel_1", ("s",), "STRING"),
+        ("flowsql_kernel_2", ("s",), "BOOLEAN"),
+    ]
+    (query,) = job.every_query()
+    text = " ".join(query.sql.split())
+    assert "SELECT FLOWSQL_KERNEL_0(t3.c0) AS c0, t3.c1 AS c1, FLOWSQL_KERNEL_1(t3.c0) AS c2" in text
+    # Kernels see the rows that Spark's own conditions leave.
+    assert "> CAST(0 AS BIGINT) ) AND FLOWSQL_KERNEL_2(" in text
+    assert query.then is None
+
+
+def test_equal_kernels_are_one() -> None:
+    job = plan(f"SELECT UPPER(s) AS u FROM {COUNTED} UNION ALL SELECT UPPER(s) AS u FROM {COUNTED} WHERE n > 1")
+    assert len(job.kernels) == 1
+
+
+def test_what_is_drawn_anew_runs_behind_spark_once_a_row() -> None:
+    job = plan(f"SELECT UUID() AS u, n FROM {COUNTED}")
     assert job.queries[0].then is not None
+    assert not job.kernels
 
 
-def test_what_spark_cannot_write_runs_between_two_of_its_queries() -> None:
-    counted = "(SELECT UPPER(s) AS u, n FROM (SELECT s, COUNT(*) AS n FROM v GROUP BY s))"
-    job = plan(f"SELECT u, SUM(n) AS n FROM {counted} GROUP BY u")
+def test_what_is_drawn_anew_runs_between_two_queries_once_a_row() -> None:
+    job = plan(f"SELECT u, SUM(n) AS n FROM (SELECT UUID() AS u, n FROM {COUNTED}) GROUP BY u")
     table, between = job.inputs
     assert table.source is None
     assert between.source is not None
     assert "COUNT(1)" in between.source.sql
-    assert [query.sql.count("UPPER") for query in job.every_query()] == [0, 0]
+    assert not job.kernels
 
 
 @pytest.mark.parametrize(
@@ -125,10 +147,31 @@ def test_functions_of_one_table_run_where_it_is_read(query: str) -> None:
     assert "UPPER" not in job.queries[0].sql
 
 
-def test_a_filter_of_functions_over_both_tables_runs_behind_the_join() -> None:
+def test_a_filter_of_functions_over_both_tables_stands_above_the_join() -> None:
     job = plan("SELECT a.i FROM v a JOIN v b ON a.i = b.i AND POSITION(a.s IN b.s) > 0 ORDER BY 1")
-    (between,) = [staged for staged in job.inputs if staged.source is not None]
-    assert "JOIN" in between.source.sql
+    assert all(staged.source is None for staged in job.inputs)
+    assert [kernel.names for kernel in job.kernels] == [("EXPR$1", "EXPR$10")]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.i FROM v a, v b, v c WHERE a.i = c.i AND b.i = c.i",
+        "SELECT a.i FROM v a JOIN v b ON a.i < b.i JOIN v c ON b.i = c.i",
+        "SELECT x.i FROM (SELECT a.i, b.s FROM v a, v b WHERE a.d = b.d) x, v c WHERE x.i = c.i AND x.s = c.s",
+    ],
+)
+def test_inner_joins_stand_in_one_from(query: str) -> None:
+    text = printed(query)
+    assert text.count("SELECT") == 1
+    assert text.count("INNER JOIN") == 2
+    assert "ON" not in text.split()
+
+
+def test_other_joins_are_inputs_of_inner_ones() -> None:
+    text = printed("SELECT a.i FROM v a LEFT JOIN v b ON a.i = b.i JOIN v c ON a.i = c.i JOIN v d ON c.i = d.i")
+    assert text.count("LEFT JOIN") == 1
+    assert text.count("SELECT") == 1
 
 
 def test_aggregates_that_spark_lacks_are_changes_of_groups() -> None:

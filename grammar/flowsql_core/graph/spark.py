@@ -12,6 +12,7 @@ import enum
 from dataclasses import field
 
 from flowsql_core.config import option, parse_enum, parse_memory_bytes, parse_text
+from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.record import record
 from flowsql_core.span import Span
@@ -54,6 +55,21 @@ SPARK_MASTER = option(
 
 
 @record
+class KernelFunction:
+    """A function of Spark's session that computes an expression with FlowSQL's kernels, batch by batch.
+
+    ``expr`` is over the arguments; ``names``: columns that they come from, for errors. ``type_text``: what it gives, as
+    Spark writes it.
+    """
+
+    name: str
+    expr: Expr
+    arguments: tuple[t.LogicalType, ...]
+    names: tuple[str, ...]
+    type_text: str
+
+
+@record
 class SparkQuery:
     """One answer. ``then``: the job that reads it from the parquet file ``file``; None: it goes to who asked."""
 
@@ -68,12 +84,14 @@ class ParquetFiles:
     """Files of a table that Spark may read by itself, if they hold exactly the types of the table.
 
     ``path`` and ``pattern`` (a regular expression) as the table's options give them; ``names``: what the columns of the
-    input are called in the files.
+    input are called in the files. ``others``: names and Spark types of the table's other columns: Spark tells by the
+    share of a file that it reads whether an input is small.
     """
 
     path: str
     pattern: str | None
     names: tuple[str, ...]
+    others: tuple[tuple[str, str], ...] = ()
 
 
 @record
@@ -97,7 +115,11 @@ class StagedInput:
 
 @record
 class SparkJob:
-    """A whole statement. ``folder``: for files of this job alone; ``subqueries``: places of queries in expressions."""
+    """A whole statement.
+
+    ``folder``: for files of this job alone. ``subqueries``: places of queries in expressions. ``kernels``: what the
+    queries call.
+    """
 
     name: str
     inputs: tuple[StagedInput, ...]
@@ -105,6 +127,7 @@ class SparkJob:
     folder: str
     configuration: tuple[tuple[str, str], ...] = ()
     subqueries: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    kernels: tuple[KernelFunction, ...] = ()
 
     def every_query(self) -> tuple[SparkQuery, ...]:
         """All that Spark is asked, in order."""

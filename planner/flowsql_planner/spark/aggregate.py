@@ -203,15 +203,15 @@ def _aggregate(
             return context(called("COUNT", argument(0)))
         case "SUM", t.IntegerType():
             return sql.cast(context(called("SUM", sql.cast(argument(0), "BIGINT"))), text)
-        case "SUM", t.DecimalType(scale=scale):
-            return context(called("SUM", sql.cast(argument(0), f"DECIMAL({t.MAX_PRECISION}, {scale})")))
+        case "SUM", t.DecimalType():
+            return _decimal_sum(type_, argument, called, context)
         case "SUM", t.DoubleType():
             return context(called("SUM", argument(0)))
         case "AVG", t.IntegerType():
             total = context(called("SUM", sql.cast(argument(0), "BIGINT")))
             return sql.cast(sql.binary("DIV", total, context(called("COUNT", argument(0)))), text)
-        case "AVG", t.DecimalType(scale=scale):
-            total = context(called("SUM", sql.cast(argument(0), f"DECIMAL({t.MAX_PRECISION}, {scale})")))
+        case "AVG", t.DecimalType():
+            total = _decimal_sum(type_, argument, called, context)
             count = sql.cast(context(called("COUNT", argument(0))), "DECIMAL(20, 0)")
             return sql.cast(sql.binary("/", total, count), text)
         case "AVG", t.ApproximateType():
@@ -225,6 +225,23 @@ def _aggregate(
         case "MIN" | "MAX", _ if type_ is not None and not t.is_nested(type_):
             return context(called(name, argument(0)))
     raise _refusal(name, span)
+
+
+def _decimal_sum(
+    type_: t.DecimalType,
+    argument: Callable[[int], SqlNode],
+    called: Callable[[str, SqlNode], SqlNode],
+    context: Context,
+) -> SqlNode:
+    """SUM as DECIMAL(38, s).
+
+    Spark adds in ten digits more than the argument has, enough for ten billion rows of a group. A cast of the argument
+    would keep it from adding in machine words.
+    """
+    total = context(called("SUM", argument(0)))
+    if type_.precision + 10 >= t.MAX_PRECISION:
+        return total
+    return sql.cast(total, f"DECIMAL({t.MAX_PRECISION}, {type_.scale})")
 
 
 def _extreme(

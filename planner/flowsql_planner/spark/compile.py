@@ -71,6 +71,9 @@ from flowsql_planner.spark.around_spark import (
     with_moments,
 )
 from flowsql_planner.spark.expression import SparkExpressions
+from flowsql_planner.spark.flat import flat
+from flowsql_planner.spark.inner_joins import InnerJoins, Place, inner_joins
+from flowsql_planner.spark.kernels import Kernels, has_kernel
 from flowsql_planner.spark.parquet_files import parquet_files
 from flowsql_planner.spark.sql import SqlNode
 from flowsql_planner.spark.types import ddl, spark_type
@@ -102,6 +105,7 @@ class SparkCompiler:
     folder: str
     staged: dict[Rel, StagedInput] = field(default_factory=dict)
     subqueries: list[Span] = field(default_factory=list)
+    kernels: Kernels = field(default_factory=Kernels)
     _aliases: int = 0
     _answers: int = 0
 
@@ -112,7 +116,7 @@ class SparkCompiler:
             NotSupportedYetError: something that neither Spark nor FlowSQL around it answers exactly.
         """
         body, behind = self._apart(root.input)
-        text = sql.text_of(self._relation(body, ()))
+        text = sql.text_of(flat(self._relation(body, ())))
         if root.table is None and not behind:
             return SparkQuery(text, body.schema)
         file = f"{self.folder}/answer{number}.parquet"
@@ -131,7 +135,7 @@ class SparkCompiler:
         while isinstance(node, Project | Filter) and is_local_node(node):
             chain.append(node)
             node = node.input
-        strange = [place for place, part in enumerate(chain) if not all(map(self._has_form, expressions(part)))]
+        strange = [place for place, part in enumerate(chain) if not all(map(self._runs, expressions(part)))]
         if not strange:
             return top, []
         return chain[strange[-1]].input, chain[: strange[-1] + 1]
@@ -144,6 +148,10 @@ class SparkCompiler:
         except NotSupportedYetError:
             return False
         return True
+
+    def _runs(self, expr: Expr) -> bool:
+        """Whether an expression can stand in Spark's plan: in its own form, or as a kernel of FlowSQL."""
+        return self._has_form(expr) or has_kernel(expr)
 
     # Relations
 
@@ -214,7 +222,7 @@ class SparkCompiler:
             case Scan():
                 return parquet_files(rel) is not None
             case Project() | Filter():
-                return self._reads_files(rel.input) and all(map(self._has_form, expressions(rel)))
+                return self._reads_files(rel.input) and all(map(self._runs, expressions(rel)))
         return False
 
     def _hosted(self, rel: Rel, refusal: NotSupportedYetError) -> SqlNode:
@@ -228,9 +236,7 @@ class SparkCompiler:
             raise refusal
         body: Rel = chain[-1].input
         while (
-            isinstance(body, Project | Filter)
-            and is_local_node(body)
-            and not all(map(self._has_form, expressions(body)))
+            isinstance(body, Project | Filter) and is_local_node(body) and not all(map(self._runs, expressions(body)))
         ):
             chain.append(body)
             body = body.input
@@ -248,7 +254,7 @@ class SparkCompiler:
 
     def _between(self, body: Rel) -> SparkQuery:
         """A query whose answer FlowSQL takes further."""
-        text = sql.text_of(self._relation(body, ()))
+        text = sql.text_of(flat(self._relation(body, ())))
         self._answers += 1
         return SparkQuery(text, body.schema, f"{self.folder}/between{self._answers}.parquet")
 
@@ -287,10 +293,14 @@ class SparkCompiler:
         return f"t{self._aliases}"
 
     def _project(self, rel: Project, outer: tuple[SqlNode, ...]) -> SqlNode:
-        if is_local(rel) and not all(map(self._has_form, rel.exprs)):
+        plain = all(map(self._has_form, rel.exprs))
+        if is_local(rel) and not plain and not self._reads_files(rel):
             return self._staged(rel)
         alias = self._alias()
         row = _Row(self, rel.input, alias, outer)
+        if not plain and not outer and all(map(self._runs, rel.exprs)):
+            items = [self._item(expr, row) for expr in rel.exprs]
+            return sql.select(items, sql.derived(self._relation(rel.input, outer), alias))
         known, places = dict(self.staged), list(self.subqueries)
         try:
             items = [row.expressions.make(expr) for expr in rel.exprs]
@@ -301,6 +311,10 @@ class SparkCompiler:
             return self._elsewhere(rel, outer, refusal)
         return sql.select(items, sql.derived(self._relation(rel.input, outer), alias))
 
+    def _item(self, expr: Expr, row: _Row) -> SqlNode:
+        """An expression of which :meth:`_runs` is true."""
+        return row.expressions.make(expr) if self._has_form(expr) else self.kernels.call(expr, row.column, row.schema)
+
     def _elsewhere(self, rel: Project | Filter, outer: tuple[SqlNode, ...], refusal: NotSupportedYetError) -> SqlNode:
         """A node that Spark has no form for, by FlowSQL; the queries in it are asked below."""
         apart = apart_from_queries(rel)
@@ -308,7 +322,8 @@ class SparkCompiler:
             return self._hosted(rel, refusal)
         if not is_local_node(apart) or all(map(self._has_form, expressions(apart))):
             raise refusal
-        made = self._hosted(apart, refusal)
+        kernels = not outer and all(map(self._runs, expressions(apart)))
+        made = self._relation(apart, outer) if kernels else self._hosted(apart, refusal)
         if isinstance(rel, Project):
             return made
         alias = self._alias()
@@ -317,6 +332,8 @@ class SparkCompiler:
 
     def _filter(self, rel: Filter, outer: tuple[SqlNode, ...]) -> SqlNode:
         plain, strange = split_condition(rel.condition, self._has_form)
+        if strange and not outer and all(map(has_kernel, strange)):
+            return self._filter_by_kernels(rel, conjunction(plain), strange)
         if strange:
             below, on = conjunction(plain), conjunction(strange)
             assert on is not None
@@ -332,6 +349,15 @@ class SparkCompiler:
             return self._elsewhere(rel, outer, refusal)
         source = sql.derived(self._relation(rel.input, outer), alias)
         return sql.select(row.all(), source).where(condition, copy=False)
+
+    def _filter_by_kernels(self, rel: Filter, plain: Expr | None, strange: Sequence[Expr]) -> SqlNode:
+        """What Spark answers itself stands in front: kernels see the rows that are left."""
+        body = rel.input if plain is None else Filter(rel.input, plain, rel.span)
+        source, row = self._source(body, ())
+        made = sql.select(row.all(), source)
+        for part in strange:
+            made = made.where(self.kernels.call(part, row.column, row.schema), copy=False)
+        return made
 
     def _aggregate(self, rel: Aggregate, outer: tuple[SqlNode, ...]) -> SqlNode:
         for index in rel.grouping:
@@ -358,6 +384,7 @@ class SparkCompiler:
             made.set("group", e.Group(grouping_sets=[e.GroupingSets(expressions=sets)]))
         elif rel.grouping:
             made.set("group", e.Group(expressions=[node for nodes, _ in keys.values() for node in nodes]))
+        sql.mark_aggregate(made)
         return made
 
     def _with_places(self, rel: Rel) -> SqlNode:
@@ -418,6 +445,9 @@ class SparkCompiler:
             on = conjunction(strange)
             assert on is not None
             return self._relation(Filter(replace(rel, condition=conjunction(plain)), on, rel.span), outer)
+        several = inner_joins(rel, self._has_form)
+        if several is not None:
+            return self._inner_joins(several, outer)
         left, left_row = self._source(rel.left, outer)
         right, right_row = self._source(rel.right, outer)
         width = len(rel.left.schema)
@@ -441,6 +471,25 @@ class SparkCompiler:
             join.set("on", condition)
         made = sql.select(items, left)
         made.append("joins", join)
+        return made
+
+    def _inner_joins(self, joins: InnerJoins, outer: tuple[SqlNode, ...]) -> SqlNode:
+        """``SELECT ... FROM a INNER JOIN b INNER JOIN c WHERE ...``."""
+        sources, rows = zip(*(self._source(part, outer) for part in joins.inputs), strict=True)
+
+        def column(place: Place) -> SqlNode:
+            return rows[place[0]].column(place[1])
+
+        made = sql.select([column(place) for place in joins.columns], sources[0])
+        for source in sources[1:]:
+            made.append("joins", sql.exp().Join(this=source, kind="INNER"))
+
+        def met(condition: Expr, places: Sequence[Place]) -> SqlNode:
+            row = SparkExpressions(lambda index: column(places[index]), outer, self._subquery)
+            return row.condition(condition)
+
+        for condition, places in joins.conditions:
+            made = made.where(met(condition, places), copy=False)
         return made
 
     def _branch(self, part: Rel, place: int, outer: tuple[SqlNode, ...]) -> SqlNode:
@@ -501,7 +550,7 @@ class _Row:
 
     def __init__(self, compiler: SparkCompiler, rel: Rel, alias: str, outer: tuple[SqlNode, ...]) -> None:
         self._alias = alias
-        self._width = len(rel.schema)
+        self.schema = rel.schema
         self.expressions = SparkExpressions(self.column, outer, compiler._subquery)
 
     def column(self, index: int) -> SqlNode:
@@ -510,7 +559,7 @@ class _Row:
 
     def all(self) -> list[SqlNode]:
         """All columns in order."""
-        return [self.column(index) for index in range(self._width)]
+        return [self.column(index) for index in range(len(self.schema))]
 
 
 def _no_query(plan: Any, captured: Sequence[SqlNode]) -> SqlNode:

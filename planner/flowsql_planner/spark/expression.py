@@ -513,6 +513,18 @@ def _concat(e: SparkExpressions, call: Call) -> SqlNode | None:
     return sql.function("CONCAT", *(e.make(arg) for arg in call.args))
 
 
+def _substring(e: SparkExpressions, call: Call) -> SqlNode | None:
+    """Both count characters from 1; before the first one, and of negative lengths, they differ."""
+    text, *places = call.args
+    counted = all(isinstance(place, Literal) and place.value is not None for place in places)
+    if not isinstance(text.type, t.CharacterType) or not counted:
+        return None
+    start, length = places[0].value, places[1].value if len(places) > 1 else 0  # type: ignore[union-attr]
+    if not 1 <= start < _INT_LIMIT or not 0 <= length < _INT_LIMIT:
+        return None
+    return sql.function("SUBSTRING", e.make(text), *(e.make(place) for place in places))
+
+
 def _like(e: SparkExpressions, call: Call) -> SqlNode | None:
     """Without an escape character both mean the same; Spark's own, the backslash, must not stand in the pattern."""
     pattern = call.args[1]
@@ -541,5 +553,6 @@ _SIMPLE: Final[dict[str, Callable[[SparkExpressions, Call], SqlNode | None]]] = 
     "||": _concat,
     "CONCAT": _concat,
     "LIKE": _like,
+    "SUBSTRING": _substring,
     "ABS": _absolute,
 }

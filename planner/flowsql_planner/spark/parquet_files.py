@@ -8,6 +8,7 @@ from flowsql_connectors import registry
 from flowsql_core.graph.spark import ParquetFiles
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.nodes import Scan
+from flowsql_planner.spark.types import spark_type
 
 #: Timestamps are not among them: Flink's hang on the zone of the machine, and Spark cuts them to microseconds.
 _EXACT: Final = (
@@ -31,4 +32,11 @@ def parquet_files(scan: Scan) -> ParquetFiles | None:
     if files is None or files.format != "parquet":
         return None
     names = tuple(scan.table.columns[index].name for index in scan.projection)
-    return ParquetFiles(files.path, files.pattern, names)
+    # Spark finds columns in any case of their letters.
+    seen = {name.lower() for name in names}
+    others = []
+    for index, column in enumerate(scan.table.columns):
+        if index not in scan.projection and isinstance(column.type, _EXACT) and column.name.lower() not in seen:
+            seen.add(column.name.lower())
+            others.append((column.name, spark_type(column.type)))
+    return ParquetFiles(files.path, files.pattern, names, tuple(others))

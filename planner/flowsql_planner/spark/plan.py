@@ -10,10 +10,11 @@ from flowsql_core.errors import NotSupportedYetError, PlanError
 from flowsql_core.expr import Call, Cast
 from flowsql_core.expr import walk as walk_expression
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.spark import STAGE_RESOURCE, SparkJob
+from flowsql_core.graph.spark import STAGE_RESOURCE, KernelFunction, SparkJob
 from flowsql_planner.bind import operations as op
 from flowsql_planner.explain.sections import AST_TITLE, JSON_TITLE, Detail, render_logical
 from flowsql_planner.large_stack import with_room
+from flowsql_planner.logical.expression_text import ExpressionPrinter
 from flowsql_planner.logical.group_window import WINDOWS
 from flowsql_planner.logical.nodes import Project, Rel, Scan, Sink, expressions
 from flowsql_planner.logical.rewrite import refs, walk
@@ -26,6 +27,7 @@ from flowsql_planner.translate.options import SQL_PARALLELISM
 LOGICAL_TITLE = "== Optimized Logical Plan =="
 READERS_TITLE = "== FlowSQL Readers =="
 SPARK_TITLE = "== Spark SQL =="
+KERNELS_TITLE = "== Arrow Functions =="
 T = TypeVar("T")
 
 _COLLECT_NAME: Final = "*anonymous_collect$1*"
@@ -82,6 +84,7 @@ class SparkPlanner:
                 self._folder,
                 tuple(self._configuration.items()),
                 tuple(compiler.subqueries),
+                tuple(compiler.kernels.functions.values()),
             )
 
         return self._with_room(planned, sinks[0].span)
@@ -107,7 +110,10 @@ class SparkPlanner:
             compiler, roots = self._compiler(sinks, {"collect": None})
             queries = tuple(compiler.compile(root, number) for number, root in enumerate(roots))
             inputs = tuple(compiler.staged.values())
-            job = SparkJob("explain", inputs, queries, self._folder, tuple(self._configuration.items()))
+            kernels = tuple(compiler.kernels.functions.values())
+            job = SparkJob(
+                "explain", inputs, queries, self._folder, tuple(self._configuration.items()), kernels=kernels
+            )
             readers = "\n".join(f"{staged.view}:\n{render_logical((rel,))}" for rel, staged in compiler.staged.items())
             asked = [f"-- for {staged.view}\n{staged.source.sql}" for staged in inputs if staged.source is not None]
             return [
@@ -115,6 +121,7 @@ class SparkPlanner:
                 (LOGICAL_TITLE, render_logical(roots)),
                 (READERS_TITLE, readers),
                 (SPARK_TITLE, "\n\n".join([*asked, *(query.sql for query in queries)]) + "\n"),
+                *([(KERNELS_TITLE, "\n".join(map(_kernel_line, kernels)) + "\n")] if kernels else []),
             ], job
 
         sections, job = self._with_room(explained, sinks[0].span)
@@ -168,6 +175,13 @@ class SparkPlanner:
             raise PlanError(
                 "nested-too-deeply", "The statement is nested too deeply to be planned", span, "split it with views"
             ) from None
+
+
+def _kernel_line(kernel: KernelFunction) -> str:
+    """``flowsql_kernel_0(STRING): UPPER($0), of which Spark has no exact form``; that is why it is one."""
+    types = ", ".join(str(type_.as_nullable()) for type_ in kernel.arguments)
+    shown = ExpressionPrinter(None).print(kernel.expr)
+    return f"{kernel.name}({types}): {shown}, of which Spark has no exact form"
 
 
 def _refuse_group_windows(node: Rel) -> None:

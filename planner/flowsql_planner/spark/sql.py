@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from flowsql_core.errors import PlanError
 
 #: A node of a sqlglot tree.
 SqlNode: TypeAlias = Any
+_AGGREGATE: Final = "flowsql_aggregate"
 
 
 @cache
@@ -127,6 +128,16 @@ def select(items: Sequence[SqlNode], source: SqlNode | None) -> SqlNode:
     named = [e.alias_(item, f"c{index}", copy=False) for index, item in enumerate(items)]
     made = e.select(*named, copy=False)
     return made if source is None else made.from_(source, copy=False)
+
+
+def mark_aggregate(query: SqlNode) -> None:
+    """Remember that a SELECT makes groups: not every one has a GROUP BY."""
+    query.meta[_AGGREGATE] = True
+
+
+def is_aggregate(query: SqlNode) -> bool:
+    """Whether :func:`mark_aggregate` was called for a SELECT that nothing was added to but what makes it one."""
+    return bool(query.meta.get(_AGGREGATE))
 
 
 def derived(query: SqlNode, alias: str) -> SqlNode:

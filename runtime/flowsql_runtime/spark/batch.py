@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +25,7 @@ from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.operators.sink.constraints import Judge
 from flowsql_runtime.spark.errors import translate
 from flowsql_runtime.spark.files import read_files, readable_by_spark
+from flowsql_runtime.spark.kernels import register
 from flowsql_runtime.spark.rows import ParquetStage, answer_batches, write_answer
 from flowsql_runtime.spark.session import spark_session
 
@@ -105,10 +107,13 @@ class SparkBatchJob(Job):
         configuration = Configuration(values=dict(spark.configuration))
         Path(spark.folder).mkdir(parents=True)
         self._session = session = spark_session(configuration)
+        register(session, spark.kernels, configuration)
         self._check_cancelled()
         try:
-            self._look_ahead(session)
-            for staged in spark.inputs:
+            waiting = [staged for staged in spark.inputs if not self._by_spark(session, staged)]
+            if waiting:
+                self._look_ahead(session, waiting)
+            for staged in waiting:
                 self._stage(session, staged)
             for query in spark.queries:
                 self._answer(session, query, configuration)
@@ -116,11 +121,21 @@ class SparkBatchJob(Job):
             for staged in spark.inputs:
                 session.catalog.dropTempView(staged.view)
 
-    def _look_ahead(self, session: Any) -> None:
-        """Let Spark plan every query over empty inputs."""
+    def _by_spark(self, session: Any, staged: StagedInput) -> bool:
+        """Whether Spark reads an input by itself; then its view stands."""
+        if staged.files is None:
+            return False
+        paths = readable_by_spark(session, staged.files, staged.columns)
+        if paths is None:
+            return False
+        read_files(session, paths, staged.files, staged.ddl).createOrReplaceTempView(staged.view)
+        return True
+
+    def _look_ahead(self, session: Any, waiting: Sequence[StagedInput]) -> None:
+        """Let Spark plan every query before FlowSQL reads a row; inputs that wait are empty."""
         self._stage_text = "Spark"
         try:
-            register_empty(session, self._spark)
+            register_empty(session, waiting)
             for query in self._spark.every_query():
                 session.sql(query.sql)._jdf.queryExecution().optimizedPlan()
         except Exception as error:
@@ -130,11 +145,6 @@ class SparkBatchJob(Job):
         if staged.source is not None:
             # Between two queries of Spark: functions that only FlowSQL has.
             write_answer(self._asked(session, staged.source), staged.source.columns, staged.source.file)
-        if staged.files is not None:
-            paths = readable_by_spark(session, staged.files, staged.columns)
-            if paths is not None:
-                read_files(session, paths, staged.files, staged.ddl).createOrReplaceTempView(staged.view)
-                return
         self._stage_text = "reading tables" if staged.source is None else "between queries"
         path = f"{self._spark.folder}/{staged.view}.parquet"
         writer = ParquetStage(path, staged.columns, staged.keys)
@@ -148,7 +158,12 @@ class SparkBatchJob(Job):
         self._stage_text = "Spark"
         session.sparkContext.setJobGroup(self.id, self.name, interruptOnCancel=True)
         try:
-            table = session.sql(query.sql).toArrow()
+            frame = session.sql(query.sql)
+            frame._jdf.queryExecution().optimizedPlan()
+        except Exception as error:
+            raise self._translated(error, planning=True) from error
+        try:
+            table = frame.toArrow()
         except Exception as error:
             self._check_cancelled()
             raise self._translated(error, planning=False) from error
@@ -200,9 +215,9 @@ class SparkBatchJob(Job):
             session.sparkContext.cancelJobGroup(self.id)
 
 
-def register_empty(session: Any, job: SparkJob) -> None:
-    """Views of a job's inputs without rows: what Spark needs to plan its queries."""
-    for staged in job.inputs:
+def register_empty(session: Any, inputs: Sequence[StagedInput]) -> None:
+    """Views of inputs without rows: what Spark needs to plan queries."""
+    for staged in inputs:
         session.createDataFrame([], staged.ddl).createOrReplaceTempView(staged.view)
 
 
@@ -213,9 +228,11 @@ def spark_plan(job: SparkJob) -> str:
         FlowSqlError: Spark is missing, or cannot run a query.
     """
     with _running:
-        session = spark_session(Configuration(values=dict(job.configuration)))
+        configuration = Configuration(values=dict(job.configuration))
+        session = spark_session(configuration)
         try:
-            register_empty(session, job)
+            register(session, job.kernels, configuration)
+            register_empty(session, job.inputs)
             frames = [session.sql(query.sql) for query in job.every_query()]
             return "\n".join(frame._jdf.queryExecution().executedPlan().toString().rstrip() for frame in frames)
         except Exception as error:

@@ -7,6 +7,7 @@ from typing import Any
 
 from flowsql_core.errors import ExecutionError, FlowSqlError, NotSupportedYetError
 from flowsql_core.graph.spark import SparkJob
+from flowsql_runtime.spark.kernels import failure_in
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\n]*)")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
@@ -22,6 +23,9 @@ def translate(error: Exception, job: SparkJob, *, planning: bool) -> FlowSqlErro
         job: what was running.
         planning: Spark had only looked at the query: it is one that it cannot run.
     """
+    failure = failure_in(_text(error), job.kernels)
+    if failure is not None:
+        return failure
     condition, message = condition_of(error)
     if condition == "USER_RAISED_EXCEPTION":
         return ExecutionError("division-by-zero" if "zero" in message else "failed", message)

@@ -41,10 +41,19 @@ def read_files(session: Any, paths: Sequence[str], files: ParquetFiles, ddl: str
     """The rows as Spark reads them, with columns c0, c1, ...; ``ddl`` says their types in this order."""
     from pyspark.sql.types import StructField, StructType
 
-    declared = StructType.fromDDL(ddl)
+    declared = StructType.fromDDL(
+        ", ".join([ddl, *(f"o{place} {text}" for place, (_, text) in enumerate(files.others))])
+    )
     assert isinstance(declared, StructType)
-    fields = [StructField(name, own.dataType) for name, own in zip(files.names, declared.fields, strict=True)]
-    return session.read.schema(StructType(fields)).parquet(*paths).toDF(*declared.names)
+    names = (*files.names, *(name for name, _ in files.others))
+    fields = [StructField(name, own.dataType) for name, own in zip(names, declared.fields, strict=True)]
+    whole = session.read.schema(StructType(fields)).parquet(*paths)
+    return whole.select(*(whole[_quoted(name)].alias(f"c{index}") for index, name in enumerate(files.names)))
+
+
+def _quoted(name: str) -> str:
+    """A column's name as Spark's functions take it."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _is_plain(file: FoundFile) -> bool:
@@ -64,6 +73,19 @@ def _holds(path: str, names: Sequence[str], types: Sequence[LogicalType]) -> boo
     # Spark finds columns in any case of their letters.
     present = [name.lower() for name in schema.names]
     for name, type_ in zip(names, types, strict=True):
-        if present.count(name.lower()) != 1 or name not in schema.names or schema.field(name).type != to_arrow(type_):
+        if present.count(name.lower()) != 1 or name not in schema.names:
+            return False
+        if _written(schema.field(name).type) != to_arrow(type_):
             return False
     return True
+
+
+def _written(type_: pa.DataType) -> pa.DataType:
+    """The type of a column as the file holds it: how its writer kept texts in memory says nothing of the values."""
+    if pa.types.is_dictionary(type_):
+        return _written(type_.value_type)
+    if pa.types.is_string_view(type_) or pa.types.is_large_string(type_):
+        return pa.string()
+    if pa.types.is_binary_view(type_) or pa.types.is_large_binary(type_):
+        return pa.binary()
+    return type_

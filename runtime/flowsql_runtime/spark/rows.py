@@ -49,7 +49,7 @@ class ParquetStage:
             self._write(batch.columns)
 
     def _write(self, columns: Sequence[Any]) -> None:
-        carried_columns = [_as_carried(column, type_) for column, type_ in zip(columns, self._types, strict=True)]
+        carried_columns = [as_carried(column, type_) for column, type_ in zip(columns, self._types, strict=True)]
         self._writer.write_batch(pa.RecordBatch.from_arrays(carried_columns, schema=self._schema))
 
     def finish(self) -> None:
@@ -124,14 +124,15 @@ def answer_batches(table: Any, columns: Schema) -> Iterator[ChangelogBatch]:
 
 
 def _answer_columns(table: Any, columns: Schema) -> list[Any]:
-    return [_as_logical(table.column(index), without_attribute(column.type)) for index, column in enumerate(columns)]
+    return [as_logical(table.column(index), without_attribute(column.type)) for index, column in enumerate(columns)]
 
 
-def _as_carried(array: Any, type_: LogicalType) -> Any:
+def as_carried(array: Any, type_: LogicalType) -> Any:
+    """A column of FlowSQL as Spark takes it."""
     target = to_arrow(carried(type_))
     return array if array.type == target else pc.cast(array, target)
 
 
-def _as_logical(column: Any, type_: LogicalType) -> Any:
+def as_logical(column: Any, type_: LogicalType) -> Any:
     """A column of Spark in FlowSQL's type; Spark counts microseconds."""
     return pc.cast(column, options=pc.CastOptions(to_arrow(type_), allow_time_truncate=True))
