@@ -48,20 +48,6 @@ ROWS = pa.table(
 COLUMNS = "id BIGINT, Name STRING, d DOUBLE, f FLOAT, p DECIMAL(7, 2), born DATE, b BOOLEAN, x BYTES, t TINYINT"
 
 
-@pytest.fixture
-def staged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Paths of what FlowSQL handed over."""
-    made: list[str] = []
-
-    class Noted(batch.ParquetStage):
-        def __init__(self, path: str, *rest: object) -> None:
-            made.append(path)
-            super().__init__(path, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(batch, "ParquetStage", Noted)
-    return made
-
-
 def session_over(path: Path, columns: str = COLUMNS, more: str = "") -> TableEnvironment:
     machine.hurry()
     values = {"execution.runtime-mode": "batch", "execution.batch.engine": "spark", "table.local-time-zone": "UTC"}

@@ -38,6 +38,8 @@ machine = load("spark_machine")
 pytestmark = machine.ON_SPARK
 
 VALUES = "(VALUES (1, 'a', TIME '10:00:00.5'), (2, 'b', TIME '09:00:00'), (3, 'a', TIME '11:00:00')) AS t(i, s, o)"
+#: Three to the power of 22 rows: no machine counts them while a test waits.
+ENDLESS = " CROSS JOIN ".join(VALUES.replace("AS t", f"AS t{n}") for n in range(22))
 
 
 @pytest.fixture
@@ -194,10 +196,9 @@ def test_ctrl_c_ends_an_insert_and_leaves_nothing(session: TableEnvironment, tmp
 
     tracker = SparkSession.active().sparkContext.statusTracker()
     java = SparkSession.active().sparkContext._gateway.proc.pid
-    many = " CROSS JOIN ".join(f"{VALUES.replace('AS t', f'AS t{n}')}" for n in range(18))
     sql = (
         f"CREATE TABLE sink (n BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/out', 'format' = 'csv');"
-        f"INSERT INTO sink SELECT MAX(t1.i + t2.i * t3.i) FROM {many}"
+        f"INSERT INTO sink SELECT MAX(t1.i + t2.i * t3.i) FROM {ENDLESS}"
     )
 
     def interrupt() -> None:
@@ -220,14 +221,15 @@ def test_ctrl_c_ends_an_insert_and_leaves_nothing(session: TableEnvironment, tmp
 
 
 def test_a_cancelled_job_ends_and_the_next_one_runs(session: TableEnvironment) -> None:
-    many = " CROSS JOIN ".join(f"{VALUES.replace('AS t', f'AS t{n}')}" for n in range(16))
-    result = session.execute_sql(f"SELECT COUNT(*), MAX(t1.i + t2.i * t3.i) FROM {many}")
+    from pyspark.sql import SparkSession
+
+    tracker = SparkSession.active().sparkContext.statusTracker()
+    result = session.execute_sql(f"SELECT COUNT(*), MAX(t1.i + t2.i * t3.i) FROM {ENDLESS}")
     job = result.get_job_client()
     assert job is not None
     deadline = time.monotonic() + 60
-    while "Spark" not in job.progress_text() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    time.sleep(1.0)
+    while not ("Spark" in job.progress_text() and tracker.getActiveStageIds()) and time.monotonic() < deadline:
+        time.sleep(0.05)
     canceller = threading.Thread(target=result.cancel)
     canceller.start()
     canceller.join(60)

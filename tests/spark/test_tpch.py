@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from flowsql_runtime.spark import batch
 from tests.spark.spark_machine import ON_SPARK, hurry
 from tests.sql.tpch.tables import write_tables
 from tests.sql.tpch.test_tpch import QUERIES, SCALE, check
@@ -22,15 +21,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_answers_are_duckdbs(name: str, tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_duckdbs(name: str, tables: Path, staged: list[str]) -> None:
     hurry()
-    staged: list[str] = []
-
-    class Noted(batch.ParquetStage):
-        def __init__(self, path: str, *more: object) -> None:
-            staged.append(path)
-            super().__init__(path, *more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(batch, "ParquetStage", Noted)
     check(tables, name, {"execution.batch.engine": "spark", "table.local-time-zone": "UTC"})
     assert not staged, "rows went through FlowSQL's own readers"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -31,14 +31,15 @@ _CURRENT_WATERMARK: Final = "CURRENT_WATERMARK"
 
 def eval_context(ctx: OperatorContext) -> EvalContext:
     """Zone, clock, randomness and query start as the job has them."""
-    zone = ctx.parameter(LOCAL_TIME_ZONE.key, LOCAL_TIME_ZONE.default)
-    start = ctx.parameter(QUERY_START_PARAMETER)
-    return EvalContext(
-        zone=machine_zone() if zone == LOCAL_TIME_ZONE.default else zone,
-        clock=ctx.clock,
-        rng=ctx.rng,
-        query_start_ms=int(start) if start else None,
-    )
+    zone, query_start_ms = zone_and_start(ctx.parameters)
+    return EvalContext(zone=zone, clock=ctx.clock, rng=ctx.rng, query_start_ms=query_start_ms)
+
+
+def zone_and_start(parameters: Mapping[str, str]) -> tuple[str, int | None]:
+    """The zone of a job, and in batch mode the moment at which its query began, epoch ms."""
+    zone = parameters.get(LOCAL_TIME_ZONE.key, LOCAL_TIME_ZONE.default)
+    start = parameters.get(QUERY_START_PARAMETER)
+    return machine_zone() if zone == LOCAL_TIME_ZONE.default else zone, int(start) if start else None
 
 
 def projected(batch: ChangelogBatch, project: Projector | None) -> Iterator[tuple[int, ChangelogBatch, list[Any]]]:

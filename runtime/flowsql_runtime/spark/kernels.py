@@ -13,14 +13,13 @@ import pyarrow as pa
 
 from flowsql_compute.eval.compile import Projector, compile_projections
 from flowsql_compute.eval.context import EvalContext
-from flowsql_compute.eval.time.machine_zone import machine_zone
-from flowsql_core.config import LOCAL_TIME_ZONE, Configuration
+from flowsql_core.config import Configuration
 from flowsql_core.errors import ExecutionError, FailedRow, FlowSqlError
 from flowsql_core.expr import walk
 from flowsql_core.graph.spark import KernelFunction
 from flowsql_core.span import Span
 from flowsql_core.types.logical import without_attribute
-from flowsql_runtime.operators.evaluation import QUERY_START_PARAMETER
+from flowsql_runtime.operators.evaluation import zone_and_start
 from flowsql_runtime.spark.rows import as_carried, as_logical
 
 #: A failure stands so in the text of the error that Spark makes of it.
@@ -31,10 +30,9 @@ def register(session: Any, functions: Sequence[KernelFunction], configuration: C
     """Make a job's kernel functions known to the session, where they take the place of those of the job before."""
     # Its declarations know functions with a fixed number of parameters.
     arrow_udf: Any = importlib.import_module("pyspark.sql.pandas.functions").arrow_udf
-    zone, start = configuration.get(LOCAL_TIME_ZONE), dict(configuration.items()).get(QUERY_START_PARAMETER)
-    zone = machine_zone() if zone == LOCAL_TIME_ZONE.default else zone
+    zone, query_start_ms = zone_and_start(dict(configuration.items()))
     for function in functions:
-        kernel = _Kernel(function, zone, None if start is None else int(start))
+        kernel = _Kernel(function, zone, query_start_ms)
         session.udf.register(function.name, arrow_udf(kernel.function(), function.type_text))
 
 
