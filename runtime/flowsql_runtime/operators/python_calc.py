@@ -17,6 +17,7 @@ from flowsql_runtime.operators.base import Operator, OperatorContext, Output
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.operators.failure import trace_row
 from flowsql_runtime.operators.pace import begin_slices
+from flowsql_runtime.python.by_value import dumps
 from flowsql_runtime.python.evaluate import Evaluator
 from flowsql_runtime.python.evaluators import make_evaluator
 from flowsql_runtime.python.failure import UserFailure, UserFailureError
@@ -288,10 +289,8 @@ def _start(
     program: PythonProgram, functions: Sequence[Any], parameters: dict[str, str], ctx: OperatorContext
 ) -> WorkerStart:
     """What the worker begins with; functions of the program's own file travel by value."""
-    import cloudpickle
-
     try:
-        pickled = cloudpickle.dumps(list(functions))
+        pickled = dumps(list(functions))
     except Exception as error:  # a user's object
         names = ", ".join(function.name for function in program.functions)
         raise ExecutionError(
