@@ -53,6 +53,7 @@ _INTERNAL: Final[dict[str, Connector]] = {
         sink="flowsql_connectors.datastream:StreamSinkFactory",
     ),
     "file-sink": Connector(sink="flowsql_connectors.filesystem.stream_sink:StreamFileSinkFactory"),
+    "handed-rows": Connector(source="flowsql_connectors.handed:HandedSourceFactory"),
     "python-input-format": Connector(source="flowsql_connectors.inline:InlineSourceFactory"),
 }
 
@@ -150,15 +151,13 @@ def with_referenced(table: TableSpec, referenced: TableSpec) -> TableSpec:
     return source_factory(_identifier(table)).with_referenced(table, referenced)
 
 
-def parquet_table(path: tuple[str, str, str], columns: Schema, file: str) -> TableSpec:
-    """A table, under a name of its own, over a parquet file that another engine wrote with moments in UTC."""
-    options = (
-        ("connector", "filesystem"),
-        ("path", file),
-        ("format", "parquet"),
-        ("parquet.utc-timezone", "true"),
-    )
-    return TableSpec(path, columns, options)
+def handed_table(path: tuple[str, str, str], columns: Schema, resource: str) -> TableSpec:
+    """A table, under a name of its own, of rows that an engine hands over while the job runs.
+
+    Args:
+        resource: of the job; a ``flowsql_connectors.handed.HandedRows``.
+    """
+    return TableSpec(path, columns, (("connector", "handed-rows"), ("rows", resource)))
 
 
 def validate_table(table: TableSpec, *, as_source: bool = True) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from flowsql_core.span import Source, Span
 
@@ -135,8 +135,11 @@ class ConnectorError(FlowSqlError):
 class InternalError(FlowSqlError):
     """An invariant of FlowSQL itself is broken."""
 
+    #: Behind what went wrong.
+    SUFFIX: ClassVar = " (this is a FlowSQL bug)"
+
     def __init__(self, message: str) -> None:
-        super().__init__("internal", f"{message} (this is a FlowSQL bug)")
+        super().__init__("internal", f"{message}{self.SUFFIX}")
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:

@@ -69,7 +69,14 @@ def _declare(cls: Any, kw_only: bool) -> Any:
         make()
         cls.__init__(self, *args, **kwargs)
 
+    def __setstate__(self: Any, state: dict[str, Any]) -> None:  # noqa: N807
+        # Of an instance that was pickled in another process no ``__init__`` is called here.
+        make()
+        self.__dict__.update(state)
+
     cls.__init__ = __init__
+    if "__setstate__" not in cls.__dict__:
+        cls.__setstate__ = __setstate__
     setattr(cls, _FIELDS, _Fields(make))
     return cls
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowsql_connectors.filesystem.files import FoundFile
-from flowsql_connectors.filesystem.splits import FileSplit, deal
+from flowsql_connectors.filesystem.splits import FileSplit, cut_in_parts, deal
 from flowsql_connectors.formats.csv import CsvFormat
 from flowsql_connectors.formats.csv_tokens import CsvDialect
 from flowsql_connectors.formats.format import DecodeContext, FileView, Range
@@ -162,3 +162,27 @@ def test_error_in_the_fetcher_is_raised_by_poll(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"1,x\n" * 10)[:-12])
     with pytest.raises(Exception, match="cannot be decompressed"):
         scan(files_table("a INT, b STRING", path, "csv"))
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), max_size=6),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_parts_are_the_input_in_its_order(files: list[list[int]], part_bytes: int, counts_groups: bool) -> None:
+    splits = []
+    for number, lengths in enumerate(files):
+        ends = list(itertools.accumulate(lengths))
+        ranges = tuple(Range(end - length, end) for end, length in zip(ends, lengths, strict=True))
+        if counts_groups:
+            ranges = tuple(Range(group, group + 1) for group in range(len(lengths)))
+        splits.append(FileSplit(FoundFile(f"{number}", sum(lengths), 0, ()), ranges))
+    parts = cut_in_parts(splits, part_bytes)
+    whole = [(split.file.path, part) for split in splits for part in split.ranges]
+    assert [(split.file.path, one) for part in parts for split in part for one in split.ranges] == whole
+    assert all(part and all(split.ranges for split in part) for part in parts)
+    units = {split.file.path: split.file.size / split.weight for split in splits}
+    for part in parts:
+        sizes = [units[split.file.path] * (one.stop - one.start) for split in part for one in split.ranges]
+        # A part takes one range more only while it has too little.
+        assert sum(sizes[:-1]) < part_bytes

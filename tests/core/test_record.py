@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
 import pickle
+import subprocess
+import sys
 import threading
 from typing import ClassVar
 
 import pytest
 
+from flowsql_core.graph.match_specs import PatternColumn
 from flowsql_core.record import record
 
 
@@ -103,3 +107,25 @@ def test_the_first_instances_may_come_from_many_threads() -> None:
         for thread in threads:
             thread.join()
         assert made == [Fresh("n", 1)] * 8
+
+
+OTHER_PROCESS = """
+import pickle, sys
+from dataclasses import fields
+from flowsql_core.graph.match_specs import PatternColumn
+from flowsql_core.record import record
+found = pickle.loads(bytes.fromhex(sys.argv[1]))
+assert found[0] == found[1] and found[0] is not found[1] and hash(found[0]) == hash(found[1])
+match found[0]:
+    case PatternColumn(a, b, c, d):
+        print(repr(found[0]), [f.name for f in fields(found[0])])
+"""
+
+
+def test_instances_of_another_process_are_whole_although_nothing_was_made_here() -> None:
+    sent = [PatternColumn(1, 0, True, 2), PatternColumn(1, 0, True, 2)]
+    words = [sys.executable, "-c", OTHER_PROCESS, pickle.dumps(sent).hex()]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(repr(sent[0]))

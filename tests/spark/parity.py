@@ -36,6 +36,7 @@ import pyarrow.compute as pc
 from flowsql.common.row import Row
 from flowsql.table.session.environment import TableEnvironment
 from flowsql.table.values.result_rows import rows_of
+from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import LOCAL_TIME_ZONE, Configuration
 from flowsql_core.errors import FlowSqlError, ParseError
 from flowsql_core.graph.spark import STAGE_RESOURCE
@@ -178,17 +179,18 @@ class Parity:
 class _TurnedStage(ParquetStage):
     """Hands the rows of a table over from the last to the first."""
 
-    def __init__(self, path: str, columns: Schema, keys: tuple[int, ...] | None = None) -> None:
-        super().__init__(path, columns, keys)
-        self._batches: list[Sequence[Any]] = []
+    def __init__(self, path: str, columns: Schema) -> None:
+        super().__init__(path, columns)
+        self._batches: list[ChangelogBatch] = []
 
-    def _write(self, columns: Sequence[Any]) -> None:
-        self._batches.append(columns)
+    def accept(self, batch: ChangelogBatch) -> None:
+        self._batches.append(batch)
 
     def finish(self) -> None:
-        for columns in reversed(self._batches):
-            turned = pa.array(range(len(columns[0]) - 1, -1, -1), pa.int64())
-            super()._write([pc.take(column, turned) for column in columns])
+        for rows in reversed(self._batches):
+            turned = pa.array(range(rows.num_rows - 1, -1, -1), pa.int64())
+            columns = [pc.take(column, turned) for column in rows.columns]
+            super().accept(ChangelogBatch.of(columns, num_rows=rows.num_rows))
         super().finish()
 
 

@@ -14,7 +14,7 @@ import pytest
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError
-from flowsql_runtime.spark import batch
+from flowsql_runtime.spark import parts
 
 
 def load(name: str) -> ModuleType:
@@ -82,7 +82,7 @@ def test_spark_reads_what_it_reads_exactly(tmp_path: Path, staged: list[str], mo
     session = session_over(tmp_path / "t")
     direct = [rows(session, query) for query in QUERIES]
     assert not staged
-    monkeypatch.setattr(batch, "readable_by_spark", lambda *_: None)
+    monkeypatch.setattr(parts, "readable_by_spark", lambda *_: None)
     assert [rows(session, query) for query in QUERIES] == direct
     assert len(staged) == len(QUERIES)
     assert direct[3] == ["(2,)"]

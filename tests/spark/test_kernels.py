@@ -15,7 +15,7 @@ from flowsql_core.expr import InputRef
 from flowsql_core.graph.spark import KernelFunction
 from flowsql_core.span import Span
 from flowsql_core.types.logical import STRING
-from flowsql_runtime.spark.kernels import failure_in
+from flowsql_runtime.spark.failures import failure_in
 from tests.spark.spark_machine import ON_SPARK, hurry
 
 pytestmark = ON_SPARK
@@ -94,7 +94,17 @@ def test_a_failing_row_is_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str
 
 def test_a_failure_is_data_alone() -> None:
     function = KernelFunction("f", InputRef(0, STRING), (STRING,), ("name",), "STRING")
-    told = {"function": "f", "code": "c", "message": "m", "at": [1, 2], "hint": None, "row": 0, "node": 0}
+    told = {
+        "function": "f",
+        "kind": "execution",
+        "code": "c",
+        "message": "m",
+        "at": [1, 2],
+        "hint": None,
+        "row": 0,
+        "node": 0,
+        "names": None,
+    }
     text = base64.b64encode(json.dumps(told | {"values": {"0": "'x'"}}).encode()).decode()
     error = failure_in(f"... FLOWSQL-FAILURE {text}\n...", (function,))
     assert error is not None

@@ -169,6 +169,10 @@ class FileCommitter(Committer):
             remove(held.part.hidden_path)
         self._held = []
 
+    def discard(self, lineage: str) -> None:
+        """Hidden parts of the lineage go."""
+        remove_leftovers(self._root, self._names, {lineage}, set(), set())
+
     def _show_merged(self, compactor: Compactor, new: Sequence[Waiting], lineages: set[str], ended: bool) -> None:
         with self._lock:
             self._waiting = (*self._waiting, *new)

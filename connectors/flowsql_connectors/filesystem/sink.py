@@ -55,6 +55,10 @@ class FileSink(TableSink):
         """``sink.parallelism``."""
         return self._values.get(SINK_PARALLELISM)
 
+    def writes_anywhere(self) -> bool:
+        """Parts are files with names of their own."""
+        return True
+
     def shuffles_by_partition(self) -> bool:
         """``sink.shuffle-by-partition.enable``."""
         return self._values.get(SHUFFLE)

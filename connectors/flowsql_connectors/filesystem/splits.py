@@ -90,6 +90,15 @@ class FileEnumerator(SplitEnumerator):
         splits = [FileSplit(file, self._ranges(file, parallelism)) for file in files]
         return self._deal([split for split in splits if split.ranges], parallelism)
 
+    def parts(self, part_bytes: int) -> list[list[Split]]:
+        """Consecutive ranges of the files in order of their names."""
+        whole: list[FileSplit] = []
+        for file in self._find():
+            target = max(SMALLEST_RANGE, min(LARGEST_RANGE, part_bytes))
+            whole.append(FileSplit(file, tuple(self._cut(file, target))))
+        made = cut_in_parts(sorted(whole, key=lambda split: split.file.path), part_bytes)
+        return [[split.encode() for split in part] for part in made]
+
     def redistribute(self, splits: list[Split], parallelism: int) -> list[list[Split]]:
         """Restored splits: what is left of a file is dealt anew, a range that was begun keeps its position."""
         decoded = [FileSplit.decode(split) for split in splits]
@@ -196,3 +205,25 @@ def _deal_striped(splits: list[FileSplit], parallelism: int) -> list[list[FileSp
                 begun = split.rows_done if reader == first % parallelism else 0
                 shares[reader].append(replace(split, ranges=tuple(ranges), rows_done=begun))
     return shares
+
+
+def cut_in_parts(splits: Iterable[FileSplit], part_bytes: int) -> list[list[FileSplit]]:
+    """Splits in reading order as parts of about so many bytes, cut between their ranges."""
+    parts: list[list[FileSplit]] = []
+    left = 0.0
+    for split in splits:
+        # Ranges of some formats count row groups.
+        unit = split.file.size / split.weight if split.weight else 0.0
+        taken: list[Range] = []
+        for part in split.ranges:
+            if left <= 0:
+                if taken:
+                    parts[-1].append(replace(split, ranges=tuple(taken)))
+                    taken = []
+                parts.append([])
+                left = float(part_bytes)
+            taken.append(part)
+            left -= unit * (part.stop - part.start)
+        if taken:
+            parts[-1].append(replace(split, ranges=tuple(taken)))
+    return parts

@@ -111,6 +111,12 @@ class Committer(ABC):
     def abort(self, committables: list[Committable]) -> None:
         """The job failed and no checkpoint holds these: remove what was prepared."""
 
+    def discard(self, lineage: str) -> None:
+        """No writer of this lineage writes any more: remove what they left behind that was not committed.
+
+        For engines whose tasks may die, or run twice, without a word of what they had prepared.
+        """
+
 
 class TableSink(ABC):
     """A sink for one INSERT."""
@@ -137,6 +143,11 @@ class TableSink(ABC):
     def parallelism(self) -> int | None:
         """``sink.parallelism``, if set."""
         return None
+
+    def writes_anywhere(self) -> bool:
+        """Whether a writer may run in any process, on any machine that sees what the table's options name, and hand its
+        committables to the process of the job."""
+        return False
 
     def shuffles_by_partition(self) -> bool:
         """Whether all rows of a partition go to one writer."""

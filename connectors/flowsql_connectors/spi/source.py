@@ -119,6 +119,13 @@ class SplitEnumerator(ABC):
         """All splits that are there when the job starts, one list per subtask. Deterministic for the same input and
         parallelism."""
 
+    def parts(self, part_bytes: int) -> list[list[Split]] | None:
+        """The whole bounded input as parts of about so many bytes, for an engine that reads each in a task of its own.
+
+        The parts one behind another are the input in its order. None: it cannot be read so.
+        """
+        return None
+
     def discovery_interval_ms(self) -> int | None:
         """How often to look for new splits while the job runs; None: never."""
         return None

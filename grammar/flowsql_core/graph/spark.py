@@ -1,9 +1,9 @@
 """``SparkJob``: a bounded statement as Spark runs it. Written by the planner, read by ``flowsql_runtime.spark``.
 
-Three kinds of steps in this order: local jobs that hand rows to Spark (of tables, read as Flink reads them, or of an
-answer of Spark that functions of FlowSQL take further), one query of Spark for each answer, and local jobs that take an
-answer further (into a table, or through such functions). Columns travel in Arrow; ``carried`` says what stands for
-types that Spark lacks.
+Three kinds of steps in this order: jobs of FlowSQL that hand rows to Spark (of tables, read as Flink reads them, or of
+an answer of Spark that functions of FlowSQL take further), one query of Spark for each answer, and jobs that take an
+answer further (into a table, or through such functions). Jobs run inside of Spark's tasks where they can. Columns
+travel in Arrow; ``carried`` says what stands for types that Spark lacks.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from flowsql_core.types import logical as t
 
 #: Resource of a staging job: what takes its rows (``accept(batch)``, ``finish()``).
 STAGE_RESOURCE = "stage"
+#: Resource of a job over an answer of Spark: its rows, ``flowsql_connectors.handed.HandedRows``.
+ROWS_RESOURCE = "spark-rows"
 #: Most fractional digits that Spark's timestamps have.
 SPARK_DIGITS = 6
 
@@ -71,12 +73,15 @@ class KernelFunction:
 
 @record
 class SparkQuery:
-    """One answer. ``then``: the job that reads it from the parquet file ``file``; None: it goes to who asked."""
+    """One answer. ``then``: the job that takes its rows further; None: they go to who asked.
+
+    ``is_written``: the columns are those of the table that the job writes.
+    """
 
     sql: str
     columns: t.Schema
-    file: str = ""
     then: JobGraph | None = None
+    is_written: bool = False
 
 
 @record
@@ -96,12 +101,12 @@ class ParquetFiles:
 
 @record
 class StagedInput:
-    """Rows that a local job hands to Spark.
+    """Rows that a job of FlowSQL hands to Spark.
 
     ``view``: the name that the queries read. ``ddl``: the columns as Spark knows them, ``c0 INT, c1 STRING``. ``job``:
-    its collect sink asks for the resource ``STAGE_RESOURCE``. ``source``: the query whose answer the job reads from its
-    ``file``; it reads views that stand before this one. ``keys``: the job's rows are changes of groups with these
-    columns; of each the last stands. ``files``: what Spark reads instead where it can.
+    its collect sink asks for the resource ``STAGE_RESOURCE``. ``source``: the query whose answer the job reads; it
+    reads views that stand before this one. ``keys``: rows of the source that are equal in these columns must meet in
+    one task, of none all of them; None: any task may take any row. ``files``: what Spark reads instead where it can.
     """
 
     view: str

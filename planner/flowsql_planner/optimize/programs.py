@@ -130,6 +130,8 @@ def bounded(abilities: SourceAbilities, evaluation: EvalContext) -> tuple[Stage,
         Stage("correlations", tree_rules=(decorrelate,)),
         Stage("compare", rules=(simplify_comparisons,)),
         Stage("fold", tree_rules=(_bound_tree_rule(fold_constants, evaluation),)),
+        # Before projects are merged: what is asked of a window becomes a column of the aggregate.
+        Stage("group windows", rules=(group_windows,)),
         Stage("tidy", rules=tidy),
         # Spark moves filters itself; but what only FlowSQL can compute must stand where few rows are.
         Stage("filters", rules=(*_BOUNDED_FILTERS, *tidy)),

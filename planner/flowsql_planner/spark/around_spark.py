@@ -5,13 +5,14 @@ A part over tables alone runs before Spark; one over an answer of Spark runs bet
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from flowsql_connectors import registry
 from flowsql_core.catalog import ANONYMOUS
 from flowsql_core.expr import (
+    AggregateCall,
     Call,
     Expr,
     InputRef,
@@ -24,6 +25,7 @@ from flowsql_core.expr import (
     walk,
     with_children,
 )
+from flowsql_core.graph.spark import ROWS_RESOURCE
 from flowsql_core.graph.specs import JoinKind, WindowKind
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.internal_calls import OUTER, QUERY_CALLS, is_internal, query_calls
@@ -34,6 +36,7 @@ from flowsql_planner.logical.nodes import (
     Project,
     Rel,
     Scan,
+    Sort,
     Union,
     Values,
     WindowTableFunction,
@@ -96,9 +99,16 @@ def reads_outer(rel: Rel) -> bool:
     )
 
 
-def is_unordered(function: str) -> bool:
-    """Whether an aggregate function's answer is the same for rows in any order."""
-    return function in _UNORDERED
+def are_unordered(calls: Sequence[AggregateCall]) -> bool:
+    """Whether the answers of aggregates are the same for rows in any order."""
+    return all(call.function in _UNORDERED and not call.order_by for call in calls)
+
+
+def top_sort(rel: Rel) -> Sort | None:
+    """The sort whose order an answer has, if it takes all rows: what LIMIT cuts off stands in one task anyway."""
+    while isinstance(rel, Project | Filter):
+        rel = rel.input
+    return rel if isinstance(rel, Sort) and rel.keys and rel.fetch is None and not rel.offset else None
 
 
 def with_moments(rel: Rel) -> Rel:
@@ -113,10 +123,10 @@ def with_moments(rel: Rel) -> Rel:
     return with_inputs(rel, children)
 
 
-def answer_scan(file: str, schema: t.Schema) -> Scan:
-    """A relation that reads an answer of Spark. Columns are found by name: they are called as the file calls them."""
+def answer_scan(schema: t.Schema) -> Scan:
+    """A relation that reads an answer of Spark. Columns of answers may have equal names: here they are numbered."""
     columns = tuple(t.Column(f"c{index}", t.without_attribute(column.type)) for index, column in enumerate(schema))
-    table = registry.parquet_table((ANONYMOUS, ANONYMOUS, "of the answer of Spark"), columns, file)
+    table = registry.handed_table((ANONYMOUS, ANONYMOUS, "of the answer of Spark"), columns, ROWS_RESOURCE)
     return Scan(table, tuple(range(len(columns))), columns)
 
 

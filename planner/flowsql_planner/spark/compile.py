@@ -47,7 +47,6 @@ from flowsql_planner.logical.nodes import (
     WindowTableFunction,
     expressions,
 )
-from flowsql_planner.logical.rewrite import walk as walk_plan
 from flowsql_planner.physical.refusals import process_in_batch, refuse_python_in_batch
 from flowsql_planner.spark import sql
 from flowsql_planner.spark.aggregate import (
@@ -60,14 +59,15 @@ from flowsql_planner.spark.aggregate import (
 from flowsql_planner.spark.around_spark import (
     answer_scan,
     apart_from_queries,
+    are_unordered,
     has_no_table,
     is_local,
     is_local_node,
-    is_unordered,
     lift_join_expressions,
     reads_outer,
     split_condition,
     stands_in_order,
+    top_sort,
     with_moments,
 )
 from flowsql_planner.spark.expression import SparkExpressions
@@ -87,10 +87,10 @@ _JOINS: Final = {
     JoinKind.ANTI: ("LEFT", "ANTI"),
 }
 
-#: Plans a relation as a local job that hands its rows on.
-StagePlanner = Callable[[Rel], JobGraph]
-#: Plans what comes behind an answer: the sink over a relation that reads it, and whether the answer has an order.
-TailPlanner = Callable[[Sink, bool], JobGraph]
+#: Plans a relation as a job that hands its rows on, and whether one of its nodes waits for all of its rows.
+StagePlanner = Callable[[Rel, bool], JobGraph]
+#: Plans what comes behind an answer: the sink over a relation that reads it.
+TailPlanner = Callable[[Sink], JobGraph]
 #: The rules for a plan inside of an expression.
 Optimize = Callable[[Rel], Rel]
 
@@ -102,29 +102,30 @@ class SparkCompiler:
     stage: StagePlanner
     tail: TailPlanner
     optimize: Optimize
-    folder: str
     staged: dict[Rel, StagedInput] = field(default_factory=dict)
     subqueries: list[Span] = field(default_factory=list)
     kernels: Kernels = field(default_factory=Kernels)
     _aliases: int = 0
-    _answers: int = 0
+    #: The sort that makes the order of a written answer: one task writes it, in order.
+    _in_one: Sort | None = None
 
-    def compile(self, root: Sink, number: int) -> SparkQuery:
+    def compile(self, root: Sink) -> SparkQuery:
         """The query of one answer, and what comes behind it.
 
         Raises:
             NotSupportedYetError: something that neither Spark nor FlowSQL around it answers exactly.
         """
         body, behind = self._apart(root.input)
+        if root.table is not None:
+            self._in_one = top_sort(body)
         text = sql.text_of(flat(self._relation(body, ())))
         if root.table is None and not behind:
             return SparkQuery(text, body.schema)
-        file = f"{self.folder}/answer{number}.parquet"
-        ordered = any(isinstance(node, Sort) for node in walk_plan(body))
-        rel: Rel = answer_scan(file, body.schema)
+        rel: Rel = answer_scan(body.schema)
         for node in reversed(behind):
             rel = replace(node, input=rel)
-        return SparkQuery(text, body.schema, file, self.tail(replace(root, input=rel), ordered))
+        then = self.tail(replace(root, input=rel))
+        return SparkQuery(text, body.schema, then, is_written=root.table is not None and not behind)
 
     def _apart(self, top: Rel) -> tuple[Rel, list[Project | Filter]]:
         """The plan below the lowest of the nodes on top that Spark has no form for; these, from the top."""
@@ -174,7 +175,7 @@ class SparkCompiler:
                 return self._filter(rel, outer)
             case Aggregate():
                 refuse_python_in_batch(rel.calls, pandas_too=True)
-                return self._aggregate(rel, outer)
+                return self._aggregate(rel, outer) if rel.window is None else self._group_window(rel)
             case TableAggregate():
                 refuse_python_in_batch((rel.call,), pandas_too=True)
                 raise InternalError("a table aggregate without Python")
@@ -200,7 +201,7 @@ class SparkCompiler:
             case ProcessTableFunction(call=call):
                 raise process_in_batch(call, rel.span)
             case Match():
-                raise NotSupportedYetError("MATCH_RECOGNIZE in batch mode", rel.span)
+                return self._by_key(rel, rel.partition)
             case MultiJoin():
                 raise InternalError("a multi-way join of streaming plans in a plan for Spark")
             case Rank():
@@ -245,7 +246,7 @@ class SparkCompiler:
 
         def made() -> tuple[Rel, SparkQuery]:
             source = self._between(body)
-            node: Rel = answer_scan(source.file, body.schema)
+            node: Rel = answer_scan(body.schema)
             for part in reversed(chain):
                 node = replace(part, input=node)
             return node, source
@@ -254,9 +255,7 @@ class SparkCompiler:
 
     def _between(self, body: Rel) -> SparkQuery:
         """A query whose answer FlowSQL takes further."""
-        text = sql.text_of(flat(self._relation(body, ())))
-        self._answers += 1
-        return SparkQuery(text, body.schema, f"{self.folder}/between{self._answers}.parquet")
+        return SparkQuery(sql.text_of(flat(self._relation(body, ()))), body.schema)
 
     def _view(
         self,
@@ -274,7 +273,7 @@ class SparkCompiler:
                 view,
                 rel.schema,
                 columns,
-                self.stage(with_moments(plan)),
+                self.stage(with_moments(plan), keys is not None),
                 source=source,
                 keys=keys,
                 files=parquet_files(rel) if isinstance(rel, Scan) else None,
@@ -402,23 +401,14 @@ class SparkCompiler:
             NotSupportedYetError: ``refusal``, where the answer hangs on the order of the rows (Flink sorts them by the
                 groups, and rows of one group then stand in no order that can be told), or on a row around them.
         """
-        ordered = any(not is_unordered(call.function) or call.order_by for call in rel.calls)
-        nested = any(t.is_nested(rel.input.schema[index].type) for index in rel.grouping)
-        if ordered or nested or rel.grouping_sets is not None or reads_outer(rel.input):
+        if not are_unordered(rel.calls) or rel.grouping_sets is not None:
             raise refusal
         if any(call.function.endswith("_SAMP") and not call.args[0].type.nullable for call in rel.calls):
             # Of one row it is a NULL that may not be one: -1 in Flink.
             raise refusal
         if not rel.grouping and any(not call.type.nullable and call.function != "COUNT" for call in rel.calls):
             raise refusal
-
-        def made() -> tuple[Rel, SparkQuery | None]:
-            if is_local(rel.input):
-                return rel, None
-            source = self._between(rel.input)
-            return replace(rel, input=answer_scan(source.file, rel.input.schema)), source
-
-        found = self._view(rel, made, tuple(range(len(rel.grouping))))
+        found = self._by_key(rel, rel.grouping)
         if rel.grouping:
             return found
         # Of no rows there is one answer: nothing was counted.
@@ -435,6 +425,27 @@ class SparkCompiler:
         answer = sql.select(items, single)
         answer.append("joins", join)
         return answer
+
+    def _group_window(self, rel: Aggregate) -> SqlNode:
+        """GROUP BY of a legacy group window, by FlowSQL."""
+        if not are_unordered(rel.calls):
+            raise NotSupportedYetError("aggregates that hang on the order of the rows of a window, on Spark", rel.span)
+        return self._by_key(rel, rel.grouping)
+
+    def _by_key(self, rel: Aggregate | Match, keys: tuple[int, ...]) -> SqlNode:
+        """A node with state, by FlowSQL in tasks that get all rows of a key; without keys there is one task.
+
+        Raises:
+            NotSupportedYetError: the rows hang on a row around them.
+        """
+        nested = any(t.is_nested(rel.input.schema[index].type) for index in keys)
+        if nested or reads_outer(rel):
+            raise _over_this_input(rel)
+
+        def made() -> tuple[Rel, SparkQuery]:
+            return replace(rel, input=answer_scan(rel.input.schema)), self._between(rel.input)
+
+        return self._view(rel, made, keys)
 
     def _join(self, rel: Join, outer: tuple[SqlNode, ...]) -> SqlNode:
         lifted = lift_join_expressions(rel, self._has_form)
@@ -525,6 +536,8 @@ class SparkCompiler:
     def _sort(self, rel: Sort, outer: tuple[SqlNode, ...]) -> SqlNode:
         source, row = self._source(rel.input, outer)
         made = sql.select(row.all(), source)
+        if rel is self._in_one:
+            made = sql.in_one_task(made)
         if rel.keys:
             keys = []
             for key in rel.keys:
@@ -533,7 +546,7 @@ class SparkCompiler:
                     # For Spark both zeros are equal; in Flink -0.0 is less.
                     zero = sql.is_negative_zero(row.column(key.index))
                     keys.append(sql.ordered(zero, not key.descending, key.nulls_first))
-            made = made.order_by(*keys, copy=False)
+            made = made.sort_by(*keys, copy=False) if rel is self._in_one else made.order_by(*keys, copy=False)
         if rel.fetch is not None:
             made = made.limit(rel.fetch, copy=False)
         return made.offset(rel.offset, copy=False) if rel.offset else made

@@ -6,20 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from flowsql_core.config import RUNTIME_MODE, Configuration
-from flowsql_core.errors import NotSupportedYetError, PlanError
-from flowsql_core.expr import Call, Cast
-from flowsql_core.expr import walk as walk_expression
+from flowsql_core.errors import PlanError
+from flowsql_core.expr import Cast
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import STAGE_RESOURCE, KernelFunction, SparkJob
 from flowsql_planner.bind import operations as op
 from flowsql_planner.explain.sections import AST_TITLE, JSON_TITLE, Detail, render_logical
 from flowsql_planner.large_stack import with_room
 from flowsql_planner.logical.expression_text import ExpressionPrinter
-from flowsql_planner.logical.group_window import WINDOWS
-from flowsql_planner.logical.nodes import Project, Rel, Scan, Sink, expressions
+from flowsql_planner.logical.nodes import Project, Rel, Scan, Sink
 from flowsql_planner.logical.rewrite import refs, walk
 from flowsql_planner.physical.context import PlanContext
-from flowsql_planner.physical.refusals import refuse_unbounded
+from flowsql_planner.physical.refusals import refuse_stray_windows, refuse_unbounded
 from flowsql_planner.planner import Explainable, Planner
 from flowsql_planner.spark.compile import SparkCompiler
 from flowsql_planner.translate.options import SQL_PARALLELISM
@@ -47,6 +45,7 @@ class SparkPlanner:
         self._folder = folder
         self._planner = Planner(configuration)
         self._around = Planner(configuration.with_layer({RUNTIME_MODE.key: "streaming"}))
+        self._alone = Planner(configuration.with_layer({SQL_PARALLELISM.key: "1"}))
 
     def plan_query(self, query: op.Query, collector: object) -> SparkJob:
         """The job whose rows go to ``collector``.
@@ -76,7 +75,7 @@ class SparkPlanner:
 
         def planned() -> SparkJob:
             compiler, roots = self._compiler(sinks, resources or {})
-            queries = tuple(compiler.compile(root, number) for number, root in enumerate(roots))
+            queries = tuple(map(compiler.compile, roots))
             return SparkJob(
                 name,
                 tuple(compiler.staged.values()),
@@ -108,7 +107,7 @@ class SparkPlanner:
 
         def explained() -> tuple[list[tuple[str, str]], SparkJob]:
             compiler, roots = self._compiler(sinks, {"collect": None})
-            queries = tuple(compiler.compile(root, number) for number, root in enumerate(roots))
+            queries = tuple(map(compiler.compile, roots))
             inputs = tuple(compiler.staged.values())
             kernels = tuple(compiler.kernels.functions.values())
             job = SparkJob(
@@ -137,35 +136,33 @@ class SparkPlanner:
         def optimized(rel: Rel) -> Rel:
             return self._planner.optimized_bounded(rel, context)
 
-        def tail(sink: Sink, ordered: bool) -> JobGraph:
-            return self._behind(sink, ordered, resources)
+        def tail(sink: Sink) -> JobGraph:
+            return self._behind(sink, resources)
 
         roots = []
         for sink in sinks:
             made = optimized(sink)
             assert isinstance(made, Sink)
+            refuse_stray_windows(made)
             for node in walk(made):
                 if isinstance(node, Scan):
                     refuse_unbounded(node, context)
-                _refuse_group_windows(node)
             roots.append(made)
-        return SparkCompiler(self._stage, tail, optimized, self._folder), tuple(roots)
+        return SparkCompiler(self._stage, tail, optimized), tuple(roots)
 
-    def _stage(self, rel: Rel) -> JobGraph:
-        """The job that reads and hands its rows to Spark."""
+    def _stage(self, rel: Rel, waits: bool) -> JobGraph:
+        """The job that hands its rows to Spark. ``waits``: one of its nodes has state, and answers at the end."""
         # A source may break its word about NOT NULL; only a sink of the statement judges that.
         loose = tuple(Cast(ref, ref.type.as_nullable(), implicit=True) for ref in refs(rel.schema))
         rel = Project(rel, loose, tuple(column.name for column in rel.schema), getattr(rel, "span", None))
         sink = Sink(rel, None, _STAGE_NAME, span=getattr(rel, "span", None))
-        return self._around.plan((sink,), "spark-input", {}, {_STAGE_NAME: STAGE_RESOURCE})
+        planner = self._alone if waits else self._around
+        return planner.plan((sink,), "spark-input", {}, {_STAGE_NAME: STAGE_RESOURCE})
 
-    def _behind(self, sink: Sink, ordered: bool, resources: Mapping[str, Any]) -> JobGraph:
-        """The job that takes an answer further. An order survives one reader only."""
-        planner = self._planner
-        if sink.table is None or ordered:
-            planner = Planner(self._configuration.with_layer({SQL_PARALLELISM.key: "1"}))
+    def _behind(self, sink: Sink, resources: Mapping[str, Any]) -> JobGraph:
+        """The job that takes an answer further, in the driver or in each task. One reader keeps the rows' order."""
         collects = {sink.name: "collect"} if sink.table is None else {}
-        return planner.plan((sink,), f"behind-spark_{sink.name}", resources, collects)
+        return self._alone.plan((sink,), f"behind-spark_{sink.name}", resources, collects)
 
     @staticmethod
     def _with_room(make: Callable[[], T], span: Any) -> T:
@@ -182,12 +179,3 @@ def _kernel_line(kernel: KernelFunction) -> str:
     types = ", ".join(str(type_.as_nullable()) for type_ in kernel.arguments)
     shown = ExpressionPrinter(None).print(kernel.expr)
     return f"{kernel.name}({types}): {shown}, of which Spark has no exact form"
-
-
-def _refuse_group_windows(node: Rel) -> None:
-    for expr in expressions(node):
-        for part in walk_expression(expr):
-            if isinstance(part, Call) and part.function in WINDOWS:
-                raise NotSupportedYetError(
-                    "a group window in GROUP BY on Spark", part.span or getattr(node, "span", None)
-                )

@@ -130,6 +130,13 @@ def select(items: Sequence[SqlNode], source: SqlNode | None) -> SqlNode:
     return made if source is None else made.from_(source, copy=False)
 
 
+def in_one_task(query: SqlNode) -> SqlNode:
+    """The SELECT with all of its rows in one task: ``SORT BY`` then makes the order of all."""
+    e = exp()
+    query.set("hint", e.Hint(expressions=[e.Anonymous(this="REPARTITION", expressions=[number(1)])]))
+    return query
+
+
 def mark_aggregate(query: SqlNode) -> None:
     """Remember that a SELECT makes groups: not every one has a GROUP BY."""
     query.meta[_AGGREGATE] = True

@@ -12,6 +12,7 @@ from flowsql_runtime.cluster.deploy import Cut
 from flowsql_runtime.cluster.job import Job
 from flowsql_runtime.cluster.master import JobMaster
 from flowsql_runtime.task.memory import MEMORY, MemoryBudget
+from flowsql_runtime.task.part import JobPart
 from flowsql_runtime.task.restore import JobSnapshot
 
 
@@ -36,6 +37,7 @@ class LocalCluster:
         *,
         restored: JobSnapshot | None = None,
         cut: Cut | None = None,
+        part: JobPart | None = None,
     ) -> Job:
         """Start a job and return; it runs in threads of its own.
 
@@ -44,8 +46,9 @@ class LocalCluster:
             restored: snapshots of a stopped job of the same operators, at any parallelism.
             cut: rows after which each source subtask suspends; then everything in flight is drained, all operators
                 are saved to ``Job.snapshot``, and the job finishes.
+            part: the job does a part of a larger one's work.
         """
-        master = self._master(graph, restored, cut)
+        master = self._master(graph, restored, cut, part)
         master.start()
         return master.job
 
@@ -72,7 +75,9 @@ class LocalCluster:
         master.job.wait()
         return master.job
 
-    def _master(self, graph: JobGraph, restored: JobSnapshot | None, cut: Cut | None) -> JobMaster:
+    def _master(
+        self, graph: JobGraph, restored: JobSnapshot | None, cut: Cut | None, part: JobPart | None = None
+    ) -> JobMaster:
         reuse_freed_memory()
         configuration = Configuration(values=dict(graph.configuration))
         if self.budget is None:
@@ -81,7 +86,14 @@ class LocalCluster:
             # A session may change the option between two jobs.
             self.budget.total_bytes = MemoryBudget.of_option(configuration.get(MEMORY)).total_bytes
         return JobMaster(
-            Job(graph), graph, clock=self.clock, budget=self.budget, seed=self._seed, restored=restored, cut=cut
+            Job(graph),
+            graph,
+            clock=self.clock,
+            budget=self.budget,
+            seed=self._seed,
+            restored=restored,
+            cut=cut,
+            part=part,
         )
 
 

@@ -35,6 +35,7 @@ from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.collected import CollectedRows
 from flowsql_runtime.task.memory import MemoryBudget, OperatorMemory
+from flowsql_runtime.task.part import JobPart
 from flowsql_runtime.task.restore import JobSnapshot, NothingRestored, RestoredState
 from flowsql_runtime.task.services import JobServices
 from flowsql_runtime.task.task import StreamTask
@@ -91,6 +92,7 @@ class JobMaster:
         cut: rows after which each source subtask suspends; then everything in flight is drained, all operators
             are saved to ``Job.snapshot``, and the job finishes.
         seed: of everything random; None draws one.
+        part: the job does a part of a larger one's work.
 
     Raises:
         FlowSqlError: the configuration is wrong, or what the job shall start from cannot be read.
@@ -106,6 +108,7 @@ class JobMaster:
         seed: int | None,
         restored: JobSnapshot | None = None,
         cut: Cut | None = None,
+        part: JobPart | None = None,
     ) -> None:
         self.job = job
         self._graph = graph
@@ -113,10 +116,16 @@ class JobMaster:
         self._budget = budget
         self._seed = random.randrange(1 << 62) if seed is None else seed
         self._cut = cut
+        self._part = part
         self._configuration = Configuration(values=dict(graph.configuration))
         self._settings = CheckpointSettings.of(self._configuration)
-        self._checkpoints = self._settings.periodic and cut is None
-        self._strategy = strategy_of(self._configuration, self._checkpoints, random.Random(self._seed))
+        self._checkpoints = self._settings.periodic and cut is None and part is None
+        # Of a part the larger job decides: what it was handed does not come twice.
+        self._strategy = (
+            NoRestart()
+            if part is not None
+            else strategy_of(self._configuration, self._checkpoints, random.Random(self._seed))
+        )
         self._receivers = collect_resources(graph)
         self._collected = CollectedRows(held=self._checkpoints and self._settings.exactly_once)
         self._restored: RestoredState = NothingRestored()
@@ -129,14 +138,14 @@ class JobMaster:
         self._in_threads = False
         #: What the restart strategy said of the failure that ends the attempt, where it was asked before.
         self._refused = self._granted = False
-        self._lineage = job.id
+        self._lineage = job.id if part is None else part.lineage
         recovery = RecoverySettings.of(self._configuration)
         if restored is not None:
             from flowsql_runtime.checkpoint.of_snapshots import reader_of
 
             groups = max((vertex.max_parallelism for vertex in graph.vertices), default=1)
             self._restored = reader_of(restored, groups)
-        elif recovery.path:
+        elif recovery.path and part is None:
             self._recover(recovery)
         self._deploy()
         if cut is None:
@@ -188,7 +197,7 @@ class JobMaster:
     def _deploy(self) -> None:
         """Make the tasks of the next attempt; nothing runs yet."""
         graph = with_restored_key_groups(self._graph, self._restored)
-        services = JobServices(graph.name, self.job.id, self._collected, self._lineage)
+        services = JobServices(graph.name, self.job.id, self._collected, self._lineage, self._part)
         services.alignment.expect(graph)
         if self._reader is not None:
             manifest = self._reader.manifest

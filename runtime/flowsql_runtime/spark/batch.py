@@ -1,7 +1,8 @@
-"""Runs a :class:`SparkJob`: local jobs that read, one query of Spark an answer, local jobs that write.
+"""Runs a :class:`SparkJob`: jobs of FlowSQL that read, one query of Spark an answer, jobs that write.
 
-Spark looks at every query before the first table is read, so that what it cannot run is refused at once. A job's files
-live in a folder of its own, which goes with it.
+Files are read and written inside of Spark's tasks; what stands in the program, and small files on this machine, the
+driver hands over. Spark looks at every query before the first table is read, so that what it cannot run is refused at
+once. A job's files live in a folder of its own, which goes with it.
 """
 
 from __future__ import annotations
@@ -9,27 +10,33 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from flowsql_connectors.handed import HandedRows
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.constraints import constraints_of
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.spark import STAGE_RESOURCE, SparkJob, SparkQuery, StagedInput
+from flowsql_core.graph.spark import ROWS_RESOURCE, STAGE_RESOURCE, SparkJob, SparkQuery, StagedInput
 from flowsql_runtime.cluster.job import Job, JobStatus
 from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.operators.sink.constraints import Judge
 from flowsql_runtime.spark.errors import translate
-from flowsql_runtime.spark.files import read_files, readable_by_spark
 from flowsql_runtime.spark.kernels import register
-from flowsql_runtime.spark.rows import ParquetStage, answer_batches, write_answer
+from flowsql_runtime.spark.parts import view_in_place
+from flowsql_runtime.spark.rows import ParquetStage, answer_batches
 from flowsql_runtime.spark.session import spark_session
+from flowsql_runtime.spark.tasks import TakeFurther, through_tasks
+from flowsql_runtime.spark.writing import PreparedSink, can_write_in_tasks, prepared_sinks, write_in_tasks
+from flowsql_runtime.task.memory import MEMORY, MemoryBudget
+from flowsql_runtime.task.part import JobPart
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 #: One job at a time: the session's zone and options are those of the job that runs.
 _running = threading.Lock()
@@ -63,6 +70,10 @@ class SparkBatchJob(Job):
         self._session: Any = None
         self._stage_text = "starting Spark"
         self._answering = False
+        #: What one task may hold.
+        self._memory_bytes = 0
+        #: Frames that Spark keeps while the job runs.
+        self._kept: list[Any] = []
 
     def start(self) -> None:
         """Start; returns at once."""
@@ -109,79 +120,89 @@ class SparkBatchJob(Job):
         self._session = session = spark_session(configuration)
         register(session, spark.kernels, configuration)
         self._check_cancelled()
+        self._memory_bytes = task_memory_bytes(session, configuration)
+        commits: list[PreparedSink] = []
         try:
-            waiting = [staged for staged in spark.inputs if not self._by_spark(session, staged)]
+            waiting = [staged for staged in spark.inputs if not view_in_place(session, staged, self._memory_bytes)]
             if waiting:
                 self._look_ahead(session, waiting)
             for staged in waiting:
-                self._stage(session, staged)
+                self._hand_over(session, staged)
             for query in spark.queries:
-                self._answer(session, query, configuration)
+                self._answer(session, query, configuration, commits)
+            for sink in commits:
+                # One INSERT of a statement set is seen only with all others.
+                self._check_cancelled()
+                sink.commit()
         finally:
+            for sink in commits:
+                sink.discard()
             for staged in spark.inputs:
                 session.catalog.dropTempView(staged.view)
-
-    def _by_spark(self, session: Any, staged: StagedInput) -> bool:
-        """Whether Spark reads an input by itself; then its view stands."""
-        if staged.files is None:
-            return False
-        paths = readable_by_spark(session, staged.files, staged.columns)
-        if paths is None:
-            return False
-        read_files(session, paths, staged.files, staged.ddl).createOrReplaceTempView(staged.view)
-        return True
+            for frame in self._kept:
+                frame.unpersist()
 
     def _look_ahead(self, session: Any, waiting: Sequence[StagedInput]) -> None:
         """Let Spark plan every query before FlowSQL reads a row; inputs that wait are empty."""
-        self._stage_text = "Spark"
-        try:
-            register_empty(session, waiting)
-            for query in self._spark.every_query():
-                session.sql(query.sql)._jdf.queryExecution().optimizedPlan()
-        except Exception as error:
-            raise self._translated(error, planning=True) from error
+        register_empty(session, waiting)
+        for query in self._spark.every_query():
+            self._planned(session, query)
 
-    def _stage(self, session: Any, staged: StagedInput) -> None:
-        if staged.source is not None:
-            # Between two queries of Spark: functions that only FlowSQL has.
-            write_answer(self._asked(session, staged.source), staged.source.columns, staged.source.file)
-        self._stage_text = "reading tables" if staged.source is None else "between queries"
-        path = f"{self._spark.folder}/{staged.view}.parquet"
-        writer = ParquetStage(path, staged.columns, staged.keys)
-        self._local(replace(staged.job, resources={**staged.job.resources, STAGE_RESOURCE: writer}))
-        writer.wait_until_closed()
-        session.read.schema(staged.ddl).parquet(path).createOrReplaceTempView(staged.view)
-
-    def _asked(self, session: Any, query: SparkQuery) -> Any:
-        """Spark's answer as an Arrow table."""
-        self._check_cancelled()
+    def _planned(self, session: Any, query: SparkQuery) -> Any:
+        """The DataFrame of a query that Spark can run."""
         self._stage_text = "Spark"
-        session.sparkContext.setJobGroup(self.id, self.name, interruptOnCancel=True)
         try:
             frame = session.sql(query.sql)
             frame._jdf.queryExecution().optimizedPlan()
         except Exception as error:
             raise self._translated(error, planning=True) from error
-        try:
-            table = frame.toArrow()
-        except Exception as error:
-            self._check_cancelled()
-            raise self._translated(error, planning=False) from error
-        self._check_cancelled()
-        return table
+        return frame
 
-    def _answer(self, session: Any, query: SparkQuery, configuration: Configuration) -> None:
-        table = self._asked(session, query)
-        if query.then is not None:
-            write_answer(table, query.columns, query.file)
-            del table
-            self._stage_text = "writing"
-            # A query's rows leave through the job behind.
+    def _hand_over(self, session: Any, staged: StagedInput) -> None:
+        """The view of an input that the driver reads, or that tasks make of an answer of Spark."""
+        source = staged.source
+        if source is None:
+            self._stage_text = "reading tables"
+            path = f"{self._spark.folder}/{staged.view}.parquet"
+            writer = ParquetStage(path, staged.columns)
+            self._local(replace(staged.job, resources={**staged.job.resources, STAGE_RESOURCE: writer}), None)
+            writer.wait_until_closed()
+            session.read.schema(staged.ddl).parquet(path).createOrReplaceTempView(staged.view)
+            return
+        rows = self._planned(session, source)
+        if staged.keys is not None:
+            keys = [f"c{index}" for index in staged.keys]
+            rows = rows.repartition(*keys) if keys else rows.repartition(1)
+        task = TakeFurther(staged.job, self._memory_bytes, source.columns, staged.columns)
+        # A function that gives another value with each call is asked once for each row.
+        frame = through_tasks(rows, task, staged.ddl).persist()
+        self._kept.append(frame)
+        frame.createOrReplaceTempView(staged.view)
+
+    def _answer(
+        self, session: Any, query: SparkQuery, configuration: Configuration, commits: list[PreparedSink]
+    ) -> None:
+        self._check_cancelled()
+        session.sparkContext.setJobGroup(self.id, self.name, interruptOnCancel=True)
+        frame = self._planned(session, query)
+        sinks = [] if query.then is None else prepared_sinks(query.then, self.id)
+        # Also where it fails: what tasks had written goes.
+        commits += sinks
+        if query.then is not None and sinks and all(can_write_in_tasks(query, sink) for sink in sinks):
             self._answering = True
-            self._local(query.then)
+            self._asked(lambda: write_in_tasks(frame, query, sinks, self._memory_bytes, self.id))
+            return
+        table = self._asked(frame.toArrow)
+        self._answering = True
+        if query.then is not None:
+            self._stage_text = "writing"
+            rows = HandedRows(answer_batches(table, query.columns))
+            part = JobPart(lineage=self.id)
+            self._local(replace(query.then, resources={**query.then.resources, ROWS_RESOURCE: rows}), part)
+            for sink in sinks:
+                sink.take(part.committables)
             return
         assert self._receiver is not None
-        self._answering = True
         # What stands in front of a collected answer in Flink, too.
         judge = Judge(constraints_of(query.columns, configuration), query.columns)
         for batch in answer_batches(table, query.columns):
@@ -189,10 +210,20 @@ class SparkBatchJob(Job):
             passed, _ = judge.check(batch)
             self._receiver.accept(passed)
 
-    def _local(self, graph: JobGraph) -> None:
+    def _asked(self, ask: Callable[[], T]) -> T:
+        """What Spark answers."""
+        try:
+            answer = ask()
+        except Exception as error:
+            self._check_cancelled()
+            raise self._translated(error, planning=False) from error
+        self._check_cancelled()
+        return answer
+
+    def _local(self, graph: JobGraph, part: JobPart | None) -> None:
         """Run a job of FlowSQL itself to its end."""
         self._check_cancelled()
-        self._child = child = self._cluster.submit(graph)
+        self._child = child = self._cluster.submit(graph, part=part)
         self.metrics.tasks.extend(child.metrics.tasks)
         self._check_cancelled()
         if child.wait() is JobStatus.CANCELED:
@@ -215,6 +246,12 @@ class SparkBatchJob(Job):
             session.sparkContext.cancelJobGroup(self.id)
 
 
+def task_memory_bytes(session: Any, configuration: Configuration) -> int:
+    """What one task of Spark may hold, so that those that run at once hold no more than a process of FlowSQL."""
+    slots = max(int(session.sparkContext.defaultParallelism), 1)
+    return MemoryBudget.of_option(configuration.get(MEMORY)).total_bytes // slots
+
+
 def register_empty(session: Any, inputs: Sequence[StagedInput]) -> None:
     """Views of inputs without rows: what Spark needs to plan queries."""
     for staged in inputs:
@@ -232,7 +269,9 @@ def spark_plan(job: SparkJob) -> str:
         session = spark_session(configuration)
         try:
             register(session, job.kernels, configuration)
-            register_empty(session, job.inputs)
+            memory_bytes = task_memory_bytes(session, configuration)
+            waiting = [staged for staged in job.inputs if not view_in_place(session, staged, memory_bytes)]
+            register_empty(session, waiting)
             frames = [session.sql(query.sql) for query in job.every_query()]
             return "\n".join(frame._jdf.queryExecution().executedPlan().toString().rstrip() for frame in frames)
         except Exception as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 from flowsql_core.errors import ExecutionError, FlowSqlError, NotSupportedYetError
 from flowsql_core.graph.spark import SparkJob
-from flowsql_runtime.spark.kernels import failure_in
+from flowsql_runtime.spark.failures import failure_in
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\n]*)")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
@@ -23,7 +23,8 @@ def translate(error: Exception, job: SparkJob, *, planning: bool) -> FlowSqlErro
         job: what was running.
         planning: Spark had only looked at the query: it is one that it cannot run.
     """
-    failure = failure_in(_text(error), job.kernels)
+    graphs = [staged.job for staged in job.inputs] + [query.then for query in job.queries if query.then is not None]
+    failure = failure_in(_text(error), job.kernels, graphs)
     if failure is not None:
         return failure
     condition, message = condition_of(error)

@@ -21,11 +21,8 @@ _SPECIAL: Final = frozenset("*?[]{}\\=:")
 _OTHER_CALENDAR: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 
-def readable_by_spark(session: Any, files: ParquetFiles, columns: Schema) -> list[str] | None:
+def readable_by_spark(files: ParquetFiles, columns: Schema) -> list[str] | None:
     """The paths to read; None where FlowSQL has to: types differ, or something is wrong and it knows what to say."""
-    if not str(session.sparkContext.master).startswith("local"):
-        # Other machines need not see these files.
-        return None
     pattern = None if files.pattern is None else re.compile(files.pattern)
     try:
         found = find_files(files.path, pattern=pattern)

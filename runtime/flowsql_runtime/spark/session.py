@@ -98,6 +98,15 @@ def spark_session(configuration: Configuration) -> Any:
         return session
 
 
+def is_local(session: Any) -> bool:
+    """Whether all of the session's tasks run in this machine's one process of Spark."""
+    return _is_local(str(session.sparkContext.master))
+
+
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
 def _chosen(configuration: Configuration) -> dict[str, str]:
     """The user's own ``spark.*`` keys."""
     chosen = {key: text for key, text in configuration.items() if key.startswith("spark.") and text}
@@ -114,7 +123,8 @@ def _options(configuration: Configuration, chosen: Mapping[str, str]) -> dict[st
     cores = parallelism if parallelism > 1 else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
     made = dict(_DEFAULTS)
     made["spark.master"] = configuration.get(SPARK_MASTER) or f"local[{cores}]"
-    made["spark.sql.shuffle.partitions"] = str(max(cores, 1))
+    if _is_local(made["spark.master"]):
+        made["spark.sql.shuffle.partitions"] = str(max(cores, 1))
     # Folders of an unused warehouse or metastore must not appear where the user stands.
     made["spark.sql.warehouse.dir"] = os.path.join(tempfile.gettempdir(), "flowsql-spark-warehouse")
     made |= chosen
@@ -128,20 +138,39 @@ def _started(options: Mapping[str, str]) -> Any:
     home = require_java()
     before = os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = home
-    # Without it workers would take whichever python3 comes first.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Without it workers would take whichever python3 comes first. Other machines may have theirs elsewhere.
+    local = _is_local(options["spark.master"])
+    python = options.get("spark.pyspark.python") or (None if local else os.environ.get("PYSPARK_PYTHON"))
+    os.environ["PYSPARK_PYTHON"] = python or sys.executable
     try:
         # The Java process keeps the file open for itself.
         with tempfile.TemporaryFile("w+b") as log:
             try:
-                return _launched(pyspark, options, log)
+                session = _launched(pyspark, options, log)
             except Exception as error:
                 raise ConnectorError("spark-start", f"Spark did not start: {error}", hint=_log_tail(log)) from error
+        if not local:
+            _ship(session, options["spark.master"])
+        return session
     finally:
         if before is None:
             del os.environ["JAVA_HOME"]
         else:
             os.environ["JAVA_HOME"] = before
+
+
+def _ship(session: Any, master: str) -> None:
+    from flowsql_runtime.spark.shipping import ship
+
+    try:
+        ship(session)
+    except ConnectorError:
+        session.stop()
+        raise
+    except Exception as error:
+        session.stop()
+        first = str(error).strip().partition("\n")[0]
+        raise ConnectorError("spark-executor", f"No task ran on the executors of '{master}': {first}") from error
 
 
 def _launched(pyspark: Any, options: Mapping[str, str], log: IO[bytes]) -> Any:
@@ -151,6 +180,9 @@ def _launched(pyspark: Any, options: Mapping[str, str], log: IO[bytes]) -> Any:
     conf = pyspark.SparkConf(loadDefaults=False)
     for key, value in options.items():
         conf.set(key, value)
+    if _is_local(options["spark.master"]):
+        # Processes of Python beside this one find the modules that it finds.
+        conf.setIfMissing("spark.executorEnv.PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     # What the Java process prints is no part of anybody's answer, nor what pyspark thinks of the versions around it.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

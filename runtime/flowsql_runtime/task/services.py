@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from flowsql_core.clock import Clock
 from flowsql_runtime.task.collected import CollectedRows
+from flowsql_runtime.task.part import GivenSplits, JobPart
 from flowsql_runtime.task.source_coordinator import Discovery, SourceCoordinator
 from flowsql_runtime.time.alignment import AlignedSource, AlignmentGroups
 
@@ -24,12 +25,19 @@ class JobServices:
     """Job-wide coordination of sources and sinks. Any thread."""
 
     def __init__(
-        self, job_name: str = "", job_id: str = "", collected: CollectedRows | None = None, lineage: str = ""
+        self,
+        job_name: str = "",
+        job_id: str = "",
+        collected: CollectedRows | None = None,
+        lineage: str = "",
+        part: JobPart | None = None,
     ) -> None:
         self.job_name = job_name
         self.job_id = job_id
         #: The job and those whose snapshots it owns.
         self.lineage = lineage or job_id
+        #: Where the job is a part of a larger one.
+        self._part = part
         #: Rows for the program that asked.
         self.collected = CollectedRows(held=False) if collected is None else collected
         #: How far the sources are, where those ahead wait for the others.
@@ -56,9 +64,10 @@ class JobServices:
         with self._lock:
             if uid not in self._sources:
                 # What is restored stays until this has worked: a reader that fails here may begin again.
+                given = None if self._part is None else self._part.splits.get(uid)
                 self._sources[uid] = SourceCoordinator(
                     uid,
-                    create_enumerator(),
+                    create_enumerator() if given is None else GivenSplits(given),
                     parallelism,
                     self._restored_splits.get(uid),
                     self._restored_enumerators.get(uid),
@@ -202,8 +211,11 @@ class JobServices:
         self._covered = True
 
     def commit_all(self) -> None:
-        """Every task of the job succeeded: make all results visible."""
+        """Every task of the job succeeded: make all results visible, or hand them to the larger job."""
         self.collected.show_all()
+        if self._part is not None:
+            self._part.committables.update(self.everything_prepared())
+            return
         for sink in self._sinks.values():
             sink.committer.commit(sink.everything(), end_of_input=True)
 

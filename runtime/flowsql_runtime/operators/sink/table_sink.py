@@ -44,7 +44,7 @@ class SinkOperator(Operator[SinkSpec]):
                 count=ctx.metrics.count,
                 submit=ctx.submit,
                 write_text=ctx.resources.get(WRITE_TEXT_RESOURCE),
-                lineage=_lineage(ctx),
+                lineage=lineage_of(ctx.job.lineage, ctx.uid),
             )
         )
 
@@ -105,9 +105,7 @@ class SinkOperator(Operator[SinkSpec]):
         return self._writer
 
 
-def _lineage(ctx: OperatorContext) -> str:
-    """The job's and this sink's: another INSERT of the job may write to the same table. Short, as it may stand in names
-    of files."""
-    if not ctx.job.lineage:
-        return ""
-    return f"{ctx.job.lineage}-{blake2b(ctx.uid.encode(), digest_size=4).hexdigest()}"
+def lineage_of(job_lineage: str, uid: str) -> str:
+    """The job's and one sink's: another INSERT of the job may write to the same table. Short, as it may stand in names
+    of files. Empty if the job's is not known."""
+    return f"{job_lineage}-{blake2b(uid.encode(), digest_size=4).hexdigest()}" if job_lineage else ""

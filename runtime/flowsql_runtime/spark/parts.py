@@ -1,0 +1,107 @@
+"""Tables whose rows never pass through the driver: Spark reads them, or FlowSQL does inside of Spark's tasks."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from flowsql_connectors import registry
+from flowsql_connectors.spi.source import Split
+from flowsql_core.errors import FlowSqlError
+from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.spark import StagedInput
+from flowsql_core.graph.specs import ScanSpec
+from flowsql_core.record import record
+from flowsql_runtime.spark.files import read_files, readable_by_spark
+from flowsql_runtime.spark.session import is_local
+from flowsql_runtime.spark.tasks import ReadParts, through_tasks
+
+#: Bytes of a part at most, and at least: what Spark takes for files of its own.
+LARGEST_PART: Final = 128 << 20
+SMALLEST_PART: Final = 4 << 20
+#: Up to here one process that is warm is faster than tasks in others are begun.
+SMALL_BYTES: Final = 8 << 20
+
+
+@record
+class Parts:
+    """A job's input: splits by the source's uid, a mapping each part, and the bytes of all."""
+
+    splits: tuple[Mapping[str, Sequence[Split]], ...]
+    total_bytes: int
+
+
+def view_in_place(session: Any, staged: StagedInput, memory_bytes: int) -> bool:
+    """Make the view of an input whose rows need not pass through the driver; whether it is one.
+
+    Args:
+        memory_bytes: what one task may hold.
+    """
+    if staged.source is not None:
+        return False
+    paths = None if staged.files is None else readable_by_spark(staged.files, staged.columns)
+    if staged.files is not None and paths is not None:
+        read_files(session, paths, staged.files, staged.ddl).createOrReplaceTempView(staged.view)
+        return True
+    parts = parts_of(staged.job, session.sparkContext.defaultParallelism)
+    if parts is None or (parts.total_bytes <= SMALL_BYTES and is_local(session)):
+        return False
+    read_parts(session, staged, parts, memory_bytes).createOrReplaceTempView(staged.view)
+    return True
+
+
+def parts_of(graph: JobGraph, slots: int) -> Parts | None:
+    """The parts that tasks read each by itself.
+
+    Args:
+        slots: tasks that run at once.
+
+    Returns:
+        None where the input cannot be cut, or stands in the program; or where something is wrong with it, which a job
+        in the driver says best.
+    """
+    nodes = [node for vertex in graph.vertices for node in vertex.operators if not node.number_of_inputs]
+    parameters = dict(graph.configuration)
+    whole: list[Mapping[str, Sequence[Split]]] = []
+    total = 0
+    nothing: dict[str, Sequence[Split]] = {node.uid: () for node in nodes}
+    try:
+        for node in nodes:
+            if not isinstance(node.spec, ScanSpec):
+                return None
+            source = registry.create_source(node.spec, parameters)
+            size = source.input_bytes()
+            if size is None:
+                return None
+            made = source.create_enumerator().parts(max(SMALLEST_PART, min(LARGEST_PART, size // slots + 1)))
+            if made is None:
+                return None
+            total += size
+            whole += [{**nothing, node.uid: part} for part in made]
+    except (FlowSqlError, OSError):
+        return None
+    return Parts(tuple(whole), total)
+
+
+def read_parts(session: Any, staged: StagedInput, parts: Parts, memory_bytes: int) -> Any:
+    """The rows of an input as Spark's tasks read them."""
+    if not parts.splits:
+        return session.createDataFrame([], staged.ddl)
+    task = ReadParts(staged.job, memory_bytes, parts.splits, staged.columns)
+    rows = through_tasks(unsized(session, len(parts.splits)), task, staged.ddl)
+    if parts.total_bytes <= int(session._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()):
+        # What Spark does with a file of its own of this size.
+        rows = rows.hint("broadcast")
+    return rows
+
+
+def unsized(session: Any, count: int) -> Any:
+    """The numbers from 0, each in a partition of its own, as a relation of which Spark does not know how large it is.
+
+    Of a range it does, and would take what tasks make of its few numbers for as small.
+    """
+    frames: Any = importlib.import_module("pyspark.sql.classic.dataframe")
+    numbers = session.range(0, count, 1, count)._jdf.toDF()
+    java = session._jsparkSession.createDataFrame(numbers.toJavaRDD(), numbers.schema())
+    return frames.DataFrame(java, session)

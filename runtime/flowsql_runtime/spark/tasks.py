@@ -1,0 +1,192 @@
+"""Jobs of FlowSQL inside of Spark's tasks: what travels to the executors (functions of ``mapInArrow``).
+
+Each task runs the whole job by itself, with parallelism 1, over its part of a table or over the rows of its partition.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from flowsql_connectors.handed import HandedRows
+from flowsql_connectors.spi.source import Split
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.errors import FlowSqlError
+from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.spark import ROWS_RESOURCE, STAGE_RESOURCE
+from flowsql_core.types.logical import Schema
+from flowsql_runtime.cluster.local import LocalCluster
+from flowsql_runtime.python.by_value import dumps
+from flowsql_runtime.python.options import EXECUTION_MODE, ExecutionMode
+from flowsql_runtime.spark.failures import job_failure
+from flowsql_runtime.spark.rows import Carrier, batches_of
+from flowsql_runtime.task.part import JobPart
+
+#: Batches that wait between the job and the task.
+_WAITING: Final = 4
+#: How often a job that cannot give a batch away looks whether anybody still wants it.
+_LOOK_S: Final = 0.2
+#: What a task that writes hands back.
+COMMITTABLES: Final = pa.schema([pa.field("uid", pa.string()), pa.field("committable", pa.binary())])
+COMMITTABLES_DDL: Final = "uid STRING, committable BINARY"
+
+
+def through_tasks(frame: Any, task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], ddl: str) -> Any:
+    """What a task makes of each partition of a DataFrame, as one with these columns."""
+    with warnings.catch_warnings():
+        # What pyspark thinks of the versions around it is no part of anybody's answer.
+        warnings.simplefilter("ignore")
+        # Spark looks at the parameters of a function, which an object has not.
+        return frame.mapInArrow(lambda batches: task(batches), ddl)
+
+
+class _Wanted:
+    """The receiver of a job's rows: they wait for who asks for them."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[ChangelogBatch | None] = queue.Queue(_WAITING)
+        self._unwanted = False
+
+    def accept(self, batch: ChangelogBatch) -> None:
+        """The next rows, as soon as there is room."""
+        self._put(batch)
+
+    def finish(self) -> None:
+        """There are no more."""
+        self._put(None)
+
+    def _put(self, batch: ChangelogBatch | None) -> None:
+        while not self._unwanted:
+            with contextlib.suppress(queue.Full):
+                self._queue.put(batch, timeout=_LOOK_S)
+                return
+
+    def __iter__(self) -> Iterator[ChangelogBatch]:
+        while (batch := self._queue.get()) is not None:
+            yield batch
+
+    def give_up(self) -> None:
+        """Nobody wants more."""
+        self._unwanted = True
+
+
+class JobInTasks:
+    """A job as each task runs it.
+
+    Args:
+        graph: whose resources travel with it.
+        memory_bytes: what one task may hold.
+        lineage: of the larger job, for files of sinks.
+    """
+
+    def __init__(self, graph: JobGraph, memory_bytes: int, lineage: str = "") -> None:
+        # Tasks of Spark run side by side, each in a process of its own: a job is one thread there.
+        vertices = tuple(replace(vertex, parallelism=1) for vertex in graph.vertices)
+        configuration = {**dict(graph.configuration), EXECUTION_MODE.key: ExecutionMode.THREAD.value}
+        self._graph_bytes = dumps(replace(graph, vertices=vertices, configuration=tuple(configuration.items())))
+        self._memory_bytes = memory_bytes
+        self._lineage = lineage
+        self._folder = os.getcwd()
+        self._paths = tuple(sys.path)
+
+    def _run(self, part: JobPart, rows: Iterable[ChangelogBatch] | None = None) -> Iterator[ChangelogBatch]:
+        """Run the job to its end; gives what its collect sink takes."""
+        graph = self._graph_here()
+        wanted = _Wanted()
+        resources = {**graph.resources, STAGE_RESOURCE: wanted}
+        if rows is not None:
+            resources[ROWS_RESOURCE] = HandedRows(rows)
+        try:
+            cluster = LocalCluster(memory_bytes=self._memory_bytes)
+            job = cluster.submit(replace(graph, resources=resources), part=part)
+            job.on_end(wanted.finish)
+            try:
+                yield from wanted
+            finally:
+                wanted.give_up()
+                if not job.is_over():
+                    job.cancel()
+            job.wait()
+        except FlowSqlError as error:
+            raise job_failure(error, graph) from None
+
+    def _graph_here(self) -> JobGraph:
+        """The job, in a process that finds modules and relative paths where the program finds them."""
+        with contextlib.suppress(OSError):
+            os.chdir(self._folder)
+        sys.path += [path for path in self._paths if path not in sys.path]
+        graph: JobGraph = pickle.loads(self._graph_bytes)
+        return graph
+
+
+class ReadParts(JobInTasks):
+    """Task ``n`` reads part ``n`` of the tables of a job: ``parts`` says the splits of each source, by uid."""
+
+    def __init__(
+        self, graph: JobGraph, memory_bytes: int, parts: Sequence[Mapping[str, Sequence[Split]]], columns: Schema
+    ) -> None:
+        super().__init__(graph, memory_bytes)
+        self._parts = parts
+        self._columns = columns
+
+    def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the parts whose numbers a task gets."""
+        carrier = Carrier(self._columns)
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from map(carrier.carry, self._run(JobPart(self._parts[number])))
+
+
+class TakeFurther(JobInTasks):
+    """Runs a job over the rows of a partition.
+
+    Args:
+        source: columns of the rows.
+        columns: what comes out.
+    """
+
+    def __init__(self, graph: JobGraph, memory_bytes: int, source: Schema, columns: Schema) -> None:
+        super().__init__(graph, memory_bytes)
+        self._source = source
+        self._columns = columns
+
+    def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition, taken further."""
+        yield from map(Carrier(self._columns).carry, self._run(JobPart(), batches_of(rows, self._source)))
+
+
+class WriteRows(JobInTasks):
+    """Writes the rows of a partition; what its writers prepared is committed by the driver."""
+
+    def __init__(self, graph: JobGraph, memory_bytes: int, source: Schema, lineage: str) -> None:
+        super().__init__(graph, memory_bytes, lineage)
+        self._source = source
+
+    def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The committables of one partition."""
+        batches = (batch for batch in batches_of(rows, self._source) if batch.num_rows)
+        first = next(batches, None)
+        if first is None:
+            return
+        part = JobPart(lineage=self._lineage)
+        for _ in self._run(part, _behind(first, batches)):
+            pass
+        pairs = [(uid, data) for uid, prepared in part.committables.items() for data in prepared]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([uid for uid, _ in pairs], pa.string()), pa.array([data for _, data in pairs], pa.binary())],
+            schema=COMMITTABLES,
+        )
+
+
+def _behind(first: ChangelogBatch, rest: Iterator[ChangelogBatch]) -> Iterator[ChangelogBatch]:
+    yield first
+    yield from rest
