@@ -36,6 +36,18 @@ QUERIES = {
     "deviations": "SELECT k, STDDEV_POP(f) AS a, VAR_POP(f) AS b, PERCENTILE(v, 0.5) AS p FROM t GROUP BY k ORDER BY k",
     "deviation of all": "SELECT STDDEV_POP(f) AS a, COUNT(*) AS n FROM t",
     "deviation of nothing": "SELECT STDDEV_POP(f) AS a, COUNT(*) AS n FROM t WHERE id < 0",
+    "lists": """SELECT k, LISTAGG(CAST(id AS STRING), '|') AS l, ARRAY_AGG(v) AS a, FIRST_VALUE(id) AS f,
+        LAST_VALUE(id) AS e, JSON_ARRAYAGG(v) AS j FROM t WHERE id < 40 GROUP BY k ORDER BY k""",
+    "lists of all": "SELECT LISTAGG(k) AS l, COUNT(*) AS n FROM t",
+    "lists in windows": """SELECT TUMBLE_END(ts, INTERVAL '1' MINUTE) AS e, LISTAGG(k) AS l FROM t
+        GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE) ORDER BY e""",
+    "shares": "SELECT id, CUME_DIST() OVER (PARTITION BY k ORDER BY v, id) AS c FROM t ORDER BY id",
+    "shares over a join": f"SELECT id, CUME_DIST() OVER (PARTITION BY k ORDER BY v, id) AS c FROM {JOINED} ORDER BY id",
+    "several windows": """SELECT id, STDDEV_POP(f) OVER (PARTITION BY k ORDER BY id) AS a,
+        COUNT(*) OVER (PARTITION BY k, v ORDER BY id) AS n FROM t ORDER BY id""",
+    "lists over": "SELECT id, LISTAGG(k) OVER (PARTITION BY v ORDER BY id) AS l FROM t ORDER BY id",
+    "ranges of time": """SELECT id, COUNT(*) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '10' SECOND
+        PRECEDING AND CURRENT ROW) AS n FROM t ORDER BY id""",
 }
 
 
@@ -76,8 +88,9 @@ def test_answers_are_those_of_the_local_engine(folder: Path, name: str) -> None:
 
 def test_what_hangs_on_the_order_of_rows_is_refused(folder: Path) -> None:
     for query in (
-        "SELECT LISTAGG(k) FROM t GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)",
+        f"SELECT LISTAGG(k) FROM {JOINED} GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)",
         f"SELECT LISTAGG(k) FROM {JOINED}",
+        f"SELECT STDDEV_POP(f) OVER (PARTITION BY k) FROM {JOINED}",
     ):
         with pytest.raises(NotSupportedYetError):
             environment(folder, "spark").execute_sql(query)

@@ -106,7 +106,9 @@ class StagedInput:
     ``view``: the name that the queries read. ``ddl``: the columns as Spark knows them, ``c0 INT, c1 STRING``. ``job``:
     its collect sink asks for the resource ``STAGE_RESOURCE``. ``source``: the query whose answer the job reads; it
     reads views that stand before this one. ``keys``: rows of the source that are equal in these columns must meet in
-    one task, of none all of them; None: any task may take any row. ``files``: what Spark reads instead where it can.
+    one task, of none all of them; None: any task may take any row. ``placed``: the last column of the source, which is
+    not one of its ``columns``, is the order in which a task gets its rows. ``files``: what Spark reads instead where it
+    can.
     """
 
     view: str
@@ -115,6 +117,7 @@ class StagedInput:
     job: JobGraph
     source: SparkQuery | None = None
     keys: tuple[int, ...] | None = None
+    placed: bool = False
     files: ParquetFiles | None = None
 
 

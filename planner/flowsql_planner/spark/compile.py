@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, assert_never
+from typing import Any, assert_never
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.expr import Expr, conjunction
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import SparkQuery, StagedInput
-from flowsql_core.graph.specs import JoinKind
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
-from flowsql_planner.logical.internal_calls import query_calls
 from flowsql_planner.logical.nodes import (
     Aggregate,
     Apply,
@@ -63,7 +61,6 @@ from flowsql_planner.spark.around_spark import (
     has_no_table,
     is_local,
     is_local_node,
-    lift_join_expressions,
     reads_outer,
     split_condition,
     stands_in_order,
@@ -72,20 +69,12 @@ from flowsql_planner.spark.around_spark import (
 )
 from flowsql_planner.spark.expression import SparkExpressions
 from flowsql_planner.spark.flat import flat
-from flowsql_planner.spark.inner_joins import InnerJoins, Place, inner_joins
+from flowsql_planner.spark.joins import join_query
 from flowsql_planner.spark.kernels import Kernels, has_kernel
 from flowsql_planner.spark.parquet_files import parquet_files
+from flowsql_planner.spark.row import Row
 from flowsql_planner.spark.sql import SqlNode
 from flowsql_planner.spark.types import ddl, spark_type
-
-_JOINS: Final = {
-    JoinKind.INNER: ("", "INNER"),
-    JoinKind.LEFT: ("LEFT", ""),
-    JoinKind.RIGHT: ("RIGHT", ""),
-    JoinKind.FULL: ("FULL", ""),
-    JoinKind.SEMI: ("LEFT", "SEMI"),
-    JoinKind.ANTI: ("LEFT", "ANTI"),
-}
 
 #: Plans a relation as a job that hands its rows on, and whether one of its nodes waits for all of its rows.
 StagePlanner = Callable[[Rel, bool], JobGraph]
@@ -118,7 +107,7 @@ class SparkCompiler:
         body, behind = self._apart(root.input)
         if root.table is not None:
             self._in_one = top_sort(body)
-        text = sql.text_of(flat(self._relation(body, ())))
+        text = sql.text_of(flat(self.relation(body, ())))
         if root.table is None and not behind:
             return SparkQuery(text, body.schema)
         rel: Rel = answer_scan(body.schema)
@@ -141,7 +130,7 @@ class SparkCompiler:
             return top, []
         return chain[strange[-1]].input, chain[: strange[-1] + 1]
 
-    def _has_form(self, expr: Expr) -> bool:
+    def has_form(self, expr: Expr) -> bool:
         """Whether Spark answers an expression over any row exactly."""
         try:
             spark_type(expr.type, expr.span)
@@ -152,11 +141,11 @@ class SparkCompiler:
 
     def _runs(self, expr: Expr) -> bool:
         """Whether an expression can stand in Spark's plan: in its own form, or as a kernel of FlowSQL."""
-        return self._has_form(expr) or has_kernel(expr)
+        return self.has_form(expr) or has_kernel(expr)
 
     # Relations
 
-    def _relation(self, rel: Rel, outer: tuple[SqlNode, ...]) -> SqlNode:
+    def relation(self, rel: Rel, outer: tuple[SqlNode, ...]) -> SqlNode:
         """A query whose columns are those of the relation, called c0, c1, ..."""
         match rel:
             case Scan() | Values() | WatermarkAssigner() | Expand():
@@ -180,7 +169,7 @@ class SparkCompiler:
                 refuse_python_in_batch((rel.call,), pandas_too=True)
                 raise InternalError("a table aggregate without Python")
             case Join():
-                return self._join(rel, outer)
+                return join_query(self, rel, outer)
             case TemporalJoin():
                 raise NotSupportedYetError("a temporal join (FOR SYSTEM_TIME AS OF) in batch mode", rel.span)
             case Union(inputs=parts):
@@ -190,10 +179,7 @@ class SparkCompiler:
             case Over():
                 refuse_python_in_batch(rel.calls, pandas_too=True)
                 check_windows(rel.calls)
-                source, row = self._source(rel.input, outer)
-                return sql.select(
-                    [*row.all(), *(over_call(call, row.column, rel.input.schema) for call in rel.calls)], source
-                )
+                return self._over(rel, outer)
             case Sort():
                 return self._sort(rel, outer)
             case ChangelogFunction(function=function):
@@ -255,13 +241,14 @@ class SparkCompiler:
 
     def _between(self, body: Rel) -> SparkQuery:
         """A query whose answer FlowSQL takes further."""
-        return SparkQuery(sql.text_of(flat(self._relation(body, ()))), body.schema)
+        return SparkQuery(sql.text_of(flat(self.relation(body, ()))), body.schema)
 
     def _view(
         self,
         rel: Rel,
         make: Callable[[], tuple[Rel, SparkQuery | None]],
         keys: tuple[int, ...] | None = None,
+        placed: bool = False,
     ) -> SqlNode:
         """The view of what FlowSQL hands over for a relation, made once: the plan of the job, and what it reads."""
         if rel not in self.staged:
@@ -276,30 +263,31 @@ class SparkCompiler:
                 self.stage(with_moments(plan), keys is not None),
                 source=source,
                 keys=keys,
+                placed=placed,
                 files=parquet_files(rel) if isinstance(rel, Scan) else None,
             )
         alias = self._alias()
-        row = _Row(self, rel, alias, ())
+        row = Row(rel.schema, alias, (), self.subquery)
         return sql.select(row.all(), sql.table(self.staged[rel].view, alias))
 
-    def _source(self, rel: Rel, outer: tuple[SqlNode, ...]) -> tuple[SqlNode, _Row]:
+    def source(self, rel: Rel, outer: tuple[SqlNode, ...]) -> tuple[SqlNode, Row]:
         """A relation as an item of FROM, and its columns."""
         alias = self._alias()
-        return sql.derived(self._relation(rel, outer), alias), _Row(self, rel, alias, outer)
+        return sql.derived(self.relation(rel, outer), alias), Row(rel.schema, alias, outer, self.subquery)
 
     def _alias(self) -> str:
         self._aliases += 1
         return f"t{self._aliases}"
 
     def _project(self, rel: Project, outer: tuple[SqlNode, ...]) -> SqlNode:
-        plain = all(map(self._has_form, rel.exprs))
+        plain = all(map(self.has_form, rel.exprs))
         if is_local(rel) and not plain and not self._reads_files(rel):
             return self._staged(rel)
         alias = self._alias()
-        row = _Row(self, rel.input, alias, outer)
+        row = Row(rel.input.schema, alias, outer, self.subquery)
         if not plain and not outer and all(map(self._runs, rel.exprs)):
             items = [self._item(expr, row) for expr in rel.exprs]
-            return sql.select(items, sql.derived(self._relation(rel.input, outer), alias))
+            return sql.select(items, sql.derived(self.relation(rel.input, outer), alias))
         known, places = dict(self.staged), list(self.subqueries)
         try:
             items = [row.expressions.make(expr) for expr in rel.exprs]
@@ -308,29 +296,29 @@ class SparkCompiler:
         except NotSupportedYetError as refusal:
             self.staged, self.subqueries = known, places
             return self._elsewhere(rel, outer, refusal)
-        return sql.select(items, sql.derived(self._relation(rel.input, outer), alias))
+        return sql.select(items, sql.derived(self.relation(rel.input, outer), alias))
 
-    def _item(self, expr: Expr, row: _Row) -> SqlNode:
+    def _item(self, expr: Expr, row: Row) -> SqlNode:
         """An expression of which :meth:`_runs` is true."""
-        return row.expressions.make(expr) if self._has_form(expr) else self.kernels.call(expr, row.column, row.schema)
+        return row.expressions.make(expr) if self.has_form(expr) else self.kernels.call(expr, row.column, row.schema)
 
     def _elsewhere(self, rel: Project | Filter, outer: tuple[SqlNode, ...], refusal: NotSupportedYetError) -> SqlNode:
         """A node that Spark has no form for, by FlowSQL; the queries in it are asked below."""
         apart = apart_from_queries(rel)
         if apart is None:
             return self._hosted(rel, refusal)
-        if not is_local_node(apart) or all(map(self._has_form, expressions(apart))):
+        if not is_local_node(apart) or all(map(self.has_form, expressions(apart))):
             raise refusal
         kernels = not outer and all(map(self._runs, expressions(apart)))
-        made = self._relation(apart, outer) if kernels else self._hosted(apart, refusal)
+        made = self.relation(apart, outer) if kernels else self._hosted(apart, refusal)
         if isinstance(rel, Project):
             return made
         alias = self._alias()
-        row = _Row(self, rel, alias, outer)
+        row = Row(rel.schema, alias, outer, self.subquery)
         return sql.select(row.all(), sql.derived(made, alias))
 
     def _filter(self, rel: Filter, outer: tuple[SqlNode, ...]) -> SqlNode:
-        plain, strange = split_condition(rel.condition, self._has_form)
+        plain, strange = split_condition(rel.condition, self.has_form)
         if strange and not outer and all(map(has_kernel, strange)):
             return self._filter_by_kernels(rel, conjunction(plain), strange)
         if strange:
@@ -339,20 +327,20 @@ class SparkCompiler:
             body = rel.input if below is None else Filter(rel.input, below, rel.span)
             return self._hosted(Filter(body, on, rel.span), _refusal_of(strange))
         alias = self._alias()
-        row = _Row(self, rel.input, alias, outer)
+        row = Row(rel.input.schema, alias, outer, self.subquery)
         known, places = dict(self.staged), list(self.subqueries)
         try:
             condition = row.expressions.condition(rel.condition)
         except NotSupportedYetError as refusal:
             self.staged, self.subqueries = known, places
             return self._elsewhere(rel, outer, refusal)
-        source = sql.derived(self._relation(rel.input, outer), alias)
+        source = sql.derived(self.relation(rel.input, outer), alias)
         return sql.select(row.all(), source).where(condition, copy=False)
 
     def _filter_by_kernels(self, rel: Filter, plain: Expr | None, strange: Sequence[Expr]) -> SqlNode:
         """What Spark answers itself stands in front: kernels see the rows that are left."""
         body = rel.input if plain is None else Filter(rel.input, plain, rel.span)
-        source, row = self._source(body, ())
+        source, row = self.source(body, ())
         made = sql.select(row.all(), source)
         for part in strange:
             made = made.where(self.kernels.call(part, row.column, row.schema), copy=False)
@@ -363,14 +351,14 @@ class SparkCompiler:
             if isinstance(rel.input.schema[index].type, t.MapType | t.MultisetType):
                 raise NotSupportedYetError("GROUP BY a map on Spark", rel.span)
         alias = self._alias()
-        row = _Row(self, rel.input, alias, outer)
+        row = Row(rel.input.schema, alias, outer, self.subquery)
         placed = stands_in_order(rel.input) and wants_places(rel.calls)
         place = sql.column(alias, f"c{len(rel.input.schema)}") if placed else None
         try:
             calls = [group_call(call, row.column, place) for call in rel.calls]
         except NotSupportedYetError as refusal:
             return self._hosted_aggregate(rel, refusal)
-        body = self._with_places(rel.input) if placed else self._relation(rel.input, outer)
+        body = self._with_places(rel.input) if placed else self.relation(rel.input, outer)
         source = sql.derived(body, alias)
         keys = group_keys(rel.grouping, rel.input.schema, row.column)
         made = sql.select([*(keys[index][1].copy() for index in rel.grouping), *calls], source)
@@ -385,6 +373,22 @@ class SparkCompiler:
             made.set("group", e.Group(expressions=[node for nodes, _ in keys.values() for node in nodes]))
         sql.mark_aggregate(made)
         return made
+
+    def _over(self, rel: Over, outer: tuple[SqlNode, ...]) -> SqlNode:
+        schema = rel.input.schema
+        try:
+            for call in rel.calls:
+                over_call(call, lambda index: sql.column("t", f"c{index}"), schema)
+        except NotSupportedYetError:
+            # Rows that sort alike stand in no order behind Spark: only a table has one that is known.
+            if outer or not (stands_in_order(rel.input) or all(call.order for call in rel.calls)):
+                raise
+            keys = frozenset.intersection(*(frozenset(call.partition) for call in rel.calls))
+            # By hash -0.0 and NaN may go another way than the operator has them.
+            exact = [key for key in sorted(keys) if not isinstance(schema[key].type, t.ApproximateType)]
+            return self._by_key(rel, tuple(exact), placed=stands_in_order(rel.input))
+        source, row = self.source(rel.input, outer)
+        return sql.select([*row.all(), *(over_call(call, row.column, schema) for call in rel.calls)], source)
 
     def _with_places(self, rel: Rel) -> SqlNode:
         """Rows that FlowSQL makes, and behind them numbers that grow in their order."""
@@ -401,20 +405,21 @@ class SparkCompiler:
             NotSupportedYetError: ``refusal``, where the answer hangs on the order of the rows (Flink sorts them by the
                 groups, and rows of one group then stand in no order that can be told), or on a row around them.
         """
-        if not are_unordered(rel.calls) or rel.grouping_sets is not None:
+        placed = not are_unordered(rel.calls)
+        if (placed and not stands_in_order(rel.input)) or rel.grouping_sets is not None:
             raise refusal
         if any(call.function.endswith("_SAMP") and not call.args[0].type.nullable for call in rel.calls):
             # Of one row it is a NULL that may not be one: -1 in Flink.
             raise refusal
         if not rel.grouping and any(not call.type.nullable and call.function != "COUNT" for call in rel.calls):
             raise refusal
-        found = self._by_key(rel, rel.grouping)
+        found = self._by_key(rel, rel.grouping, placed=placed)
         if rel.grouping:
             return found
         # Of no rows there is one answer: nothing was counted.
         e = sql.exp()
         one, alias = self._alias(), self._alias()
-        row = _Row(self, rel, alias, ())
+        row = Row(rel.schema, alias, (), self.subquery)
         zero = sql.cast(sql.number(0), "BIGINT")
         items = [
             sql.function("COALESCE", row.column(index), zero.copy()) if call.function == "COUNT" else row.column(index)
@@ -428,12 +433,16 @@ class SparkCompiler:
 
     def _group_window(self, rel: Aggregate) -> SqlNode:
         """GROUP BY of a legacy group window, by FlowSQL."""
-        if not are_unordered(rel.calls):
+        placed = not are_unordered(rel.calls)
+        if placed and not stands_in_order(rel.input):
             raise NotSupportedYetError("aggregates that hang on the order of the rows of a window, on Spark", rel.span)
-        return self._by_key(rel, rel.grouping)
+        return self._by_key(rel, rel.grouping, placed=placed)
 
-    def _by_key(self, rel: Aggregate | Match, keys: tuple[int, ...]) -> SqlNode:
+    def _by_key(self, rel: Aggregate | Match | Over, keys: tuple[int, ...], placed: bool = False) -> SqlNode:
         """A node with state, by FlowSQL in tasks that get all rows of a key; without keys there is one task.
+
+        Args:
+            placed: the rows of a task come in the order in which FlowSQL made them.
 
         Raises:
             NotSupportedYetError: the rows hang on a row around them.
@@ -443,65 +452,11 @@ class SparkCompiler:
             raise _over_this_input(rel)
 
         def made() -> tuple[Rel, SparkQuery]:
-            return replace(rel, input=answer_scan(rel.input.schema)), self._between(rel.input)
+            node = self._with_places(rel.input) if placed else self.relation(rel.input, ())
+            source = SparkQuery(sql.text_of(flat(node)), rel.input.schema)
+            return replace(rel, input=answer_scan(rel.input.schema)), source
 
-        return self._view(rel, made, keys)
-
-    def _join(self, rel: Join, outer: tuple[SqlNode, ...]) -> SqlNode:
-        lifted = lift_join_expressions(rel, self._has_form)
-        if lifted is not None:
-            return self._relation(lifted, outer)
-        plain, strange = split_condition(rel.condition, self._has_form)
-        if strange and rel.kind is JoinKind.INNER:
-            on = conjunction(strange)
-            assert on is not None
-            return self._relation(Filter(replace(rel, condition=conjunction(plain)), on, rel.span), outer)
-        several = inner_joins(rel, self._has_form)
-        if several is not None:
-            return self._inner_joins(several, outer)
-        left, left_row = self._source(rel.left, outer)
-        right, right_row = self._source(rel.right, outer)
-        width = len(rel.left.schema)
-
-        def column(index: int) -> SqlNode:
-            return left_row.column(index) if index < width else right_row.column(index - width)
-
-        row = SparkExpressions(column, outer, self._subquery)
-        items = left_row.all()
-        if rel.kind not in (JoinKind.SEMI, JoinKind.ANTI):
-            items += right_row.all()
-        side, kind = _JOINS[rel.kind]
-        if rel.condition is None:
-            condition = sql.boolean(True)
-        else:
-            condition = (row.make if any(query_calls(rel.condition)) else row.condition)(rel.condition)
-        if rel.condition is None and rel.kind is JoinKind.INNER:
-            kind = "CROSS"
-        join = sql.exp().Join(this=right, side=side or None, kind=kind or None)
-        if kind != "CROSS":
-            join.set("on", condition)
-        made = sql.select(items, left)
-        made.append("joins", join)
-        return made
-
-    def _inner_joins(self, joins: InnerJoins, outer: tuple[SqlNode, ...]) -> SqlNode:
-        """``SELECT ... FROM a INNER JOIN b INNER JOIN c WHERE ...``."""
-        sources, rows = zip(*(self._source(part, outer) for part in joins.inputs), strict=True)
-
-        def column(place: Place) -> SqlNode:
-            return rows[place[0]].column(place[1])
-
-        made = sql.select([column(place) for place in joins.columns], sources[0])
-        for source in sources[1:]:
-            made.append("joins", sql.exp().Join(this=source, kind="INNER"))
-
-        def met(condition: Expr, places: Sequence[Place]) -> SqlNode:
-            row = SparkExpressions(lambda index: column(places[index]), outer, self._subquery)
-            return row.condition(condition)
-
-        for condition, places in joins.conditions:
-            made = made.where(met(condition, places), copy=False)
-        return made
+        return self._view(rel, made, keys, placed)
 
     def _branch(self, part: Rel, place: int, outer: tuple[SqlNode, ...]) -> SqlNode:
         """One input of a union, which has the names of the first.
@@ -509,8 +464,8 @@ class SparkCompiler:
         Of two sorted ones with columns of one table and the same names Spark makes a plan that it then refuses.
         """
         if not place or not isinstance(part, Sort):
-            return self._relation(part, outer)
-        source, row = self._source(part, outer)
+            return self.relation(part, outer)
+        source, row = self.source(part, outer)
         items = [sql.exp().alias_(column, f"u{place}_{index}", copy=False) for index, column in enumerate(row.all())]
         return sql.exp().select(*items, copy=False).from_(source, copy=False)
 
@@ -527,14 +482,14 @@ class SparkCompiler:
             # NaN is in no set for Flink, and in one for Spark; zeros differ, too.
             raise NotSupportedYetError(f"{rel.construct} of FLOAT or DOUBLE on Spark", rel.span)
         kind = e.Intersect if rel.operator is SetOperator.INTERSECT else e.Except
-        left, left_row = self._source(rel.left, outer)
-        right, right_row = self._source(rel.right, outer)
+        left, left_row = self.source(rel.left, outer)
+        right, right_row = self.source(rel.right, outer)
         return kind(
             this=sql.select(left_row.all(), left), expression=sql.select(right_row.all(), right), distinct=not rel.all
         )
 
     def _sort(self, rel: Sort, outer: tuple[SqlNode, ...]) -> SqlNode:
-        source, row = self._source(rel.input, outer)
+        source, row = self.source(rel.input, outer)
         made = sql.select(row.all(), source)
         if rel is self._in_one:
             made = sql.in_one_task(made)
@@ -551,28 +506,12 @@ class SparkCompiler:
             made = made.limit(rel.fetch, copy=False)
         return made.offset(rel.offset, copy=False) if rel.offset else made
 
-    def _subquery(self, plan: Any, captured: Sequence[SqlNode]) -> SqlNode:
+    def subquery(self, plan: Any, captured: Sequence[SqlNode]) -> SqlNode:
+        """A query inside of an expression, over columns of the row around it."""
         span = getattr(plan, "span", None)
         if span is not None:
             self.subqueries.append(span)
-        return self._relation(self.optimize(plan), tuple(captured))
-
-
-class _Row:
-    """The columns of an item of FROM."""
-
-    def __init__(self, compiler: SparkCompiler, rel: Rel, alias: str, outer: tuple[SqlNode, ...]) -> None:
-        self._alias = alias
-        self.schema = rel.schema
-        self.expressions = SparkExpressions(self.column, outer, compiler._subquery)
-
-    def column(self, index: int) -> SqlNode:
-        """One column."""
-        return sql.column(self._alias, f"c{index}")
-
-    def all(self) -> list[SqlNode]:
-        """All columns in order."""
-        return [self.column(index) for index in range(len(self.schema))]
+        return self.relation(self.optimize(plan), tuple(captured))
 
 
 def _no_query(plan: Any, captured: Sequence[SqlNode]) -> SqlNode:

@@ -173,6 +173,9 @@ class SparkBatchJob(Job):
         if staged.keys is not None:
             keys = [f"c{index}" for index in staged.keys]
             rows = rows.repartition(*keys) if keys else rows.repartition(1)
+        if staged.placed:
+            place = rows.columns[-1]
+            rows = rows.sortWithinPartitions(place).drop(place)
         task = TakeFurther(staged.job, self._memory_bytes, source.columns, staged.columns)
         # A function that gives another value with each call is asked once for each row.
         frame = through_tasks(rows, task, staged.ddl).persist()
