@@ -8,7 +8,7 @@ import pytest
 
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import Configuration
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import FlowSqlError, NotSupportedYetError
 from tests.spark.spark_machine import ON_SPARK, hurry
 
 pytestmark = ON_SPARK
@@ -75,6 +75,35 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rows(session: TableEnvironment, sql: str) -> list[tuple[object, ...]]:
     with session.execute_sql(sql).collect() as found:
         return [tuple(row) for row in found]
+
+
+VALUES = """(VALUES (1, '{"a": 1}', 3), (2, '[1, 2]', 5), (2, CAST(NULL AS STRING), 3)) AS v(i, s, n)"""
+#: Types whose values Spark only carries.
+CARRIED = {
+    "variant": f"SELECT x.i, JSON_STRING(p), p FROM (SELECT i, PARSE_JSON(s) AS p FROM {VALUES}) AS x "
+    f"JOIN {VALUES} ON x.i = v.i ORDER BY 1, 2",
+    "bitmap": f"SELECT i, BITMAP_CARDINALITY(b) AS c, b FROM (SELECT i, BITMAP_BUILD_AGG(n) AS b FROM {VALUES} "
+    "GROUP BY i) ORDER BY i",
+    "multiset": f"SELECT i, COLLECT(n) AS m, CARDINALITY(COLLECT(n)) AS c FROM {VALUES} GROUP BY i ORDER BY i",
+}
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_what_spark_has_no_type_for_is_carried(folder: Path, name: str) -> None:
+    hurry()
+    assert rows(environment(folder, "spark"), CARRIED[name]) == rows(environment(folder, "local"), CARRIED[name])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT i, b FROM (SELECT i, BITMAP_BUILD_AGG(n) AS b FROM {VALUES} GROUP BY i) ORDER BY b",
+        f"SELECT COLLECT(n) AS m FROM {VALUES} GROUP BY i UNION SELECT COLLECT(n) AS m FROM {VALUES} GROUP BY i",
+    ],
+)
+def test_what_spark_only_carries_it_does_not_compare(folder: Path, query: str) -> None:
+    with pytest.raises(FlowSqlError):
+        environment(folder, "spark").execute_sql(query)
 
 
 @pytest.mark.parametrize("name", QUERIES)

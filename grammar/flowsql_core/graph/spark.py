@@ -146,13 +146,17 @@ def carried(type_: t.LogicalType) -> t.LogicalType:
     """The type that stands for one that Spark lacks, with the same order and the same equality; others as they are.
 
     TIME is its milliseconds, an interval its milliseconds or months, a timestamp of more than six digits its
-    nanoseconds.
+    nanoseconds. A VARIANT is its text and a BITMAP its bytes, which nobody may compare.
     """
     match type_:
         case t.TimeType() | t.YearMonthIntervalType():
             return t.INT.as_nullable(type_.nullable)
         case t.DayTimeIntervalType():
             return t.BIGINT.as_nullable(type_.nullable)
+        case t.VariantType():
+            return t.STRING.as_nullable(type_.nullable)
+        case t.BitmapType():
+            return t.BYTES.as_nullable(type_.nullable)
         case t.TimestampType(precision=digits) | t.TimestampLtzType(precision=digits) if digits > SPARK_DIGITS:
             return t.BIGINT.as_nullable(type_.nullable)
     return type_

@@ -13,7 +13,7 @@ from flowsql_planner.logical.nodes import BoundKind, Frame, FrameBound, FrameUni
 from flowsql_planner.spark import sql
 from flowsql_planner.spark.expression import literal
 from flowsql_planner.spark.sql import SqlNode
-from flowsql_planner.spark.types import spark_type
+from flowsql_planner.spark.types import is_opaque, spark_type
 
 #: Puts an aggregate function's call into its context: a group (as it is), or a window (``f(x) OVER (...)``).
 Context = Callable[[SqlNode], SqlNode]
@@ -51,6 +51,9 @@ def group_call(call: AggregateCall, column: Column, place: SqlNode | None = None
     if call.function in ("GROUPING", "GROUPING_ID"):
         return _grouping_bits(call, column)
     approximate = call.function == "APPROX_COUNT_DISTINCT"
+    plain_count = call.function == "COUNT" and not call.distinct
+    if not plain_count and any(is_opaque(arg.type) for arg in call.args):
+        raise _refusal(call.function, call.span)
     if call.order_by or (call.distinct and not approximate and call.function not in _DISTINCT):
         raise _refusal(call.function, call.span)
 
@@ -129,6 +132,8 @@ def over_call(call: OverCall, column: Column, schema: t.Schema) -> SqlNode:
     def keyed(index: int) -> SqlNode:
         """A key; where a NaN stands among others Flink finds it equal to its neighbour, whoever that is."""
         type_ = schema[index].type
+        if is_opaque(type_):
+            raise _refusal(call.function, call.span)
         if not isinstance(type_, t.ApproximateType):
             return column(index)
         failure = sql.cast(sql.failing("NaN as a key of OVER is not supported yet on Spark"), spark_type(type_))

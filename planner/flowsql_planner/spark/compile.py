@@ -74,7 +74,7 @@ from flowsql_planner.spark.kernels import Kernels, has_kernel
 from flowsql_planner.spark.parquet_files import parquet_files
 from flowsql_planner.spark.row import Row
 from flowsql_planner.spark.sql import SqlNode
-from flowsql_planner.spark.types import ddl, spark_type
+from flowsql_planner.spark.types import ddl, is_opaque, spark_type
 
 #: Plans a relation as a job that hands its rows on, and whether one of its nodes waits for all of its rows.
 StagePlanner = Callable[[Rel, bool], JobGraph]
@@ -348,8 +348,9 @@ class SparkCompiler:
 
     def _aggregate(self, rel: Aggregate, outer: tuple[SqlNode, ...]) -> SqlNode:
         for index in rel.grouping:
-            if isinstance(rel.input.schema[index].type, t.MapType | t.MultisetType):
-                raise NotSupportedYetError("GROUP BY a map on Spark", rel.span)
+            type_ = rel.input.schema[index].type
+            if isinstance(type_, t.MapType) or is_opaque(type_):
+                raise NotSupportedYetError(f"GROUP BY {type_.as_nullable()} on Spark", rel.span)
         alias = self._alias()
         row = Row(rel.input.schema, alias, outer, self.subquery)
         placed = stands_in_order(rel.input) and wants_places(rel.calls)
@@ -447,8 +448,8 @@ class SparkCompiler:
         Raises:
             NotSupportedYetError: the rows hang on a row around them.
         """
-        nested = any(t.is_nested(rel.input.schema[index].type) for index in keys)
-        if nested or reads_outer(rel):
+        types = [rel.input.schema[index].type for index in keys]
+        if any(t.is_nested(type_) or is_opaque(type_) for type_ in types) or reads_outer(rel):
             raise _over_this_input(rel)
 
         def made() -> tuple[Rel, SparkQuery]:
@@ -481,6 +482,9 @@ class SparkCompiler:
         if any(isinstance(column.type, t.ApproximateType) for column in rel.schema):
             # NaN is in no set for Flink, and in one for Spark; zeros differ, too.
             raise NotSupportedYetError(f"{rel.construct} of FLOAT or DOUBLE on Spark", rel.span)
+        for column in rel.schema:
+            if is_opaque(column.type):
+                raise NotSupportedYetError(f"{rel.construct} of {column.type.as_nullable()} on Spark", rel.span)
         kind = e.Intersect if rel.operator is SetOperator.INTERSECT else e.Except
         left, left_row = self.source(rel.left, outer)
         right, right_row = self.source(rel.right, outer)
@@ -496,6 +500,9 @@ class SparkCompiler:
         if rel.keys:
             keys = []
             for key in rel.keys:
+                if is_opaque(rel.schema[key.index].type):
+                    type_ = rel.schema[key.index].type.as_nullable()
+                    raise NotSupportedYetError(f"ORDER BY {type_} on Spark", rel.span)
                 keys.append(sql.ordered(row.column(key.index), key.descending, key.nulls_first))
                 if isinstance(rel.schema[key.index].type, t.ApproximateType):
                     # For Spark both zeros are equal; in Flink -0.0 is less.

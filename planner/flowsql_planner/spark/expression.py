@@ -17,7 +17,7 @@ from flowsql_planner.logical.expression_text import literal_text
 from flowsql_planner.logical.internal_calls import EXISTS, IN_QUERY, OUTER, QUERY_CALLS, SCALAR
 from flowsql_planner.spark import sql
 from flowsql_planner.spark.sql import SqlNode
-from flowsql_planner.spark.types import Digits, digits_of, same_on_spark, spark_decimal, spark_type
+from flowsql_planner.spark.types import Digits, digits_of, is_opaque, same_on_spark, spark_decimal, spark_type
 
 _COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _NULL_SAFE: Final = {"IS NOT DISTINCT FROM": False, "IS DISTINCT FROM": True}
@@ -79,6 +79,9 @@ class SparkExpressions:
         name, args = call.function, call.args
         if name == OUTER:
             return self.outer[call.option("slot")].copy()
+        opaque = next((arg.type for arg in args if is_opaque(arg.type)), None)
+        if opaque is not None and name not in ("IS NULL", "IS NOT NULL"):
+            raise NotSupportedYetError(f"{name} of {opaque.as_nullable()} on Spark", call.span)
         if name in QUERY_CALLS:
             return self._query(call)
         if name in ("AND", "OR"):

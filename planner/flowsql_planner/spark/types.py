@@ -44,12 +44,19 @@ def spark_type(type_: t.LogicalType, span: Span | None = None) -> str:
             return f"DECIMAL({precision}, {scale})"
         case t.ArrayType(element=element):
             return f"ARRAY<{_inner(element, type_, span)}>"
+        case t.MultisetType(element=element):
+            return f"MAP<{_inner(element, type_, span)}, INT>"
         case t.MapType(key=key, value=value):
             return f"MAP<{_inner(key, type_, span)}, {_inner(value, type_, span)}>"
         case t.RowType(fields=fields):
             inner = ", ".join(f"`{f.name.replace('`', '``')}`: {_inner(f.type, type_, span)}" for f in fields)
             return f"STRUCT<{inner}>"
     raise _refusal(type_, span)
+
+
+def is_opaque(type_: t.LogicalType) -> bool:
+    """Whether Spark only carries the values of a type: it must neither compare nor hash them."""
+    return isinstance(type_, t.VariantType | t.BitmapType | t.MultisetType)
 
 
 def _inner(type_: t.LogicalType, whole: t.LogicalType, span: Span | None) -> str:
