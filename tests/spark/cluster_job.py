@@ -69,7 +69,8 @@ def main(master: str, folder: str) -> None:
 
     session.create_temporary_function("process", process)
     session.execute_sql(
-        "INSERT INTO o SELECT t.id, p.n, t.d, process(1), LOWER(t.k) FROM t JOIN p ON t.id = p.id WHERE t.d > 1"
+        "INSERT INTO o SELECT t.id, p.n, t.d, process(1), LOWER(t.k) FROM t JOIN p ON t.id = p.id "
+        "JOIN (VALUES (1, 'K0'), (2, 'K1'), (3, 'K2'), (4, 'K3'), (5, 'K4')) AS v(i, k) ON t.k = v.k WHERE t.d > 1"
     ).wait()
     sent = result_bytes()
     found: dict[str, Any] = {

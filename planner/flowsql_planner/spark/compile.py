@@ -229,6 +229,12 @@ class SparkCompiler:
             body = body.input
         if reads_outer(body):
             raise refusal
+        if isinstance(chain[-1], Filter):
+            # What Spark answers itself stands in front: functions see the rows that are left.
+            plain, strange = map(conjunction, split_condition(chain[-1].condition, self.has_form))
+            if plain is not None and strange is not None:
+                body = Filter(body, plain, chain[-1].span)
+                chain[-1] = replace(chain[-1], condition=strange)
 
         def made() -> tuple[Rel, SparkQuery]:
             source = self._between(body)

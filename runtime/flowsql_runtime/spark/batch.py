@@ -28,11 +28,11 @@ from flowsql_runtime.operators.sink.constraints import Judge
 from flowsql_runtime.spark.errors import translate
 from flowsql_runtime.spark.kernels import register
 from flowsql_runtime.spark.parts import view_in_place
-from flowsql_runtime.spark.rows import ParquetStage, answer_batches
-from flowsql_runtime.spark.session import spark_session
-from flowsql_runtime.spark.tasks import TakeFurther, through_tasks
+from flowsql_runtime.spark.rows import ArrowStage, ParquetStage, Stage, answer_batches
+from flowsql_runtime.spark.session import is_local, spark_session
+from flowsql_runtime.spark.tasks import TakeFurther, TaskMemory, through_tasks
 from flowsql_runtime.spark.writing import PreparedSink, can_write_in_tasks, prepared_sinks, write_in_tasks
-from flowsql_runtime.task.memory import MEMORY, MemoryBudget
+from flowsql_runtime.task.memory import MEMORY
 from flowsql_runtime.task.part import JobPart
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class SparkBatchJob(Job):
         self._stage_text = "starting Spark"
         self._answering = False
         #: What one task may hold.
-        self._memory_bytes = 0
+        self._memory = TaskMemory(0, None)
         #: Frames that Spark keeps while the job runs.
         self._kept: list[Any] = []
 
@@ -120,11 +120,11 @@ class SparkBatchJob(Job):
         self._session = session = spark_session(configuration)
         register(session, spark.kernels, configuration)
         self._check_cancelled()
-        self._memory_bytes = task_memory_bytes(session, configuration)
+        self._memory = task_memory(session, configuration)
         commits: list[PreparedSink] = []
         try:
-            waiting = [staged for staged in spark.inputs if not view_in_place(session, staged, self._memory_bytes)]
-            if waiting:
+            waiting = [staged for staged in spark.inputs if not view_in_place(session, staged, self._memory)]
+            if any(staged.source is None for staged in waiting):
                 self._look_ahead(session, waiting)
             for staged in waiting:
                 self._hand_over(session, staged)
@@ -163,11 +163,7 @@ class SparkBatchJob(Job):
         source = staged.source
         if source is None:
             self._stage_text = "reading tables"
-            path = f"{self._spark.folder}/{staged.view}.parquet"
-            writer = ParquetStage(path, staged.columns)
-            self._local(replace(staged.job, resources={**staged.job.resources, STAGE_RESOURCE: writer}), None)
-            writer.wait_until_closed()
-            session.read.schema(staged.ddl).parquet(path).createOrReplaceTempView(staged.view)
+            self._read_here(session, staged).createOrReplaceTempView(staged.view)
             return
         rows = self._planned(session, source)
         if staged.keys is not None:
@@ -176,11 +172,21 @@ class SparkBatchJob(Job):
         if staged.placed:
             place = rows.columns[-1]
             rows = rows.sortWithinPartitions(place).drop(place)
-        task = TakeFurther(staged.job, self._memory_bytes, source.columns, staged.columns)
+        task = TakeFurther(staged.job, self._memory, source.columns, staged.columns)
         # A function that gives another value with each call is asked once for each row.
         frame = through_tasks(rows, task, staged.ddl).persist()
         self._kept.append(frame)
         frame.createOrReplaceTempView(staged.view)
+
+    def _read_here(self, session: Any, staged: StagedInput) -> Any:
+        """The rows of an input that the driver reads."""
+        rows: Stage
+        if is_local(session):
+            rows = ParquetStage(f"{self._spark.folder}/{staged.view}.parquet", staged.columns)
+        else:
+            rows = ArrowStage(staged.columns)
+        self._local(replace(staged.job, resources={**staged.job.resources, STAGE_RESOURCE: rows}), None)
+        return rows.frame(session, staged.ddl)
 
     def _answer(
         self, session: Any, query: SparkQuery, configuration: Configuration, commits: list[PreparedSink]
@@ -193,7 +199,7 @@ class SparkBatchJob(Job):
         commits += sinks
         if query.then is not None and sinks and all(can_write_in_tasks(query, sink) for sink in sinks):
             self._answering = True
-            self._asked(lambda: write_in_tasks(frame, query, sinks, self._memory_bytes, self.id))
+            self._asked(lambda: write_in_tasks(frame, query, sinks, self._memory, self.id))
             return
         table = self._asked(frame.toArrow)
         self._answering = True
@@ -249,10 +255,10 @@ class SparkBatchJob(Job):
             session.sparkContext.cancelJobGroup(self.id)
 
 
-def task_memory_bytes(session: Any, configuration: Configuration) -> int:
-    """What one task of Spark may hold, so that those that run at once hold no more than a process of FlowSQL."""
-    slots = max(int(session.sparkContext.defaultParallelism), 1)
-    return MemoryBudget.of_option(configuration.get(MEMORY)).total_bytes // slots
+def task_memory(session: Any, configuration: Configuration) -> TaskMemory:
+    """What one task of a job may hold."""
+    slots = max(int(session.sparkContext.defaultParallelism), 1) if is_local(session) else None
+    return TaskMemory(configuration.get(MEMORY), slots)
 
 
 def register_empty(session: Any, inputs: Sequence[StagedInput]) -> None:
@@ -272,8 +278,8 @@ def spark_plan(job: SparkJob) -> str:
         session = spark_session(configuration)
         try:
             register(session, job.kernels, configuration)
-            memory_bytes = task_memory_bytes(session, configuration)
-            waiting = [staged for staged in job.inputs if not view_in_place(session, staged, memory_bytes)]
+            memory = task_memory(session, configuration)
+            waiting = [staged for staged in job.inputs if not view_in_place(session, staged, memory)]
             register_empty(session, waiting)
             frames = [session.sql(query.sql) for query in job.every_query()]
             return "\n".join(frame._jdf.queryExecution().executedPlan().toString().rstrip() for frame in frames)

@@ -15,7 +15,7 @@ from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.record import record
 from flowsql_runtime.spark.files import read_files, readable_by_spark
 from flowsql_runtime.spark.session import is_local
-from flowsql_runtime.spark.tasks import ReadParts, through_tasks
+from flowsql_runtime.spark.tasks import ReadParts, TaskMemory, through_tasks
 
 #: Bytes of a part at most, and at least: what Spark takes for files of its own.
 LARGEST_PART: Final = 128 << 20
@@ -32,11 +32,11 @@ class Parts:
     total_bytes: int
 
 
-def view_in_place(session: Any, staged: StagedInput, memory_bytes: int) -> bool:
+def view_in_place(session: Any, staged: StagedInput, memory: TaskMemory) -> bool:
     """Make the view of an input whose rows need not pass through the driver; whether it is one.
 
     Args:
-        memory_bytes: what one task may hold.
+        memory: what one task may hold.
     """
     if staged.source is not None:
         return False
@@ -47,7 +47,7 @@ def view_in_place(session: Any, staged: StagedInput, memory_bytes: int) -> bool:
     parts = parts_of(staged.job, session.sparkContext.defaultParallelism)
     if parts is None or (parts.total_bytes <= SMALL_BYTES and is_local(session)):
         return False
-    read_parts(session, staged, parts, memory_bytes).createOrReplaceTempView(staged.view)
+    read_parts(session, staged, parts, memory).createOrReplaceTempView(staged.view)
     return True
 
 
@@ -84,11 +84,11 @@ def parts_of(graph: JobGraph, slots: int) -> Parts | None:
     return Parts(tuple(whole), total)
 
 
-def read_parts(session: Any, staged: StagedInput, parts: Parts, memory_bytes: int) -> Any:
+def read_parts(session: Any, staged: StagedInput, parts: Parts, memory: TaskMemory) -> Any:
     """The rows of an input as Spark's tasks read them."""
     if not parts.splits:
         return session.createDataFrame([], staged.ddl)
-    task = ReadParts(staged.job, memory_bytes, parts.splits, staged.columns)
+    task = ReadParts(staged.job, memory, parts.splits, staged.columns)
     rows = through_tasks(unsized(session, len(parts.splits)), task, staged.ddl)
     if parts.total_bytes <= int(session._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()):
         # What Spark does with a file of its own of this size.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -34,30 +35,75 @@ class Carrier:
         return pa.RecordBatch.from_arrays(made, schema=self.schema)
 
 
-class ParquetStage:
-    """The receiver of a job's rows in the driver: one parquet file."""
+class Stage(ABC):
+    """The receiver of a job's rows in the driver. Several subtasks may call at once."""
 
-    def __init__(self, path: str, columns: Schema) -> None:
-        import pyarrow.parquet as pq
-
+    def __init__(self, columns: Schema) -> None:
         self._carrier = Carrier(columns)
-        self._writer = pq.ParquetWriter(path, self._carrier.schema)
         self._lock = threading.Lock()
         self._closed = threading.Event()
 
     def accept(self, batch: ChangelogBatch) -> None:
-        """Write a batch; several subtasks may call at once."""
+        """The next rows."""
+        made = self._carrier.carry(batch)
         with self._lock:
-            self._writer.write_batch(self._carrier.carry(batch))
+            self._keep(made)
+
+    @abstractmethod
+    def _keep(self, batch: pa.RecordBatch) -> None: ...
+
+    def finish(self) -> None:
+        """There are no more."""
+        self._closed.set()
+
+    @abstractmethod
+    def frame(self, session: Any, ddl: str) -> Any:
+        """All rows as a DataFrame with these columns; waits for them: a job says that it is over before it calls
+        ``finish``."""
+
+
+class ArrowStage(Stage):
+    """In memory: other machines need not see a file of this one."""
+
+    def __init__(self, columns: Schema) -> None:
+        super().__init__(columns)
+        self._batches: list[pa.RecordBatch] = []
+
+    def _keep(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+
+    def frame(self, session: Any, ddl: str) -> Any:
+        """The rows that were kept."""
+        self._closed.wait()
+        return session.createDataFrame(pa.Table.from_batches(self._batches, self._carrier.schema))
+
+
+class ParquetStage(Stage):
+    """In one parquet file: Spark then knows how much there is, and reads a column at a time."""
+
+    def __init__(self, path: str, columns: Schema) -> None:
+        import pyarrow.parquet as pq
+
+        super().__init__(columns)
+        self._path = path
+        self._writer = pq.ParquetWriter(path, self._carrier.schema)
+
+    def _keep(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
 
     def finish(self) -> None:
         """Close the file."""
         with self._lock:
             self._writer.close()
-        self._closed.set()
+        super().finish()
+
+    def frame(self, session: Any, ddl: str) -> Any:
+        """The rows of the file."""
+        self.wait_until_closed()
+        return session.read.schema(ddl).parquet(self._path)
 
     def wait_until_closed(self) -> None:
-        """Block until the file is whole: a job says that it is over before its receivers hear so."""
+        """Block until the file is whole."""
         self._closed.wait()
 
 

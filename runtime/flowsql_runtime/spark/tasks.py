@@ -23,12 +23,14 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import ROWS_RESOURCE, STAGE_RESOURCE
+from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.python.by_value import dumps
 from flowsql_runtime.python.options import EXECUTION_MODE, ExecutionMode
 from flowsql_runtime.spark.failures import job_failure
 from flowsql_runtime.spark.rows import Carrier, batches_of
+from flowsql_runtime.task.memory import MemoryBudget
 from flowsql_runtime.task.part import JobPart
 
 #: Batches that wait between the job and the task.
@@ -38,6 +40,23 @@ _LOOK_S: Final = 0.2
 #: What a task that writes hands back.
 COMMITTABLES: Final = pa.schema([pa.field("uid", pa.string()), pa.field("committable", pa.binary())])
 COMMITTABLES_DDL: Final = "uid STRING, committable BINARY"
+
+
+@record
+class TaskMemory:
+    """What a task may hold, so that those that run at once on a machine hold no more than a process of FlowSQL.
+
+    ``configured_bytes``: of ``flowsql.memory``; 0: a share of the machine's. ``sharers``: tasks that run at once; None:
+    as many as the machine has processors.
+    """
+
+    configured_bytes: int
+    sharers: int | None
+
+    def here(self) -> int:
+        """Bytes, in the process of the task."""
+        sharers = self.sharers or os.cpu_count() or 1
+        return MemoryBudget.of_option(self.configured_bytes).total_bytes // sharers
 
 
 def through_tasks(frame: Any, task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], ddl: str) -> Any:
@@ -84,16 +103,16 @@ class JobInTasks:
 
     Args:
         graph: whose resources travel with it.
-        memory_bytes: what one task may hold.
+        memory: what one task may hold.
         lineage: of the larger job, for files of sinks.
     """
 
-    def __init__(self, graph: JobGraph, memory_bytes: int, lineage: str = "") -> None:
+    def __init__(self, graph: JobGraph, memory: TaskMemory, lineage: str = "") -> None:
         # Tasks of Spark run side by side, each in a process of its own: a job is one thread there.
         vertices = tuple(replace(vertex, parallelism=1) for vertex in graph.vertices)
         configuration = {**dict(graph.configuration), EXECUTION_MODE.key: ExecutionMode.THREAD.value}
         self._graph_bytes = dumps(replace(graph, vertices=vertices, configuration=tuple(configuration.items())))
-        self._memory_bytes = memory_bytes
+        self._memory = memory
         self._lineage = lineage
         self._folder = os.getcwd()
         self._paths = tuple(sys.path)
@@ -106,7 +125,7 @@ class JobInTasks:
         if rows is not None:
             resources[ROWS_RESOURCE] = HandedRows(rows)
         try:
-            cluster = LocalCluster(memory_bytes=self._memory_bytes)
+            cluster = LocalCluster(memory_bytes=self._memory.here())
             job = cluster.submit(replace(graph, resources=resources), part=part)
             job.on_end(wanted.finish)
             try:
@@ -132,9 +151,9 @@ class ReadParts(JobInTasks):
     """Task ``n`` reads part ``n`` of the tables of a job: ``parts`` says the splits of each source, by uid."""
 
     def __init__(
-        self, graph: JobGraph, memory_bytes: int, parts: Sequence[Mapping[str, Sequence[Split]]], columns: Schema
+        self, graph: JobGraph, memory: TaskMemory, parts: Sequence[Mapping[str, Sequence[Split]]], columns: Schema
     ) -> None:
-        super().__init__(graph, memory_bytes)
+        super().__init__(graph, memory)
         self._parts = parts
         self._columns = columns
 
@@ -154,8 +173,8 @@ class TakeFurther(JobInTasks):
         columns: what comes out.
     """
 
-    def __init__(self, graph: JobGraph, memory_bytes: int, source: Schema, columns: Schema) -> None:
-        super().__init__(graph, memory_bytes)
+    def __init__(self, graph: JobGraph, memory: TaskMemory, source: Schema, columns: Schema) -> None:
+        super().__init__(graph, memory)
         self._source = source
         self._columns = columns
 
@@ -167,8 +186,8 @@ class TakeFurther(JobInTasks):
 class WriteRows(JobInTasks):
     """Writes the rows of a partition; what its writers prepared is committed by the driver."""
 
-    def __init__(self, graph: JobGraph, memory_bytes: int, source: Schema, lineage: str) -> None:
-        super().__init__(graph, memory_bytes, lineage)
+    def __init__(self, graph: JobGraph, memory: TaskMemory, source: Schema, lineage: str) -> None:
+        super().__init__(graph, memory, lineage)
         self._source = source
 
     def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import SparkQuery
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_runtime.operators.sink.table_sink import lineage_of
-from flowsql_runtime.spark.tasks import COMMITTABLES_DDL, WriteRows, through_tasks
+from flowsql_runtime.spark.tasks import COMMITTABLES_DDL, TaskMemory, WriteRows, through_tasks
 
 
 class PreparedSink:
@@ -57,7 +57,7 @@ def can_write_in_tasks(query: SparkQuery, sink: PreparedSink) -> bool:
 
 
 def write_in_tasks(
-    frame: Any, query: SparkQuery, sinks: Sequence[PreparedSink], memory_bytes: int, lineage: str
+    frame: Any, query: SparkQuery, sinks: Sequence[PreparedSink], memory: TaskMemory, lineage: str
 ) -> None:
     """Run the job behind a query in the tasks that make its rows, and gather what the writers prepared."""
     assert query.then is not None
@@ -70,7 +70,7 @@ def write_in_tasks(
         frame = frame.repartition(*by) if writers is None else frame.repartition(writers, *by)
     elif writers is not None:
         frame = frame.repartition(writers)
-    task = WriteRows(query.then, memory_bytes, query.columns, lineage)
+    task = WriteRows(query.then, memory, query.columns, lineage)
     told: pa.Table = through_tasks(frame, task, COMMITTABLES_DDL).toArrow()
     for one in sinks:
         one.take({one.uid: [data for uid, data in zip(*told.to_pydict().values(), strict=True) if uid == one.uid]})
