@@ -1,6 +1,6 @@
 """The parity runner: bounded scripts through FlowSQL's own runtime, Spark and DuckDB in one process, answers compared.
 
-    python tests/spark/parity.py [all | FAMILY | FAMILY/CASE | FILE.sql ...]
+    python tests/spark/parity.py [--refused] [all | FAMILY | FAMILY/CASE | FILE.sql ...]
 
 Scripts are those of the conformance suite beside the checkout (``all`` of them run in batch mode, too), or files. Each
 statement that returns rows is asked of
@@ -12,7 +12,8 @@ statement that returns rows is asked of
 
 A home that refuses a statement takes no part in it. Where two homes differ and Spark is asked again over tables whose
 rows stand the other way round, an answer that changes is decided by nothing (which of two rows with equal keys comes
-first): it is told, and is no difference. Exit status 1: two homes gave different tables.
+first): it is told, and is no difference. ``--refused`` lists what Spark refuses of what FlowSQL answers by itself in
+batch mode. Exit status 1: two homes gave different tables.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ class Answers:
     sql: str
     rows: dict[str, list[Values]] = field(default_factory=dict)
     refusals: dict[str, str] = field(default_factory=dict)
+    #: Whether FlowSQL's own runtime answers in batch mode.
+    in_batch: bool = False
     #: Spark's answer over tables whose rows stand the other way round, where it is another one.
     turned: list[Values] | None = None
 
@@ -92,6 +95,7 @@ class Parity:
         self.batch = _session({"execution.runtime-mode": "batch", "execution.batch.engine": "spark"})
         self.local = _session({"execution.runtime-mode": "batch", "execution.batch.engine": "local"})
         self.stream = _session({"execution.runtime-mode": "streaming"})
+        self._in_batch = False
 
     def run(self, text: str) -> Iterator[Answers]:
         """The answers to the statements that return rows; the script ends where no home goes on."""
@@ -121,6 +125,8 @@ class Parity:
                 answers.rows[home] = ask(sql)
             except FlowSqlError as error:
                 answers.refusals[home] = error.message
+            if home == "local":
+                answers.in_batch = self._in_batch
         if _is_lone_row_of_nothing(answers):
             # A global aggregate of nothing: no row over a stream, one in batch mode.
             del answers.rows["local"]
@@ -137,8 +143,11 @@ class Parity:
         return answers
 
     def _local(self, sql: str) -> list[Values]:
+        self._in_batch = False
         try:
-            return _table(self.local, sql)
+            rows = _table(self.local, sql)
+            self._in_batch = True
+            return rows
         except FlowSqlError:
             if STREAM_DIFFERS.search(sql):
                 raise
@@ -307,11 +316,17 @@ def scripts(wanted: Sequence[str]) -> Iterator[tuple[str, str]]:
 def main(wanted: Sequence[str]) -> int:
     """Compare, and tell."""
     os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    asked, wrong, undecided = 0, 0, 0
+    lists_refused, wanted = "--refused" in wanted, [name for name in wanted if name != "--refused"]
+    asked, wrong, undecided, in_batch, on_spark = 0, 0, 0, 0, 0
     compared: Counter[str] = Counter()
     for name, text in scripts(wanted):
         for number, answers in enumerate(Parity().run(text), 1):
             asked += 1
+            in_batch += answers.in_batch
+            on_spark += answers.in_batch and "spark" in answers.rows
+            if lists_refused and answers.in_batch and "spark" in answers.refusals:
+                refusal = answers.refusals["spark"].partition("\n")[0]
+                print(f"{name} answer {number} is refused by Spark: {refusal}", flush=True)
             compared.update(answers.rows.keys())
             differences = answers.differences()
             if differences and answers.turned is not None:
@@ -323,6 +338,7 @@ def main(wanted: Sequence[str]) -> int:
                 print(f"{name} answer {number}: {difference}\n    {answers.sql}", flush=True)
     shown = ", ".join(f"{home} {count}" for home, count in sorted(compared.items()))
     print(f"{asked} statements; answered by {shown}; {undecided} decided by nothing, {wrong} differences")
+    print(f"of {in_batch} answers that the local engine gives in batch mode Spark gives {on_spark}")
     return 1 if wrong else 0
 
 
