@@ -71,7 +71,14 @@ def write_data(folder: Path) -> None:
 
 
 #: Blocks that no test can run, in each document: drawings, forms of commands, commands for the reader's machine.
-LEFT_OUT = {"README.md": 2, "architecture.md": 1, "cli.md": 5, "process_functions.md": 2, "snapshots.md": 1}
+LEFT_OUT = {
+    "README.md": 2,
+    "architecture.md": 1,
+    "cli.md": 5,
+    "process_functions.md": 2,
+    "snapshots.md": 1,
+    "spark.md": 2,
+}
 
 
 @pytest.mark.parametrize(

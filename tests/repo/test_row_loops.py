@@ -50,6 +50,8 @@ ALLOWED: Final = {
     "flowsql_runtime/operators/bounded/held_rows:DealtRows.add": "over the files that rows are dealt out to",
     "flowsql_runtime/operators/bounded/sorted_rows:merged": "over sorted runs",
     "flowsql_runtime/operators/values:literal_column": "over the rows that stand in the text of a query",
+    "flowsql_runtime/spark/tasks:ReadParts.__call__": "over numbers of parts of a table, one a task",
+    "flowsql_runtime/spark/tasks:WriteRows.__call__": "over batches, and over files that a task wrote",
     "flowsql_runtime/reading/columns:ReadableState._column": "accumulators of Python functions, where asked for",
     "flowsql_runtime/reading/columns:ReadableState._keyless": "over entries of operator state, that a query reads",
     "flowsql_runtime/reading/columns:ReadableState._of_rows": "over state that holds Python objects",
