@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -234,6 +235,20 @@ def test_python_functions_run_in_tasks_with_the_modules_of_the_program(
     counted = "(SELECT s, COUNT(*) AS n FROM t GROUP BY s)"
     question = f"SELECT s, SUM(y) AS y FROM (SELECT s, f(n) AS y FROM {counted}) GROUP BY s ORDER BY s"
     assert rows(session, question) == [("s 0", 134), ("s 1", 134), ("s 2", 132)]
+
+
+def test_a_function_that_cannot_be_sent_is_named(session: TableEnvironment, tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    @udf(result_type=DataTypes.BIGINT())
+    def locked(x: int) -> int:
+        with lock:
+            return x
+
+    session.create_temporary_function("locked", locked)
+    counted = "(SELECT k, COUNT(*) AS n FROM (VALUES ('a'), ('b')) AS t(k) GROUP BY k)"
+    with pytest.raises(ExecutionError, match=r"cannot be sent to Spark's tasks: TypeError: cannot pickle .*lock"):
+        rows(session, f"SELECT SUM(y) AS y FROM (SELECT locked(n) AS y FROM {counted})")
 
 
 def test_a_worker_that_dies_leaves_nothing(session: TableEnvironment, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from flowsql_connectors.handed import HandedRows
 from flowsql_connectors.spi.source import Split
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.errors import FlowSqlError
+from flowsql_core.errors import ExecutionError, FlowSqlError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import ROWS_RESOURCE, STAGE_RESOURCE
 from flowsql_core.record import record
@@ -105,13 +105,24 @@ class JobInTasks:
         graph: whose resources travel with it.
         memory: what one task may hold.
         lineage: of the larger job, for files of sinks.
+
+    Raises:
+        ExecutionError: a Python function that cannot be sent to other processes.
     """
 
     def __init__(self, graph: JobGraph, memory: TaskMemory, lineage: str = "") -> None:
         # Tasks of Spark run side by side, each in a process of its own: a job is one thread there.
         vertices = tuple(replace(vertex, parallelism=1) for vertex in graph.vertices)
         configuration = {**dict(graph.configuration), EXECUTION_MODE.key: ExecutionMode.THREAD.value}
-        self._graph_bytes = dumps(replace(graph, vertices=vertices, configuration=tuple(configuration.items())))
+        sent = replace(graph, vertices=vertices, configuration=tuple(configuration.items()))
+        try:
+            self._graph_bytes = dumps(sent)
+        except Exception as error:  # a user's object
+            raise ExecutionError(
+                "python-function-not-sent",
+                f"What the statement calls cannot be sent to Spark's tasks: {type(error).__name__}: {error}",
+                hint="make what a Python function holds in open()",
+            ) from error
         self._memory = memory
         self._lineage = lineage
         self._folder = os.getcwd()
