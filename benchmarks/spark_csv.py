@@ -19,10 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv
+import duckdb
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -49,36 +46,28 @@ GROUP BY c.country, o.ordered, o.state
 def write_inputs(folder: Path, gigabytes: float) -> None:
     """Orders in files of a million rows, customers in one."""
     (folder / "orders").mkdir(parents=True, exist_ok=True)
-    numbers = np.arange(CUSTOMERS)
-    countries = pa.array([f"country {n:02}" for n in range(50)]).take(pa.array(numbers % 50))
-    write(folder / "customers.csv", pa.table({"id": numbers, "country": countries}))
-    rng = np.random.default_rng(1)
-    written = number = 0
-    while written < gigabytes * 1e9:
-        path = folder / "orders" / f"{number:04}.csv"
-        first = number * FILE_ROWS
-        cents = pa.array(rng.integers(0, 10_000_00, FILE_ROWS))
-        amount = pc.divide(pc.cast(cents, pa.decimal128(12, 2)), pa.scalar(100, pa.decimal128(3, 0)))
-        table = pa.table(
-            {
-                "id": np.arange(first, first + FILE_ROWS),
-                "customer": rng.integers(0, CUSTOMERS, FILE_ROWS),
-                "amount": pc.cast(amount, pa.decimal128(12, 2), safe=False),
-                "quantity": rng.integers(1, 100, FILE_ROWS),
-                "ordered": pa.array(rng.integers(18_000, 18_365, FILE_ROWS), pa.int32()).cast(pa.date32()),
-                "state": pa.array(STATES).take(pa.array(rng.integers(0, len(STATES), FILE_ROWS))),
-                "note": pa.array([f"note {n:040}" for n in range(1000)]).take(
-                    pa.array(rng.integers(0, 1000, FILE_ROWS))
-                ),
-            }
-        )
-        write(path, table)
-        written += path.stat().st_size
-        number += 1
+    with duckdb.connect() as connection:
+        connection.execute("CREATE MACRO draw(i, salt, n) AS (hash(i * 8 + salt) % n)::BIGINT")
+        written = number = 0
+        while written < gigabytes * 1e9:
+            path = folder / "orders" / f"{number:04}.csv"
+            rows = f"range({number * FILE_ROWS}, {(number + 1) * FILE_ROWS}) r(i)"
+            write(
+                connection,
+                f"SELECT i, draw(i, 1, {CUSTOMERS}), (draw(i, 2, 1000000) / 100)::DECIMAL(12, 2), 1 + draw(i, 3, 99), "
+                f"DATE '2019-04-14' + draw(i, 4, 365)::INT, {list(STATES)}[1 + draw(i, 5, {len(STATES)})], "
+                f"format('note {{:040}}', draw(i, 6, 1000)) FROM {rows}",
+                path,
+            )
+            written += path.stat().st_size
+            number += 1
+        # Last: a folder with it is complete.
+        customers = f"SELECT i, format('country {{:02}}', i % 50) FROM range({CUSTOMERS}) r(i)"
+        write(connection, customers, folder / "customers.csv")
 
 
-def write(path: Path, table: pa.Table) -> None:
-    csv.write_csv(table, path, csv.WriteOptions(include_header=False, quoting_style="none"))
+def write(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
+    connection.execute(f"COPY ({query}) TO '{path}' (FORMAT csv, HEADER false)")
 
 
 def environment(folder: Path) -> TableEnvironment:
