@@ -121,6 +121,31 @@ def test_a_standalone_master_with_two_workers(tmp_path: Path) -> None:
         check(run_on(master, tmp_path), tmp_path)
 
 
+@pytest.mark.nightly
+@NEEDS_SPARK
+@pytest.mark.parametrize("master", ["local[1]", "local-cluster[1,1,1024]"])
+def test_a_program_that_spark_submits(tmp_path: Path, master: str) -> None:
+    import pyspark
+
+    example = Path(__file__).parents[2] / "examples" / "spark_submit"
+    home = Path(pyspark.__file__).parent
+    environment = {
+        **os.environ,
+        "JAVA_HOME": require_java(),
+        "SPARK_HOME": str(home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
+    words = [str(home / "bin" / "spark-submit"), "--master", master, "--conf", "spark.app.name=nightly"]
+    words += [str(example / "flowsql_job.py"), "--file", str(example / "job.sql")]
+    done = subprocess.run(
+        words, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    shown = [line.strip("| ").split() for line in done.stdout.splitlines() if line.startswith("|")]
+    assert shown[1:] == [["shop", "|", "3.00"], ["web", "|", "19.75"]]
+
+
 def test_what_stands_on_executors_is_compared_in_a_sentence() -> None:
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     releases: dict[str, str | None] = {"pyarrow": "20.0.0", "numpy": "2.0.0", "numba": "0.61.0", "orjson": "3.10.0"}

@@ -16,6 +16,8 @@ pytestmark = ON_SPARK
 
 #: Part of the benchmark's scale factor 1.
 SCALE = 0.1
+#: Those over csv that do not wait for the night.
+SHORT = ("q3", "q6", "q11", "q13", "q14", "q16", "q19", "q22")
 OPTIONS = {"execution.batch.engine": "spark", "table.local-time-zone": "UTC"}
 
 
@@ -37,7 +39,9 @@ def test_answers_over_parquet_are_duckdbs(name: str, tables: Path, staged: list[
     assert not staged, "rows went through the driver"
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in SHORT else pytest.mark.nightly) for name in QUERIES]
+)
 def test_answers_over_csv_are_duckdbs(
     name: str, tables: Path, staged: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

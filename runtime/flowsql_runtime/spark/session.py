@@ -57,7 +57,7 @@ def missing() -> str | None:
     for package in ("pyspark", "sqlglot"):
         if package not in sys.modules and importlib.util.find_spec(package) is None:
             return f"{package} is not installed: pip install 'flowsql[spark]'"
-    if find_java() is None:
+    if not _submitted() and find_java() is None:
         return "there is no Java 17 or newer: pip install 'flowsql[java]', or set JAVA_HOME"
     return None
 
@@ -76,7 +76,7 @@ def spark_session(configuration: Configuration) -> Any:
         chosen = _chosen(configuration)
         options = _options(configuration, chosen)
         if _session is None:
-            _session = _started(options)
+            _session = _started(options, chosen)
             _applied.update(options)
         session = _session
         for key, value in options.items():
@@ -133,35 +133,41 @@ def _options(configuration: Configuration, chosen: Mapping[str, str]) -> dict[st
     return made
 
 
-def _started(options: Mapping[str, str]) -> Any:
+def _submitted() -> bool:
+    """Whether ``spark-submit`` started this process: then its Java stands, and knows what it was given."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _started(options: Mapping[str, str], chosen: Mapping[str, str]) -> Any:
     pyspark = _pyspark()
-    home = require_java()
     before = os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = home
+    if not _submitted():
+        os.environ["JAVA_HOME"] = require_java()
     # Without it workers would take whichever python3 comes first. Other machines may have theirs elsewhere.
-    local = _is_local(options["spark.master"])
-    python = options.get("spark.pyspark.python") or (None if local else os.environ.get("PYSPARK_PYTHON"))
+    elsewhere = _submitted() or not _is_local(options["spark.master"])
+    python = options.get("spark.pyspark.python") or (os.environ.get("PYSPARK_PYTHON") if elsewhere else None)
     os.environ["PYSPARK_PYTHON"] = python or sys.executable
     try:
         # The Java process keeps the file open for itself.
         with tempfile.TemporaryFile("w+b") as log:
             try:
-                session = _launched(pyspark, options, log)
+                session = _launched(pyspark, options, chosen, log)
             except Exception as error:
                 raise ConnectorError("spark-start", f"Spark did not start: {error}", hint=_log_tail(log)) from error
-        if not local:
-            _ship(session, options["spark.master"])
+        if not is_local(session):
+            _ship(session)
         return session
     finally:
-        if before is None:
-            del os.environ["JAVA_HOME"]
-        else:
+        if before is not None:
             os.environ["JAVA_HOME"] = before
+        else:
+            os.environ.pop("JAVA_HOME", None)
 
 
-def _ship(session: Any, master: str) -> None:
+def _ship(session: Any) -> None:
     from flowsql_runtime.spark.shipping import ship
 
+    master = str(session.sparkContext.master)
     try:
         ship(session)
     except ConnectorError:
@@ -173,22 +179,34 @@ def _ship(session: Any, master: str) -> None:
         raise ConnectorError("spark-executor", f"No task ran on the executors of '{master}': {first}") from error
 
 
-def _launched(pyspark: Any, options: Mapping[str, str], log: IO[bytes]) -> Any:
+def _launched(pyspark: Any, options: Mapping[str, str], chosen: Mapping[str, str], log: IO[bytes]) -> Any:
     # Its modules are partly typed, and not on every machine: here they are any object.
     gateways: Any = importlib.import_module("pyspark.java_gateway")
     sessions: Any = importlib.import_module("pyspark.sql")
     conf = pyspark.SparkConf(loadDefaults=False)
     for key, value in options.items():
         conf.set(key, value)
-    if _is_local(options["spark.master"]):
-        # Processes of Python beside this one find the modules that it finds.
-        conf.setIfMissing("spark.executorEnv.PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     # What the Java process prints is no part of anybody's answer, nor what pyspark thinks of the versions around it.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        gateway = gateways.launch_gateway(conf, {"stdout": log, "stderr": log})
+        gateway = gateways.launch_gateway(None if _submitted() else conf, {"stdout": log, "stderr": log})
+        if _submitted():
+            conf = _beside_given(pyspark, gateway, options, chosen)
+        if _is_local(conf.get("spark.master")):
+            # Processes of Python beside this one find the modules that it finds.
+            conf.setIfMissing("spark.executorEnv.PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
         context = pyspark.SparkContext(conf=conf, gateway=gateway)
         return sessions.SparkSession(context)
+
+
+def _beside_given(pyspark: Any, gateway: Any, options: Mapping[str, str], chosen: Mapping[str, str]) -> Any:
+    """The options, but for defaults that ``spark-submit`` was given otherwise."""
+    given = gateway.jvm.java.lang.System.getProperty
+    conf = pyspark.SparkConf(loadDefaults=False)
+    for key, value in options.items():
+        own = key in chosen or key in _PINNED or key == _ZONE
+        conf.set(key, value if own else given(key) or value)
+    return conf
 
 
 def _pyspark() -> Any:
