@@ -1,10 +1,10 @@
 """TPC-H on Spark: each query through FlowSQL and as it stands by ``spark.sql``, in one session over the same files.
 
-    python benchmarks/tpch_spark.py FOLDER [--queries q1,q5] [--repeat 3] [--explain]
+    python benchmarks/tpch_spark.py FOLDER [--format csv] [--queries q1,q5] [--repeat 3] [--explain]
 
-``FOLDER`` holds ``lineitem.parquet`` and the other tables, as ``tpchgen-cli parquet -s 1 -o FOLDER`` writes them. A
-time is from the statement to its last row in this process; the two take turns, the first round is not counted, medians
-are shown.
+``FOLDER`` holds ``lineitem.parquet`` and the other tables, as ``tpchgen-cli parquet -s 1 -o FOLDER`` writes them; csv
+files are made of them once. A time is from the statement to its last row in this process; the two take turns, the first
+round is not counted, medians are shown.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+import duckdb
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -32,14 +34,22 @@ CONFIGURATION = Configuration(
 )
 
 
-def environment(folder: Path) -> TableEnvironment:
+def environment(folder: Path, format_: str) -> TableEnvironment:
     made = TableEnvironment.of_configuration(CONFIGURATION)
     for name, columns in COLUMNS.items():
         made.execute_sql(
             f"CREATE TABLE {name} ({columns.replace('VARCHAR', 'STRING')}) WITH ('connector' = 'filesystem', "
-            f"'path' = '{folder}/{name}.parquet', 'format' = 'parquet')"
+            f"'path' = '{folder}/{name}.{format_}', 'format' = '{format_}')"
         )
     return made
+
+
+def write_csv(folder: Path) -> None:
+    with duckdb.connect() as connection:
+        for name in COLUMNS:
+            if not (folder / f"{name}.csv").exists():
+                rows = f"SELECT * FROM read_parquet('{folder}/{name}.parquet')"
+                connection.execute(f"COPY ({rows}) TO '{folder}/{name}.csv' (FORMAT csv, HEADER false)")
 
 
 def seconds(run: Any) -> float:
@@ -51,17 +61,22 @@ def seconds(run: Any) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--format", choices=("parquet", "csv"), default="parquet")
     parser.add_argument("--queries", default=",".join(QUERIES))
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--explain", action="store_true", help="print both physical plans instead")
     arguments = parser.parse_args()
-    flowsql = environment(arguments.folder)
+    if arguments.format == "csv":
+        write_csv(arguments.folder)
+    flowsql = environment(arguments.folder, arguments.format)
     flowsql.execute_sql("SELECT COUNT(*) AS n FROM region").print()
     from flowsql_runtime.spark.session import spark_session
 
     spark = spark_session(CONFIGURATION)
     for name in COLUMNS:
-        spark.read.parquet(f"{arguments.folder}/{name}.parquet").createOrReplaceTempView(name)
+        path = f"{arguments.folder}/{name}.{arguments.format}"
+        reader = spark.read.schema(COLUMNS[name].replace("VARCHAR", "STRING"))
+        (reader.csv(path) if arguments.format == "csv" else spark.read.parquet(path)).createOrReplaceTempView(name)
     ratios = []
     for name in arguments.queries.split(","):
         query = QUERIES[name]
