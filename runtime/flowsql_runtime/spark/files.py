@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,23 +22,41 @@ from flowsql_core.types.logical import LogicalType, Schema, without_attribute
 _SPECIAL: Final = frozenset("*?[]{}\\=:")
 #: Dates of a file with one of these are days of another calendar, for Spark.
 _OTHER_CALENDAR: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+#: Tables of which Spark knows the files, the one that was read last behind all others.
+_kept: OrderedDict[Any, Any] = OrderedDict()
+_MOST_KEPT: Final = 64
 
 
-def readable_by_spark(files: ParquetFiles, columns: Schema) -> list[str] | None:
-    """The paths to read; None where FlowSQL has to: types differ, or something is wrong and it knows what to say."""
+def readable_by_spark(files: ParquetFiles, columns: Schema) -> tuple[FoundFile, ...] | None:
+    """The files to read; None where FlowSQL has to: types differ, or something is wrong and it knows what to say."""
     pattern = None if files.pattern is None else re.compile(files.pattern)
     try:
         found = find_files(files.path, pattern=pattern)
-        types = [without_attribute(column.type) for column in columns]
-        if found and all(_is_plain(file) and _holds(file.path, files.names, types) for file in found):
-            return [os.path.abspath(file.path) for file in found]
+        found = [replace(file, path=os.path.abspath(file.path)) for file in found]
+        types = tuple(without_attribute(column.type) for column in columns)
+        if found and all(_is_plain(file) and _holds(file, files.names, types) for file in found):
+            return tuple(found)
     except (FlowSqlError, OSError, pa.ArrowException):
         return None
     return None
 
 
-def read_files(session: Any, paths: Sequence[str], files: ParquetFiles, ddl: str) -> Any:
-    """The rows as Spark reads them, with columns c0, c1, ...; ``ddl`` says their types in this order."""
+def read_files(session: Any, found: tuple[FoundFile, ...], files: ParquetFiles, ddl: str) -> Any:
+    """The rows as Spark reads them, with columns c0, c1, ...; ``ddl`` says their types in this order.
+
+    What Spark has found out about files is kept as long as they are the same.
+    """
+    key = (id(session), found, files.names, files.others, ddl)
+    if key in _kept:
+        _kept.move_to_end(key)
+    else:
+        _kept[key] = _frame(session, [file.path for file in found], files, ddl)
+        while len(_kept) > _MOST_KEPT:
+            _kept.popitem(last=False)
+    return _kept[key]
+
+
+def _frame(session: Any, paths: Sequence[str], files: ParquetFiles, ddl: str) -> Any:
     from pyspark.sql.types import StructField, StructType
 
     declared = StructType.fromDDL(
@@ -59,10 +80,12 @@ def _is_plain(file: FoundFile) -> bool:
     return not hidden and file.compression is None and not _SPECIAL & frozenset(path)
 
 
-def _holds(path: str, names: Sequence[str], types: Sequence[LogicalType]) -> bool:
+@lru_cache(4096)
+def _holds(file: FoundFile, names: tuple[str, ...], types: tuple[LogicalType, ...]) -> bool:
+    """Whether the footer says the types. A file that was changed since has another time or another size."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path, memory_map=False) as parquet:
+    with pq.ParquetFile(file.path, memory_map=False) as parquet:
         schema = parquet.schema_arrow
         kept = parquet.metadata.metadata or {}
     if any(key in kept for key in _OTHER_CALENDAR):

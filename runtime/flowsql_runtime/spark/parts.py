@@ -40,9 +40,9 @@ def view_in_place(session: Any, staged: StagedInput, memory: TaskMemory) -> bool
     """
     if staged.source is not None:
         return False
-    paths = None if staged.files is None else readable_by_spark(staged.files, staged.columns)
-    if staged.files is not None and paths is not None:
-        read_files(session, paths, staged.files, staged.ddl).createOrReplaceTempView(staged.view)
+    found = None if staged.files is None else readable_by_spark(staged.files, staged.columns)
+    if staged.files is not None and found is not None:
+        read_files(session, found, staged.files, staged.ddl).createOrReplaceTempView(staged.view)
         return True
     parts = parts_of(staged.job, session.sparkContext.defaultParallelism)
     if parts is None or (parts.total_bytes <= SMALL_BYTES and is_local(session)):

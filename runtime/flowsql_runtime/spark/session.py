@@ -16,6 +16,7 @@ from flowsql_core.config import LOCAL_TIME_ZONE, PARALLELISM, Configuration
 from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.spark import SPARK_MASTER
 from flowsql_runtime.spark.java import find_java, require_java
+from flowsql_runtime.task.memory import machine_memory_bytes
 
 #: What answers depend on; nobody may set these otherwise.
 _PINNED: Final = {
@@ -125,6 +126,8 @@ def _options(configuration: Configuration, chosen: Mapping[str, str]) -> dict[st
     made["spark.master"] = configuration.get(SPARK_MASTER) or f"local[{cores}]"
     if _is_local(made["spark.master"]):
         made["spark.sql.shuffle.partitions"] = str(max(cores, 1))
+        # All tasks run in the driver: what Java takes by itself, where Spark says one gigabyte.
+        made["spark.driver.memory"] = f"{max(machine_memory_bytes() // 4 >> 20, 1024)}m"
     # Folders of an unused warehouse or metastore must not appear where the user stands.
     made["spark.sql.warehouse.dir"] = os.path.join(tempfile.gettempdir(), "flowsql-spark-warehouse")
     made |= chosen
