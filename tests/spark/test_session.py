@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,8 +36,9 @@ class Settings:
 class Running:
     """A session."""
 
-    def __init__(self) -> None:
+    def __init__(self, master: str) -> None:
         self.conf = Settings()
+        self.sparkContext = SimpleNamespace(master=master)
 
 
 @pytest.fixture
@@ -44,9 +46,9 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """The options of each start."""
     made: list[dict[str, str]] = []
 
-    def launched(pyspark: object, options: Mapping[str, str], log: object) -> Running:
+    def launched(pyspark: object, options: Mapping[str, str], chosen: object, log: object) -> Running:
         made.append(dict(options))
-        return Running()
+        return Running(options["spark.master"])
 
     monkeypatch.setattr(session, "_session", None)
     monkeypatch.setattr(session, "_applied", {})
@@ -86,7 +88,7 @@ def test_later_they_are_refused_with_what_the_session_has(launches: list[dict[st
     first = asked(spark__master="local[3]")
     with pytest.raises(ConnectorError, match=f"'{key}' cannot change to 'other'") as caught:
         asked(**{"spark__master": "local[3]", key.replace(".", "__"): "other"})
-    assert ("local[3]" if key == "spark.master" else "its default") in caught.value.message
+    assert f"has {launches[0].get(key, 'its default')}." in caught.value.message
     assert "before the first statement" in (caught.value.hint or "")
     # What was given before may be left out, or said again.
     assert asked(spark__master="local[3]") is first
