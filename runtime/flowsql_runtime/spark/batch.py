@@ -130,9 +130,9 @@ class SparkBatchJob(Job):
                 self._hand_over(session, staged)
             for query in spark.queries:
                 self._answer(session, query, configuration, commits)
+            # One INSERT of a statement set is seen only with all others: from here a cancellation comes too late.
+            self._check_cancelled()
             for sink in commits:
-                # One INSERT of a statement set is seen only with all others.
-                self._check_cancelled()
                 sink.commit()
         finally:
             for sink in commits:
