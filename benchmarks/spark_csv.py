@@ -126,9 +126,9 @@ def main() -> int:
         size = sum(path.stat().st_size for path in (folder / "orders").iterdir()) / 1e9
         flowsql = environment(folder)
         flowsql.execute_sql("SELECT COUNT(*) AS n FROM customers").print()
-        from flowsql_runtime.spark.session import spark_session
+        from flowsql_runtime.spark.sessions.current import spark_host
 
-        spark = spark_session(CONFIGURATION)
+        spark = spark_host(CONFIGURATION).session
         times: dict[str, list[float]] = {"FlowSQL": [], "PySpark": []}
         for _ in range(arguments.repeat):
             for name, run in (

@@ -70,9 +70,9 @@ def main() -> int:
         write_csv(arguments.folder)
     flowsql = environment(arguments.folder, arguments.format)
     flowsql.execute_sql("SELECT COUNT(*) AS n FROM region").print()
-    from flowsql_runtime.spark.session import spark_session
+    from flowsql_runtime.spark.sessions.current import spark_host
 
-    spark = spark_session(CONFIGURATION)
+    spark = spark_host(CONFIGURATION).session
     for name in COLUMNS:
         path = f"{arguments.folder}/{name}.{arguments.format}"
         reader = spark.read.schema(COLUMNS[name].replace("VARCHAR", "STRING"))

@@ -71,6 +71,7 @@ OPTION_HOMES: Final = {
     "restart-strategy.fixed-delay.delay": "flowsql_runtime.cluster.restart",
     "restart-strategy.type": "flowsql_runtime.cluster.restart",
     "spark.master": "flowsql_core.graph.spark",
+    "spark.remote": "flowsql_core.graph.spark",
     "sql-client.display.print-time-cost": "flowsql.cli.script",
     "sql-client.verbose": "flowsql.cli.script",
     "state.backend.rocksdb.block.blocksize": "flowsql_runtime.state.rocksdb.settings",

@@ -17,11 +17,13 @@ from typing import Any
 import pytest
 
 from flowsql.cli.main import main
-from flowsql_runtime.spark.session import missing
+from flowsql_core.config import Configuration
+from flowsql_runtime.spark.sessions.current import missing
 
 SUITE = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 PASSING = Path(__file__).with_name("passing.txt")
 TWIN = ".twin.sql"
+LACK = missing(Configuration())
 
 pytestmark = [
     pytest.mark.shared,
@@ -40,8 +42,7 @@ def recorded() -> frozenset[str]:
     return frozenset(PASSING.read_text().split()) if PASSING.exists() else frozenset()
 
 
-@pytest.fixture(scope="module")
-def judge() -> ModuleType:
+def load_judge() -> ModuleType:
     """The suite's own comparison."""
     spec = importlib.util.spec_from_file_location("conformance_run", SUITE / "run.py")
     assert spec is not None
@@ -49,6 +50,25 @@ def judge() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def judge() -> ModuleType:
+    return load_judge()
+
+
+def script_in(folder: Path, path: Path, text: str) -> Path:
+    """A script with its data, as the suite gives it to an engine."""
+    data = SUITE / "data"
+    if "${DATA}/tmp_" in text:
+        data = folder / f"data-{path.stem}"
+        data.mkdir()
+        for source in (SUITE / "data").iterdir():
+            if not source.name.startswith("tmp_"):
+                os.symlink(source, data / source.name)
+    script = folder / path.name
+    script.write_text(text.replace("${DATA}", str(data)), encoding="utf-8")
+    return script
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +92,7 @@ class Verdict:
 def run(path: Path, folder: Path, capsys: pytest.CaptureFixture[str], judge: ModuleType) -> Verdict:
     """Run a script as the suite does."""
     text = path.read_text(encoding="utf-8")
-    data = SUITE / "data"
-    if "${DATA}/tmp_" in text:
-        data = folder / f"data-{path.stem}"
-        data.mkdir()
-        for source in (SUITE / "data").iterdir():
-            if not source.name.startswith("tmp_"):
-                os.symlink(source, data / source.name)
-    script = folder / path.name
-    script.write_text(text.replace("${DATA}", str(data)), encoding="utf-8")
+    script = script_in(folder, path, text)
     mode = ["-D", "execution.runtime-mode=batch"] if judge.is_batch(text) else []
     if mode:
         os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -97,7 +109,7 @@ def parameters() -> list[Any]:
     """The cases; those in batch mode run on Spark, all in one process, where it can be started."""
     on_spark = [
         pytest.mark.xdist_group("spark"),
-        pytest.mark.skipif(missing() is not None, reason=f"no Spark on this machine: {missing()}"),
+        pytest.mark.skipif(LACK is not None, reason=f"no Spark on this machine: {LACK}"),
     ]
     texts = {name: (SUITE / "cases" / f"{name}.sql").read_text(encoding="utf-8") for name in names()}
     return [pytest.param(name, marks=on_spark if text.startswith("-- batch") else []) for name, text in texts.items()]

@@ -1,6 +1,6 @@
-"""A program that ``test_clusters.py`` runs on a master: reads, calls Python, writes, and says what it found as JSON.
+"""A program that ``test_clusters.py`` runs elsewhere: reads, calls Python, writes, and says what it found as JSON.
 
-python cluster_job.py MASTER FOLDER
+python cluster_job.py SETTINGS FOLDER, where SETTINGS is a JSON object of ``spark.*`` keys.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from flowsql.table.udf import udf
 from flowsql_core.config import Configuration
 
 
-def environment(master: str, folder: str) -> TableEnvironment:
+def environment(settings: dict[str, str], folder: str) -> TableEnvironment:
     values = {
+        **settings,
         "execution.runtime-mode": "batch",
         "execution.batch.engine": "spark",
         "table.local-time-zone": "UTC",
-        "spark.master": master,
-        "spark.executor.memory": "1024m",
-        "spark.driver.host": "127.0.0.1",
         # The driver gathers what is to be broadcast.
         "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
         "io.tmp.dirs": folder,
     }
     return TableEnvironment.of_configuration(Configuration(values=values))
@@ -35,19 +34,21 @@ def rows(session: TableEnvironment, sql: str) -> list[list[str]]:
         return [[str(value) for value in row] for row in found]
 
 
-def result_bytes() -> int:
-    """What all tasks so far have sent to the driver, as Spark counted it."""
-    from pyspark.sql import SparkSession
+def result_bytes() -> int | None:
+    """What all tasks so far have sent to the driver, as Spark counted it; None where it stands in another process."""
+    from pyspark import SparkContext
 
-    context: Any = SparkSession.active().sparkContext
+    context: Any = SparkContext._active_spark_context
+    if context is None:
+        return None
     none = context._gateway.new_array(context._jvm.double, 0)
     store = context._jsc.sc().statusStore()
     stages = store.stageList(None, False, False, none, context._jvm.java.util.ArrayList())
     return sum(int(stages.apply(place).resultSize()) for place in range(stages.size()))
 
 
-def main(master: str, folder: str) -> None:
-    session = environment(master, folder)
+def main(settings: str, folder: str) -> None:
+    session = environment(json.loads(settings), folder)
     session.execute_sql(
         "CREATE TABLE t (id BIGINT, k STRING, d DECIMAL(9, 2), ts TIMESTAMP(3)) WITH ('connector' = 'filesystem', "
         f"'path' = '{folder}/t', 'format' = 'csv')"

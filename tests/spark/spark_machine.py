@@ -6,9 +6,10 @@ import os
 
 import pytest
 
-from flowsql_runtime.spark.session import missing
+from flowsql_core.config import Configuration
+from flowsql_runtime.spark.sessions.current import missing
 
-LACK = missing()
+LACK = missing(Configuration())
 
 #: All tests with a session run in one process: starting a second one costs more than all of them.
 ON_SPARK = [

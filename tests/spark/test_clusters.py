@@ -1,4 +1,4 @@
-"""Executors in other processes: a cluster inside of the driver's Java, and a standalone master with two workers."""
+"""Executors in other processes: of the driver's Java, of a standalone master with two workers, of a Connect server."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flowsql_runtime.spark.java import require_java
-from flowsql_runtime.spark.shipping import _difference
+from flowsql_runtime.spark.sessions.connect import missing_packages
+from flowsql_runtime.spark.sessions.java import require_java
+from flowsql_runtime.spark.sessions.shipping import _difference
 from tests.spark.spark_machine import ON_SPARK
 
 NEEDS_SPARK = ON_SPARK[1]
+LACKING = missing_packages()
+NEEDS_CONNECT = pytest.mark.skipif(bool(LACKING), reason=f"Spark Connect needs {', '.join(LACKING)}")
+SUITE = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 COUNT = 200_000
 
 
@@ -35,13 +40,22 @@ def write_tables(folder: Path) -> None:
     pq.write_table(pa.table({"id": ids, "n": ids}), folder / "p.parquet")
 
 
-def run_on(master: str, folder: Path) -> dict[str, Any]:
-    write_tables(folder)
+def on_master(master: str) -> dict[str, str]:
+    return {"spark.master": master, "spark.executor.memory": "1024m", "spark.driver.host": "127.0.0.1"}
+
+
+def program(name: str, settings: dict[str, str], folder: Path, limit_s: int) -> str:
+    """What a program of this folder prints in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    words = [sys.executable, str(Path(__file__).with_name("cluster_job.py")), master, str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    words = [sys.executable, str(Path(__file__).with_name(name)), json.dumps(settings), str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=limit_s, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def run_on(settings: dict[str, str], folder: Path) -> dict[str, Any]:
+    write_tables(folder)
+    found: dict[str, Any] = json.loads(program("cluster_job.py", settings, folder, 300).splitlines()[-1])
     return found
 
 
@@ -65,21 +79,24 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-@contextlib.contextmanager
-def standalone(folder: Path) -> Iterator[str]:
-    """A master and two workers of Spark on loopback; gives the address."""
+def spark_home() -> str:
     import pyspark
 
-    home = str(Path(pyspark.__file__).parent)
+    return str(Path(pyspark.__file__).parent)
+
+
+def bare_environment() -> dict[str, str]:
+    """Of processes that find nothing of this checkout."""
+    own = {"JAVA_HOME": require_java(), "SPARK_HOME": spark_home(), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": ""}
+    return {**os.environ, **own}
+
+
+@contextlib.contextmanager
+def standalone(folder: Path) -> Iterator[dict[str, str]]:
+    """A master and two workers of Spark on loopback; gives the settings that lead to them."""
     port = free_port()
-    environment = {
-        **os.environ,
-        "JAVA_HOME": require_java(),
-        "SPARK_HOME": home,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": "",
-    }
-    spark_class = f"{home}/bin/spark-class"
+    environment = bare_environment()
+    spark_class = f"{spark_home()}/bin/spark-class"
     master = f"spark://127.0.0.1:{port}"
     place = ("--host", "127.0.0.1", "--webui-port", "0")
     processes = [(spark_class, "org.apache.spark.deploy.master.Master", "--port", str(port), *place)]
@@ -95,13 +112,57 @@ def standalone(folder: Path) -> Iterator[str]:
             deadline = time.monotonic() + 60
             while len(running) == 1 and not answers(port) and time.monotonic() < deadline:
                 time.sleep(0.2)
-        yield master
+        yield on_master(master)
     finally:
         for process in reversed(running):
             process.terminate()
         for process in running:
             process.wait(30)
         log.close()
+
+
+@contextlib.contextmanager
+def connect_server(folder: Path) -> Iterator[tuple[dict[str, str], str]]:
+    """A Connect server on loopback, with executors in processes of their own; gives the settings that lead to it, and
+    where it tells what its stages did."""
+    port, ui = free_port(), free_port()
+    options = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.port": str(ui),
+        "spark.executor.memory": "1024m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.log.level": "WARN",
+    }
+    words = [f"{spark_home()}/bin/spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    words += ["--master", "local-cluster[2,1,1024]"]
+    for key, value in options.items():
+        words += ["--conf", f"{key}={value}"]
+    log = (folder / "connect.log").open("wb")
+    environment = {**bare_environment(), "PYSPARK_PYTHON": sys.executable}
+    process = subprocess.Popen(words, env=environment, stdout=log, stderr=log, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 90
+        while not answers(port) and time.monotonic() < deadline:
+            assert process.poll() is None, (folder / "connect.log").read_text()[-4000:]
+            time.sleep(0.2)
+        yield {"spark.remote": f"sc://127.0.0.1:{port}"}, f"http://127.0.0.1:{ui}/api/v1/applications"
+    finally:
+        process.terminate()
+        process.wait(30)
+        log.close()
+
+
+def told_result_bytes(address: str) -> int:
+    """What the tasks of a server's one application have sent to its driver, as Spark counted it."""
+
+    def asked(url: str) -> Any:
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            return json.load(answer)
+
+    (application,) = asked(address)
+    return sum(stage["resultSize"] for stage in asked(f"{address}/{application['id']}/stages"))
 
 
 def answers(port: int) -> bool:
@@ -111,32 +172,55 @@ def answers(port: int) -> bool:
 
 @NEEDS_SPARK
 def test_executors_in_other_processes(tmp_path: Path) -> None:
-    check(run_on("local-cluster[2,1,1024]", tmp_path), tmp_path)
+    check(run_on(on_master("local-cluster[2,1,1024]"), tmp_path), tmp_path)
 
 
 @pytest.mark.nightly
 @NEEDS_SPARK
 def test_a_standalone_master_with_two_workers(tmp_path: Path) -> None:
-    with standalone(tmp_path) as master:
-        check(run_on(master, tmp_path), tmp_path)
+    with standalone(tmp_path) as settings:
+        check(run_on(settings, tmp_path), tmp_path)
+
+
+@NEEDS_SPARK
+@NEEDS_CONNECT
+def test_a_connect_server(tmp_path: Path) -> None:
+    with connect_server(tmp_path) as (settings, told):
+        found = run_on(settings, tmp_path)
+        assert found["sent"] is None
+        found["sent"] = told_result_bytes(told)
+    check(found, tmp_path)
+
+
+@pytest.mark.nightly
+@NEEDS_SPARK
+@pytest.mark.parametrize("place", ["local-cluster", "standalone", pytest.param("connect", marks=NEEDS_CONNECT)])
+def test_ten_queries_of_tpch_and_the_family_batch_mode(place: str, tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        if place == "standalone":
+            settings = stack.enter_context(standalone(tmp_path))
+        elif place == "connect":
+            settings, _ = stack.enter_context(connect_server(tmp_path))
+        else:
+            settings = on_master("local-cluster[2,1,1024]")
+        said = program("cluster_suite.py", settings, tmp_path, 900).splitlines()
+    assert "10 queries" in said
+    assert f"{15 if SUITE.is_dir() else 0} cases" in said
 
 
 @pytest.mark.nightly
 @NEEDS_SPARK
 @pytest.mark.parametrize("master", ["local[1]", "local-cluster[1,1,1024]"])
 def test_a_program_that_spark_submits(tmp_path: Path, master: str) -> None:
-    import pyspark
-
     example = Path(__file__).parents[2] / "examples" / "spark_submit"
-    home = Path(pyspark.__file__).parent
     environment = {
         **os.environ,
         "JAVA_HOME": require_java(),
-        "SPARK_HOME": str(home),
+        "SPARK_HOME": spark_home(),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
-    words = [str(home / "bin" / "spark-submit"), "--master", master, "--conf", "spark.app.name=nightly"]
+    words = [f"{spark_home()}/bin/spark-submit", "--master", master, "--conf", "spark.app.name=nightly"]
     words += [str(example / "flowsql_job.py"), "--file", str(example / "job.sql")]
     done = subprocess.run(
         words, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=300, check=False

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flowsql_core.errors import ConnectorError
-from flowsql_runtime.spark import java
+from flowsql_runtime.spark.sessions import java
 
 
 def home(folder: Path, version: str) -> Path:

@@ -11,7 +11,8 @@ import pytest
 
 from flowsql_core.config import Configuration
 from flowsql_core.errors import ConnectorError
-from flowsql_runtime.spark import session
+from flowsql_runtime.spark.sessions import classic, current
+from flowsql_runtime.spark.sessions.settings import PINNED
 
 #: What a running session lets nobody change here.
 FIXED = ("spark.master", "spark.driver.memory", "spark.jars.packages")
@@ -50,17 +51,16 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
         made.append(dict(options))
         return Running(options["spark.master"])
 
-    monkeypatch.setattr(session, "_session", None)
-    monkeypatch.setattr(session, "_applied", {})
-    monkeypatch.setattr(session, "_launched", launched)
-    monkeypatch.setattr(session, "_pyspark", lambda: None)
-    monkeypatch.setattr(session, "require_java", lambda: "/nowhere")
+    monkeypatch.setattr(current, "_hosts", {})
+    monkeypatch.setattr(classic, "_launched", launched)
+    monkeypatch.setattr(classic, "_pyspark", lambda: None)
+    monkeypatch.setattr(classic, "require_java", lambda: "/nowhere")
     return made
 
 
 def asked(**options: str) -> Any:
     values = {"table.local-time-zone": "UTC"} | {key.replace("__", "."): text for key, text in options.items()}
-    return session.spark_session(Configuration(values=values))
+    return current.spark_host(Configuration(values=values))
 
 
 def test_keys_given_before_the_first_start_apply(launches: list[dict[str, str]]) -> None:
@@ -97,14 +97,14 @@ def test_later_they_are_refused_with_what_the_session_has(launches: list[dict[st
 
 
 def test_what_a_session_may_change_changes_and_goes_back(launches: list[dict[str, str]]) -> None:
-    settings = asked().conf
+    settings = asked().session.conf
     asked(spark__sql__autoBroadcastJoinThreshold="-1")
     assert settings.changed == {"spark.sql.autoBroadcastJoinThreshold": "-1"}
     asked()
     assert settings.changed == {"spark.sql.autoBroadcastJoinThreshold": None}
 
 
-@pytest.mark.parametrize("key", sorted(session._PINNED))
+@pytest.mark.parametrize("key", sorted(PINNED))
 def test_what_answers_depend_on_is_never_otherwise(launches: list[dict[str, str]], key: str) -> None:
     with pytest.raises(ConnectorError, match="answers depend on it"):
         asked(**{key.replace(".", "__"): "other"})

@@ -36,7 +36,7 @@ from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.cluster.master import JobMaster
 from flowsql_runtime.cluster.restart import strategy_of
 from flowsql_runtime.operators.source import ScanOperator
-from flowsql_runtime.spark.session import _options as spark_options
+from flowsql_runtime.spark.sessions.settings import settings_of
 from flowsql_runtime.state.rocksdb.backend import RocksDBBackend
 from flowsql_runtime.state.rocksdb.database import Database
 from flowsql_runtime.state.rocksdb.local_files import LocalFiles
@@ -487,8 +487,9 @@ EFFECTS: dict[str, Effect] = {
     "python.fn-execution.arrow.batch.size": Effect("3", functions(PANDAS_FUNCTION)),
     "python.fn-execution.bundle.size": Effect("1", bundles),
     "python.fn-execution.bundle.time": Effect("10", bundles),
+    "spark.remote": Effect("sc://there:15002", lambda options: settings_of(Configuration(values=options)).remote),
     "spark.master": Effect(
-        "local[7]", lambda options: spark_options(Configuration(values=options), {})["spark.master"]
+        "local[7]", lambda options: settings_of(Configuration(values=options)).options["spark.master"]
     ),
     "sql-client.display.print-time-cost": Effect("true", command("SELECT 1")),
     "sql-client.verbose": Effect("true", command("SELECT nowhere")),

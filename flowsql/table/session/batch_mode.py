@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from flowsql_planner.spark.plan import SparkPlanner
     from flowsql_runtime.cluster.local import LocalCluster
     from flowsql_runtime.spark.batch import SparkBatchJob
+    from flowsql_runtime.spark.sessions.host import SparkHost
 
 ENGINE_TITLE: Final = "== Batch Engine =="
 #: What an engine makes of a statement.
@@ -62,29 +63,41 @@ class SparkJobClient(JobClient):
         return f"{text}, {self.records_read():,} rows read"
 
 
-def plan_query(configuration: Configuration, query: op.Query, collector: CollectBuffer) -> JobGraph | SparkJob:
-    """A query in batch mode, for the engine that the configuration and its inputs choose."""
+def plan_query(
+    configuration: Configuration, query: op.Query, collector: CollectBuffer, given: SparkHost | None
+) -> JobGraph | SparkJob:
+    """A query in batch mode, for the engine that the configuration and its inputs choose.
+
+    Args:
+        given: beside the session of Spark that the program handed in; None: FlowSQL starts one when it needs it.
+    """
     configuration = _started(configuration)
     return _chosen(
         configuration,
+        given,
         query,
         lambda _: Planner(configuration).plan_query(query, collector),
         lambda spark, _: spark.plan_query(query, collector),
     )
 
 
-def plan_inserts(configuration: Configuration, inserts: Sequence[op.Insert]) -> JobGraph | SparkJob:
-    """INSERTs in batch mode."""
+def plan_inserts(
+    configuration: Configuration, inserts: Sequence[op.Insert], given: SparkHost | None
+) -> JobGraph | SparkJob:
+    """INSERTs in batch mode; arguments as of :func:`plan_query`."""
     configuration = _started(configuration)
     return _chosen(
         configuration,
+        given,
         op.StatementSet(tuple(inserts)),
         lambda _: Planner(configuration).plan_inserts(inserts),
         lambda spark, _: spark.plan_inserts(inserts),
     )
 
 
-def explain(configuration: Configuration, operation: Explainable, details: Sequence[str]) -> str:
+def explain(
+    configuration: Configuration, operation: Explainable, details: Sequence[str], given: SparkHost | None
+) -> str:
     """EXPLAIN in batch mode: of the engine that would run the statement, and why it is that one."""
 
     def local(reason: str) -> str:
@@ -102,20 +115,23 @@ def explain(configuration: Configuration, operation: Explainable, details: Seque
     def on_spark(planner: SparkPlanner, reason: str) -> str:
         from flowsql_runtime.spark.batch import spark_plan
 
-        return _with_engine(planner.explain(operation, details, spark_plan), BatchEngine.SPARK, reason)
+        text = planner.explain(operation, details, lambda job: spark_plan(job, given))
+        return _with_engine(text, BatchEngine.SPARK, reason)
 
-    return _chosen(configuration, operation, local, on_spark)
+    return _chosen(configuration, given, operation, local, on_spark)
 
 
 def _with_engine(text: str, engine: BatchEngine, reason: str) -> str:
     return f"{text}\n{ENGINE_TITLE}\n{engine.value}: {reason}\n"
 
 
-def submit(cluster: LocalCluster, spark: SparkJob, collector: CollectBuffer | None = None) -> SparkJobClient:
+def submit(
+    cluster: LocalCluster, spark: SparkJob, collector: CollectBuffer | None, given: SparkHost | None
+) -> SparkJobClient:
     """Start a job on Spark. Rows go to ``collector`` unless a job behind Spark delivers them."""
     from flowsql_runtime.spark.batch import SparkBatchJob
 
-    job = SparkBatchJob(spark, cluster, collector)
+    job = SparkBatchJob(spark, cluster, collector, given)
     watch(job)
     job.start()
     return SparkJobClient(job, spark)
@@ -128,6 +144,7 @@ def _started(configuration: Configuration) -> Configuration:
 
 def _chosen(
     configuration: Configuration,
+    given: SparkHost | None,
     operation: Explainable,
     local: Callable[[str], L],
     on_spark: Callable[[SparkPlanner, str], S],
@@ -144,13 +161,13 @@ def _chosen(
     try:
         inputs = Planner(configuration).inputs(operation)
     except NotSupportedYetError as refusal:
-        return _spark_instead(configuration, refusal, on_spark)
-    reason = _reason_for_local(configuration.get(LOCAL_THRESHOLD), inputs)
+        return _spark_instead(configuration, given, refusal, on_spark)
+    reason = _reason_for_local(configuration, given, inputs)
     if reason is not None:
         try:
             return local(reason)
         except NotSupportedYetError as refusal:
-            return _spark_instead(configuration, refusal, on_spark)
+            return _spark_instead(configuration, given, refusal, on_spark)
     try:
         return on_spark(_spark_planner(configuration), _reason_for_spark(configuration.get(LOCAL_THRESHOLD), inputs))
     except NotSupportedYetError as refusal:
@@ -161,10 +178,13 @@ def _chosen(
 
 
 def _spark_instead(
-    configuration: Configuration, refusal: NotSupportedYetError, on_spark: Callable[[SparkPlanner, str], S]
+    configuration: Configuration,
+    given: SparkHost | None,
+    refusal: NotSupportedYetError,
+    on_spark: Callable[[SparkPlanner, str], S],
 ) -> S:
     """What FlowSQL's own runtime refuses, on Spark where that is installed."""
-    lack = _spark_lacks()
+    lack = _spark_lacks(configuration, given)
     if lack is not None:
         refusal.hint = f"Spark may run it, but {lack}"
         raise refusal
@@ -174,14 +194,15 @@ def _spark_instead(
         raise refusal from None
 
 
-def _reason_for_local(threshold_bytes: int, inputs: Inputs) -> str | None:
+def _reason_for_local(configuration: Configuration, given: SparkHost | None, inputs: Inputs) -> str | None:
     """Why a statement stays in FlowSQL's own runtime; None where Spark shall run it."""
+    threshold_bytes = configuration.get(LOCAL_THRESHOLD)
     if threshold_bytes and not inputs.waits:
         return "no operator waits for all rows of its input"
     if threshold_bytes and inputs.unknown is None and inputs.size_bytes < threshold_bytes:
         size, most = _shown(inputs.size_bytes), _shown(threshold_bytes)
         return f"all inputs are known, {size} in all, below '{LOCAL_THRESHOLD.key}' ({most})"
-    lack = _spark_lacks()
+    lack = _spark_lacks(configuration, given)
     return None if lack is None else f"Spark cannot run here: {lack}"
 
 
@@ -203,10 +224,10 @@ def _shown(size_bytes: int) -> str:
     return f"{size:.1f}".removesuffix(".0") + f" {unit}"
 
 
-def _spark_lacks() -> str | None:
-    from flowsql_runtime.spark.session import missing
+def _spark_lacks(configuration: Configuration, given: SparkHost | None) -> str | None:
+    from flowsql_runtime.spark.sessions.current import missing
 
-    return missing()
+    return missing(configuration) if given is None else None
 
 
 def _spark_planner(configuration: Configuration) -> SparkPlanner:

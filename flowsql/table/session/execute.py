@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from flowsql_planner.logical.nodes import Rel
     from flowsql_planner.planner import Explainable, Planner
     from flowsql_runtime.cluster.local import LocalCluster
+    from flowsql_runtime.spark.sessions.host import SparkHost
 
 
 #: ``state('savepoint', 'operator')`` in FROM.
@@ -56,6 +57,8 @@ class StatementExecutor:
         self._collected: list[op.Insert] | None = None
         #: Runs every job of the session within one memory budget; made for the first one.
         self._cluster: LocalCluster | None = None
+        #: Beside the session of Spark that the program handed in.
+        self.spark: SparkHost | None = None
         #: Rows of tables that the program gave, by the id under which jobs find them.
         self._rows: dict[str, InlineRows] = {}
 
@@ -308,21 +311,21 @@ class StatementExecutor:
         if self._is_batch():
             from flowsql.table.session import batch_mode as bounded
 
-            return bounded.explain(self._with_zone(), explained, details)
+            return bounded.explain(self._with_zone(), explained, details, self.spark)
         return self._planner().explain(explained, details)
 
     def _submit_query(self, query: op.Query, buffer: CollectBuffer) -> JobClient:
         if self._is_batch():
             from flowsql.table.session import batch_mode as bounded
 
-            return self._submit_bounded(bounded.plan_query(self._with_zone(), query, buffer), buffer)
+            return self._submit_bounded(bounded.plan_query(self._with_zone(), query, buffer, self.spark), buffer)
         return self._submit(self._planner().plan_query(query, buffer))
 
     def _submit_inserts(self, inserts: tuple[op.Insert, ...]) -> JobClient:
         if self._is_batch():
             from flowsql.table.session import batch_mode as bounded
 
-            return self._submit_bounded(bounded.plan_inserts(self._with_zone(), inserts), None)
+            return self._submit_bounded(bounded.plan_inserts(self._with_zone(), inserts, self.spark), None)
         return self._submit(self._planner().plan_inserts(inserts))
 
     def _submit_bounded(self, planned: JobGraph | SparkJob, buffer: CollectBuffer | None) -> JobClient:
@@ -335,7 +338,7 @@ class StatementExecutor:
         if self._cluster is None:
             self._cluster = LocalCluster()
         inputs = tuple(replace(staged, job=self._with_rows(staged.job)) for staged in planned.inputs)
-        return bounded.submit(self._cluster, replace(planned, inputs=inputs), buffer)
+        return bounded.submit(self._cluster, replace(planned, inputs=inputs), buffer, self.spark)
 
     def _submit(self, graph: JobGraph) -> JobClient:
         from flowsql_runtime.cluster.local import LocalCluster

@@ -55,6 +55,13 @@ SPARK_MASTER = option(
     "Any other spark.* key goes to the session, too.",
 )
 
+SPARK_REMOTE = option(
+    "spark.remote",
+    parse_text,
+    "",
+    "Address of a Spark Connect server that batch mode runs on, sc://host:port; empty: this program has its own Spark.",
+)
+
 
 @record
 class KernelFunction:

@@ -29,8 +29,9 @@ from flowsql_runtime.spark.errors import translate
 from flowsql_runtime.spark.kernels import register
 from flowsql_runtime.spark.parts import view_in_place
 from flowsql_runtime.spark.rows import ArrowStage, ParquetStage, Stage, answer_batches
-from flowsql_runtime.spark.session import is_local, spark_session
-from flowsql_runtime.spark.tasks import TakeFurther, TaskMemory, through_tasks
+from flowsql_runtime.spark.sessions.current import spark_host
+from flowsql_runtime.spark.sessions.host import SparkHost
+from flowsql_runtime.spark.tasks import TakeFurther, TaskMemory
 from flowsql_runtime.spark.writing import PreparedSink, can_write_in_tasks, prepared_sinks, write_in_tasks
 from flowsql_runtime.task.memory import MEMORY
 from flowsql_runtime.task.part import JobPart
@@ -61,13 +62,20 @@ class _CancelledError(Exception):
 class SparkBatchJob(Job):
     """A submitted Spark job; it runs in a thread of its own. All methods may be called from any thread."""
 
-    def __init__(self, spark: SparkJob, cluster: LocalCluster, receiver: Receiver | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkJob,
+        cluster: LocalCluster,
+        receiver: Receiver | None = None,
+        given: SparkHost | None = None,
+    ) -> None:
         super().__init__(JobGraph(spark.name, (), ()))
         self._spark = spark
         self._cluster = cluster
         self._receiver = receiver
         self._child: Job | None = None
-        self._session: Any = None
+        self._given = given
+        self._host: SparkHost | None = None
         self._stage_text = "starting Spark"
         self._answering = False
         #: What one task may hold.
@@ -85,14 +93,8 @@ class SparkBatchJob(Job):
 
     def progress_text(self) -> str:
         """What the job is doing, in a few words."""
-        text = self._stage_text
-        if text != "Spark" or self._session is None:
-            return text
-        tracker = self._session.sparkContext.statusTracker()
-        infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        done = sum(info.numCompletedTasks for info in infos if info is not None)
-        every = sum(info.numTasks for info in infos if info is not None)
-        return f"Spark: {done} of {every} tasks" if every else "Spark"
+        text, host = self._stage_text, self._host
+        return text if text != "Spark" or host is None else str(host.progress())
 
     # The steps, in the job's own thread
 
@@ -117,19 +119,20 @@ class SparkBatchJob(Job):
         spark = self._spark
         configuration = Configuration(values=dict(spark.configuration))
         Path(spark.folder).mkdir(parents=True)
-        self._session = session = spark_session(configuration)
-        register(session, spark.kernels, configuration)
+        self._host = host = spark_host(configuration, self._given)
+        session = host.session
+        register(host, spark.kernels, configuration)
         self._check_cancelled()
-        self._memory = task_memory(session, configuration)
+        self._memory = task_memory(host, configuration)
         commits: list[PreparedSink] = []
         try:
-            waiting = [staged for staged in spark.inputs if not view_in_place(session, staged, self._memory)]
+            waiting = [staged for staged in spark.inputs if not view_in_place(host, staged, self._memory)]
             if any(staged.source is None for staged in waiting):
-                self._look_ahead(session, waiting)
+                self._look_ahead(host, waiting)
             for staged in waiting:
-                self._hand_over(session, staged)
+                self._hand_over(host, staged)
             for query in spark.queries:
-                self._answer(session, query, configuration, commits)
+                self._answer(host, query, configuration, commits)
             # One INSERT of a statement set is seen only with all others: from here a cancellation comes too late.
             self._check_cancelled()
             for sink in commits:
@@ -142,30 +145,30 @@ class SparkBatchJob(Job):
             for frame in self._kept:
                 frame.unpersist()
 
-    def _look_ahead(self, session: Any, waiting: Sequence[StagedInput]) -> None:
+    def _look_ahead(self, host: SparkHost, waiting: Sequence[StagedInput]) -> None:
         """Let Spark plan every query before FlowSQL reads a row; inputs that wait are empty."""
-        register_empty(session, waiting)
+        register_empty(host.session, waiting)
         for query in self._spark.every_query():
-            self._planned(session, query)
+            self._planned(host, query)
 
-    def _planned(self, session: Any, query: SparkQuery) -> Any:
+    def _planned(self, host: SparkHost, query: SparkQuery) -> Any:
         """The DataFrame of a query that Spark can run."""
         self._stage_text = "Spark"
         try:
-            frame = session.sql(query.sql)
-            frame._jdf.queryExecution().optimizedPlan()
+            frame = host.session.sql(query.sql)
+            host.check(frame)
         except Exception as error:
             raise self._translated(error, planning=True) from error
         return frame
 
-    def _hand_over(self, session: Any, staged: StagedInput) -> None:
+    def _hand_over(self, host: SparkHost, staged: StagedInput) -> None:
         """The view of an input that the driver reads, or that tasks make of an answer of Spark."""
         source = staged.source
         if source is None:
             self._stage_text = "reading tables"
-            self._read_here(session, staged).createOrReplaceTempView(staged.view)
+            self._read_here(host, staged).createOrReplaceTempView(staged.view)
             return
-        rows = self._planned(session, source)
+        rows = self._planned(host, source)
         if staged.keys is not None:
             keys = [f"c{index}" for index in staged.keys]
             rows = rows.repartition(*keys) if keys else rows.repartition(1)
@@ -174,32 +177,32 @@ class SparkBatchJob(Job):
             rows = rows.sortWithinPartitions(place).drop(place)
         task = TakeFurther(staged.job, self._memory, source.columns, staged.columns)
         # A function that gives another value with each call is asked once for each row.
-        frame = through_tasks(rows, task, staged.ddl).persist()
+        frame = host.map_in_arrow(rows, task, staged.ddl).persist()
         self._kept.append(frame)
         frame.createOrReplaceTempView(staged.view)
 
-    def _read_here(self, session: Any, staged: StagedInput) -> Any:
+    def _read_here(self, host: SparkHost, staged: StagedInput) -> Any:
         """The rows of an input that the driver reads."""
         rows: Stage
-        if is_local(session):
+        if host.is_local:
             rows = ParquetStage(f"{self._spark.folder}/{staged.view}.parquet", staged.columns)
         else:
             rows = ArrowStage(staged.columns)
         self._local(replace(staged.job, resources={**staged.job.resources, STAGE_RESOURCE: rows}), None)
-        return rows.frame(session, staged.ddl)
+        return rows.frame(host.session, staged.ddl)
 
     def _answer(
-        self, session: Any, query: SparkQuery, configuration: Configuration, commits: list[PreparedSink]
+        self, host: SparkHost, query: SparkQuery, configuration: Configuration, commits: list[PreparedSink]
     ) -> None:
         self._check_cancelled()
-        session.sparkContext.setJobGroup(self.id, self.name, interruptOnCancel=True)
-        frame = self._planned(session, query)
+        host.begin(self.id, self.name)
+        frame = self._planned(host, query)
         sinks = [] if query.then is None else prepared_sinks(query.then, self.id)
         # Also where it fails: what tasks had written goes.
         commits += sinks
         if query.then is not None and sinks and all(can_write_in_tasks(query, sink) for sink in sinks):
             self._answering = True
-            self._asked(lambda: write_in_tasks(frame, query, sinks, self._memory, self.id))
+            self._asked(lambda: write_in_tasks(host, frame, query, sinks, self._memory, self.id))
             return
         table = self._asked(frame.toArrow)
         self._answering = True
@@ -248,17 +251,16 @@ class SparkBatchJob(Job):
             raise _CancelledError
 
     def _cancel_tasks(self) -> None:
-        child, session = self._child, self._session
+        child, host = self._child, self._host
         if child is not None:
             child.cancel()
-        if session is not None and self.status is JobStatus.CANCELLING:
-            session.sparkContext.cancelJobGroup(self.id)
+        if host is not None and self.status is JobStatus.CANCELLING:
+            host.cancel(self.id)
 
 
-def task_memory(session: Any, configuration: Configuration) -> TaskMemory:
+def task_memory(host: SparkHost, configuration: Configuration) -> TaskMemory:
     """What one task of a job may hold."""
-    slots = max(int(session.sparkContext.defaultParallelism), 1) if is_local(session) else None
-    return TaskMemory(configuration.get(MEMORY), slots)
+    return TaskMemory(configuration.get(MEMORY), host.slots() if host.is_local else None)
 
 
 def register_empty(session: Any, inputs: Sequence[StagedInput]) -> None:
@@ -267,22 +269,26 @@ def register_empty(session: Any, inputs: Sequence[StagedInput]) -> None:
         session.createDataFrame([], staged.ddl).createOrReplaceTempView(staged.view)
 
 
-def spark_plan(job: SparkJob) -> str:
+def spark_plan(job: SparkJob, given: SparkHost | None = None) -> str:
     """Spark's physical plan of every query of a job.
+
+    Args:
+        job: which is not run.
+        given: beside the session that the program handed in.
 
     Raises:
         FlowSqlError: Spark is missing, or cannot run a query.
     """
     with _running:
         configuration = Configuration(values=dict(job.configuration))
-        session = spark_session(configuration)
+        host = spark_host(configuration, given)
+        session = host.session
         try:
-            register(session, job.kernels, configuration)
-            memory = task_memory(session, configuration)
-            waiting = [staged for staged in job.inputs if not view_in_place(session, staged, memory)]
+            register(host, job.kernels, configuration)
+            memory = task_memory(host, configuration)
+            waiting = [staged for staged in job.inputs if not view_in_place(host, staged, memory)]
             register_empty(session, waiting)
-            frames = [session.sql(query.sql) for query in job.every_query()]
-            return "\n".join(frame._jdf.queryExecution().executedPlan().toString().rstrip() for frame in frames)
+            return "\n".join(host.physical_plan(session.sql(query.sql)) for query in job.every_query())
         except Exception as error:
             raise translate(error, job, planning=True) from error
         finally:

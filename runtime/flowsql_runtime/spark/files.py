@@ -17,6 +17,7 @@ from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.spark import ParquetFiles
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import LogicalType, Schema, without_attribute
+from flowsql_runtime.spark.sessions.host import SparkHost
 
 #: Spark takes these for patterns, and ``=`` for a partition.
 _SPECIAL: Final = frozenset("*?[]{}\\=:")
@@ -41,31 +42,28 @@ def readable_by_spark(files: ParquetFiles, columns: Schema) -> tuple[FoundFile, 
     return None
 
 
-def read_files(session: Any, found: tuple[FoundFile, ...], files: ParquetFiles, ddl: str) -> Any:
+def read_files(host: SparkHost, found: tuple[FoundFile, ...], files: ParquetFiles, ddl: str) -> Any:
     """The rows as Spark reads them, with columns c0, c1, ...; ``ddl`` says their types in this order.
 
     What Spark has found out about files is kept as long as they are the same.
     """
-    key = (id(session), found, files.names, files.others, ddl)
+    key = (id(host), found, files.names, files.others, ddl)
     if key in _kept:
         _kept.move_to_end(key)
     else:
-        _kept[key] = _frame(session, [file.path for file in found], files, ddl)
+        _kept[key] = _frame(host, [file.path for file in found], files, ddl)
         while len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)
     return _kept[key]
 
 
-def _frame(session: Any, paths: Sequence[str], files: ParquetFiles, ddl: str) -> Any:
+def _frame(host: SparkHost, paths: Sequence[str], files: ParquetFiles, ddl: str) -> Any:
     from pyspark.sql.types import StructField, StructType
 
-    declared = StructType.fromDDL(
-        ", ".join([ddl, *(f"o{place} {text}" for place, (_, text) in enumerate(files.others))])
-    )
-    assert isinstance(declared, StructType)
+    declared = host.schema(", ".join([ddl, *(f"o{place} {text}" for place, (_, text) in enumerate(files.others))]))
     names = (*files.names, *(name for name, _ in files.others))
     fields = [StructField(name, own.dataType) for name, own in zip(names, declared.fields, strict=True)]
-    whole = session.read.schema(StructType(fields)).parquet(*paths)
+    whole = host.session.read.schema(StructType(fields)).parquet(*paths)
     return whole.select(*(whole[_quoted(name)].alias(f"c{index}") for index, name in enumerate(files.names)))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,16 +16,23 @@ from flowsql_core.types.logical import without_attribute
 from flowsql_runtime.operators.evaluation import zone_and_start
 from flowsql_runtime.spark.failures import kernel_failure
 from flowsql_runtime.spark.rows import as_carried, as_logical
+from flowsql_runtime.spark.sessions.host import SparkHost
 
 
-def register(session: Any, functions: Sequence[KernelFunction], configuration: Configuration) -> None:
-    """Make a job's kernel functions known to the session, where they take the place of those of the job before."""
-    # Its declarations know functions with a fixed number of parameters.
-    arrow_udf: Any = importlib.import_module("pyspark.sql.pandas.functions").arrow_udf
+def register(host: SparkHost, functions: Sequence[KernelFunction], configuration: Configuration) -> None:
+    """Make a job's kernel functions known to a session, where they take the place of those of the job before."""
     zone, query_start_ms = zone_and_start(dict(configuration.items()))
     for function in functions:
-        kernel = _Kernel(function, zone, query_start_ms)
-        session.udf.register(function.name, arrow_udf(kernel.function(), function.type_text))
+        there = host.at_the_task(_Kernel(function, zone, query_start_ms))
+        host.register(function.name, _function_of(there), function.type_text)
+
+
+def _function_of(there: Callable[[], Any]) -> Callable[..., Any]:
+    # Spark looks at the parameters of a function, which an object has not.
+    def evaluate(*arrays: pa.Array) -> pa.Array:
+        return there().evaluate(arrays)
+
+    return evaluate
 
 
 class _Kernel:
@@ -38,15 +44,6 @@ class _Kernel:
         self._zone = zone
         self._query_start_ms = query_start_ms
         self._project: Projector | None = None
-
-    def function(self) -> Any:
-        """The function of Arrow arrays."""
-
-        # Spark looks at the parameters of a function, which an object has not.
-        def evaluate(*arrays: pa.Array) -> pa.Array:
-            return self.evaluate(arrays)
-
-        return evaluate
 
     def evaluate(self, arrays: Sequence[pa.Array]) -> pa.Array:
         """The expression over columns as Spark has them, in the type that Spark expects."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,8 +13,8 @@ from flowsql_core.graph.spark import StagedInput
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.record import record
 from flowsql_runtime.spark.files import read_files, readable_by_spark
-from flowsql_runtime.spark.session import is_local
-from flowsql_runtime.spark.tasks import ReadParts, TaskMemory, through_tasks
+from flowsql_runtime.spark.sessions.host import SparkHost
+from flowsql_runtime.spark.tasks import ReadParts, TaskMemory
 
 #: Bytes of a part at most, and at least: what Spark takes for files of its own.
 LARGEST_PART: Final = 128 << 20
@@ -32,7 +31,7 @@ class Parts:
     total_bytes: int
 
 
-def view_in_place(session: Any, staged: StagedInput, memory: TaskMemory) -> bool:
+def view_in_place(host: SparkHost, staged: StagedInput, memory: TaskMemory) -> bool:
     """Make the view of an input whose rows need not pass through the driver; whether it is one.
 
     Args:
@@ -42,12 +41,12 @@ def view_in_place(session: Any, staged: StagedInput, memory: TaskMemory) -> bool
         return False
     found = None if staged.files is None else readable_by_spark(staged.files, staged.columns)
     if staged.files is not None and found is not None:
-        read_files(session, found, staged.files, staged.ddl).createOrReplaceTempView(staged.view)
+        read_files(host, found, staged.files, staged.ddl).createOrReplaceTempView(staged.view)
         return True
-    parts = parts_of(staged.job, session.sparkContext.defaultParallelism)
-    if parts is None or (parts.total_bytes <= SMALL_BYTES and is_local(session)):
+    parts = parts_of(staged.job, host.slots())
+    if parts is None or (parts.total_bytes <= SMALL_BYTES and host.is_local):
         return False
-    read_parts(session, staged, parts, memory).createOrReplaceTempView(staged.view)
+    read_parts(host, staged, parts, memory).createOrReplaceTempView(staged.view)
     return True
 
 
@@ -84,24 +83,13 @@ def parts_of(graph: JobGraph, slots: int) -> Parts | None:
     return Parts(tuple(whole), total)
 
 
-def read_parts(session: Any, staged: StagedInput, parts: Parts, memory: TaskMemory) -> Any:
+def read_parts(host: SparkHost, staged: StagedInput, parts: Parts, memory: TaskMemory) -> Any:
     """The rows of an input as Spark's tasks read them."""
     if not parts.splits:
-        return session.createDataFrame([], staged.ddl)
+        return host.session.createDataFrame([], staged.ddl)
     task = ReadParts(staged.job, memory, parts.splits, staged.columns)
-    rows = through_tasks(unsized(session, len(parts.splits)), task, staged.ddl)
-    if parts.total_bytes <= int(session._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()):
+    rows = host.map_in_arrow(host.unsized(len(parts.splits)), task, staged.ddl)
+    if parts.total_bytes <= host.broadcast_bytes():
         # What Spark does with a file of its own of this size.
         rows = rows.hint("broadcast")
     return rows
-
-
-def unsized(session: Any, count: int) -> Any:
-    """The numbers from 0, each in a partition of its own, as a relation of which Spark does not know how large it is.
-
-    Of a range it does, and would take what tasks make of its few numbers for as small.
-    """
-    frames: Any = importlib.import_module("pyspark.sql.classic.dataframe")
-    numbers = session.range(0, count, 1, count)._jdf.toDF()
-    java = session._jsparkSession.createDataFrame(numbers.toJavaRDD(), numbers.schema())
-    return frames.DataFrame(java, session)

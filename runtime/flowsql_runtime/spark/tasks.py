@@ -10,10 +10,9 @@ import os
 import pickle
 import queue
 import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -57,15 +56,6 @@ class TaskMemory:
         """Bytes, in the process of the task."""
         sharers = self.sharers or os.cpu_count() or 1
         return MemoryBudget.of_option(self.configured_bytes).total_bytes // sharers
-
-
-def through_tasks(frame: Any, task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], ddl: str) -> Any:
-    """What a task makes of each partition of a DataFrame, as one with these columns."""
-    with warnings.catch_warnings():
-        # What pyspark thinks of the versions around it is no part of anybody's answer.
-        warnings.simplefilter("ignore")
-        # Spark looks at the parameters of a function, which an object has not.
-        return frame.mapInArrow(lambda batches: task(batches), ddl)
 
 
 class _Wanted:

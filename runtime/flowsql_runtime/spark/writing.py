@@ -13,7 +13,8 @@ from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import SparkQuery
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_runtime.operators.sink.table_sink import lineage_of
-from flowsql_runtime.spark.tasks import COMMITTABLES_DDL, TaskMemory, WriteRows, through_tasks
+from flowsql_runtime.spark.sessions.host import SparkHost
+from flowsql_runtime.spark.tasks import COMMITTABLES_DDL, TaskMemory, WriteRows
 
 
 class PreparedSink:
@@ -57,7 +58,7 @@ def can_write_in_tasks(query: SparkQuery, sink: PreparedSink) -> bool:
 
 
 def write_in_tasks(
-    frame: Any, query: SparkQuery, sinks: Sequence[PreparedSink], memory: TaskMemory, lineage: str
+    host: SparkHost, frame: Any, query: SparkQuery, sinks: Sequence[PreparedSink], memory: TaskMemory, lineage: str
 ) -> None:
     """Run the job behind a query in the tasks that make its rows, and gather what the writers prepared."""
     assert query.then is not None
@@ -71,6 +72,6 @@ def write_in_tasks(
     elif writers is not None:
         frame = frame.repartition(writers)
     task = WriteRows(query.then, memory, query.columns, lineage)
-    told: pa.Table = through_tasks(frame, task, COMMITTABLES_DDL).toArrow()
+    told: pa.Table = host.map_in_arrow(frame, task, COMMITTABLES_DDL).toArrow()
     for one in sinks:
         one.take({one.uid: [data for uid, data in zip(*told.to_pydict().values(), strict=True) if uid == one.uid]})

@@ -1,0 +1,1 @@
+"""Sessions of Spark: started here, reached over Spark Connect, or handed in by the program."""

@@ -1,0 +1,139 @@
+"""``SparkHost``: a session of Spark, and what FlowSQL asks of it beside SQL."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from flowsql_core.errors import ConnectorError
+from flowsql_runtime.spark.sessions.settings import Settings
+from flowsql_runtime.spark.sessions.shipping import FOLDER, at_the_task
+
+
+class SparkHost(ABC):
+    """A session that FlowSQL's jobs run in, one at a time.
+
+    Attributes:
+        session: pyspark's.
+        is_local: whether all tasks run in one process on this machine: they see its files, and its memory is theirs.
+    """
+
+    is_local: bool = False
+    #: Whether the driver stands in another process, which no file of this one may be promised to.
+    is_remote: ClassVar[bool] = False
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self._applied: dict[str, str] = {}
+
+    def started_with(self, settings: Settings) -> None:
+        """The session has these settings already."""
+        self._applied = dict(settings.options)
+
+    def apply(self, settings: Settings) -> None:
+        """Let a running session have other settings.
+
+        Raises:
+            ConnectorError: it cannot change one that the user gave.
+        """
+        conf = self.session.conf
+        for key, value in settings.options.items():
+            if self._applied.get(key) == value:
+                continue
+            if conf.isModifiable(key):
+                conf.set(key, value)
+                self._applied[key] = value
+            elif key in settings.chosen and self._has(key) != value:
+                raise ConnectorError(
+                    "spark-option",
+                    f"'{key}' cannot change to '{value}': the running Spark session has "
+                    f"{self._has(key) or 'its default'}.",
+                    hint=self._change_hint(),
+                )
+        gone = [key for key in self._applied if key not in settings.options and conf.isModifiable(key)]
+        for key in gone:
+            conf.unset(key)
+            del self._applied[key]
+
+    def _has(self, key: str) -> str | None:
+        return self._applied.get(key)
+
+    def _change_hint(self) -> str:
+        return "set it before the first statement that runs on Spark"
+
+    # What a job asks
+
+    @abstractmethod
+    def slots(self) -> int:
+        """Tasks that run at once."""
+
+    @abstractmethod
+    def begin(self, job_id: str, name: str) -> None:
+        """What this thread asks of Spark from now on belongs to a job."""
+
+    @abstractmethod
+    def cancel(self, job_id: str) -> None:
+        """End the tasks of a job. May be called from any thread."""
+
+    @abstractmethod
+    def progress(self) -> Progress:
+        """What Spark is doing now. May be called from any thread."""
+
+    @abstractmethod
+    def check(self, frame: Any) -> None:
+        """Let Spark plan a query; raises what Spark has against it."""
+
+    @abstractmethod
+    def physical_plan(self, frame: Any) -> str:
+        """Spark's plan of a query as text."""
+
+    @abstractmethod
+    def schema(self, ddl: str) -> Any:
+        """The columns ``c0 INT, c1 STRING`` as Spark's type."""
+
+    @abstractmethod
+    def unsized(self, count: int) -> Any:
+        """The numbers from 0, each in a partition of its own, of which Spark must not conclude how large it is what
+        tasks make of them."""
+
+    @abstractmethod
+    def broadcast_bytes(self) -> int:
+        """Up to which size Spark broadcasts an input of a join; -1: none."""
+
+    @abstractmethod
+    def register(self, name: str, function: Callable[..., Any], type_text: str) -> None:
+        """Make a function of Arrow arrays known to SQL."""
+
+    # Code in tasks
+
+    def at_the_task(self, thing: object) -> Callable[[], Any]:
+        """A function that gives the object in a process of Spark, where FlowSQL's code is found."""
+        return at_the_task(thing, None if self.is_local else FOLDER)
+
+    def map_in_arrow(self, frame: Any, task: Callable[..., Any], ddl: str) -> Any:
+        """What ``task`` makes of the batches of each partition, as a DataFrame with these columns."""
+        there = self.at_the_task(task)
+        with warnings.catch_warnings():
+            # What pyspark thinks of the versions around it is no part of anybody's answer.
+            warnings.simplefilter("ignore")
+            # Spark looks at the parameters of a function, which an object has not.
+            return frame.mapInArrow(lambda batches: there()(batches), ddl)
+
+
+class Progress:
+    """Where the stages of a job are that run now: tasks done and in all, bytes read so far (0: not known)."""
+
+    def __init__(self, stages: int = 0, done: int = 0, tasks: int = 0, read_bytes: int = 0) -> None:
+        self.stages = stages
+        self.done = done
+        self.tasks = tasks
+        self.read_bytes = read_bytes
+
+    def __str__(self) -> str:
+        if not self.tasks:
+            return "Spark"
+        stages = f"stage {self.stages}, " if self.stages else ""
+        read = f", {self.read_bytes / 1e6:,.1f} MB read" if self.read_bytes else ""
+        return f"Spark: {stages}{self.done} of {self.tasks} tasks{read}"
