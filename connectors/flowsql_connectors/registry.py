@@ -137,6 +137,11 @@ def plain_files(table: TableSpec) -> PlainFiles | None:
     return source_factory(_identifier(table)).plain_files(table)
 
 
+def spark_view(table: TableSpec) -> str | None:
+    """The global temporary view of Spark that holds the rows of a table, if there is one."""
+    return source_factory(_identifier(table)).spark_view(table)
+
+
 def table_reference(table: TableSpec) -> tuple[str, str] | None:
     """The option of a table that names another one of the catalogs, and the name; None for unknown connectors."""
     identifier = table.option("connector") or ""

@@ -379,6 +379,14 @@ class Table(QueryOperand):
         """Run the query and return its rows as a pandas ``DataFrame`` (needs pandas); moments in the session's zone."""
         return in_zone(self.to_arrow(), self._environment.zone()).to_pandas()
 
+    def to_spark(self) -> Any:
+        """The query as a ``DataFrame`` of pyspark, in batch mode: Spark computes its rows when it is asked for them.
+
+        It stands in the session that the environment was created with, else in FlowSQL's own. Columns of types that
+        Spark lacks (TIME, intervals, TIMESTAMP of more than six digits, VARIANT, BITMAP) are refused.
+        """
+        return self._environment.spark_frame(self._query, self.source)
+
     # How trees grow
 
     def as_operand(self) -> ast.Query:

@@ -74,7 +74,10 @@ def main(settings: str, folder: str) -> None:
         "JOIN (VALUES (1, 'K0'), (2, 'K1'), (3, 'K2'), (4, 'K3'), (5, 'K4')) AS v(i, k) ON t.k = v.k WHERE t.d > 1"
     ).wait()
     sent = result_bytes()
+    frame = session.sql_query("SELECT LOWER(k) AS k, d FROM t").to_spark()
+    again = session.from_spark(frame.where("d < 1"))
     found: dict[str, Any] = {
+        "frame": session.sql_query(f"SELECT COUNT(*), MAX(UPPER(k)) FROM {again}").to_spark().toArrow().to_pylist(),
         "answers": [
             rows(session, "SELECT k, COUNT(*), SUM(n), SUM(d) FROM o GROUP BY k ORDER BY k"),
             rows(session, "SELECT DATE_FORMAT(ts, 'yyyy'), COUNT(DISTINCT UPPER(k)), AVG(d) FROM t GROUP BY 1 = 1, "

@@ -67,6 +67,7 @@ def check(found: dict[str, Any], folder: Path) -> None:
         cents = sum(n % 1000 * 100 + 25 for n in own)
         totals.append([f"k{k}", str(len(own)), str(sum(own)), f"{cents // 100}.{cents % 100:02}"])
     assert found["answers"] == [totals, [["2020", "5", "499.750000"]]]
+    assert [list(row.values()) for row in found["frame"]] == [[sum(n % 1000 == 0 for n in range(COUNT)), "K0"]]
     assert os.getpid() not in found["processes"]
     assert {path.name for path in (folder / "o").iterdir() if path.is_dir()} == {f"k=k{k}" for k in range(5)}
     # Ten million bytes of rows were read and written; the driver saw names of files.

@@ -255,6 +255,10 @@ class SourceFactory(ABC):
         """Where the rows of a table are, if other engines may read them there; None if only the source knows."""
         return None
 
+    def spark_view(self, table: TableSpec) -> str | None:
+        """The global temporary view of Spark that holds the rows of a table; None where Spark does not know it."""
+        return None
+
     def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:
         """The table with what it needs of another one, which the option of :func:`registry.table_reference` names.
 

@@ -6,7 +6,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flowsql.common.failure import explain_failure
 from flowsql.common.job_client import JobClient
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from flowsql_runtime.spark.sessions.host import SparkHost
 
 ENGINE_TITLE: Final = "== Batch Engine =="
+#: Gives the inputs of a job the rows that the program gave.
+WithRows = Callable[[SparkJob], SparkJob]
 #: What an engine makes of a statement.
 L = TypeVar("L")
 S = TypeVar("S")
@@ -93,6 +95,24 @@ def plan_inserts(
         lambda _: Planner(configuration).plan_inserts(inserts),
         lambda spark, _: spark.plan_inserts(inserts),
     )
+
+
+def frame_of(
+    configuration: Configuration, query: op.Query, cluster: LocalCluster, with_rows: WithRows, given: SparkHost | None
+) -> Any:
+    """The answer of a query as a DataFrame in the program's session of Spark.
+
+    Args:
+        cluster: runs jobs in this program.
+        with_rows: gives a job the rows that its scans name.
+        given: as of :func:`plan_query`.
+    """
+    from flowsql_runtime.spark.batch import SparkBatchJob
+    from flowsql_runtime.spark.frames import refuse_strange
+
+    refuse_strange(query.schema)
+    planned = with_rows(_spark_planner(_started(configuration)).plan_frame(query))
+    return SparkBatchJob(planned, cluster, given=given).frame()
 
 
 def explain(

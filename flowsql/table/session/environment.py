@@ -15,7 +15,7 @@ from flowsql.table.syntax import build as syntax
 from flowsql.table.syntax.object_paths import pinned, split_path
 from flowsql.table.syntax.rewrite import placed
 from flowsql.table.table_config import TableConfig
-from flowsql_core.config import Configuration, option, parse_bool
+from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode, option, parse_bool
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.span import Source, Span
 from flowsql_planner.catalog.manager import CatalogManager
@@ -61,9 +61,20 @@ class TableEnvironment(CatalogObjects):
         self._anonymous = itertools.count(1)
 
     @staticmethod
-    def create(environment_settings: EnvironmentSettings | Any = None) -> TableEnvironment:
-        """A new session: ``config.yaml`` first, the settings (or a ``Configuration`` of options) on top."""
-        return TableEnvironment(first_configuration(environment_settings))
+    def create(environment_settings: EnvironmentSettings | Any = None, *, spark: Any = None) -> TableEnvironment:
+        """A new session: ``config.yaml`` first, the settings (or a ``Configuration`` of options) on top.
+
+        ``spark``: a ``SparkSession`` of the program, classic or over Spark Connect. What runs on Spark then runs there,
+        in a session of FlowSQL's own beside it (``newSession()``), so that neither changes the settings of the other.
+        Without settings the environment is in batch mode.
+        """
+        configuration = first_configuration(environment_settings)
+        if spark is not None and environment_settings is None:
+            configuration = configuration.with_layer({RUNTIME_MODE.key: RuntimeMode.BATCH.value}).with_layer()
+        environment = TableEnvironment(configuration)
+        if spark is not None:
+            environment._executor.use_spark(spark)
+        return environment
 
     @staticmethod
     def of_configuration(configuration: Configuration) -> TableEnvironment:
@@ -189,6 +200,17 @@ class TableEnvironment(CatalogObjects):
         schema_, rows = pandas_to_columns(pdf, schema)
         return self._from_columns("arrow", schema_, rows, splits_num)
 
+    def from_spark(self, frame: Any) -> Table:
+        """The rows of a bounded ``DataFrame`` of pyspark, which stay in Spark where Spark runs the statement.
+
+        Without a session given to :meth:`create` the frame's own is taken. Rows stand in no order that is known.
+
+        Raises:
+            BindError: no DataFrame, an unbounded one, or a column of a type that SQL has not.
+        """
+        path = self._executor.register_frame(frame, f"*anonymous_spark-frame${self._next_anonymous()}*")
+        return self._table_at(path, f"from_spark({', '.join(frame.columns)})")
+
     def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
         """Give a table a name for SQL; the name may have up to three dotted parts.
 
@@ -299,6 +321,11 @@ class TableEnvironment(CatalogObjects):
     def zone(self) -> str:
         """The session's time zone by its name."""
         return self._executor.zone()
+
+    def spark_frame(self, query: ast.Query, source: Source) -> Any:
+        """The answer of a query as a DataFrame of Spark."""
+        with located(source):
+            return self._executor.spark_frame(query, source)
 
     def type_of(self, expression: ast.Expression, schema: Schema) -> LogicalType:
         """The type of an expression over columns."""

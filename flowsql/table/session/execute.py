@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flowsql.common.job_client import JobClient
 from flowsql.configuration import set_option
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from flowsql_runtime.spark.sessions.host import SparkHost
 
 
+#: DataFrames of the program.
+_FRAMES = registry.Connector(source="flowsql_runtime.spark.frames:FrameSourceFactory")
 #: ``state('savepoint', 'operator')`` in FROM.
 _STATE = registry.Connector(source="flowsql_runtime.reading.source:StateSourceFactory", table_function="state")
 
@@ -59,6 +62,8 @@ class StatementExecutor:
         self._cluster: LocalCluster | None = None
         #: Beside the session of Spark that the program handed in.
         self.spark: SparkHost | None = None
+        #: Views of the program's DataFrames.
+        self._frames: list[str] = []
         #: Rows of tables that the program gave, by the id under which jobs find them.
         self._rows: dict[str, InlineRows] = {}
 
@@ -125,6 +130,49 @@ class StatementExecutor:
         options = (("connector", connector), ("rows", name), ("row-count", str(rows.count)), ("splits", str(splits)))
         self._catalogs.create(path, CatalogTable(columns, options, resource=name), temporary=True, replace=True)
         return path.parts
+
+    def use_spark(self, session: Any) -> None:
+        """Run what runs on Spark beside a session of the program."""
+        from flowsql_runtime.spark.sessions.current import beside
+
+        self.spark = beside(session)
+
+    def register_frame(self, frame: Any, name: str) -> tuple[str, str, str]:
+        """A DataFrame of Spark as a table without a name; the path under which trees find it."""
+        from flowsql_runtime.spark import frames
+        from flowsql_runtime.spark.sessions.current import is_own
+
+        registry.provide(frames.IDENTIFIER, _FRAMES)
+        view, schema = frames.register_frame(frame)
+        if not self._frames:
+            # At the end of the program Spark is gone, or no longer spoken to.
+            weakref.finalize(self, frames.forget_frames, self._frames).atexit = False
+        self._frames.append(view)
+        if self.spark is None and not is_own(frame.sparkSession):
+            self.use_spark(frame.sparkSession)
+        path = ObjectPath(ANONYMOUS, ANONYMOUS, name)
+        columns = tuple(TableColumn(column.name, column.type) for column in schema)
+        options = (("connector", frames.IDENTIFIER), (frames.VIEW.key, view))
+        self._catalogs.create(path, CatalogTable(columns, options, resource=name), temporary=True, replace=True)
+        return path.parts
+
+    def spark_frame(self, query: ast.Query, source: Source) -> Any:
+        """The answer of a query as a DataFrame of Spark."""
+        from flowsql.table.session import batch_mode as bounded
+        from flowsql_grammar import ast
+        from flowsql_runtime.cluster.local import LocalCluster
+
+        if not self._is_batch():
+            raise BindError(
+                "not-batch",
+                "to_spark() needs batch mode: a DataFrame is bounded.",
+                hint=f"SET '{RUNTIME_MODE.key}' = 'batch', or TableEnvironment.create(..., spark=session)",
+            )
+        operation = self.bind(ast.QueryStatement(query, span=query.span), source)
+        assert isinstance(operation, op.Query)
+        if self._cluster is None:
+            self._cluster = LocalCluster()
+        return bounded.frame_of(self._with_zone(), operation, self._cluster, self._spark_with_rows, self.spark)
 
     def zone(self) -> str:
         """The session's time zone by its name."""
@@ -337,8 +385,7 @@ class StatementExecutor:
             return self._submit(planned)
         if self._cluster is None:
             self._cluster = LocalCluster()
-        inputs = tuple(replace(staged, job=self._with_rows(staged.job)) for staged in planned.inputs)
-        return bounded.submit(self._cluster, replace(planned, inputs=inputs), buffer, self.spark)
+        return bounded.submit(self._cluster, self._spark_with_rows(planned), buffer, self.spark)
 
     def _submit(self, graph: JobGraph) -> JobClient:
         from flowsql_runtime.cluster.local import LocalCluster
@@ -349,6 +396,9 @@ class StatementExecutor:
         job = self._cluster.submit(graph)
         watch(job)
         return JobClient(job, graph)
+
+    def _spark_with_rows(self, job: SparkJob) -> SparkJob:
+        return replace(job, inputs=tuple(replace(staged, job=self._with_rows(staged.job)) for staged in job.inputs))
 
     def _with_rows(self, graph: JobGraph) -> JobGraph:
         """The graph with the rows that its scans name."""

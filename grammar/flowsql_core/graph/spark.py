@@ -107,6 +107,14 @@ class ParquetFiles:
 
 
 @record
+class SparkView:
+    """A global temporary view of Spark that holds the rows of a table; ``names``: what the columns are called there."""
+
+    name: str
+    names: tuple[str, ...]
+
+
+@record
 class StagedInput:
     """Rows that a job of FlowSQL hands to Spark.
 
@@ -114,8 +122,8 @@ class StagedInput:
     its collect sink asks for the resource ``STAGE_RESOURCE``. ``source``: the query whose answer the job reads; it
     reads views that stand before this one. ``keys``: rows of the source that are equal in these columns must meet in
     one task, of none all of them; None: any task may take any row. ``placed``: the last column of the source, which is
-    not one of its ``columns``, is the order in which a task gets its rows. ``files``: what Spark reads instead where it
-    can.
+    not one of its ``columns``, is the order in which a task gets its rows. ``own``: what Spark reads
+    instead where it can.
     """
 
     view: str
@@ -125,7 +133,7 @@ class StagedInput:
     source: SparkQuery | None = None
     keys: tuple[int, ...] | None = None
     placed: bool = False
-    files: ParquetFiles | None = None
+    own: ParquetFiles | SparkView | None = None
 
 
 @record

@@ -71,7 +71,7 @@ from flowsql_planner.spark.expression import SparkExpressions
 from flowsql_planner.spark.flat import flat
 from flowsql_planner.spark.joins import join_query
 from flowsql_planner.spark.kernels import Kernels, has_kernel
-from flowsql_planner.spark.parquet_files import parquet_files
+from flowsql_planner.spark.own_reading import is_spark_view, own_reading
 from flowsql_planner.spark.row import Row
 from flowsql_planner.spark.sql import SqlNode
 from flowsql_planner.spark.types import ddl, is_opaque, spark_type
@@ -116,6 +116,10 @@ class SparkCompiler:
         then = self.tail(replace(root, input=rel))
         return SparkQuery(text, body.schema, then, is_written=root.table is not None and not behind)
 
+    def compile_frame(self, root: Sink) -> SparkQuery:
+        """The query of an answer that stays in Spark: nothing comes behind it."""
+        return SparkQuery(sql.text_of(flat(self.relation(root.input, ()))), root.input.schema)
+
     def _apart(self, top: Rel) -> tuple[Rel, list[Project | Filter]]:
         """The plan below the lowest of the nodes on top that Spark has no form for; these, from the top."""
         if is_local(top):
@@ -148,6 +152,8 @@ class SparkCompiler:
     def relation(self, rel: Rel, outer: tuple[SqlNode, ...]) -> SqlNode:
         """A query whose columns are those of the relation, called c0, c1, ..."""
         match rel:
+            case Scan() if is_spark_view(rel):
+                return self._view(rel, lambda: (rel, None))
             case Scan() | Values() | WatermarkAssigner() | Expand():
                 return self._staged(rel)
             case Apply():
@@ -207,7 +213,7 @@ class SparkCompiler:
         """Whether a relation is nothing but files that Spark may read, and expressions that it has."""
         match rel:
             case Scan():
-                return parquet_files(rel) is not None
+                return own_reading(rel) is not None
             case Project() | Filter():
                 return self._reads_files(rel.input) and all(map(self._runs, expressions(rel)))
         return False
@@ -270,7 +276,7 @@ class SparkCompiler:
                 source=source,
                 keys=keys,
                 placed=placed,
-                files=parquet_files(rel) if isinstance(rel, Scan) else None,
+                own=own_reading(rel) if isinstance(rel, Scan) else None,
             )
         alias = self._alias()
         row = Row(rel.schema, alias, (), self.subquery)
@@ -401,7 +407,7 @@ class SparkCompiler:
         """Rows that FlowSQL makes, and behind them numbers that grow in their order."""
         made = self._staged(rel)
         # Spark cuts and orders files in its own way.
-        self.staged[rel] = replace(self.staged[rel], files=None)
+        self.staged[rel] = replace(self.staged[rel], own=None)
         number = sql.function("MONOTONICALLY_INCREASING_ID")
         return made.select(sql.exp().alias_(number, f"c{len(rel.schema)}", copy=False), copy=False)
 

@@ -9,7 +9,7 @@ from flowsql_core.config import RUNTIME_MODE, Configuration
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import Cast
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.spark import STAGE_RESOURCE, KernelFunction, SparkJob
+from flowsql_core.graph.spark import STAGE_RESOURCE, KernelFunction, SparkJob, SparkQuery
 from flowsql_planner.bind import operations as op
 from flowsql_planner.explain.sections import AST_TITLE, JSON_TITLE, Detail, render_logical
 from flowsql_planner.large_stack import with_room
@@ -56,6 +56,15 @@ class SparkPlanner:
         sink = Sink(query.rel, None, _COLLECT_NAME, span=query.span)
         return self.plan((sink,), "collect", {"collect": collector})
 
+    def plan_frame(self, query: op.Query) -> SparkJob:
+        """The job whose one answer stays in Spark as a DataFrame.
+
+        Raises:
+            PlanError: as for :meth:`plan`.
+        """
+        sink = Sink(query.rel, None, _COLLECT_NAME, span=query.span)
+        return self._planned((sink,), "frame", {}, SparkCompiler.compile_frame)
+
     def plan_inserts(self, inserts: Sequence[op.Insert]) -> SparkJob:
         """One job for all inserts.
 
@@ -72,10 +81,18 @@ class SparkPlanner:
             NotSupportedYetError: something that Spark, and FlowSQL around it, does not answer exactly.
             PlanError: no plan at all.
         """
+        return self._planned(sinks, name, resources or {}, SparkCompiler.compile)
 
+    def _planned(
+        self,
+        sinks: Sequence[Sink],
+        name: str,
+        resources: Mapping[str, Any],
+        compile_root: Callable[[SparkCompiler, Sink], SparkQuery],
+    ) -> SparkJob:
         def planned() -> SparkJob:
-            compiler, roots = self._compiler(sinks, resources or {})
-            queries = tuple(map(compiler.compile, roots))
+            compiler, roots = self._compiler(sinks, resources)
+            queries = tuple(compile_root(compiler, root) for root in roots)
             return SparkJob(
                 name,
                 tuple(compiler.staged.values()),

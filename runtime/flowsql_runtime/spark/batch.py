@@ -26,6 +26,7 @@ from flowsql_runtime.cluster.job import Job, JobStatus
 from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.operators.sink.constraints import Judge
 from flowsql_runtime.spark.errors import translate
+from flowsql_runtime.spark.frames import as_program_sees
 from flowsql_runtime.spark.kernels import register
 from flowsql_runtime.spark.parts import view_in_place
 from flowsql_runtime.spark.rows import ArrowStage, ParquetStage, Stage, answer_batches
@@ -78,6 +79,8 @@ class SparkBatchJob(Job):
         self._host: SparkHost | None = None
         self._stage_text = "starting Spark"
         self._answering = False
+        #: Whether rows of the program may stand in no file: the job's folder goes before they are read.
+        self._in_memory = False
         #: What one task may hold.
         self._memory = TaskMemory(0, None)
         #: Frames that Spark keeps while the job runs.
@@ -120,17 +123,9 @@ class SparkBatchJob(Job):
         configuration = Configuration(values=dict(spark.configuration))
         Path(spark.folder).mkdir(parents=True)
         self._host = host = spark_host(configuration, self._given)
-        session = host.session
-        register(host, spark.kernels, configuration)
-        self._check_cancelled()
-        self._memory = task_memory(host, configuration)
         commits: list[PreparedSink] = []
         try:
-            waiting = [staged for staged in spark.inputs if not view_in_place(host, staged, self._memory)]
-            if any(staged.source is None for staged in waiting):
-                self._look_ahead(host, waiting)
-            for staged in waiting:
-                self._hand_over(host, staged)
+            self._prepare(host, configuration)
             for query in spark.queries:
                 self._answer(host, query, configuration, commits)
             # One INSERT of a statement set is seen only with all others: from here a cancellation comes too late.
@@ -140,10 +135,44 @@ class SparkBatchJob(Job):
         finally:
             for sink in commits:
                 sink.discard()
-            for staged in spark.inputs:
-                session.catalog.dropTempView(staged.view)
+            self._drop_views(host)
             for frame in self._kept:
                 frame.unpersist()
+
+    def frame(self) -> Any:
+        """The one answer as a DataFrame in the program's session; the job is not started.
+
+        What tasks make of rows that only FlowSQL can take further stays with Spark, so that each row is computed once,
+        as long as the session does.
+        """
+        configuration = Configuration(values=dict(self._spark.configuration))
+        with _running:
+            host = spark_host(configuration, self._given)
+            try:
+                self._in_memory = True
+                self._prepare(host, configuration)
+                (query,) = self._spark.queries
+                return as_program_sees(host, self._planned(host, query), query.columns)
+            finally:
+                self._drop_views(host)
+                # Spark forgets what it keeps of a view with the view.
+                self._kept = [kept.persist() for kept in self._kept]
+
+    def _prepare(self, host: SparkHost, configuration: Configuration) -> None:
+        """Functions and views that the queries ask for."""
+        spark = self._spark
+        register(host, spark.kernels, configuration)
+        self._check_cancelled()
+        self._memory = task_memory(host, configuration)
+        waiting = [staged for staged in spark.inputs if not view_in_place(host, staged, self._memory)]
+        if any(staged.source is None for staged in waiting):
+            self._look_ahead(host, waiting)
+        for staged in waiting:
+            self._hand_over(host, staged)
+
+    def _drop_views(self, host: SparkHost) -> None:
+        for staged in self._spark.inputs:
+            host.session.catalog.dropTempView(staged.view)
 
     def _look_ahead(self, host: SparkHost, waiting: Sequence[StagedInput]) -> None:
         """Let Spark plan every query before FlowSQL reads a row; inputs that wait are empty."""
@@ -184,7 +213,7 @@ class SparkBatchJob(Job):
     def _read_here(self, host: SparkHost, staged: StagedInput) -> Any:
         """The rows of an input that the driver reads."""
         rows: Stage
-        if host.is_local:
+        if host.is_local and not self._in_memory:
             rows = ParquetStage(f"{self._spark.folder}/{staged.view}.parquet", staged.columns)
         else:
             rows = ArrowStage(staged.columns)

@@ -9,10 +9,11 @@ from flowsql_connectors import registry
 from flowsql_connectors.spi.source import Split
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.spark import StagedInput
+from flowsql_core.graph.spark import SparkView, StagedInput
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.record import record
 from flowsql_runtime.spark.files import read_files, readable_by_spark
+from flowsql_runtime.spark.frames import view_of_frame
 from flowsql_runtime.spark.sessions.host import SparkHost
 from flowsql_runtime.spark.tasks import ReadParts, TaskMemory
 
@@ -39,9 +40,12 @@ def view_in_place(host: SparkHost, staged: StagedInput, memory: TaskMemory) -> b
     """
     if staged.source is not None:
         return False
-    found = None if staged.files is None else readable_by_spark(staged.files, staged.columns)
-    if staged.files is not None and found is not None:
-        read_files(host, found, staged.files, staged.ddl).createOrReplaceTempView(staged.view)
+    if isinstance(staged.own, SparkView):
+        view_of_frame(host, staged.own).createOrReplaceTempView(staged.view)
+        return True
+    found = None if staged.own is None else readable_by_spark(staged.own, staged.columns)
+    if staged.own is not None and found is not None:
+        read_files(host, found, staged.own, staged.ddl).createOrReplaceTempView(staged.view)
         return True
     parts = parts_of(staged.job, host.slots())
     if parts is None or (parts.total_bytes <= SMALL_BYTES and host.is_local):

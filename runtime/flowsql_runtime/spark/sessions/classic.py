@@ -14,7 +14,7 @@ from flowsql_core.errors import ConnectorError
 from flowsql_runtime.spark.sessions.host import Progress, SparkHost
 from flowsql_runtime.spark.sessions.java import require_java
 from flowsql_runtime.spark.sessions.settings import PINNED, ZONE, Settings, is_local_master
-from flowsql_runtime.spark.sessions.shipping import ship
+from flowsql_runtime.spark.sessions.shipping import look_at_executors, ship
 
 _LOG_TAIL: Final = 2000
 
@@ -26,8 +26,8 @@ class ClassicHost(SparkHost):
         ConnectorError: FlowSQL's code cannot run on the executors.
     """
 
-    def __init__(self, session: Any) -> None:
-        super().__init__(session)
+    def __init__(self, session: Any, program_session: Any = None) -> None:
+        super().__init__(session, program_session)
         master = str(session.sparkContext.master)
         self.is_local = is_local_master(master)
         if not self.is_local:
@@ -83,7 +83,10 @@ class ClassicHost(SparkHost):
         """By its hints."""
         # Its declarations know functions with a fixed number of parameters.
         arrow_udf: Any = importlib.import_module("pyspark.sql.pandas.functions").arrow_udf
-        self.session.udf.register(name, arrow_udf(function, type_text))
+        with warnings.catch_warnings():
+            # What pyspark thinks of the versions around it is no part of anybody's answer.
+            warnings.simplefilter("ignore")
+            self.session.udf.register(name, arrow_udf(function, type_text))
 
 
 class GivenHost(ClassicHost):
@@ -94,7 +97,9 @@ class GivenHost(ClassicHost):
         for key, value in given.conf.getAll.items():
             if key.startswith("spark.sql.") and key not in PINNED and session.conf.isModifiable(key):
                 session.conf.set(key, value)
-        super().__init__(session)
+        super().__init__(session, given)
+        if self.is_local:
+            look_at_executors(self, str(session.sparkContext.master))
 
     def _has(self, key: str) -> str | None:
         found: str | None = self.session.conf.get(key, None)

@@ -30,6 +30,7 @@ class ConnectHost(SparkHost):
     Args:
         session: pyspark's.
         address: of the server, for errors.
+        program_session: the one that the program works with, if it is another one.
 
     Raises:
         ConnectorError: FlowSQL's code cannot run on the executors.
@@ -37,8 +38,8 @@ class ConnectHost(SparkHost):
 
     is_remote: ClassVar[bool] = True
 
-    def __init__(self, session: Any, address: str) -> None:
-        super().__init__(session)
+    def __init__(self, session: Any, address: str, program_session: Any = None) -> None:
+        super().__init__(session, program_session)
         self._progress = Progress()
         self._types: dict[str, Any] = {}
         # It writes every error of the server with its stack of Java, before anybody has looked at it.
@@ -168,7 +169,7 @@ def beside_given(given: Any) -> SparkHost:
         raise ConnectorError(
             "spark-session", "A session over Spark Connect can be handed in with pyspark 4.3 or newer only."
         )
-    return ConnectHost(given.newSession(), "the server of the given session")
+    return ConnectHost(given.newSession(), "the server of the given session", given)
 
 
 def missing_packages() -> list[str]:

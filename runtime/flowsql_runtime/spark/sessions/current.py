@@ -57,6 +57,12 @@ def spark_host(configuration: Configuration, given: SparkHost | None = None) -> 
         return host
 
 
+def is_own(session: Any) -> bool:
+    """Whether FlowSQL made a session for itself."""
+    with _lock:
+        return any(host.session is session for host in _hosts.values())
+
+
 def beside(given: Any) -> SparkHost:
     """A session for FlowSQL beside one that the program handed in: same tables, settings of its own.
 

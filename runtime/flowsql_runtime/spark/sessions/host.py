@@ -17,6 +17,7 @@ class SparkHost(ABC):
 
     Attributes:
         session: pyspark's.
+        program_session: the one that the program works with: the given one, or the same.
         is_local: whether all tasks run in one process on this machine: they see its files, and its memory is theirs.
     """
 
@@ -24,8 +25,9 @@ class SparkHost(ABC):
     #: Whether the driver stands in another process, which no file of this one may be promised to.
     is_remote: ClassVar[bool] = False
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Any, program_session: Any = None) -> None:
         self.session = session
+        self.program_session = session if program_session is None else program_session
         self._applied: dict[str, str] = {}
 
     def started_with(self, settings: Settings) -> None:

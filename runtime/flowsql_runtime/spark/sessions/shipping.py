@@ -6,6 +6,7 @@ Executors of a local master are this process's own Java, and start Python as it 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib.util
 import re
 import shutil
@@ -22,6 +23,7 @@ from flowsql_runtime.python.by_value import dumps
 if TYPE_CHECKING:
     from flowsql_runtime.spark.sessions.host import SparkHost
 
+_HINT: Final = "make one environment on all machines, and name its Python in PYSPARK_PYTHON or 'spark.pyspark.python'"
 #: Why a process of Python ends before it does anything.
 _IMPORT: Final = re.compile(r"(?:ModuleNotFoundError|ImportError): [^\n]*")
 #: The folder on the executors.
@@ -75,28 +77,38 @@ def ship(host: SparkHost, where: str) -> None:
         where: its master or server, for errors.
 
     Raises:
-        ConnectorError: another Python or another release of a package stands there, or none; or no task runs.
+        ConnectorError: as of :func:`look_at_executors`.
     """
     # Executors that start later fetch it, too: it stays as long as this process does.
     folder = tempfile.mkdtemp(prefix="flowsql-code-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = f"{_archive(Path(folder))}#{FOLDER}"
-    wanted = {name: _release(name) for name in (*_SAME, *_PRESENT)}
-    names = tuple(wanted)
-    tasks = 4 * host.slots() if not host.is_remote else 4
-    look = _looking_for(names)
-    columns = ", ".join(["host STRING", "python STRING", *(f"{name} STRING" for name in names)])
-    try:
+    with _told(where):
         if host.is_remote:
             host.session.addArtifacts(archive, archive=True)
         else:
             host.session.sparkContext.addArchive(archive)
+    look_at_executors(host, where)
+
+
+def look_at_executors(host: SparkHost, where: str) -> None:
+    """See that what FlowSQL's code imports is there.
+
+    Args:
+        host: the session.
+        where: its master or server, for errors.
+
+    Raises:
+        ConnectorError: another Python or another release of a package stands there, or none; or no task runs.
+    """
+    wanted = {name: _release(name) for name in (*_SAME, *_PRESENT)}
+    names = tuple(wanted)
+    # Each executor is to get some; on this machine one stands for all.
+    tasks = 1 if host.is_local else 4 if host.is_remote else 4 * host.slots()
+    look = _looking_for(names)
+    columns = ", ".join(["host STRING", "python STRING", *(f"{name} STRING" for name in names)])
+    with _told(where):
         found = host.session.range(0, tasks, 1, tasks).mapInArrow(look, columns).toArrow().to_pylist()
-    except Exception as error:
-        text = str(error).strip()
-        cause = _IMPORT.search(text)
-        first = cause[0] if cause else text.partition("\n")[0]
-        raise ConnectorError("spark-executor", f"No task ran on the executors of '{where}': {first}") from error
     for row in found:
         machine, python = row.pop("host"), row.pop("python")
         wrong = _difference(python, row, wanted)
@@ -104,8 +116,22 @@ def ship(host: SparkHost, where: str) -> None:
             raise ConnectorError(
                 "spark-executor",
                 f"FlowSQL cannot run on executors on {machine}: {wrong}.",
-                hint="make the same environment on all machines, and name its Python in 'spark.pyspark.python'",
+                hint=_HINT,
             )
+
+
+@contextlib.contextmanager
+def _told(where: str) -> Iterator[None]:
+    """What Spark raises, in a sentence."""
+    try:
+        yield
+    except Exception as error:
+        text = str(error).strip()
+        cause = _IMPORT.search(text)
+        first = cause[0] if cause else text.partition("\n")[0]
+        raise ConnectorError(
+            "spark-executor", f"No task ran on the executors of '{where}': {first}", hint=_HINT if cause else None
+        ) from error
 
 
 def _archive(folder: Path) -> str:

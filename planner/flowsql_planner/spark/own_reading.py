@@ -1,11 +1,11 @@
-"""Tables whose files Spark may read by itself: parquet, with types that it reads exactly as FlowSQL does."""
+"""Tables that Spark reads by itself: its own DataFrames, and parquet of types that it reads as FlowSQL does."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from flowsql_connectors import registry
-from flowsql_core.graph.spark import ParquetFiles
+from flowsql_core.graph.spark import ParquetFiles, SparkView
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.nodes import Scan
 from flowsql_planner.spark.types import spark_type
@@ -22,7 +22,20 @@ _EXACT: Final = (
 )
 
 
-def parquet_files(scan: Scan) -> ParquetFiles | None:
+def own_reading(scan: Scan) -> ParquetFiles | SparkView | None:
+    """Where Spark finds the rows of a scan; None where FlowSQL reads them."""
+    view = registry.spark_view(scan.table)
+    if view is not None:
+        return SparkView(view, tuple(scan.table.columns[index].name for index in scan.projection))
+    return _parquet_files(scan)
+
+
+def is_spark_view(scan: Scan) -> bool:
+    """Whether the rows of a scan are those of a DataFrame, which stand in no order that is known."""
+    return registry.spark_view(scan.table) is not None
+
+
+def _parquet_files(scan: Scan) -> ParquetFiles | None:
     """Where the rows of a scan are, if they are nowhere else and all of them count; else None."""
     if scan.metadata or scan.limit is not None or not scan.projection:
         return None
