@@ -22,6 +22,7 @@ from flowsql.cli.arguments import (
     Invocation,
     TerminatedError,
 )
+from flowsql.cli.expectations import tell_expectations
 from flowsql.cli.progress import progress
 from flowsql.cli.render import CsvRenderer, JsonLinesRenderer, Limits, Renderer, TableauRenderer
 from flowsql.cli.restarts import restarts_told_here, tell_restart
@@ -155,6 +156,8 @@ class Script:
                 if result.kind is AnswerKind.CHANGE and timeout_s is not None:
                     self._wait_for_change(result, timeout_s)
                 renderer.answer(result, Limits(self._invocation.max_rows, deadline), started)
+            if job is not None and result.kind is AnswerKind.CHANGE:
+                tell_expectations(job)
         finally:
             # Also when the rows ended early, at Ctrl-C and at a closed pipe: no job is left behind.
             result.cancel()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flowsql_core.element import SnapshotKind
+    from flowsql_core.graph.expectation import ExpectationCounts
     from flowsql_core.graph.job import JobGraph
     from flowsql_runtime.cluster.job import Job, JobStatus, Restart
 
@@ -92,6 +93,16 @@ class JobClient:
     def get_metric(self, name: str) -> int | float:
         """A metric such as ``numLateRecordsDropped``, summed over all operators and subtasks."""
         return self._job.metrics.total(name)
+
+    def expectations(self) -> list[ExpectationCounts]:
+        """What became so far of rows by the expectations of the tables that the job writes."""
+        return self._job.metrics.expectations()
+
+    def records_written(self) -> int:
+        """Rows that the job's sinks have taken so far."""
+        from flowsql_runtime.metrics.registry import RECORDS_SENT
+
+        return int(self._job.metrics.total(RECORDS_SENT))
 
     def is_computing(self) -> bool:
         """Whether the whole answer is made before its first row comes, and is not there yet."""

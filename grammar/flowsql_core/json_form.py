@@ -22,7 +22,9 @@ from flowsql_core.types.text import parse_type
 
 _MODULES = (
     "flowsql_core.catalog",
+    "flowsql_core.graph.expectation",
     "flowsql_core.expr",
+    "flowsql_core.graph.constraints",
     "flowsql_core.graph.job",
     "flowsql_core.graph.lineage",
     "flowsql_core.graph.python_specs",

@@ -267,3 +267,28 @@ def test_a_worker_that_dies_leaves_nothing(session: TableEnvironment, tmp_path: 
         session.execute_sql("INSERT INTO o SELECT die(id) FROM t").wait()
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert rows(session, "SELECT COUNT(*) FROM t") == [(200,)]
+
+
+def test_expectations_are_judged_and_counted_in_tasks(session: TableEnvironment, tmp_path: Path) -> None:
+    write_csv(tmp_path / "in")
+    table(session, "t", tmp_path / "in", COLUMNS)
+    expected = (
+        "id BIGINT, d DECIMAL(7, 2), CONSTRAINT `even` CHECK (id % 2 = 0) ON VIOLATION DROP, "
+        "CONSTRAINT low CHECK (d < 100) ON VIOLATION WARN"
+    )
+    table(session, "o", tmp_path / "out", expected, "'format' = 'json'")
+    result = session.execute_sql("INSERT INTO o SELECT id, d FROM t")
+    result.wait()
+    job = result.get_job_client()
+    assert job is not None
+    counts = {each.name: (each.passed, each.dropped, each.warned) for each in job.expectations()}
+    assert counts == {"even": (100, 100, 0), "low": (50, 0, 50)}
+    assert job.records_written() == 100
+    assert len(visible(tmp_path / "out")) > 1
+    assert sorted(rows(session, "SELECT id FROM o")) == [(n,) for n in range(0, 200, 2)]
+    session.execute_sql("ALTER TABLE o MODIFY CONSTRAINT low CHECK (d < 100)")
+    with pytest.raises(ExecutionError, match="expects 'low' of its rows") as failed:
+        session.execute_sql("INSERT INTO o SELECT id, d FROM t WHERE id = 150").wait()
+    assert failed.value.code == "expectation-violated"
+    assert "row: d = 150.25, id = 150" in failed.value.render()
+    assert sorted(rows(session, "SELECT id FROM o")) == [(n,) for n in range(0, 200, 2)]

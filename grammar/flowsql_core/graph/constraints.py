@@ -18,6 +18,8 @@ from flowsql_core.config import (
     TypeLengthMode,
 )
 from flowsql_core.errors import PlanError
+from flowsql_core.expr import Expr
+from flowsql_core.graph.expectation import ViolationAction
 from flowsql_core.record import record
 from flowsql_core.types import logical as t
 
@@ -97,6 +99,23 @@ class InMaps:
 
 
 Constraint = NotNull | Length | InRows | InArrays | InMaps
+
+
+@record
+class Expectation:
+    """A condition on the rows that a table gets. Only FALSE breaks it; ``condition`` reads the table's stored columns.
+
+    ``table``: for messages. ``text``: the condition as SQL.
+    """
+
+    table: str
+    name: str
+    condition: Expr
+    text: str
+    action: ViolationAction
+
+    def __str__(self) -> str:
+        return f"Expectation(name=[{self.name}], check=[{self.text}], onViolation=[{self.action}])"
 
 
 def constraints_of(schema: t.Schema, configuration: Configuration) -> tuple[Constraint, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from flowsql_core.catalog import ANONYMOUS
 from flowsql_core.expr import AggregateCall, Expr, Literal
-from flowsql_core.graph.constraints import Constraint
+from flowsql_core.graph.constraints import Constraint, Expectation
 from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode, RowKind
 from flowsql_core.types.logical import Schema
@@ -408,10 +408,15 @@ class FromChangelogSpec(OperatorSpec):
 
 @record
 class ConstraintEnforcerSpec(OperatorSpec):
-    """Let pass what a sink's table allows. ``input``: the sink's columns under the table's names."""
+    """Let pass what a sink's table allows. ``input``: the sink's columns under the table's names.
+
+    ``retracts``: updates leave as ``-D`` and ``+I``, so that a row of which one half is dropped leaves no other behind.
+    """
 
     input: Schema
     constraints: tuple[Constraint, ...]
+    expectations: tuple[Expectation, ...] = ()
+    retracts: bool = False
 
 
 @record

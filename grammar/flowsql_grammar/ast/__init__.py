@@ -84,8 +84,8 @@ _HOMES = {
         " ComputedColumn Constraint ConstraintKind CreateCatalog CreateConnection CreateDatabase CreateFunction"
         " CreateMaterializedTable CreateModel CreateTable CreateView DdlStatement Distribution DistributionKind"
         " Drop DropColumns DropConstraint DropDistribution DropPartitions DropPrimaryKey DropWatermark"
-        " FunctionLanguage LikeFeature LikeOption MergeStrategy MetadataColumn ModifyElements ObjectKind Option"
-        " PartitionEntry PartitionSpec PhysicalColumn PositionedColumn Refresh RefreshMode RenameColumn"
+        " Expectation FunctionLanguage LikeFeature LikeOption MergeStrategy MetadataColumn ModifyElements ObjectKind"
+        " Option PartitionEntry PartitionSpec PhysicalColumn PositionedColumn Refresh RefreshMode RenameColumn"
         " RenameObject ResetOptions Resource ResourceKind Resume SetComment SetFreshness SetOptions SetQuery"
         " SetRefreshMode StartMode StartModeKind Suspend TableLike Watermark"
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from flowsql_grammar.ast.node import Identifier, Name, Node
 
 if TYPE_CHECKING:
+    from flowsql_core.graph.expectation import ViolationAction
     from flowsql_grammar.ast.expression import Expression
     from flowsql_grammar.ast.interval import IntervalLiteral
     from flowsql_grammar.ast.query import Query
@@ -38,6 +39,14 @@ class Constraint(Node):
     columns: tuple[Name, ...] = ()
     name: Name | None = None
     enforced: bool | None = None
+
+
+class Expectation(Node):
+    """``CONSTRAINT name CHECK (condition) ON VIOLATION action``: what a table expects of the rows written to it."""
+
+    name: Name
+    condition: Expression
+    action: ViolationAction
 
 
 class PhysicalColumn(Node):
@@ -138,7 +147,7 @@ class CreateTable(Node):
 
     name: Identifier
     columns: tuple[Column, ...] = ()
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[Constraint | Expectation, ...] = ()
     watermarks: tuple[Watermark, ...] = ()
     column_names: tuple[Name, ...] = ()
     comment: str | None = None
@@ -278,7 +287,7 @@ class CreateMaterializedTable(Node):
     name: Identifier
     query: Query
     columns: tuple[Column, ...] = ()
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[Constraint | Expectation, ...] = ()
     watermarks: tuple[Watermark, ...] = ()
     column_names: tuple[Name, ...] = ()
     comment: str | None = None
@@ -350,7 +359,7 @@ class AddElements(Node):
     """``ADD column``, ``ADD (columns, constraint, watermark)``, ``ADD DISTRIBUTION ...``."""
 
     columns: tuple[PositionedColumn, ...] = ()
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[Constraint | Expectation, ...] = ()
     watermarks: tuple[Watermark, ...] = ()
     distribution: Distribution | None = None
 
@@ -359,7 +368,7 @@ class ModifyElements(Node):
     """The same with ``MODIFY``."""
 
     columns: tuple[PositionedColumn, ...] = ()
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[Constraint | Expectation, ...] = ()
     watermarks: tuple[Watermark, ...] = ()
     distribution: Distribution | None = None
 

@@ -8,7 +8,7 @@ from flowsql_core.errors import ParseError
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 
-_SchemaChange: TypeAlias = "ast.PositionedColumn | ast.Watermark | ast.Constraint | ast.Distribution"
+_SchemaChange: TypeAlias = "ast.PositionedColumn | ast.Watermark | ast.Constraint | ast.Expectation | ast.Distribution"
 
 
 class AlterBuilder:
@@ -163,13 +163,13 @@ def _changes(
     change: _SchemaChange | tuple[_SchemaChange, ...],
 ) -> tuple[
     tuple[ast.PositionedColumn, ...],
-    tuple[ast.Constraint, ...],
+    tuple[ast.Constraint | ast.Expectation, ...],
     tuple[ast.Watermark, ...],
     ast.Distribution | None,
 ]:
     parts = change if isinstance(change, tuple) else (change,)
     columns = tuple(part for part in parts if isinstance(part, ast.PositionedColumn))
-    constraints = tuple(part for part in parts if isinstance(part, ast.Constraint))
+    constraints = tuple(part for part in parts if isinstance(part, ast.Constraint | ast.Expectation))
     watermarks = tuple(part for part in parts if isinstance(part, ast.Watermark))
     distributions = [part for part in parts if isinstance(part, ast.Distribution)]
     if len(watermarks) > 1:

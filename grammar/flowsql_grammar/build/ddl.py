@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from flowsql_core.errors import ParseError
+from flowsql_core.graph.expectation import ViolationAction
 from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_grammar.lexer import Token
 
-_Element: TypeAlias = "ast.Column | ast.Watermark | ast.Constraint"
+_Element: TypeAlias = "ast.Column | ast.Watermark | ast.Constraint | ast.Expectation"
 
 
 @record
@@ -25,7 +26,7 @@ class BareColumn:
 @record
 class _Elements:
     columns: tuple[ast.Column, ...] = ()
-    constraints: tuple[ast.Constraint, ...] = ()
+    constraints: tuple[ast.Constraint | ast.Expectation, ...] = ()
     watermarks: tuple[ast.Watermark, ...] = ()
     column_names: tuple[ast.Name, ...] = ()
 
@@ -37,7 +38,7 @@ def _sorted_out(elements: Iterable[_Element | BareColumn] | None) -> _Elements:
         ParseError: two watermarks, or names without types among definitions.
     """
     columns: list[ast.Column] = []
-    constraints: list[ast.Constraint] = []
+    constraints: list[ast.Constraint | ast.Expectation] = []
     watermarks: list[ast.Watermark] = []
     bare: list[BareColumn] = []
     for element in elements or ():
@@ -52,7 +53,7 @@ def _sorted_out(elements: Iterable[_Element | BareColumn] | None) -> _Elements:
                         element.span,
                     )
                 watermarks.append(element)
-            case ast.Constraint():
+            case ast.Constraint() | ast.Expectation():
                 constraints.append(element)
             case _:
                 columns.append(element)
@@ -402,6 +403,14 @@ class DdlBuilder:
     ) -> ast.Constraint:
         """A key."""
         return ast.Constraint(ast.ConstraintKind(kind), columns, name, enforced, span=span)
+
+    def expectation(
+        self, span: Span, name: ast.Name, word: str, condition: ast.Expression, action: str | None
+    ) -> ast.Expectation:
+        """``CONSTRAINT a CHECK (b) ON VIOLATION DROP``; without an action CHECK fails, as in SQL, and EXPECT warns."""
+        if action is None:
+            action = "FAIL" if word == "CHECK" else "WARN"
+        return ast.Expectation(name, condition, ViolationAction(action), span=span)
 
     def distribution(
         self, span: Span, kind: str | None, columns: tuple[ast.Name, ...], buckets: Token | None

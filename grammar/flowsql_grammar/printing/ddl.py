@@ -173,8 +173,11 @@ class DdlPrinter(QueryPrinter):
             case _:
                 assert_never(node)
 
-    def constraint(self, node: ast.Constraint) -> str:
-        """A key."""
+    def constraint(self, node: ast.Constraint | ast.Expectation) -> str:
+        """A key, or an expectation."""
+        if isinstance(node, ast.Expectation):
+            condition = self.expression(node.condition)
+            return f"CONSTRAINT {name(node.name)} CHECK ({condition}) ON VIOLATION {node.action.value}"
         return words(
             "CONSTRAINT " + name(node.name) if node.name else None,
             node.kind.value,

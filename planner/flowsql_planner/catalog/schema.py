@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flowsql_core.catalog import CatalogTable, CatalogView, ColumnKind, ObjectPath, TableColumn
+from flowsql_core.graph.expectation import EXPECTATIONS
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.types.logical import Column, LogicalType, Schema, TimeAttribute, TimestampLtzType, TimestampType
 
@@ -42,8 +43,12 @@ def metadata_columns(table: CatalogTable) -> tuple[TableColumn, ...]:
 
 
 def table_spec(path: ObjectPath, table: CatalogTable, extra_options: Options = ()) -> TableSpec:
-    """The table as connectors see it; ``extra_options`` (of an OPTIONS hint) win over the table's own."""
+    """The table as connectors see it; ``extra_options`` (of an OPTIONS hint) win over the table's own.
+
+    What the table expects of its rows is no option of connectors.
+    """
     options = {**dict(table.options), **dict(extra_options)}
+    options.pop(EXPECTATIONS, None)
     return TableSpec(
         path.parts, physical_columns(table), tuple(options.items()), table.partition_keys, table.primary_key
     )

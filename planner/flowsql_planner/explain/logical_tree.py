@@ -10,7 +10,13 @@ from flowsql_core.graph.specs import JoinKind
 from flowsql_core.python_call import aggregate_name, named_function
 from flowsql_core.types.logical import Schema
 from flowsql_planner.logical.correlation import outer_call
-from flowsql_planner.logical.expression_text import ExpressionPrinter, calcite_type, literal_text, target_columns
+from flowsql_planner.logical.expression_text import (
+    ExpressionPrinter,
+    calcite_type,
+    expectations_text,
+    literal_text,
+    target_columns,
+)
 from flowsql_planner.logical.internal_calls import EXISTS, IN_QUERY, SCALAR, SOME_QUERY
 from flowsql_planner.logical.nodes import (
     Aggregate,
@@ -190,7 +196,9 @@ def _line(rel: Rel, printer: ExpressionPrinter) -> str:
             return f"LogicalSort({_sort(rel)})"
         case Sink(name=name, schema=schema):
             listed = f"targetColumns=[{target_columns(rel.target_columns)}], " if rel.target_columns else ""
-            return f"LogicalSink(table=[{name}], {listed}fields=[{', '.join(column.name for column in schema)}])"
+            expected = f", expectations=[{expectations_text(rel.expectations)}]" if rel.expectations else ""
+            fields = ", ".join(column.name for column in schema)
+            return f"LogicalSink(table=[{name}], {listed}fields=[{fields}]{expected})"
         case _:
             assert_never(rel)
 

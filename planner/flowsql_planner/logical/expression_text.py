@@ -10,6 +10,7 @@ from typing import Final
 from flowsql_compute.eval.not_null import only_declares
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import Call, Case, Cast, Expr, InputRef, Literal, children
+from flowsql_core.graph.constraints import Expectation
 from flowsql_core.python_call import called_function
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.internal_calls import OUTER, QUERY_CALLS
@@ -260,6 +261,11 @@ def duration_text(ms: int) -> str:
         if ms and ms % length == 0:
             return f"{ms // length} {unit}"
     return f"{ms} ms"
+
+
+def expectations_text(expectations: Iterable[Expectation]) -> str:
+    """Expectations of a table, as plans print them."""
+    return ", ".join(f"{each.name}: {each.text} ON VIOLATION {each.action}" for each in expectations)
 
 
 def target_columns(indexes: Iterable[int]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import Any, Final, assert_never
 
 from flowsql_core.expr import AggregateCall, Expr, InputRef, Literal
+from flowsql_core.graph.constraints import Expectation
 from flowsql_core.graph.match_specs import MatchSkip, PatternExpression, PatternVariable
 from flowsql_core.graph.process_specs import ProcessCall
 from flowsql_core.graph.specs import JoinKind, TableSpec, WindowKind
@@ -463,6 +464,7 @@ class Sink:
 
     ``table`` None: the collected result of a SELECT (``name`` is then ``*anonymous_collect$n*``). ``on_conflict``: the
     action of ON CONFLICT DO, if written. ``target_columns``: indexes of the columns that the statement lists.
+    ``expectations``: of the table.
     """
 
     input: Rel
@@ -474,6 +476,7 @@ class Sink:
     span: Span | None = field(default=None, compare=False, repr=False)
     on_conflict: str | None = None
     target_columns: tuple[int, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
 
     @property
     def schema(self) -> Schema:

@@ -299,6 +299,7 @@ def _sink(rel: Sink, source: Physical, context: PlanContext) -> Physical:
         static_partition=rel.static_partition,
         on_conflict=rel.on_conflict,
         target_columns=rel.target_columns,
+        expectations=rel.expectations,
         span=rel.span,
     )
     keys = sink.written_partition_keys()

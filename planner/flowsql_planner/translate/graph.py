@@ -181,7 +181,8 @@ class _Builder:
         before = self._graph.nodes[self._ids[id(producer)]]
         enforcer = node.enforcer(self._job)
         if enforcer is not None:
-            name = f"ConstraintEnforcer[{', '.join(map(str, enforcer.constraints))}]"
+            demanded = (*enforcer.constraints, *enforcer.expectations)
+            name = f"ConstraintEnforcer[{', '.join(map(str, demanded))}]"
             number = self._operator(node, f"Enforcer{uid}", name, enforcer, producer.schema, before.parallelism)
             self._connect(before, number, 0, FORWARD)
             before = self._graph.nodes[number]

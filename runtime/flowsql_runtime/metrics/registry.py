@@ -13,8 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from flowsql_core.element import MIN_WATERMARK
+from flowsql_core.graph.expectation import ExpectationCounts
 
 Number = int | float
+#: Rows that sinks took (Flink's name).
+RECORDS_SENT: Final = "numRecordsSend"
 
 
 class Counter:
@@ -94,6 +97,7 @@ class OperatorMetrics:
         "_gauges",
         "_histograms",
         "accumulators",
+        "expectations",
         "input_watermark_ms",
         "name",
         "output_watermark_ms",
@@ -114,6 +118,8 @@ class OperatorMetrics:
         self._histograms: dict[str, Histogram] = {}
         #: Job-wide sums that the program asks for when the job ended.
         self.accumulators: dict[str, int] = {}
+        #: Counts of expectations of the table that is written behind this operator.
+        self.expectations: list[ExpectationCounts] = []
 
     def counter(self, name: str) -> Counter:
         """The counter under a name, made on first use (keep it: this is a dictionary lookup)."""
@@ -139,6 +145,11 @@ class OperatorMetrics:
         """Add to a job-wide sum (``Job.accumulators``)."""
         self.accumulators[name] = self.accumulators.get(name, 0) + by
 
+    def expectation(self, table: str, name: str) -> ExpectationCounts:
+        """New counts of an expectation of a table; metrics ``expectation.<name>.passed``, ``.dropped``, ``.warned``."""
+        self.expectations.append(ExpectationCounts(table, name))
+        return self.expectations[-1]
+
     def values(self) -> dict[str, Number]:
         """All metrics by name, now."""
         found: dict[str, Number] = {
@@ -149,6 +160,13 @@ class OperatorMetrics:
         }
         found.update((name, counter.value) for name, counter in list(self._counters.items()))
         found.update((name, read()) for name, read in list(self._gauges.items()))
+        for counts in self.expectations:
+            head = f"expectation.{counts.name}"
+            found |= {
+                f"{head}.passed": counts.passed,
+                f"{head}.dropped": counts.dropped,
+                f"{head}.warned": counts.warned,
+            }
         return found
 
 
@@ -231,6 +249,15 @@ class JobMetrics:
     def histograms(self) -> Mapping[str, Histogram]:
         """All histograms by name; operator and subtask stand in the names."""
         return {name: found for operator in self.operators() for name, found in operator.histograms().items()}
+
+    def expectations(self) -> list[ExpectationCounts]:
+        """Counts of each expectation of each table that the job writes, over all subtasks."""
+        found: dict[tuple[str, str], ExpectationCounts] = {}
+        for operator in self.operators():
+            for counts in list(operator.expectations):
+                key = counts.table, counts.name
+                found.setdefault(key, ExpectationCounts(*key)).add(counts)
+        return list(found.values())
 
     def accumulators(self) -> Mapping[str, int]:
         """Job-wide sums of what operators accumulated."""

@@ -231,7 +231,9 @@ class SparkBatchJob(Job):
         commits += sinks
         if query.then is not None and sinks and all(can_write_in_tasks(query, sink) for sink in sinks):
             self._answering = True
-            self._asked(lambda: write_in_tasks(host, frame, query, sinks, self._memory, self.id))
+            self.metrics.tasks.append(
+                self._asked(lambda: write_in_tasks(host, frame, query, sinks, self._memory, self.id))
+            )
             return
         table = self._asked(frame.toArrow)
         self._answering = True

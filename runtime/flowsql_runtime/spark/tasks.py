@@ -6,6 +6,7 @@ Each task runs the whole job by itself, with parallelism 1, over its part of a t
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pickle
 import queue
@@ -20,11 +21,13 @@ from flowsql_connectors.handed import HandedRows
 from flowsql_connectors.spi.source import Split
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import ExecutionError, FlowSqlError
+from flowsql_core.graph.expectation import ExpectationCounts
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import ROWS_RESOURCE, STAGE_RESOURCE
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
 from flowsql_runtime.cluster.local import LocalCluster
+from flowsql_runtime.metrics.registry import RECORDS_SENT, JobMetrics, OperatorMetrics
 from flowsql_runtime.python.by_value import dumps
 from flowsql_runtime.python.options import EXECUTION_MODE, ExecutionMode
 from flowsql_runtime.spark.failures import job_failure
@@ -39,6 +42,8 @@ _LOOK_S: Final = 0.2
 #: What a task that writes hands back.
 COMMITTABLES: Final = pa.schema([pa.field("uid", pa.string()), pa.field("committable", pa.binary())])
 COMMITTABLES_DDL: Final = "uid STRING, committable BINARY"
+#: What stands in place of a sink's uid beside the counts of a task; see :func:`counted`.
+COUNTS: Final = ""
 
 
 @record
@@ -117,6 +122,8 @@ class JobInTasks:
         self._lineage = lineage
         self._folder = os.getcwd()
         self._paths = tuple(sys.path)
+        #: Of the job that ran last, in the process of the task.
+        self._measured: JobMetrics | None = None
 
     def _run(self, part: JobPart, rows: Iterable[ChangelogBatch] | None = None) -> Iterator[ChangelogBatch]:
         """Run the job to its end; gives what its collect sink takes."""
@@ -128,6 +135,7 @@ class JobInTasks:
         try:
             cluster = LocalCluster(memory_bytes=self._memory.here())
             job = cluster.submit(replace(graph, resources=resources), part=part)
+            self._measured = job.metrics
             job.on_end(wanted.finish)
             try:
                 yield from wanted
@@ -185,14 +193,14 @@ class TakeFurther(JobInTasks):
 
 
 class WriteRows(JobInTasks):
-    """Writes the rows of a partition; what its writers prepared is committed by the driver."""
+    """Writes the rows of a partition; what its writers prepared is committed by the driver, and what they counted."""
 
     def __init__(self, graph: JobGraph, memory: TaskMemory, source: Schema, lineage: str) -> None:
         super().__init__(graph, memory, lineage)
         self._source = source
 
     def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The committables of one partition."""
+        """The committables of one partition, and the counts of the job."""
         batches = (batch for batch in batches_of(rows, self._source) if batch.num_rows)
         first = next(batches, None)
         if first is None:
@@ -201,10 +209,27 @@ class WriteRows(JobInTasks):
         for _ in self._run(part, _behind(first, batches)):
             pass
         pairs = [(uid, data) for uid, prepared in part.committables.items() for data in prepared]
+        assert self._measured is not None
+        pairs.append((COUNTS, counted(self._measured)))
         yield pa.RecordBatch.from_arrays(
             [pa.array([uid for uid, _ in pairs], pa.string()), pa.array([data for _, data in pairs], pa.binary())],
             schema=COMMITTABLES,
         )
+
+
+def counted(metrics: JobMetrics) -> bytes:
+    """What the driver wants to know of a job that wrote rows, as JSON."""
+    expectations = [[each.table, each.name, each.passed, each.dropped, each.warned] for each in metrics.expectations()]
+    return json.dumps({"sent": metrics.total(RECORDS_SENT), "expectations": expectations}).encode()
+
+
+def counts_of(told: bytes) -> OperatorMetrics:
+    """What a task counted, as the metrics of an operator."""
+    found = json.loads(told)
+    metrics = OperatorMetrics("Sink")
+    metrics.count(RECORDS_SENT, int(found["sent"]))
+    metrics.expectations += [ExpectationCounts(*each) for each in found["expectations"]]
+    return metrics
 
 
 def _behind(first: ChangelogBatch, rest: Iterator[ChangelogBatch]) -> Iterator[ChangelogBatch]:

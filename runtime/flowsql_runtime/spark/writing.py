@@ -12,9 +12,10 @@ from flowsql_connectors.spi.sink import Committable
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import SparkQuery
 from flowsql_core.graph.specs import SinkSpec
+from flowsql_runtime.metrics.registry import TaskMetrics
 from flowsql_runtime.operators.sink.table_sink import lineage_of
 from flowsql_runtime.spark.sessions.host import SparkHost
-from flowsql_runtime.spark.tasks import COMMITTABLES_DDL, TaskMemory, WriteRows
+from flowsql_runtime.spark.tasks import COMMITTABLES_DDL, COUNTS, TaskMemory, WriteRows, counts_of
 
 
 class PreparedSink:
@@ -59,8 +60,8 @@ def can_write_in_tasks(query: SparkQuery, sink: PreparedSink) -> bool:
 
 def write_in_tasks(
     host: SparkHost, frame: Any, query: SparkQuery, sinks: Sequence[PreparedSink], memory: TaskMemory, lineage: str
-) -> None:
-    """Run the job behind a query in the tasks that make its rows, and gather what the writers prepared."""
+) -> TaskMetrics:
+    """Run the job behind a query in the tasks that make its rows, and gather what the writers prepared and counted."""
     assert query.then is not None
     (sink,) = sinks
     keys = sink.spec.table.partition_keys
@@ -73,5 +74,9 @@ def write_in_tasks(
         frame = frame.repartition(writers)
     task = WriteRows(query.then, memory, query.columns, lineage)
     told: pa.Table = host.map_in_arrow(frame, task, COMMITTABLES_DDL).toArrow()
+    found = list(zip(*told.to_pydict().values(), strict=True))
     for one in sinks:
-        one.take({one.uid: [data for uid, data in zip(*told.to_pydict().values(), strict=True) if uid == one.uid]})
+        one.take({one.uid: [data for uid, data in found if uid == one.uid]})
+    measured = TaskMetrics(query.then.name, 0)
+    measured.operators += [counts_of(data) for uid, data in found if uid == COUNTS]
+    return measured

@@ -13,6 +13,13 @@ from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.span import Span
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
+from flowsql_planner.bind.ddl.expectations import (
+    check_names,
+    check_stored,
+    columns_of,
+    expectations_in,
+    with_expectations,
+)
 from flowsql_planner.bind.ddl.table_builder import TableBuilder
 from flowsql_planner.bind.ddl.table_declarations import (
     WrittenKey,
@@ -32,6 +39,12 @@ def alter_table(context: BindContext, table: CatalogTable, node: ast.Alter) -> C
     Raises:
         BindError: a part is missing, exists already, or is referred to elsewhere (Flink's words).
     """
+    changed = _changed(context, table, node)
+    check_stored(context, changed, node)
+    return changed
+
+
+def _changed(context: BindContext, table: CatalogTable, node: ast.Alter) -> CatalogTable:
     match node.action:
         case ast.SetOptions(options):
             merged = {**dict(table.options), **{option.key: option.value for option in options}}
@@ -54,6 +67,17 @@ def alter_table(context: BindContext, table: CatalogTable, node: ast.Alter) -> C
             return replace(table, distribution=make_distribution(written, table.columns))
         case ast.AddElements() | ast.ModifyElements() as action:
             return _change(context, table, node, action)
+        case ast.DropConstraint(name) if name.text != table.primary_key_name and (found := expectations_in(table)):
+            rest = [each for each in found if each.name.text != name.text]
+            if len(rest) == len(found):
+                names = [known for known in (table.primary_key_name, *(each.name.text for each in found)) if known]
+                raise _failed(
+                    f"The current table does not define a constraint named '{name.text}'. Available constraint names: "
+                    f"{names}.",
+                    name.span,
+                    did_you_mean(name.text, names),
+                )
+            return with_expectations(table, rest)
         case ast.DropColumns(columns):
             return _drop_columns(table, columns)
         case ast.RenameColumn(column, name):
@@ -102,6 +126,7 @@ def _change(
 ) -> CatalogTable:
     """ADD or MODIFY: the elements pass through the same checks as those of CREATE TABLE."""
     adds = isinstance(action, ast.AddElements)
+    written_expectations = [part for part in action.constraints if isinstance(part, ast.Expectation)]
     key = written_key(action.constraints, (positioned.column for positioned in action.columns))
     if isinstance(action, ast.AddElements):
         _refuse_second(table, action, key)
@@ -135,10 +160,27 @@ def _change(
     by_name = {column.name: _with_old_comment(column, table) for column in changed.columns}
     for positioned, name in zip(action.columns, names, strict=True):
         order = _placed(order, name, positioned.position, table)
+    if written_expectations:
+        changed = _with_written(changed, written_expectations, adds)
     complaint = key_complaint(changed.primary_key_name, changed.primary_key, changed.columns)
     if complaint is not None:
         raise _failed(complaint, node.span if key is None else key.constraint.span, _key_hint(key, by_name))
     return replace(changed, columns=tuple(by_name[name] for name in order))
+
+
+def _with_written(table: CatalogTable, written: list[ast.Expectation], adds: bool) -> CatalogTable:
+    """The table with expectations that are added, or that take the place of those of their names."""
+    found = list(expectations_in(table))
+    if adds:
+        check_names((*found, *written), table.primary_key_name)
+        return with_expectations(table, [*found, *written])
+    names = [each.name.text for each in found]
+    for each in written:
+        if each.name.text not in names:
+            hint = did_you_mean(each.name.text, names)
+            raise _failed(f"The table does not define an expectation named '{each.name}'.", each.name.span, hint)
+        found[names.index(each.name.text)] = each
+    return with_expectations(table, found)
 
 
 def _with_old_comment(column: TableColumn, table: CatalogTable) -> TableColumn:
@@ -223,6 +265,7 @@ def _rename(table: CatalogTable, column: ast.Identifier, name: ast.Identifier) -
     others = tuple(other for other in table.columns if other.name != old.name)
     for other in others:
         _refuse_computed_from(other, column)
+    _refuse_expected(table, column)
     watermark = table.watermark
     if watermark is not None and old.name in _names_in(watermark.expression):
         raise _failed(f"The column `{old.name}` is referenced by watermark expression.", column.span)
@@ -245,6 +288,7 @@ def _refuse_referenced(table: CatalogTable, column: ast.Identifier, kept: Iterab
         raise _failed(f"The column `{name}` is used as the primary key.", column.span)
     if name in table.partition_keys:
         raise _failed(f"The column `{name}` is used as the partition keys.", column.span)
+    _refuse_expected(table, column)
     watermark = table.watermark
     if watermark is not None and (watermark.rowtime == name or name in _names_in(watermark.expression)):
         raise _failed(f"The column `{name}` is referenced by watermark expression.", column.span)
@@ -253,6 +297,16 @@ def _refuse_referenced(table: CatalogTable, column: ast.Identifier, kept: Iterab
 def _refuse_computed_from(other: TableColumn, column: ast.Identifier) -> None:
     if other.kind is ColumnKind.COMPUTED and column.last.text in _names_in(other.expression or ""):
         raise _failed(f"The column `{column.last.text}` is referenced by computed column `{other.name}`.", column.span)
+
+
+def _refuse_expected(table: CatalogTable, column: ast.Identifier) -> None:
+    for each in expectations_in(table):
+        if column.last.text in columns_of(each):
+            raise _failed(
+                f"The column `{column.last.text}` is referenced by expectation `{each.name}`.",
+                column.span,
+                f"ALTER TABLE ... DROP CONSTRAINT {each.name}",
+            )
 
 
 def _names_in(expression: str) -> frozenset[str]:

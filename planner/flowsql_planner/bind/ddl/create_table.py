@@ -30,7 +30,9 @@ def bind_create_table(context: BindContext, node: ast.CreateTable) -> op.CreateT
         if existing is not None and isinstance(existing.value, CatalogTable):
             # As in Flink: the rows go to the table that is there.
             create = op.CreateTable(path, existing.value, False, True, False, node.span)
-            return op.CreateTableAs(create, op.Insert(sink_of(rel, path, existing.value, span=node.span), node.span))
+            return op.CreateTableAs(
+                create, op.Insert(sink_of(context, rel, path, existing.value, span=node.span), node.span)
+            )
     builder = TableBuilder(context, node)
     if rel is not None:
         builder.take_query_columns(rel)
@@ -39,7 +41,7 @@ def bind_create_table(context: BindContext, node: ast.CreateTable) -> op.CreateT
     if rel is None:
         return create
     arranged = _arrange(rel, table, node)
-    return op.CreateTableAs(create, op.Insert(sink_of(arranged, path, table, span=node.span), node.span))
+    return op.CreateTableAs(create, op.Insert(sink_of(context, arranged, path, table, span=node.span), node.span))
 
 
 def _check_as(node: ast.CreateTable) -> None:

@@ -12,11 +12,18 @@ from flowsql_core.catalog import (
     WatermarkDefinition,
 )
 from flowsql_core.errors import BindError, did_you_mean
+from flowsql_core.graph.expectation import EXPECTATIONS
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.data_types import bind_column_type
+from flowsql_planner.bind.ddl.expectations import (
+    bind_condition,
+    check_names,
+    expectations_text,
+    stored_expectations,
+)
 from flowsql_planner.bind.ddl.table_declarations import (
     bind_part,
     bind_watermark,
@@ -96,6 +103,7 @@ class TableBuilder:
         complaint = key_complaint(self.primary_key_name, self.primary_key, self.columns)
         if complaint is not None:
             raise BindError("primary-key", complaint, key.constraint.span if key is not None else self.node.span)
+        self._set_expectations(options)
         return CatalogTable(
             tuple(self.columns),
             tuple(options.items()),
@@ -106,6 +114,19 @@ class TableBuilder:
             self.node.comment,
             self.distribution,
         )
+
+    def _set_expectations(self, options: dict[str, str]) -> None:
+        """Those that are inherited, that stand in the option, and that are written as clauses: checked, in one text."""
+        text = options.pop(EXPECTATIONS, None)
+        given = next((option for option in self.node.options if option.key == EXPECTATIONS), None)
+        span = given.span if given is not None else self.node.like.span if self.node.like else self.node.span
+        found = () if text is None else stored_expectations(text, span)
+        written = tuple(part for part in self.node.constraints if isinstance(part, ast.Expectation))
+        if found or written:
+            check_names((*found, *written), self.primary_key_name)
+            for expectation in (*found, *written):
+                bind_condition(self.context, expectation, self.columns)
+            options[EXPECTATIONS] = expectations_text((*found, *written), self.form)
 
     def build_over(self, table: CatalogTable) -> CatalogTable:
         """ALTER TABLE: the written elements beside columns, key and watermark that were put here before."""
@@ -186,6 +207,7 @@ class TableBuilder:
         self.columns = list(rules.columns(source))
         self.options = rules.options(source, {option.key: option for option in self.node.options})
         if rules.includes(ast.LikeFeature.CONSTRAINTS):
+            self.options += tuple(option for option in source.options if option[0] == EXPECTATIONS)
             self.primary_key, self.primary_key_name = source.primary_key, source.primary_key_name
         if rules.includes(ast.LikeFeature.WATERMARKS):
             self.watermark = source.watermark

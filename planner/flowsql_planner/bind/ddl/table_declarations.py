@@ -67,9 +67,15 @@ def check_constraint(constraint: ast.Constraint) -> None:
         raise BindError("enforced-primary-key", _ENFORCED, constraint.span, "add NOT ENFORCED")
 
 
-def written_key(constraints: Iterable[ast.Constraint], columns: Iterable[ast.Column]) -> WrittenKey | None:
+def written_key(
+    constraints: Iterable[ast.Constraint | ast.Expectation], columns: Iterable[ast.Column]
+) -> WrittenKey | None:
     """The one PRIMARY KEY of a statement's elements, be it a clause or a column's own."""
-    found = [WrittenKey(constraint, constraint.columns) for constraint in constraints]
+    found = [
+        WrittenKey(constraint, constraint.columns)
+        for constraint in constraints
+        if isinstance(constraint, ast.Constraint)
+    ]
     for column in columns:
         if isinstance(column, ast.PhysicalColumn) and column.constraint is not None:
             found.append(WrittenKey(column.constraint, (column.name.last,)))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from flowsql_core.catalog import CatalogTable, ColumnKind, TableColumn
 from flowsql_core.errors import BindError
+from flowsql_core.graph.expectation import EXPECTATIONS
 from flowsql_core.record import record
 from flowsql_grammar import ast
 from flowsql_planner.catalog.schema import Options
@@ -73,12 +74,13 @@ class LikeRules:
                     yield column
 
     def options(self, source: CatalogTable, own: Mapping[str, ast.Option]) -> Options:
-        """Options of the source; BindError when one is given twice and may not be."""
+        """Options of the source but its expectations; BindError when one is given twice and may not be."""
+        inherited = tuple(option for option in source.options if option[0] != EXPECTATIONS)
         strategy = self.strategies[ast.LikeFeature.OPTIONS]
         if strategy is ast.MergeStrategy.EXCLUDING:
             return ()
         if strategy is ast.MergeStrategy.INCLUDING:
-            for key, value in source.options:
+            for key, value in inherited:
                 if key in own:
                     raise BindError(
                         "duplicate-option",
@@ -86,7 +88,7 @@ class LikeRules:
                         "specify EXCLUDING OPTIONS or OVERWRITING OPTIONS.",
                         own[key].span,
                     )
-        return source.options
+        return inherited
 
 
 def _refuse_repeated(like: ast.TableLike) -> None:

@@ -16,6 +16,7 @@ from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind import operations as op
 from flowsql_planner.bind.context import BindContext
+from flowsql_planner.bind.ddl.expectations import expectations_of
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Scope
 from flowsql_planner.bind.query.query import bind_query
@@ -56,7 +57,7 @@ def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
         rel = _spread(rel, node, path, table, constants)
     listed = _places(node, table)
     partition = tuple((entry.name.text, _partition_text(context, entry)) for entry in _static_entries(node))
-    sink = sink_of(rel, path, table, node.overwrite, partition, options, node.span)
+    sink = sink_of(context, rel, path, table, node.overwrite, partition, options, node.span)
     conflict = None if node.on_conflict is None else node.on_conflict.value
     return op.Insert(replace(sink, on_conflict=conflict, target_columns=listed), node.span)
 
@@ -75,6 +76,7 @@ def _check_overwrite(path: ObjectPath, table: CatalogTable, span: Span) -> None:
 
 
 def sink_of(
+    context: BindContext,
     rel: Rel,
     path: ObjectPath,
     table: CatalogTable,
@@ -104,7 +106,16 @@ def sink_of(
         )
     target = physical_columns(table)
     fitted = _fit(rel, target, path, span)
-    return Sink(fitted, table_spec(path, table, options), str(path), overwrite, static_partition, options, span)
+    return Sink(
+        fitted,
+        table_spec(path, table, options),
+        str(path),
+        overwrite,
+        static_partition,
+        options,
+        span,
+        expectations=expectations_of(context, path, table, options, span),
+    )
 
 
 def _find_sink(context: BindContext, name: ast.Identifier) -> tuple[ObjectPath, CatalogTable]:

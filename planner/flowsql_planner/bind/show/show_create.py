@@ -7,9 +7,11 @@ from typing import assert_never
 
 from flowsql_core.catalog import CatalogTable, CatalogView, ColumnKind, TableColumn
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
+from flowsql_core.graph.expectation import EXPECTATIONS
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
+from flowsql_planner.bind.ddl.expectations import expectation_text, expectations_in
 from flowsql_planner.bind.operations import Rows
 from flowsql_planner.bind.sql_text.unparse import text_literal
 from flowsql_planner.catalog.manager import Resolved, quoted
@@ -81,6 +83,7 @@ def _create_table(found: Resolved, table: CatalogTable) -> str:
     if table.primary_key:
         name = "" if table.primary_key_name is None else f"CONSTRAINT {t.quote_identifier(table.primary_key_name)} "
         lines.append(f"{name}PRIMARY KEY ({_quoted_list(table.primary_key)}) NOT ENFORCED")
+    lines += [expectation_text(each) for each in expectations_in(table)]
     columns = ",\n".join(f"  {line}" for line in lines)
     text = f"CREATE {'TEMPORARY ' * found.temporary}TABLE {quoted(found.path)} (\n{columns}\n)\n"
     if table.comment is not None:
@@ -89,7 +92,7 @@ def _create_table(found: Resolved, table: CatalogTable) -> str:
         text += f"{table.distribution}\n"
     if table.partition_keys:
         text += f"PARTITIONED BY ({_quoted_list(table.partition_keys)})\n"
-    return text + _with_clause(table.options)
+    return text + _with_clause(tuple(option for option in table.options if option[0] != EXPECTATIONS))
 
 
 def _create_view(found: Resolved) -> str:

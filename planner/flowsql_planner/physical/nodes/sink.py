@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from flowsql_core.errors import InternalError
-from flowsql_core.expr import Expr
-from flowsql_core.graph.constraints import constraints_of
+from flowsql_core.expr import Expr, input_refs
+from flowsql_core.graph.constraints import Expectation, constraints_of
+from flowsql_core.graph.expectation import ViolationAction
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import (
     CollectSinkSpec,
@@ -21,11 +22,20 @@ from flowsql_core.graph.specs import (
 from flowsql_core.record import record
 from flowsql_core.row import ALL_CHANGES, ChangelogMode, RowKind
 from flowsql_core.types.logical import Column, Schema
-from flowsql_planner.logical.expression_text import target_columns
+from flowsql_planner.logical.expression_text import expectations_text, target_columns
 from flowsql_planner.physical.nodes.base import Connectors, JobContext, Physical
 from flowsql_planner.physical.nodes.line import Attributes
 from flowsql_planner.physical.nodes.mini_batch import MiniBatchMode
-from flowsql_planner.traits.changes import ALL, Modifies, Updates, mode_of, modifies_of, updates_of, where_updated
+from flowsql_planner.traits.changes import (
+    ALL,
+    Modifies,
+    Modify,
+    Updates,
+    mode_of,
+    modifies_of,
+    updates_of,
+    where_updated,
+)
 from flowsql_planner.traits.cost import Cost
 from flowsql_planner.traits.determinism import NONE, Columns
 from flowsql_planner.traits.keys import Keys, smallest
@@ -33,6 +43,7 @@ from flowsql_planner.traits.window import WindowColumns
 
 #: What leaves a materialiser.
 MATERIALIZED: Final = ChangelogMode(frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE}))
+_UPDATES: Final = frozenset({RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER})
 #: Strategies of ON CONFLICT that decide when a watermark passes.
 BY_WATERMARK: Final = ("NOTHING", "ERROR")
 
@@ -49,6 +60,8 @@ class SinkNode(Physical):
     on_conflict: str | None = None
     #: Indexes of the columns that the statement lists.
     target_columns: tuple[int, ...] = ()
+    #: What the table expects of its rows.
+    expectations: tuple[Expectation, ...] = ()
     #: Whether rows are materialised by the table's primary key.
     materialize: bool = False
 
@@ -59,13 +72,24 @@ class SinkNode(Physical):
 
     def taken_mode(self, arriving: ChangelogMode, connectors: Connectors) -> ChangelogMode:
         """What the table's sink takes when the query produces ``arriving``."""
-        return connectors.sink_mode(self.writing(arriving), self.span)
+        return connectors.sink_mode(self.writing(self._handed(arriving)), self.span)
 
     def takes(self, arriving: Modifies, connectors: Connectors) -> Modifies:
         """What the connector takes."""
         if self.table is None:
             return ALL
-        return modifies_of(self.taken_mode(mode_of(arriving, Updates.BEFORE_AND_AFTER), connectors))
+        taken = modifies_of(self.taken_mode(mode_of(arriving, Updates.BEFORE_AND_AFTER), connectors))
+        return taken | {Modify.UPDATE} if self.dropping() and Modify.DELETE in taken else taken
+
+    def dropping(self) -> tuple[Expectation, ...]:
+        """Expectations that leave rows out."""
+        return tuple(each for each in self.expectations if each.action is ViolationAction.DROP)
+
+    def _handed(self, arriving: ChangelogMode) -> ChangelogMode:
+        """What stands in front of the sink makes of a changelog: where rows are left out, an update is two changes."""
+        if not self.dropping() or arriving.kinds.isdisjoint(_UPDATES):
+            return arriving
+        return ChangelogMode((arriving.kinds - _UPDATES) | {RowKind.INSERT, RowKind.DELETE})
 
     def provides(self, arriving: Sequence[Modifies], connectors: Connectors) -> Modifies:
         """Nothing leaves."""
@@ -77,7 +101,8 @@ class SinkNode(Physical):
         """Upserts where the connector takes them and they suffice."""
         (modifies,) = arriving
         both = (where_updated(modifies, Updates.BEFORE_AND_AFTER),)
-        if self.table is not None:
+        # A row that is left out must not leave the one before it behind.
+        if self.table is not None and not self.dropping():
             taken = self.taken_mode(mode_of(modifies, Updates.BEFORE_AND_AFTER), connectors)
             if updates_of(taken) is Updates.AFTER and self._upserts_suffice():
                 return ((where_updated(modifies, Updates.AFTER),), both)
@@ -85,7 +110,7 @@ class SinkNode(Physical):
 
     def takes_key_deletes(self, place: int, above: bool, connectors: Connectors) -> bool:
         """Where the connector takes upserts by the key that identifies the query's rows, and needs no more of them."""
-        if self.table is None:
+        if self.table is None or self.dropping():
             return False
         taken = self.taken_mode(ALL_CHANGES, connectors)
         return taken.key_only_deletes and taken.upsert and self._upserts_suffice()
@@ -125,9 +150,10 @@ class SinkNode(Physical):
         source = self.inputs[0]
         if not source.retracts:
             return (NONE,)
+        judged = frozenset().union(*(input_refs(each.condition) for each in self.dropping()))
         if self.table is not None and self.table.primary_key and not self.materialize:
             primary = frozenset(self.primary_key())
-            return (NONE if any(key <= primary for key in source.upsert_keys()) else primary,)
+            return (judged if any(key <= primary for key in source.upsert_keys()) else primary | judged,)
         return (frozenset(range(len(source.schema))),)
 
     def upsert_keys(self) -> Keys:
@@ -180,6 +206,8 @@ class SinkNode(Physical):
         if self.on_conflict is not None:
             more.append(("conflictStrategy", self.on_conflict))
         listed = [("targetColumns", target_columns(self.target_columns))] if self.target_columns else []
+        if self.expectations:
+            more.append(("expectations", expectations_text(self.expectations)))
         return [("table", self.name), *listed, ("fields", ", ".join(self.inputs[0].names)), *more]
 
     # The operators
@@ -195,7 +223,7 @@ class SinkNode(Physical):
         return SinkSpec(
             self.table,
             self._written(),
-            MATERIALIZED if self.materialize else mode,
+            MATERIALIZED if self.materialize else self._handed(mode),
             self.overwrite,
             self.static_partition,
             upsert_key=self._sink_key(),
@@ -206,7 +234,11 @@ class SinkNode(Physical):
         if self.table is None:
             return None
         demanded = constraints_of(self.table.columns, job.configuration)
-        return ConstraintEnforcerSpec(self._written(), demanded) if demanded else None
+        if not demanded and not self.expectations:
+            return None
+        mode = self.inputs[0].mode
+        retracts = mode is not None and self._handed(mode) != mode
+        return ConstraintEnforcerSpec(self._written(), demanded, self.expectations, retracts)
 
     def materializer(self, job: JobContext) -> SinkMaterializerSpec | SinkConflictsSpec | None:
         """What makes one row of the query's rows with one key of the sink."""

@@ -9,6 +9,7 @@ from flowsql_connectors import registry
 from flowsql_connectors.spi.sink import SinkWriter, TableSink, WriterContext
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.specs import SinkSpec
+from flowsql_runtime.metrics.registry import RECORDS_SENT
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
 
 #: Resource with a callable ``(text) -> None`` for what a sink prints; without it the process's standard output.
@@ -33,6 +34,7 @@ class SinkOperator(Operator[SinkSpec]):
 
     def open(self, ctx: OperatorContext) -> None:
         """Make sink and writer."""
+        self._sent = ctx.metrics.counter(RECORDS_SENT)
         self._sink: TableSink = registry.create_sink(self.spec, ctx.parameters)
         self._writer = self._sink.create_writer(
             WriterContext(
@@ -61,6 +63,7 @@ class SinkOperator(Operator[SinkSpec]):
         writer = self._opened()
         if batch.num_rows:
             writer.write(batch)
+            self._sent.inc(batch.num_rows)
         if track is not None:
             writer.on_watermark(track.last_ms)
 
