@@ -59,6 +59,18 @@ class PlanInvocation:
     settings: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RunInvocation:
+    """``flowsql run``: ``project`` is a folder. ``engine`` None leaves it to the configuration."""
+
+    project: str
+    engine: str | None
+    dry_run: bool
+    full: bool
+    report: str | None
+    settings: tuple[tuple[str, str], ...]
+
+
 #: Which jobs ``flowsql job list`` shows.
 RUNNING, SCHEDULED, TERMINATED = "running", "scheduled", "terminated"
 
@@ -117,10 +129,38 @@ def parse_plan_arguments(words: Sequence[str]) -> PlanInvocation:
     return PlanInvocation(found.old, found.new, found.init, tuple(found.settings or ()))
 
 
-def _add_session(parser: _Parser) -> None:
+def parse_run_arguments(words: Sequence[str]) -> RunInvocation:
+    """Read the words behind ``flowsql run``, as :func:`parse_arguments` does those of a script."""
+    parser = _Parser(
+        prog="flowsql run",
+        description="Run the SQL files of a folder in the order of their tables, in batch mode: what changed, and what "
+        "failed before.",
+        epilog="exit codes: 0 everything is up to date, 1 a statement failed, 2 usage error, 130 interrupted, "
+        "143 terminated",
+        allow_abbrev=False,
+    )
     add = parser.add_argument
-    add("-i", "--init", metavar="FILE", help="run this file first: definitions, USE and SET, no queries")
-    add(
+    add("project", metavar="PROJECT", help="the folder; its *.sql files, those of sub-folders too, are read in order")
+    add("--engine", choices=("spark", "local", "auto"), help="sets execution.batch.engine")
+    add("--dry-run", action="store_true", help="print the order and why each statement would run, and run none")
+    add("--full", action="store_true", help="run everything, whatever changed")
+    add("--report", metavar="FILE", help="write what became of each statement as JSON")
+    _add_settings(parser)
+    found = parser.parse_args(list(words))
+    return RunInvocation(
+        found.project, found.engine, found.dry_run, found.full, found.report, tuple(found.settings or ())
+    )
+
+
+def _add_session(parser: _Parser) -> None:
+    parser.add_argument(
+        "-i", "--init", metavar="FILE", help="run this file first: definitions, USE and SET, no queries"
+    )
+    _add_settings(parser)
+
+
+def _add_settings(parser: _Parser) -> None:
+    parser.add_argument(
         "-D",
         dest="settings",
         metavar="KEY=VALUE",
@@ -135,7 +175,8 @@ def _make_parser() -> _Parser:
         prog="flowsql",
         description="Run Flink SQL: a script file or statements from the command line.",
         epilog="exit codes: 0 all statements succeeded, 1 a statement failed, 2 usage error, 130 interrupted, "
-        "143 terminated. See also: flowsql job --help (jobs that are running), flowsql plan --help (changed scripts).",
+        "143 terminated. See also: flowsql job --help (jobs that are running), flowsql plan --help (changed scripts), "
+        "flowsql run --help (folders of scripts).",
         allow_abbrev=False,
     )
     add = parser.add_argument

@@ -14,11 +14,13 @@ from flowsql.cli.arguments import (
     EXIT_USAGE,
     Invocation,
     PlanInvocation,
+    RunInvocation,
     TerminatedError,
     UsageError,
     parse_arguments,
     parse_job_arguments,
     parse_plan_arguments,
+    parse_run_arguments,
 )
 
 
@@ -28,13 +30,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ``plan`` also ends with 3: the changed script would lose state.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    invocation: Invocation | PlanInvocation
+    invocation: Invocation | PlanInvocation | RunInvocation
     try:
         if words[:1] == ["job"]:
             from flowsql.cli.job import run_job_command
 
             return run_job_command(parse_job_arguments(words[1:]))
-        invocation = parse_plan_arguments(words[1:]) if words[:1] == ["plan"] else parse_arguments(words)
+        if words[:1] == ["plan"]:
+            invocation = parse_plan_arguments(words[1:])
+        elif words[:1] == ["run"]:
+            invocation = parse_run_arguments(words[1:])
+        else:
+            invocation = parse_arguments(words)
     except UsageError as error:
         print(error, file=sys.stderr)
         return EXIT_USAGE
@@ -53,6 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from flowsql.cli.plan import run_plan
 
             return run_plan(invocation)
+        if isinstance(invocation, RunInvocation):
+            from flowsql.cli.pipeline import run_project
+
+            return run_project(invocation)
         from flowsql.cli.script import run
 
         return run(invocation)

@@ -293,6 +293,11 @@ class TableEnvironment(CatalogObjects):
         with located(source):
             return self._executor.bind(statement, source)
 
+    def run_bound(self, operation: op.Operation, source: Source) -> TableResult:
+        """Do what a statement of a text asks for; the caller waits for jobs itself."""
+        with located(source):
+            return self._executor.run(operation)
+
     def explain_tree(self, statement: Statement, source: Source, *details: object) -> str:
         """The plans of a statement as text."""
         from flowsql_grammar import ast

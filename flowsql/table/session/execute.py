@@ -71,6 +71,10 @@ class StatementExecutor:
         """Run a statement."""
         return self._run(self.bind(statement, source))
 
+    def run(self, operation: op.Operation) -> TableResult:
+        """Do what a statement asks for that was bound before."""
+        return self._run(operation)
+
     def create_table(self, statement: Statement, source: Source, given: GivenSchema | None) -> None:
         """Run a CREATE TABLE; expressions that ``given`` has as text are kept as that text."""
         operation = self.bind(statement, source)

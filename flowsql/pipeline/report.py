@@ -1,0 +1,77 @@
+"""What a run of a project tells: a table for people, JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flowsql.pipeline.run import Outcome, Status
+
+_HEAD = ("node", "table", "status", "rows", "seconds", "dropped", "warned")
+
+
+def report_table(outcomes: Sequence[Outcome]) -> str:
+    """A line for each node, columns aligned."""
+    lines = [_HEAD, *(_cells(outcome) for outcome in outcomes)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_HEAD))]
+    numbers = _HEAD.index("rows")
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if column >= numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _cells(outcome: Outcome) -> tuple[str, ...]:
+    dropped = sum(counts.dropped for counts in outcome.expectations)
+    warned = sum(counts.warned for counts in outcome.expectations)
+    return (
+        str(outcome.node.place),
+        outcome.node.title,
+        outcome.status.value,
+        "" if outcome.rows is None else f"{outcome.rows:,}",
+        "" if outcome.seconds is None else f"{outcome.seconds:.1f}",
+        f"{dropped:,}" if dropped else "",
+        f"{warned:,}" if warned else "",
+    )
+
+
+def plan_table(outcomes: Sequence[Outcome]) -> str:
+    """``--dry-run``: the order, and why each node would run."""
+    lines = [
+        (str(each.node.place), each.node.title, f"runs: {each.reason}" if each.reason else "unchanged")
+        for each in outcomes
+    ]
+    widths = [max((len(line[column]) for line in lines), default=0) for column in range(2)]
+    return "\n".join(f"{node.ljust(widths[0])}  {table.ljust(widths[1])}  {text}" for node, table, text in lines)
+
+
+def report_json(outcomes: Sequence[Outcome], seconds: float) -> dict[str, Any]:
+    """``--report``: ``status`` of the whole is ``done``, ``failed`` or ``cancelled``."""
+    states = {outcome.status for outcome in outcomes}
+    status = "cancelled" if Status.CANCELLED in states else "failed" if Status.FAILED in states else "done"
+    return {"status": status, "seconds": round(seconds, 3), "nodes": [_node(outcome) for outcome in outcomes]}
+
+
+def _node(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "node": str(outcome.node.place),
+        "tables": [str(path) for path in outcome.node.tables],
+        "status": outcome.status.value,
+        "reason": outcome.reason,
+        "rows": outcome.rows,
+        "seconds": None if outcome.seconds is None else round(outcome.seconds, 3),
+        "expectations": [
+            {
+                "table": each.table,
+                "name": each.name,
+                "passed": each.passed,
+                "dropped": each.dropped,
+                "warned": each.warned,
+            }
+            for each in outcome.expectations
+        ],
+        "error": None if outcome.error is None else outcome.error.render(),
+    }
