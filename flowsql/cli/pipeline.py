@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flowsql.cli.arguments import (
     EXIT_FAILED,
@@ -28,7 +28,7 @@ from flowsql.pipeline.project import sql_files
 from flowsql.pipeline.report import plan_table, report_json, report_table
 from flowsql.pipeline.run import Outcome, Pipeline, Status
 from flowsql.table.session.environment import TableEnvironment
-from flowsql_core.errors import FlowSqlError
+from flowsql_core.errors import FlowSqlError, InternalError
 
 if TYPE_CHECKING:
     from flowsql.table.table_result import TableResult
@@ -63,11 +63,13 @@ def run_project(invocation: RunInvocation) -> int:
                     print(plan_table(pipeline.outcomes))
                     return EXIT_OK
                 return _run(pipeline, report)
-        except FlowSqlError as error:
-            print(f"[ERROR] The project cannot run. Reason:\n{error.render()}", file=sys.stderr)
-            return EXIT_FAILED
-        except (OSError, UnicodeDecodeError) as error:
-            print(f"[ERROR] The project cannot run. Reason:\n{error}", file=sys.stderr)
+        except (RecursionError, MemoryError):
+            raise
+        except Exception as error:
+            known = error if isinstance(error, FlowSqlError) else InternalError(f"{type(error).__name__}: {error}")
+            told = known.render()
+            print(f"[ERROR] The project cannot run. Reason:\n{told}", file=sys.stderr)
+            _write(report, {"status": "failed", "seconds": 0.0, "nodes": [], "error": told})
             return EXIT_FAILED
 
 
@@ -80,10 +82,13 @@ def _run(pipeline: Pipeline, report: Path | None) -> int:
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     print(f"\n{report_table(pipeline.outcomes)}", flush=True)
-    if report is not None:
-        form = report_json(pipeline.outcomes, time.monotonic() - started)
-        report.write_text(json.dumps(form, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    _write(report, report_json(pipeline.outcomes, time.monotonic() - started))
     return code
+
+
+def _write(report: Path | None, form: dict[str, Any]) -> None:
+    if report is not None:
+        report.write_text(json.dumps(form, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
 def _wait(result: TableResult, source: Source) -> None:

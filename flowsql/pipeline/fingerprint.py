@@ -27,8 +27,8 @@ CHANGES: Final = {
 #: Options that change how fast a batch job is, or what is printed, and never its rows.
 _WITHOUT_EFFECT: Final = (
     "execution.batch.engine", "execution.batch.local-threshold", "flowsql.memory", "flowsql.print.", "io.tmp.dirs",
-    "metrics.", "parallelism.default", "pipeline.max-parallelism", "pipeline.name", "python.", "spark.", "sql-client.",
-    "table.dml-sync", "table.exec.resource.", "taskmanager.",
+    "metrics.", "parallelism.default", "pipeline.max-parallelism", "pipeline.name", "python.execution-mode",
+    "python.fn-execution.", "spark.", "sql-client.", "table.dml-sync", "table.exec.resource.", "taskmanager.",
 )  # fmt: skip
 
 

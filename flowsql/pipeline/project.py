@@ -119,8 +119,7 @@ def read_project(folder: Path, environment: TableEnvironment) -> Project:
     """
     project = Project()
     for path in sql_files(folder):
-        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-        source = Source(text, str(path.relative_to(folder)))
+        source = Source(_text(path), str(path.relative_to(folder)))
         environment.configuration.reset_all()
         try:
             for statement in environment.statements(source):
@@ -130,6 +129,14 @@ def read_project(folder: Path, environment: TableEnvironment) -> Project:
     environment.configuration.reset_all()
     _refuse_doubles(project)
     return project
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"it is not UTF-8 text (byte {error.start})"
+        raise BindError("unreadable-file", f"Cannot read '{path}': {why}") from None
 
 
 def _take(project: Project, statement: Statement, source: Source, environment: TableEnvironment) -> None:

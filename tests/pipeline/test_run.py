@@ -240,11 +240,24 @@ MISTAKES: dict[str, tuple[dict[str, str], str]] = {
 def test_mistakes_are_told_before_anything_runs(project: Path, case: str, capsys: pytest.CaptureFixture[str]) -> None:
     files, message = MISTAKES[case]
     write(project, files)
-    assert main(["run", str(project)]) == 1
+    report = run(project, code=1)
+    assert report["status"] == "failed"
+    assert report["nodes"] == []
     said = capsys.readouterr()
+    assert report["error"] in said.err
     assert said.err.startswith("[ERROR] The project cannot run. Reason:\n")
     assert message in said.err
     assert said.out == ""
+
+
+def test_damaged_files_are_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project, CHAIN)
+    run(project)
+    (project / ".flowsql" / "state.json").write_text("{")
+    assert "state.json' is damaged" in run(project, code=1)["error"]
+    (project / ".flowsql" / "state.json").unlink()
+    (project / "b.sql").write_bytes(b"SELECT \xff")
+    assert "b.sql': it is not UTF-8 text (byte 7)" in run(project, code=1)["error"]
 
 
 @pytest.mark.parametrize(
