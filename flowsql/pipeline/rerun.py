@@ -13,7 +13,7 @@ from typing import Final
 
 from flowsql.pipeline.project import Node
 from flowsql_connectors import registry
-from flowsql_connectors.filesystem.files import find_files
+from flowsql_connectors.filesystem.files import find_files, local_path
 from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_planner.bind import operations as op
@@ -88,6 +88,13 @@ def _replacing(insert: op.Insert) -> op.Insert:
     for path in _files(table):
         os.remove(path)
     return insert
+
+
+def leave_folder(insert: op.Insert) -> None:
+    """A table that got no rows is an empty one, not one that is not there: who reads it finds its folder."""
+    table = _table(insert)
+    if table.option("connector") == _FILES:
+        os.makedirs(local_path(table.option("path") or ""), exist_ok=True)
 
 
 def gone(insert: op.Insert) -> bool:

@@ -14,7 +14,7 @@ from flowsql.pipeline.fingerprint import CHANGES, fingerprints
 from flowsql.pipeline.kept import Done, Kept
 from flowsql.pipeline.order import ordered_definitions, ordered_nodes
 from flowsql.pipeline.project import Node, Written, read_project
-from flowsql.pipeline.rerun import check_partitions, check_repeatable, gone, replacing
+from flowsql.pipeline.rerun import check_partitions, check_repeatable, gone, leave_folder, replacing
 from flowsql_core.errors import FlowSqlError, InternalError
 from flowsql_planner.bind import operations as op
 
@@ -195,6 +195,8 @@ class Pipeline:
                 result.cancel()
             job = result.get_job_client()
             assert job is not None
+            for insert in inserts:
+                leave_folder(insert)
             outcome.rows, outcome.expectations = job.records_written(), job.expectations()
             outcome.status = Status.DONE
             self._kept.note(key, Done(self._parts[node], secrets.token_hex(8), outcome.rows, self._runs_before(node)))

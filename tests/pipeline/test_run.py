@@ -156,6 +156,19 @@ def test_inserts_into_one_table_run_together_and_double_nothing(project: Path, p
     assert stored(project / "out" / "n") == ['{"n":4}']
 
 
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+def test_a_table_that_gets_no_rows_is_an_empty_one(project: Path, form: str) -> None:
+    kind = f"'connector' = 'filesystem', 'format' = '{form}'"
+    write(project, {
+        "a.sql": f"CREATE TABLE nobody WITH ({kind}, 'path' = 'out/nobody') AS "
+                 "SELECT * FROM (VALUES (1, 'x')) AS v(a, b) WHERE a < 0;",
+        "b.sql": f"CREATE TABLE n WITH ({FILES}, 'path' = 'out/n') AS SELECT COUNT(*) AS n FROM nobody;",
+    })  # fmt: skip
+    assert [each["rows"] for each in run(project)["nodes"]] == [0, 1]
+    assert stored(project / "out" / "n") == ['{"n":0}']
+    assert set(statuses(run(project)).values()) == {"unchanged"}
+
+
 def test_what_is_gone_is_made_again(project: Path) -> None:
     write(project, CHAIN)
     run(project)
