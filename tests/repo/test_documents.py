@@ -78,7 +78,7 @@ LEFT_OUT = {
     "pipelines.md": 2,
     "process_functions.md": 2,
     "snapshots.md": 1,
-    "spark.md": 2,
+    "spark.md": 4,
 }
 
 

@@ -50,6 +50,7 @@ ALLOWED: Final = {
     "flowsql_runtime/operators/bounded/held_rows:DealtRows.add": "over the files that rows are dealt out to",
     "flowsql_runtime/operators/bounded/sorted_rows:merged": "over sorted runs",
     "flowsql_runtime/operators/values:literal_column": "over the rows that stand in the text of a query",
+    "flowsql_runtime/spark/sessions/shipping:look_at_executors": "over executors",
     "flowsql_runtime/spark/tasks:ReadParts.__call__": "over numbers of parts of a table, one a task",
     "flowsql_runtime/spark/tasks:WriteRows.__call__": "over batches, and over files that a task wrote",
     "flowsql_runtime/reading/columns:ReadableState._column": "accumulators of Python functions, where asked for",
