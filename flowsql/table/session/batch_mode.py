@@ -74,6 +74,7 @@ def plan_query(
         given: beside the session of Spark that the program handed in; None: FlowSQL starts one when it needs it.
     """
     configuration = _started(configuration)
+    _start_early(configuration, given)
     return _chosen(
         configuration,
         given,
@@ -88,6 +89,7 @@ def plan_inserts(
 ) -> JobGraph | SparkJob:
     """INSERTs in batch mode; arguments as of :func:`plan_query`."""
     configuration = _started(configuration)
+    _start_early(configuration, given)
     return _chosen(
         configuration,
         given,
@@ -242,6 +244,14 @@ def _shown(size_bytes: int) -> str:
             break
         size, unit = size / 1024, larger
     return f"{size:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def _start_early(configuration: Configuration, given: SparkHost | None) -> None:
+    """Let Spark start while the statement is planned, where it is sure to be asked."""
+    if given is None and configuration.get(BATCH_ENGINE) is BatchEngine.SPARK:
+        from flowsql_runtime.spark.sessions.current import start_early
+
+        start_early(configuration)
 
 
 def _spark_lacks(configuration: Configuration, given: SparkHost | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 import threading
@@ -55,6 +56,18 @@ def spark_host(configuration: Configuration, given: SparkHost | None = None) -> 
             _hosts[settings.remote] = host
         host.apply(settings)
         return host
+
+
+def start_early(configuration: Configuration) -> None:
+    """Begin to start the session of a job that is still being planned; what goes wrong the job will say."""
+    if configuration.get(SPARK_REMOTE) in _hosts:
+        return
+
+    def start() -> None:
+        with contextlib.suppress(Exception):
+            spark_host(configuration)
+
+    threading.Thread(target=start, name="spark-start", daemon=True).start()
 
 
 def is_own(session: Any) -> bool:
