@@ -6,7 +6,7 @@ The values themselves stand in ``datagen_fields``. Source: Flink manual, "DataGe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import orjson
@@ -22,6 +22,7 @@ from flowsql_connectors.options import (
 )
 from flowsql_connectors.spi.alarm import ALARM
 from flowsql_connectors.spi.source import (
+    BatchedInput,
     ReaderContext,
     ReadStatus,
     SourceFactory,
@@ -45,9 +46,14 @@ NUMBER_OF_ROWS: ConnectorOption[int | None] = ConnectorOption(
 _PAUSE_S = 0.01
 
 
-def _next_row(split: Split) -> tuple[int, int]:
-    first, stride = orjson.loads(split.data)
-    return int(first), int(stride)
+def _next_row(split: Split) -> tuple[int, int, int | None]:
+    """The next row of a progression, its stride, and the row before which it ends."""
+    first, stride, *stop = orjson.loads(split.data)
+    return int(first), int(stride), int(stop[0]) if stop else None
+
+
+def _progression(first: int, stride: int, stop: int | None = None) -> bytes:
+    return orjson.dumps([first, stride] if stop is None else [first, stride, stop])
 
 
 class DatagenEnumerator(SplitEnumerator):
@@ -55,7 +61,16 @@ class DatagenEnumerator(SplitEnumerator):
 
     def initial_splits(self, parallelism: int) -> list[list[Split]]:
         """Subtask s makes rows s, s + parallelism, ..."""
-        return [[Split(f"rows-{subtask}", orjson.dumps([subtask, parallelism]))] for subtask in range(parallelism)]
+        return [[Split(f"rows-{subtask}", _progression(subtask, parallelism))] for subtask in range(parallelism)]
+
+    def batch(self, files: Sequence[str], rows: range, parallelism: int) -> list[list[Split]]:
+        """What of each progression is due."""
+        del files
+        made: list[list[Split]] = [[] for _ in range(parallelism)]
+        for first in rows[:parallelism]:
+            subtask = first % parallelism
+            made[subtask] = [Split(f"rows-{subtask}", _progression(first, parallelism, rows.stop))]
+        return made
 
 
 class DatagenReader(SplitQueueReader):
@@ -81,15 +96,17 @@ class DatagenReader(SplitQueueReader):
 
     def read(self, split: Split, max_rows: int) -> SplitBatch | ReadStatus:
         """Rows that are due."""
-        first, stride = _next_row(split)
-        left = None if self._total_rows is None else max(0, -(-(self._total_rows - first) // stride))
+        first, stride, stop = _next_row(split)
+        ends = [end for end in (self._total_rows, stop) if end is not None]
+        left = max(0, -(-(min(ends) - first) // stride)) if ends else None
         if left == 0:
             self.splits.pop(0)
             return SplitBatch(split.id, self._rows(RowRange(first, stride, 0)), finished=True)
         now_ms = self._clock.now_ms()
         if self._started_ms is None:
             self._started_ms = now_ms
-        due = int((now_ms - self._started_ms) * self._rate / 1000) + 1 - self._made
+        # What has an end is due already.
+        due = max_rows if stop is not None else int((now_ms - self._started_ms) * self._rate / 1000) + 1 - self._made
         n = min(due, max_rows if left is None else min(max_rows, left))
         if n <= 0:
             return ReadStatus.NOTHING_NOW
@@ -100,7 +117,7 @@ class DatagenReader(SplitQueueReader):
             self.splits.pop(0)
         else:
             # Further progressions (after a restore at lower parallelism) take turns.
-            self.splits.append(Split(self.splits.pop(0).id, orjson.dumps([first + n * stride, stride])))
+            self.splits.append(Split(self.splits.pop(0).id, _progression(first + n * stride, stride, stop)))
         return SplitBatch(split.id, batch, finished)
 
     def _rows(self, rows: RowRange) -> ChangelogBatch:
@@ -140,6 +157,10 @@ class DatagenSource(TableSource):
     def paced(self) -> bool:
         """``rows-per-second`` always holds."""
         return True
+
+    def batched_input(self) -> BatchedInput:
+        """Rows at the rate."""
+        return BatchedInput(rows_per_second=self._rate)
 
     def input_rows(self) -> int | None:
         """``number-of-rows``, or those of the shortest sequence."""

@@ -107,7 +107,6 @@ RULES: Final[dict[str, Rule]] = {
     "queryable-state.": NoEffect("other processes cannot ask for state"),
     "queryable-state.enable": Never("other processes cannot ask for state", "write what is asked for into a table"),
     # Where a job runs
-    "execution.target": Never(_ONE_PROCESS, "say 'local', or leave it out", harmless=("local",)),
     "execution.": NoEffect("the program that starts a job runs it, too"),
     "execution.batch-state-backend.": NoEffect(_BATCH_TUNING),
     "execution.batch.": NoEffect(_BATCH_TUNING),

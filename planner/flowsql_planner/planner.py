@@ -14,6 +14,7 @@ from flowsql_core.config import PARALLELISM, RUNTIME_MODE, Configuration, Runtim
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.spark import streams_on_spark
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Column, is_rowtime
@@ -94,6 +95,11 @@ class Planner:
             context = PlanContext(self._configuration)
             roots = self._physical(sinks, context)
             refuse_other_in_batch(roots, self._configuration)
+            if streams_on_spark(self._configuration):
+                # Only these plans load what knows about Spark.
+                from flowsql_planner.spark.streaming import refuse_on_spark
+
+                refuse_on_spark(roots, context)
             graph = build_stream_graph(roots, context, collect_resources or {})
             return to_job_graph(graph, job_name, context, resources or {})
 

@@ -51,6 +51,7 @@ ALLOWED: Final = {
     "flowsql_runtime/operators/bounded/sorted_rows:merged": "over sorted runs",
     "flowsql_runtime/operators/values:literal_column": "over the rows that stand in the text of a query",
     "flowsql_runtime/spark/sessions/shipping:look_at_executors": "over executors",
+    "flowsql_runtime/spark/streaming/packed:unpacked": "over batches that pass between stages, a row each",
     "flowsql_runtime/spark/tasks:ReadParts.__call__": "over numbers of parts of a table, one a task",
     "flowsql_runtime/spark/tasks:WriteRows.__call__": "over batches, and over files that a task wrote",
     "flowsql_runtime/reading/columns:ReadableState._column": "accumulators of Python functions, where asked for",

@@ -307,4 +307,5 @@ def test_the_command_refuses_what_it_would_not_follow() -> None:
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             assert main(arguments) == code
-        assert "'execution.target' = 'remote' is refused: jobs run in one process" in err.getvalue()
+        assert "Could not parse value 'remote' for key 'execution.target'" in err.getvalue()
+        assert "expected one of local, spark" in err.getvalue()

@@ -12,6 +12,7 @@ from flowsql_connectors.filesystem.names import PartNames
 from flowsql_connectors.filesystem.options import (
     AUTO_COMPACTION,
     CHECK_MS,
+    COMMIT_POLICY,
     COMPACTION_SIZE,
     INACTIVITY_MS,
     PATH,
@@ -63,6 +64,14 @@ class FileSink(TableSink):
         """``sink.shuffle-by-partition.enable``."""
         return self._values.get(SHUFFLE)
 
+    def beyond_batches(self) -> str | None:
+        """What is decided over several commits."""
+        if self._sink.overwrite:
+            return "INSERT OVERWRITE"
+        if self._policy is not None:
+            return f"'{COMMIT_POLICY.key}'"
+        return f"'{AUTO_COMPACTION.key}'" if self._compacts else None
+
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer with part files of its own."""
         rolling = Rolling(
@@ -77,7 +86,7 @@ class FileSink(TableSink):
             names=PartNames(),
             encoder=self._encoder(),
             rolling=rolling,
-            closes_with_checkpoint=self._compacts,
+            closes_with_checkpoint=self._compacts or context.one_batch,
             policy=self._policy,
             durable=not self._batch,
             context=context,

@@ -21,7 +21,7 @@ from flowsql_connectors.lookup.options import Reload, cache_of
 from flowsql_connectors.lookup.whole_table import TimedReload, WholeTable
 from flowsql_connectors.options import SCAN_PARALLELISM, OptionValues
 from flowsql_connectors.spi.lookup import LookupContext, LookupTableSource, PartialCache, TableLookup
-from flowsql_connectors.spi.source import ReaderContext, SourceReader, SplitEnumerator
+from flowsql_connectors.spi.source import BatchedInput, ReaderContext, SourceReader, SplitEnumerator
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import BindError, ExecutionError
 from flowsql_core.expr import Expr
@@ -76,6 +76,10 @@ class FileSource(LookupTableSource):
         """With ``source.monitor-interval`` files are looked for as long as the job runs."""
         return self._values.get(MONITOR_INTERVAL) is None
 
+    def batched_input(self) -> BatchedInput:
+        """New files of the table."""
+        return BatchedInput(path=self._values.get(PATH))
+
     def input_bytes(self) -> int | None:
         """The sizes of all files."""
         return sum(file.size for file in self._find()) if self.bounded else None
@@ -119,9 +123,10 @@ class FileSource(LookupTableSource):
 
         return FileEnumerator(self._find, cut, self._values.get(MONITOR_INTERVAL))
 
-    def _find(self) -> list[FoundFile]:
+    def _find(self, path: str | None = None) -> list[FoundFile]:
+        """All files of the table, or one of them."""
         return find_files(
-            self._values.get(PATH),
+            self._values.get(PATH) if path is None else path,
             self._scan.table.partition_keys,
             self._values.get(DEFAULT_NAME),
             self._values.get(PATH_PATTERN),

@@ -8,7 +8,7 @@ time together and none runs ahead by more than a range.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
@@ -64,14 +64,14 @@ class FileEnumerator(SplitEnumerator):
     """Finds files when the job starts, and later ones if asked, and deals their ranges out.
 
     Args:
-        find: all files of the table.
+        find: all files of the table, or, given the path of one, that one if it belongs to the table.
         cut: ranges of a file, of about so many bytes.
         interval_ms: how often to look for files that appeared since; None: never.
     """
 
     def __init__(
         self,
-        find: Callable[[], list[FoundFile]],
+        find: Callable[..., list[FoundFile]],
         cut: Callable[[FoundFile, int], list[Range]],
         interval_ms: int | None = None,
     ) -> None:
@@ -98,6 +98,13 @@ class FileEnumerator(SplitEnumerator):
             whole.append(FileSplit(file, tuple(self._cut(file, target))))
         made = cut_in_parts(sorted(whole, key=lambda split: split.file.path), part_bytes)
         return [[split.encode() for split in part] for part in made]
+
+    def batch(self, files: Sequence[str], rows: range, parallelism: int) -> list[list[Split]]:
+        """The ranges of some files by the rule in the module's docstring; those that are not the table's are left."""
+        del rows
+        found = [file for path in files for file in self._find(path)]
+        splits = [FileSplit(file, self._ranges(file, parallelism)) for file in found]
+        return [[split.encode() for split in share] for share in deal([s for s in splits if s.ranges], parallelism)]
 
     def redistribute(self, splits: list[Split], parallelism: int) -> list[list[Split]]:
         """Restored splits: what is left of a file is dealt anew, a range that was begun keeps its position."""

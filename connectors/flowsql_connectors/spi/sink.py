@@ -33,7 +33,7 @@ class WriterContext:
     ``write_text`` puts whole lines on the program's output in one piece; None: the process's standard output.
     ``lineage`` names the INSERT in the job together with all attempts and jobs that own the snapshots it was restored
     from: what dead ones of them left behind may be removed. A job that only borrowed a snapshot has a new one. Empty:
-    not known.
+    not known. ``one_batch``: the writer is closed behind its first barrier, and all that it wrote is to be seen then.
     """
 
     job_name: str
@@ -45,6 +45,7 @@ class WriterContext:
     submit: Callable[[Callable[[], None]], None]
     write_text: Callable[[str], None] | None = None
     lineage: str = ""
+    one_batch: bool = False
 
 
 class SinkWriter(ABC):
@@ -152,6 +153,10 @@ class TableSink(ABC):
     def shuffles_by_partition(self) -> bool:
         """Whether all rows of a partition go to one writer."""
         return False
+
+    def beyond_batches(self) -> str | None:
+        """What of the table's INSERT hangs on more than one batch of a stream, in a few words; None: nothing does."""
+        return None
 
 
 class SinkFactory(ABC):

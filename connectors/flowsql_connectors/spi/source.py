@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -71,6 +71,18 @@ class ReaderContext:
     resources: Mapping[str, Any] = field(default_factory=dict)
 
 
+@record
+class BatchedInput:
+    """How an engine that runs a stream batch by batch learns of new input.
+
+    ``path``: a file, a folder or a glob, of which new files are the input. ``rows_per_second``: rows that are due as
+    time goes by. One of them is set.
+    """
+
+    path: str | None = None
+    rows_per_second: int | None = None
+
+
 class SourceReader(ABC):
     """Reads splits given to one subtask."""
 
@@ -126,6 +138,15 @@ class SplitEnumerator(ABC):
         """
         return None
 
+    def batch(self, files: Sequence[str], rows: range, parallelism: int) -> list[list[Split]]:
+        """One batch of the input that :meth:`TableSource.batched_input` describes, one list per subtask.
+
+        Args:
+            files: paths that another engine found, for a source of files.
+            rows: numbers of the rows that are due, for one of rows.
+        """
+        raise InternalError(f"{type(self).__name__} has no batches")
+
     def discovery_interval_ms(self) -> int | None:
         """How often to look for new splits while the job runs; None: never."""
         return None
@@ -168,6 +189,10 @@ class TableSource(ABC):
     def paced(self) -> bool:
         """Whether rows come at a rate, and not as fast as they are read."""
         return False
+
+    def batched_input(self) -> BatchedInput | None:
+        """How an engine that runs a stream batch by batch learns of new input; None: it cannot."""
+        return None
 
     def input_bytes(self) -> int | None:
         """Bytes that the whole table takes where it is stored; None where nobody knows before it is read."""

@@ -20,6 +20,7 @@ from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath, TableColum
 from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError
 from flowsql_core.graph.job import JobGraph
+from flowsql_core.graph.spark import streams_on_spark
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.row import RowKind
 from flowsql_core.span import Source, Span
@@ -359,11 +360,18 @@ class StatementExecutor:
     def _is_batch(self) -> bool:
         return self._configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH
 
+    def _is_on_spark(self) -> bool:
+        return streams_on_spark(self._configuration)
+
     def _explain(self, explained: Explainable, details: tuple[str, ...]) -> str:
         if self._is_batch():
             from flowsql.table.session import batch_mode as bounded
 
             return bounded.explain(self._with_zone(), explained, details, self.spark)
+        if self._is_on_spark():
+            from flowsql.table.session import spark_streaming
+
+            return spark_streaming.explain(self._with_zone(), explained, details)
         return self._planner().explain(explained, details)
 
     def _submit_query(self, query: op.Query, buffer: CollectBuffer) -> JobClient:
@@ -371,6 +379,10 @@ class StatementExecutor:
             from flowsql.table.session import batch_mode as bounded
 
             return self._submit_bounded(bounded.plan_query(self._with_zone(), query, buffer, self.spark), buffer)
+        if self._is_on_spark():
+            from flowsql.table.session import spark_streaming
+
+            return spark_streaming.submit_query(self._with_zone(), query, buffer)
         return self._submit(self._planner().plan_query(query, buffer))
 
     def _submit_inserts(self, inserts: tuple[op.Insert, ...]) -> JobClient:
@@ -378,6 +390,10 @@ class StatementExecutor:
             from flowsql.table.session import batch_mode as bounded
 
             return self._submit_bounded(bounded.plan_inserts(self._with_zone(), inserts, self.spark), None)
+        if self._is_on_spark():
+            from flowsql.table.session import spark_streaming
+
+            return spark_streaming.submit_inserts(self._with_zone(), inserts)
         return self._submit(self._planner().plan_inserts(inserts))
 
     def _submit_bounded(self, planned: JobGraph | SparkJob, buffer: CollectBuffer | None) -> JobClient:

@@ -11,7 +11,16 @@ from __future__ import annotations
 import enum
 from dataclasses import field
 
-from flowsql_core.config import option, parse_enum, parse_memory_bytes, parse_text
+from flowsql_core.config import (
+    RUNTIME_MODE,
+    Configuration,
+    RuntimeMode,
+    option,
+    parse_duration_ms,
+    parse_enum,
+    parse_memory_bytes,
+    parse_text,
+)
 from flowsql_core.expr import Expr
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.record import record
@@ -47,11 +56,75 @@ LOCAL_THRESHOLD = option(
     64 << 20,
     "With the engine 'auto' queries whose inputs are known and together smaller run in FlowSQL's own runtime; 0: none.",
 )
+
+
+class ExecutionTarget(enum.Enum):
+    """``execution.target``."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+EXECUTION_TARGET = option(
+    "execution.target",
+    parse_enum(ExecutionTarget),
+    ExecutionTarget.LOCAL,
+    "Where streaming mode runs: local (FlowSQL's own runtime, in this process) or spark (Structured Streaming, batch "
+    "by batch). Batch mode has 'execution.batch.engine'.",
+)
+
+
+def streams_on_spark(configuration: Configuration) -> bool:
+    """Whether statements are streams on Spark."""
+    batch = configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH
+    return not batch and configuration.get(EXECUTION_TARGET) is ExecutionTarget.SPARK
+
+
+#: ``flowsql.spark.trigger``: read what is there, and stop.
+AVAILABLE_NOW = "available-now"
+
+
+def _trigger(text: str) -> int | None:
+    if text.strip().lower() == AVAILABLE_NOW:
+        return None
+    try:
+        return parse_duration_ms(text)
+    except ValueError:
+        raise ValueError(f"expected '{AVAILABLE_NOW}' or a duration, e.g. '10 s'") from None
+
+
+def _at_least_zero(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError("expected a number of at least 0")
+    return number
+
+
+SPARK_TRIGGER = option(
+    "flowsql.spark.trigger",
+    _trigger,
+    None,
+    "Of streams on Spark: 'available-now' takes what is there and ends, and the next run goes on behind it; a duration "
+    "(10 s) begins a batch so often, and the statement goes on until it is cancelled.",
+)
+SPARK_BATCH_FILES = option(
+    "flowsql.spark.max-files-per-batch",
+    _at_least_zero,
+    1_000,
+    "Of streams on Spark: files of a table in one batch at most; 0: all that are there.",
+)
+SPARK_BATCH_BYTES = option(
+    "flowsql.spark.max-bytes-per-batch",
+    parse_memory_bytes,
+    0,
+    "Of streams on Spark: bytes of a table's files in one batch, about; 0: as many as max-files-per-batch allows. Else "
+    "that one does not count.",
+)
 SPARK_MASTER = option(
     "spark.master",
     parse_text,
     "",
-    "Spark master of batch mode; empty: local, as many threads as parallelism.default or, at 1, as there are cores. "
+    "Spark master; empty: local, as many threads as parallelism.default or, at 1, as there are cores. "
     "Any other spark.* key goes to the session, too.",
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
@@ -112,6 +112,24 @@ SMALLEST_CHANNEL_BYTES = 64 << 10
 Cut: TypeAlias = Mapping[tuple[str, int], int]
 
 
+#: Makes what a task reads its inputs from.
+MakeInputs: TypeAlias = Callable[[ConsumerQueue, Sequence[InputGate], TaskMetrics, bool], InputProcessor]
+
+
+@dataclass(frozen=True, slots=True)
+class LoneTask:
+    """A task whose exchanges lead out of this process.
+
+    Attributes:
+        inputs: by position of the edge its channels, one for each sender.
+        outputs: by position of the edge the receivers' subtasks with what waits for them.
+    """
+
+    task: StreamTask
+    inputs: Mapping[int, Sequence[LocalChannel]]
+    outputs: Mapping[int, Sequence[tuple[int, ConsumerQueue]]]
+
+
 @dataclass(slots=True)
 class Deployment:
     """What one job's tasks share while they are built."""
@@ -139,6 +157,15 @@ class Deployment:
         """One task per subtask of every vertex, sources first."""
         self._builder = _Builder(self)
         return self._builder.build()
+
+    def lone_task(self, key: TaskKey, outside: Mailbox, make_inputs: MakeInputs) -> LoneTask:
+        """One task of the job, which takes back its own state; somebody else moves what it exchanges with the others.
+
+        Args:
+            outside: is woken when the task hands something out, or has room again.
+        """
+        self._builder = _Builder(self)
+        return self._builder.build_alone(key, outside, make_inputs)
 
     def tasks_again(self, keys: frozenset[TaskKey], restored: RestoredState, own: bool) -> list[StreamTask]:
         """New tasks in the place of some that have ended, and of all that exchange rows with them while they run.
@@ -187,6 +214,7 @@ class _Builder:
         self._parameters = dict(configuration.items())
         self._restored = deployment.restored
         self._own = False
+        self._make_inputs: MakeInputs = InputProcessor
         self._mailboxes: dict[TaskKey, Mailbox] = {}
         self._queues: dict[TaskKey, ConsumerQueue] = {}
         #: By position of the edge and subtask, the channels from a sender and those to a receiver, in order.
@@ -240,6 +268,28 @@ class _Builder:
             if connection.receiver in new:
                 self._connect(connection, connection.sender in new)
         return [self._task(self._vertices[vertex], subtask) for vertex, subtask in keys]
+
+    def build_alone(self, key: TaskKey, outside: Mailbox, make_inputs: MakeInputs) -> LoneTask:
+        self._make_inputs = make_inputs
+        self._own = True
+        for vertex in self._graph.vertices:
+            for subtask in range(vertex.parallelism):
+                place = vertex.id, subtask
+                self._mailboxes[place] = Mailbox() if place == key else outside
+                self._queues[place] = ConsumerQueue(self._mailboxes[place])
+                for position, _ in self._edges_from.get(vertex.id, ()):
+                    self._outgoing[position, subtask] = []
+                for position, _ in self._edges_to.get(vertex.id, ()):
+                    self._incoming[position, subtask] = []
+        outputs: dict[int, list[tuple[int, ConsumerQueue]]] = {}
+        for connection in connections(self._graph):
+            if key in (connection.sender, connection.receiver):
+                self._connect(connection, True)
+            if key == connection.sender:
+                receiver = connection.receiver
+                outputs.setdefault(connection.edge, []).append((receiver[1], self._queues[receiver]))
+        inputs = {position: self._incoming[position, key[1]] for position, _ in self._edges_to.get(key[0], ())}
+        return LoneTask(self._task(self._vertices[key[0]], key[1]), inputs, outputs)
 
     def intact(self, connection: Connection) -> bool:
         return self._results[connection].intact
@@ -322,7 +372,7 @@ class _Builder:
         chain = self._chain(vertex, subtask, writers, metrics, mailbox, rng)
         gates = self._gates(vertex, subtask)
         queue = self._queues[vertex.id, subtask]
-        inputs = InputProcessor(queue, gates, metrics, job.exactly_once) if gates else None
+        inputs = self._make_inputs(queue, gates, metrics, job.exactly_once) if gates else None
         uids = tuple(node.uid for node in vertex.operators)
         groups = key_group_range(vertex.max_parallelism, vertex.parallelism, subtask)
         return StreamTask(

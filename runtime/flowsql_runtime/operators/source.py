@@ -111,6 +111,8 @@ class ScanOperator(SourceOperator[ScanSpec]):
             case ReadStatus.NOTHING_NOW:
                 return SourceStatus.NOTHING_NOW
             case ReadStatus.END:
+                if self.ctx.job.one_batch:
+                    return SourceStatus.SUSPENDED
                 # A cut takes all subtasks, also those that have less than they were asked for.
                 return SourceStatus.END if self._stop_at is None else SourceStatus.DRAINED
 

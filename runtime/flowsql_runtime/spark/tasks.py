@@ -93,25 +93,22 @@ class _Wanted:
         self._unwanted = True
 
 
-class JobInTasks:
-    """A job as each task runs it.
+class SentJob:
+    """A job on its way to tasks.
 
     Args:
         graph: whose resources travel with it.
         memory: what one task may hold.
-        lineage: of the larger job, for files of sinks.
 
     Raises:
         ExecutionError: a Python function that cannot be sent to other processes.
     """
 
-    def __init__(self, graph: JobGraph, memory: TaskMemory, lineage: str = "") -> None:
+    def __init__(self, graph: JobGraph, memory: TaskMemory) -> None:
         # Tasks of Spark run side by side, each in a process of its own: a job is one thread there.
-        vertices = tuple(replace(vertex, parallelism=1) for vertex in graph.vertices)
         configuration = {**dict(graph.configuration), EXECUTION_MODE.key: ExecutionMode.THREAD.value}
-        sent = replace(graph, vertices=vertices, configuration=tuple(configuration.items()))
         try:
-            self._graph_bytes = dumps(sent)
+            self._graph_bytes = dumps(replace(graph, configuration=tuple(configuration.items())))
         except Exception as error:  # a user's object
             raise ExecutionError(
                 "python-function-not-sent",
@@ -119,21 +116,48 @@ class JobInTasks:
                 hint="make what a Python function holds in open()",
             ) from error
         self._memory = memory
-        self._lineage = lineage
         self._folder = os.getcwd()
         self._paths = tuple(sys.path)
         #: Of the job that ran last, in the process of the task.
         self._measured: JobMetrics | None = None
 
+    def memory_here(self) -> int:
+        """Bytes that a task may hold, in its process."""
+        return self._memory.here()
+
+    def graph_here(self) -> JobGraph:
+        """The job, in a process that finds modules and relative paths where the program finds them."""
+        with contextlib.suppress(OSError):
+            os.chdir(self._folder)
+        sys.path += [path for path in self._paths if path not in sys.path]
+        graph: JobGraph = pickle.loads(self._graph_bytes)
+        return graph
+
+
+class JobInTasks(SentJob):
+    """A job as each task runs it: whole.
+
+    Args:
+        graph: see :class:`SentJob`.
+        memory: likewise.
+        lineage: of the larger job, for files of sinks.
+    """
+
+    def __init__(self, graph: JobGraph, memory: TaskMemory, lineage: str = "") -> None:
+        super().__init__(
+            replace(graph, vertices=tuple(replace(vertex, parallelism=1) for vertex in graph.vertices)), memory
+        )
+        self._lineage = lineage
+
     def _run(self, part: JobPart, rows: Iterable[ChangelogBatch] | None = None) -> Iterator[ChangelogBatch]:
         """Run the job to its end; gives what its collect sink takes."""
-        graph = self._graph_here()
+        graph = self.graph_here()
         wanted = _Wanted()
         resources = {**graph.resources, STAGE_RESOURCE: wanted}
         if rows is not None:
             resources[ROWS_RESOURCE] = HandedRows(rows)
         try:
-            cluster = LocalCluster(memory_bytes=self._memory.here())
+            cluster = LocalCluster(memory_bytes=self.memory_here())
             job = cluster.submit(replace(graph, resources=resources), part=part)
             self._measured = job.metrics
             job.on_end(wanted.finish)
@@ -146,14 +170,6 @@ class JobInTasks:
             job.wait()
         except FlowSqlError as error:
             raise job_failure(error, graph) from None
-
-    def _graph_here(self) -> JobGraph:
-        """The job, in a process that finds modules and relative paths where the program finds them."""
-        with contextlib.suppress(OSError):
-            os.chdir(self._folder)
-        sys.path += [path for path in self._paths if path not in sys.path]
-        graph: JobGraph = pickle.loads(self._graph_bytes)
-        return graph
 
 
 class ReadParts(JobInTasks):

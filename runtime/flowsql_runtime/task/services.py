@@ -51,6 +51,11 @@ class JobServices:
         self._restored_committers: dict[str, bytes] = {}
         self._covered = False
 
+    @property
+    def one_batch(self) -> bool:
+        """Whether the job does one batch of a stream, behind which others follow."""
+        return self._part is not None and self._part.one_batch
+
     # -- sources
 
     def restore_splits(self, uid: str, splits: Sequence[Split]) -> None:
@@ -64,10 +69,11 @@ class JobServices:
         with self._lock:
             if uid not in self._sources:
                 # What is restored stays until this has worked: a reader that fails here may begin again.
-                given = None if self._part is None else self._part.splits.get(uid)
+                part = self._part
+                given = None if part is None else part.splits.get(uid)
                 self._sources[uid] = SourceCoordinator(
                     uid,
-                    create_enumerator() if given is None else GivenSplits(given),
+                    create_enumerator() if part is None or given is None else GivenSplits(given, part.reader),
                     parallelism,
                     self._restored_splits.get(uid),
                     self._restored_enumerators.get(uid),

@@ -47,6 +47,7 @@ class SinkOperator(Operator[SinkSpec]):
                 submit=ctx.submit,
                 write_text=ctx.resources.get(WRITE_TEXT_RESOURCE),
                 lineage=lineage_of(ctx.job.lineage, ctx.uid),
+                one_batch=ctx.job.one_batch,
             )
         )
 

@@ -1,0 +1,1 @@
+"""Unbounded jobs on Spark Structured Streaming."""
