@@ -82,12 +82,16 @@ LEFT_OUT = {
 }
 
 
+#: Documents whose blocks run on Spark.
+SPARKS = ("spark.md", "spark_streaming.md")
+
+
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, id=path.name, marks=ON_SPARK if path.name == "spark.md" else ()) for path in documents()],
+    [pytest.param(path, id=path.name, marks=ON_SPARK if path.name in SPARKS else ()) for path in documents()],
 )
 def test_every_block_does_what_it_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if path.name == "spark.md":
+    if path.name in SPARKS:
         hurry()
     write_data(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -66,8 +66,6 @@ class FileSink(TableSink):
 
     def beyond_batches(self) -> str | None:
         """What is decided over several commits."""
-        if self._sink.overwrite:
-            return "INSERT OVERWRITE"
         if self._policy is not None:
             return f"'{COMMIT_POLICY.key}'"
         return f"'{AUTO_COMPACTION.key}'" if self._compacts else None

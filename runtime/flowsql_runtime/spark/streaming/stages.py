@@ -77,7 +77,11 @@ def for_tasks(graph: JobGraph) -> JobGraph:
         return node
 
     vertices = tuple(replace(vertex, operators=tuple(map(changed, vertex.operators))) for vertex in graph.vertices)
-    return replace(graph, vertices=vertices)
+    collected = {
+        node.spec.resource for v in graph.vertices for node in v.operators if isinstance(node.spec, CollectSinkSpec)
+    }
+    resources = {name: thing for name, thing in graph.resources.items() if name not in collected}
+    return replace(graph, vertices=vertices, resources=resources)
 
 
 def explain_stages(graph: JobGraph) -> str:
