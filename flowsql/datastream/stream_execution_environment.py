@@ -24,6 +24,7 @@ from flowsql.datastream.state_backend import HashMapStateBackend, StateBackend
 from flowsql.jobs.watch import watch
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
+from flowsql_core.graph.spark import streams_on_spark
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
@@ -353,6 +354,10 @@ class StreamExecutionEnvironment(WithoutJava):
         return graph
 
     def _built(self, ends: Sequence[int]) -> PlanBuilder:
+        if streams_on_spark(self.configuration):
+            raise NotSupportedYetError(
+                "a program of DataStreams on Spark", hint="'execution.target' = 'local' runs it; tables run there"
+            )
         if not ends:
             raise PlanError(
                 "no-sinks",

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from flowsql.datastream import StreamExecutionEnvironment
 from flowsql.table import DataTypes
 from flowsql.table.session.environment import TableEnvironment
 from flowsql.table.udf import udf
@@ -115,7 +116,7 @@ def told(path: Path) -> Counter[str]:
                 found[json.dumps(body["after"], sort_keys=True)] += 1
             else:
                 found[json.dumps(body["before"], sort_keys=True)] -= 1
-    ends = ("999999", '"end"', "2030", "2029")
+    ends = ("999999", '"end"', "2030-01", "2029-12")
     return Counter({row: count for row, count in found.items() if count and not any(end in row for end in ends)})
 
 
@@ -173,8 +174,24 @@ def test_options_that_do_not_fit_are_refused(make: Callable[..., TableEnvironmen
         make(**{"execution.checkpointing.dir": ""}).execute_sql("SELECT id FROM a")
     with pytest.raises(BindError, match=r"'state\.backend\.type' = 'rocksdb' is refused for a stream on Spark"):
         make(**{"state.backend.type": "rocksdb"}).execute_sql("SELECT id FROM a")
+    with pytest.raises(BindError, match=r"'execution\.state-recovery\.path' is refused for a stream on Spark"):
+        make(**{"execution.state-recovery.path": "/nowhere"}).execute_sql("SELECT id FROM a")
     with pytest.raises(BindError, match=r"Could not parse value 'soon' for key 'flowsql\.spark\.trigger'"):
         make(**{"flowsql.spark.trigger": "soon"})
+
+
+def test_what_is_no_statement_is_refused(make: Callable[..., TableEnvironment], tmp_path: Path) -> None:
+    environment = make(**{"execution.target": "local"})
+    environment.execute_sql("CREATE TABLE o (id INT) WITH ('connector' = 'blackhole')")
+    environment.execute_sql(f"COMPILE PLAN '{tmp_path / 'plan.json'}' FOR INSERT INTO o SELECT id FROM a")
+    environment.execute_sql("SET 'execution.target' = 'spark'")
+    with pytest.raises(NotSupportedYetError, match="EXECUTE PLAN in a stream on Spark"):
+        environment.execute_sql(f"EXECUTE PLAN '{tmp_path / 'plan.json'}'")
+    streams = StreamExecutionEnvironment.get_execution_environment()
+    streams.configuration.set("execution.target", "spark")
+    streams.from_collection([1]).print()
+    with pytest.raises(NotSupportedYetError, match="a program of DataStreams on Spark"):
+        streams.execute()
 
 
 def test_explain_shows_the_stages(make: Callable[..., TableEnvironment]) -> None:
@@ -304,6 +321,8 @@ class TestOnSpark(OnSpark):
         deadline = time.monotonic() + 60
         while len(told(tmp_path / "out")) < 2000 and time.monotonic() < deadline:
             time.sleep(0.1)
+        with pytest.raises(ExecutionError, match="where no savepoints are taken"):
+            job.trigger_savepoint(str(tmp_path / "savepoint"))
         job.cancel_and_wait()
         assert job.get_job_status() is JobStatus.CANCELED
         found = told(tmp_path / "out")

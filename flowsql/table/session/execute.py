@@ -18,9 +18,9 @@ from flowsql.table.values.tableau import MAX_COLUMN_WIDTH
 from flowsql_connectors import registry
 from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath, TableColumn
 from flowsql_core.config import LOCAL_TIME_ZONE, RUNTIME_MODE, Configuration, RuntimeMode
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.spark import streams_on_spark
+from flowsql_core.graph.spark import EXECUTION_TARGET, streams_on_spark
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.row import RowKind
 from flowsql_core.span import Source, Span
@@ -327,6 +327,8 @@ class StatementExecutor:
 
     def execute_compiled(self, plan: CompiledPlan) -> TableResult:
         """Run a compiled plan."""
+        if self._is_on_spark():
+            raise NotSupportedYetError("EXECUTE PLAN in a stream on Spark", hint="run the statement itself")
         return answers.change(list(plan.sinks), self._submit(plan.job))
 
     def _analyze(self, operation: op.AnalyzeTable) -> None:
@@ -336,7 +338,7 @@ class StatementExecutor:
         from flowsql_planner.planner import Planner
 
         buffer = CollectBuffer()
-        planner = Planner(self._with_zone().with_layer({RUNTIME_MODE.key: "streaming"}))
+        planner = Planner(self._with_zone().with_layer({RUNTIME_MODE.key: "streaming", EXECUTION_TARGET.key: "local"}))
         job = self._submit(planner.plan_query(operation.query, buffer))
         result = TableResult(AnswerKind.QUERY, operation.query.schema, collected=buffer, job=job, streaming=True)
         keys = len(operation.partition_keys)

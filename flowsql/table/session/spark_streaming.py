@@ -13,8 +13,8 @@ from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import EXECUTION_TARGET
 from flowsql_planner.bind import operations as op
 from flowsql_planner.planner import Explainable, Planner
-from flowsql_planner.translate.options import CHAIN_SINGLE_PARTITION, sql_parallelism
-from flowsql_runtime.checkpoint.settings import DIRECTORY
+from flowsql_planner.translate.options import CHAIN_SINGLE_PARTITION, SQL_PARALLELISM, sql_parallelism
+from flowsql_runtime.checkpoint.settings import DIRECTORY, RECOVERY_PATH
 from flowsql_runtime.cluster.deploy import STATE_BACKEND, StateBackendType
 from flowsql_runtime.spark.session import missing
 from flowsql_runtime.spark.streaming.checkpoint import stored_query
@@ -103,9 +103,15 @@ def _planned_under(configuration: Configuration) -> Configuration:
             "tasks hold their part of the state in memory while a batch runs.",
             hint="leave it out",
         )
+    if configuration.get(RECOVERY_PATH):
+        raise BindError(
+            "option-refused",
+            f"'{RECOVERY_PATH.key}' is refused for a stream on Spark: it goes on from its own checkpoint.",
+            hint=f"leave it out; '{DIRECTORY.key}' names the checkpoint",
+        )
     made = {CHAIN_SINGLE_PARTITION.key: "false"}
     location = configuration.get(DIRECTORY)
     stored = stored_query(location) if location else None
     if stored is not None:
-        made |= {PARALLELISM.key: str(stored.parallelism), "table.exec.resource.default-parallelism": "-1"}
+        made |= {PARALLELISM.key: str(stored.parallelism), SQL_PARALLELISM.key: "-1"}
     return configuration.with_layer(made)

@@ -110,7 +110,7 @@ def _lacking(node: Physical, context: PlanContext) -> str | None:
                 return "watermark alignment"
         case WindowTableFunctionNode(window=window) | WindowAggregate(window=window) if window.processing_time:
             return f"{node.title} of processing time"
-        case IntervalJoin(row_time=False):
+        case IntervalJoin(row_time=False) | MatchNode(row_time=False):
             return f"{node.title} of processing time"
         case OverAggregate(order=OverOrder.PROCESSING_TIME):
             return f"{node.title} of processing time"

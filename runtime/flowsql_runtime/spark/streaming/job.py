@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import pickle
 import threading
+from concurrent.futures import Future
 from typing import Any, Final
 
 import pyarrow as pa
 
 from flowsql_core.config import Configuration
+from flowsql_core.element import SnapshotKind
 from flowsql_core.errors import ExecutionError, FlowSqlError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import SPARK_TRIGGER
@@ -54,6 +56,7 @@ class SparkStreamingJob(Job):
         self._stage_text = "starting Spark"
         self._batch_failure: BaseException | None = None
         self._query: Any = None
+        self._checkpoint: StreamCheckpoint | None = None
         self.rows_read = 0
 
     def start(self) -> None:
@@ -67,8 +70,21 @@ class SparkStreamingJob(Job):
     @property
     def last_checkpoint(self) -> str | None:
         """The folder of the last batch's snapshot."""
-        checkpoint = getattr(self, "_checkpoint", None)
-        return checkpoint.folder(checkpoint.newest).path if checkpoint is not None and checkpoint.newest else None
+        checkpoint = self._checkpoint
+        return None if checkpoint is None or not checkpoint.newest else checkpoint.folder(checkpoint.newest).path
+
+    def savepoint(self, directory: str | None = None, kind: SnapshotKind = SnapshotKind.SAVEPOINT) -> Future[str]:
+        """There are none.
+
+        Raises:
+            ExecutionError: always.
+        """
+        raise ExecutionError(
+            "no-savepoint",
+            f"Job {self.id} runs on Spark, where no savepoints are taken: its checkpoint in '{self._location}' is "
+            "whole after each batch.",
+            hint="cancel the job; the next run goes on from there",
+        )
 
     # In the job's own thread
 
@@ -144,6 +160,7 @@ class SparkStreamingJob(Job):
 
     def _one_batch(self, frame: Any, number: int) -> None:
         checkpoint = self._checkpoint
+        assert checkpoint is not None
         if number == checkpoint.newest:
             # Spark did not get to note that it was done; what it wrote was shown when the job started.
             return

@@ -113,6 +113,9 @@ class RunStage:
         graph = self._job.graph_here()
         stages = stages_of(graph)
         places = {vertex.id: place for place, vertex in enumerate(placed(stages))}
+        if not self._stage:
+            # Its tasks begin with numbers; what is not taken would cost the process of the worker.
+            batches = [batch for batch in batches if not batch.num_rows]
         arriving = _Arriving(unpacked(batches))
         for vertex in stages[self._stage].vertices:
             if subtask < vertex.parallelism:
