@@ -188,6 +188,8 @@ class SparkStreamingJob(Job):
 
     def _through(self, session: Any, batch: Batch) -> list[TaskReport]:
         """Run the stages. What is for the program is shown before the batch counts: at least once."""
+        # The session is the query's own. What stages hand over is dealt out already: there is nothing to plan anew.
+        session.conf.set("spark.sql.adaptive.enabled", "false")
         first = self._stages[0].tasks
         frame = session.range(0, first, 1, first)
         for number, stage in enumerate(self._stages):
