@@ -84,13 +84,14 @@ def streams_on_spark(configuration: Configuration) -> bool:
 AVAILABLE_NOW = "available-now"
 
 
-def _trigger(text: str) -> int | None:
-    if text.strip().lower() == AVAILABLE_NOW:
-        return None
-    try:
-        return parse_duration_ms(text)
-    except ValueError:
-        raise ValueError(f"expected '{AVAILABLE_NOW}' or a duration, e.g. '10 s'") from None
+def _trigger(text: str) -> str:
+    found = text.strip().lower()
+    if found != AVAILABLE_NOW:
+        try:
+            parse_duration_ms(found)
+        except ValueError:
+            raise ValueError(f"expected '{AVAILABLE_NOW}' or a duration, e.g. '10 s'") from None
+    return found
 
 
 def _at_least_zero(text: str) -> int:
@@ -103,7 +104,7 @@ def _at_least_zero(text: str) -> int:
 SPARK_TRIGGER = option(
     "flowsql.spark.trigger",
     _trigger,
-    None,
+    AVAILABLE_NOW,
     "Of streams on Spark: 'available-now' takes what is there and ends, and the next run goes on behind it; a duration "
     "(10 s) begins a batch so often, and the statement goes on until it is cancelled.",
 )
@@ -117,8 +118,8 @@ SPARK_BATCH_BYTES = option(
     "flowsql.spark.max-bytes-per-batch",
     parse_memory_bytes,
     0,
-    "Of streams on Spark: bytes of a table's files in one batch, about; 0: as many as max-files-per-batch allows. Else "
-    "that one does not count.",
+    "Of streams on Spark: bytes of a table's files in one batch, about, instead of max-files-per-batch; 0: that one "
+    "counts.",
 )
 SPARK_MASTER = option(
     "spark.master",

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flowsql_core.config import Configuration
+from flowsql_core.config import Configuration, parse_duration_ms
 from flowsql_core.element import SnapshotKind
 from flowsql_core.errors import ExecutionError, FlowSqlError
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.spark import SPARK_TRIGGER
+from flowsql_core.graph.spark import AVAILABLE_NOW, SPARK_TRIGGER
 from flowsql_runtime.cluster.job import Job, JobStatus, named
 from flowsql_runtime.network.batch_bytes import decode_batch
 from flowsql_runtime.spark.batch import task_memory
@@ -114,11 +114,11 @@ class SparkStreamingJob(Job):
         self._sinks.commit_again({uid: [bytes.fromhex(one) for one in parts] for uid, parts in prepared.items()})
         writer = self._sources.frame(session).writeStream.queryName(f"{graph.name}-{self.id[:8]}")
         writer = writer.foreachBatch(self._batch).option("checkpointLocation", checkpoint.spark_location)
-        interval_ms = configuration.get(SPARK_TRIGGER)
-        if interval_ms is None:
+        trigger = configuration.get(SPARK_TRIGGER)
+        if trigger == AVAILABLE_NOW:
             writer = writer.trigger(availableNow=True)
         else:
-            writer = writer.trigger(processingTime=f"{interval_ms} milliseconds")
+            writer = writer.trigger(processingTime=f"{parse_duration_ms(trigger)} milliseconds")
         try:
             self._query = writer.start()
             self._wait()
