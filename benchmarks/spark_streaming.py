@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import Configuration
-from flowsql_runtime.spark.session import spark_session
+from flowsql_runtime.spark.sessions.current import spark_host
 
 CORES = {"parallelism.default": "2", "spark.master": "local[2]", "table.local-time-zone": "UTC"}
 #: One change a group and batch, as Spark's update mode has it.
@@ -72,7 +72,7 @@ def by_flowsql(source: Path, target: Path, files_per_batch: int, mini: bool) -> 
 def by_spark(source: Path, target: Path, files_per_batch: int) -> float:
     from pyspark.sql import functions
 
-    session = spark_session(Configuration(values=CORES))
+    session = spark_host(Configuration(values=CORES)).session
     rows = session.readStream.schema("k BIGINT, v BIGINT").option("maxFilesPerTrigger", files_per_batch)
     groups = rows.csv(str(source)).groupBy("k").agg(functions.count("*").alias("n"), functions.sum("v").alias("s"))
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -100,7 +101,8 @@ class Stream:
         }
         flags = [part for key, value in options.items() for part in ("-D", f"{key}={value}")]
         words = [sys.executable, "-m", "flowsql.cli", *flags, "-c", script]
-        return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
 
     def newest_batch(self) -> int:
         """Of the last whole snapshot."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import Configuration
-from flowsql_core.errors import ConnectorError
+from flowsql_core.errors import ConnectorError, NotSupportedYetError
 from flowsql_runtime.spark.sessions import classic, current
 from flowsql_runtime.spark.sessions.settings import PINNED
 
@@ -109,3 +111,12 @@ def test_what_answers_depend_on_is_never_otherwise(launches: list[dict[str, str]
     with pytest.raises(ConnectorError, match="answers depend on it"):
         asked(**{key.replace(".", "__"): "other"})
     assert not launches
+
+
+def test_streams_are_refused_on_a_connect_server(tmp_path: Path) -> None:
+    options = {"execution.target": "spark", "spark.remote": "sc://nowhere"}
+    options["execution.checkpointing.dir"] = str(tmp_path)
+    session = TableEnvironment.of_configuration(Configuration(values=options))
+    session.execute_sql("CREATE TABLE r (n INT) WITH ('connector' = 'datagen', 'rows-per-second' = '1')")
+    with pytest.raises(NotSupportedYetError, match="a stream on a Spark Connect server"):
+        session.execute_sql("SELECT n FROM r")

@@ -353,4 +353,5 @@ assert len(list(environment.execute_sql("SELECT 1").collect())) == 1
 assert not any(name.partition(".")[0] in ("pyspark", "py4j") for name in sys.modules)
 assert not any(".spark." in name and "graph" not in name for name in sys.modules)
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)

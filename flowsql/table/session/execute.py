@@ -384,7 +384,7 @@ class StatementExecutor:
         if self._is_on_spark():
             from flowsql.table.session import spark_streaming
 
-            return spark_streaming.submit_query(self._with_zone(), query, buffer)
+            return spark_streaming.submit_query(self._with_zone(), query, buffer, self.spark)
         return self._submit(self._planner().plan_query(query, buffer))
 
     def _submit_inserts(self, inserts: tuple[op.Insert, ...]) -> JobClient:
@@ -395,7 +395,7 @@ class StatementExecutor:
         if self._is_on_spark():
             from flowsql.table.session import spark_streaming
 
-            return spark_streaming.submit_inserts(self._with_zone(), inserts)
+            return spark_streaming.submit_inserts(self._with_zone(), inserts, self.spark)
         return self._submit(self._planner().plan_inserts(inserts))
 
     def _submit_bounded(self, planned: JobGraph | SparkJob, buffer: CollectBuffer | None) -> JobClient:

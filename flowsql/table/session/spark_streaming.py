@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Final
 from flowsql.common.job_client import JobClient
 from flowsql.jobs.watch import watch
 from flowsql_core.config import PARALLELISM, Configuration
-from flowsql_core.errors import BindError
+from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.spark import EXECUTION_TARGET
+from flowsql_core.graph.spark import EXECUTION_TARGET, SPARK_REMOTE
 from flowsql_planner.bind import operations as op
 from flowsql_planner.planner import Explainable, Planner
 from flowsql_planner.translate.options import CHAIN_SINGLE_PARTITION, SQL_PARALLELISM, sql_parallelism
 from flowsql_runtime.checkpoint.settings import DIRECTORY, RECOVERY_PATH
 from flowsql_runtime.cluster.deploy import STATE_BACKEND, StateBackendType
-from flowsql_runtime.spark.session import missing
+from flowsql_runtime.spark.sessions.current import missing
+from flowsql_runtime.spark.sessions.host import SparkHost
 from flowsql_runtime.spark.streaming.checkpoint import stored_query
 from flowsql_runtime.spark.streaming.stages import explain_stages
 
@@ -43,14 +44,22 @@ class SparkStreamClient(JobClient):
         return self._stream.rows_read
 
 
-def submit_query(configuration: Configuration, query: op.Query, collector: CollectBuffer) -> SparkStreamClient:
-    """Start a query."""
-    return _submit(configuration, lambda planner: planner.plan_query(query, collector), collector)
+def submit_query(
+    configuration: Configuration, query: op.Query, collector: CollectBuffer, given: SparkHost | None
+) -> SparkStreamClient:
+    """Start a query.
+
+    Args:
+        given: beside the session of Spark that the program handed in; None: FlowSQL starts one.
+    """
+    return _submit(configuration, lambda planner: planner.plan_query(query, collector), collector, given)
 
 
-def submit_inserts(configuration: Configuration, inserts: Sequence[op.Insert]) -> SparkStreamClient:
-    """Start INSERTs as one stream."""
-    return _submit(configuration, lambda planner: planner.plan_inserts(inserts), None)
+def submit_inserts(
+    configuration: Configuration, inserts: Sequence[op.Insert], given: SparkHost | None
+) -> SparkStreamClient:
+    """Start INSERTs as one stream; ``given`` as of :func:`submit_query`."""
+    return _submit(configuration, lambda planner: planner.plan_inserts(inserts), None, given)
 
 
 def explain(configuration: Configuration, operation: Explainable, details: Sequence[str]) -> str:
@@ -68,7 +77,10 @@ def explain(configuration: Configuration, operation: Explainable, details: Seque
 
 
 def _submit(
-    configuration: Configuration, plan: Callable[[Planner], JobGraph], collector: CollectBuffer | None
+    configuration: Configuration,
+    plan: Callable[[Planner], JobGraph],
+    collector: CollectBuffer | None,
+    given: SparkHost | None,
 ) -> SparkStreamClient:
     configuration = _planned_under(configuration)
     graph = plan(Planner(configuration))
@@ -79,12 +91,16 @@ def _submit(
             f"A stream on Spark needs a checkpoint, and '{DIRECTORY.key}' is not set.",
             hint=f"name a folder for this statement alone in '{DIRECTORY.key}'",
         )
-    lack = missing()
+    if configuration.get(SPARK_REMOTE) or (given is not None and given.is_remote):
+        raise NotSupportedYetError(
+            "a stream on a Spark Connect server", hint=f"leave '{SPARK_REMOTE.key}' out, and name 'spark.master'"
+        )
+    lack = None if given is not None else missing(configuration)
     if lack is not None:
         raise BindError("spark-missing", f"'{EXECUTION_TARGET.key}' is 'spark', and Spark cannot run here: {lack}.")
     from flowsql_runtime.spark.streaming.job import SparkStreamingJob
 
-    job = SparkStreamingJob(graph, location, sql_parallelism(configuration), collector)
+    job = SparkStreamingJob(graph, location, sql_parallelism(configuration), collector, given)
     watch(job)
     job.start()
     return SparkStreamClient(job, graph)

@@ -7,6 +7,7 @@ what sinks had prepared. It exists as a whole or not at all, so that it decides 
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -104,7 +105,9 @@ class StreamCheckpoint:
     @property
     def spark_location(self) -> str:
         """The folder of Spark's offsets."""
-        return below(self.location, "spark")
+        # Java stands where the process was started, whatever this one's working directory is by now.
+        location = self.location if "://" in self.location else os.path.abspath(self.location)
+        return below(location, "spark")
 
     def folder(self, number: int) -> SnapshotFolder:
         """Of the snapshot behind a batch."""

@@ -20,14 +20,15 @@ from flowsql_runtime.network.batch_bytes import decode_batch
 from flowsql_runtime.spark.batch import task_memory
 from flowsql_runtime.spark.errors import condition_of
 from flowsql_runtime.spark.failures import failure_in
-from flowsql_runtime.spark.session import spark_session
+from flowsql_runtime.spark.sessions.current import spark_host
+from flowsql_runtime.spark.sessions.host import SparkHost
 from flowsql_runtime.spark.streaming.checkpoint import StreamCheckpoint
 from flowsql_runtime.spark.streaming.input import BatchedSources
 from flowsql_runtime.spark.streaming.output import BatchedSinks
 from flowsql_runtime.spark.streaming.packed import DDL, ORDER, Kind, unpacked
 from flowsql_runtime.spark.streaming.stages import Stage, for_tasks, stages_of
 from flowsql_runtime.spark.streaming.task import Batch, RunStage, TaskReport
-from flowsql_runtime.spark.tasks import SentJob, through_tasks
+from flowsql_runtime.spark.tasks import SentJob
 from flowsql_runtime.task.collected import Receiver
 
 logger = logging.getLogger(__name__)
@@ -44,10 +45,19 @@ class SparkStreamingJob(Job):
         location: of its checkpoint.
         parallelism: that it was planned with.
         receiver: takes the rows of a query.
+        given: beside the session that the program handed in.
     """
 
-    def __init__(self, graph: JobGraph, location: str, parallelism: int, receiver: Receiver | None = None) -> None:
+    def __init__(
+        self,
+        graph: JobGraph,
+        location: str,
+        parallelism: int,
+        receiver: Receiver | None = None,
+        given: SparkHost | None = None,
+    ) -> None:
         super().__init__(graph)
+        self._given = given
         self._graph = graph
         self._location = location
         self._parallelism = parallelism
@@ -107,12 +117,12 @@ class SparkStreamingJob(Job):
         self._checkpoint = checkpoint = StreamCheckpoint(self._location, graph, self._parallelism)
         self._sources = BatchedSources(graph)
         self._sinks = BatchedSinks(graph, checkpoint.lineage)
-        session = spark_session(configuration)
-        self._sent = SentJob(for_tasks(graph), task_memory(session, configuration))
+        self._host = host = spark_host(configuration, self._given)
+        self._sent = SentJob(for_tasks(graph), task_memory(host, configuration))
         manifest = checkpoint.newest_manifest()
         prepared = {} if manifest is None else manifest.committables
         self._sinks.commit_again({uid: [bytes.fromhex(one) for one in parts] for uid, parts in prepared.items()})
-        writer = self._sources.frame(session).writeStream.queryName(f"{graph.name}-{self.id[:8]}")
+        writer = self._sources.frame(host.session).writeStream.queryName(f"{graph.name}-{self.id[:8]}")
         writer = writer.foreachBatch(self._batch).option("checkpointLocation", checkpoint.spark_location)
         trigger = configuration.get(SPARK_TRIGGER)
         if trigger == AVAILABLE_NOW:
@@ -195,7 +205,7 @@ class SparkStreamingJob(Job):
         for number, stage in enumerate(self._stages):
             if number:
                 frame = frame.repartitionById(stage.tasks, "target").sortWithinPartitions(*ORDER)
-            frame = through_tasks(frame, RunStage(self._sent, number, batch), DDL)
+            frame = self._host.map_in_arrow(frame, RunStage(self._sent, number, batch), DDL)
         table: pa.Table = frame.toArrow()
         reports: list[TaskReport] = []
         for packed in unpacked(table.to_batches()):

@@ -26,7 +26,7 @@ from tests.spark.spark_machine import ON_SPARK
 NEEDS_SPARK = ON_SPARK[1]
 LACKING = missing_packages()
 NEEDS_CONNECT = pytest.mark.skipif(bool(LACKING), reason=f"Spark Connect needs {', '.join(LACKING)}")
-SUITE = Path(__file__).resolve().parents[3] / "shared" / "conformance"
+SUITE = Path(__file__).resolve().parents[4] / "shared" / "conformance"
 COUNT = 200_000
 
 
@@ -213,7 +213,7 @@ def test_ten_queries_of_tpch_and_the_family_batch_mode(place: str, tmp_path: Pat
 @NEEDS_SPARK
 @pytest.mark.parametrize("master", ["local[1]", "local-cluster[1,1,1024]"])
 def test_a_program_that_spark_submits(tmp_path: Path, master: str) -> None:
-    example = Path(__file__).parents[2] / "examples" / "spark_submit"
+    example = Path(__file__).parents[3] / "examples" / "spark_submit"
     environment = {
         **os.environ,
         "JAVA_HOME": require_java(),
