@@ -1,0 +1,24 @@
+"""TPC-DS on Spark: DuckDB's answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.spark.spark_machine import ON_SPARK, hurry
+from tests.sql.tpcds.test_tpcds import QUERIES, check, tpcds  # noqa: F401 - a fixture
+
+pytestmark = ON_SPARK
+
+#: Those that do not wait for the night.
+SHORT = ("q3", "q22", "q25", "q38", "q67")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in SHORT else pytest.mark.nightly) for name in QUERIES]
+)
+def test_answers_are_duckdbs(name: str, tpcds: Path, staged: list[str]) -> None:  # noqa: F811 - the fixture
+    hurry()
+    check(tpcds, name, {"execution.batch.engine": "spark", "table.local-time-zone": "UTC"})
+    assert not staged, "rows went through the driver"
