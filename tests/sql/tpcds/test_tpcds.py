@@ -26,6 +26,9 @@ SHORT = ("q5", "q27", "q36", "q47", "q51", "q97")
 SCALE = 0.5
 #: Their conditions leave nothing of tables that small.
 EMPTY = frozenset({"q58", "q85", "q91"})
+#: FlowSQL's runtime joins tables in the order of FROM, as Flink does unless told otherwise: here two calendars meet
+#: before anything joins them, four million rows for each row of the rest.
+ONLY_REORDERED = frozenset({"q64"})
 _LIMIT = re.compile(r"\s+LIMIT 100$")
 _NUMBERS = (int, float, decimal.Decimal)
 Row = tuple[Any, ...]
@@ -110,7 +113,12 @@ def check(tables: Path, name: str, options: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in SHORT else pytest.mark.nightly) for name in QUERIES]
+    "name",
+    [
+        pytest.param(name, marks=() if name in SHORT else pytest.mark.nightly)
+        for name in QUERIES
+        if name not in ONLY_REORDERED
+    ],
 )
 def test_answers_are_duckdbs(name: str, tpcds: Path) -> None:
     check(tpcds, name, {"execution.batch.engine": "local", "parallelism.default": "2"})
