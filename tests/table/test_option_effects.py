@@ -37,6 +37,8 @@ from flowsql_runtime.cluster.master import JobMaster
 from flowsql_runtime.cluster.restart import strategy_of
 from flowsql_runtime.operators.source import ScanOperator
 from flowsql_runtime.spark.sessions.settings import settings_of
+from flowsql_runtime.spark.streaming.input import BatchedSources
+from flowsql_runtime.spark.streaming.job import trigger_of
 from flowsql_runtime.state.rocksdb.backend import RocksDBBackend
 from flowsql_runtime.state.rocksdb.database import Database
 from flowsql_runtime.state.rocksdb.local_files import LocalFiles
@@ -412,6 +414,10 @@ TWICE = f"SELECT a.who FROM ({GROUPED}) AS a JOIN ({GROUPED}) AS b ON a.who = b.
 PROJECTIONS = "SELECT a FROM plain UNION ALL SELECT b FROM plain"
 
 EFFECTS: dict[str, Effect] = {
+    "execution.target": Effect("spark", plan_of("SELECT who, COUNT(*) FROM clicks GROUP BY who")),
+    "flowsql.spark.max-bytes-per-batch": Effect("7 mb", lambda o: BatchedSources(graph(GROUPED, o))._file_options()),
+    "flowsql.spark.max-files-per-batch": Effect("7", lambda o: BatchedSources(graph(GROUPED, o))._file_options()),
+    "flowsql.spark.trigger": Effect("7 s", lambda options: trigger_of(Configuration(values=options))),
     "execution.batch.engine": Effect("spark", plan_of("SELECT who FROM clicks"), {"execution.runtime-mode": "batch"}),
     "execution.batch.local-threshold": Effect(
         "0", plan_of("SELECT who, COUNT(*) FROM clicks GROUP BY who"), {"execution.runtime-mode": "batch"}

@@ -94,7 +94,7 @@ def test_an_unbounded_table_is_refused() -> None:
 
 
 def test_without_spark_everything_stays_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(batch_mode, "_spark_lacks", lambda: "there is no Java")
+    monkeypatch.setattr(batch_mode, "_spark_lacks", lambda *_: "there is no Java")
     environment = session(**{"execution.batch.local-threshold": "1 kb"})
     table_of(environment, tmp_path, 4096)
     query = "SELECT a, SUM(b) AS s FROM t GROUP BY a"

@@ -124,13 +124,8 @@ class SparkStreamingJob(Job):
         self._sinks.commit_again({uid: [bytes.fromhex(one) for one in parts] for uid, parts in prepared.items()})
         writer = self._sources.frame(host.session).writeStream.queryName(f"{graph.name}-{self.id[:8]}")
         writer = writer.foreachBatch(self._batch).option("checkpointLocation", checkpoint.spark_location)
-        trigger = configuration.get(SPARK_TRIGGER)
-        if trigger == AVAILABLE_NOW:
-            writer = writer.trigger(availableNow=True)
-        else:
-            writer = writer.trigger(processingTime=f"{parse_duration_ms(trigger)} milliseconds")
         try:
-            self._query = writer.start()
+            self._query = writer.trigger(**trigger_of(configuration)).start()
             self._wait()
         finally:
             self._sinks.close()
@@ -216,6 +211,14 @@ class SparkStreamingJob(Job):
                 uid, data = found
                 self._sinks.show(uid, packed.origin, decode_batch(data))
         return reports
+
+
+def trigger_of(configuration: Configuration) -> dict[str, Any]:
+    """When a batch begins, as arguments of Spark's ``trigger``."""
+    trigger = configuration.get(SPARK_TRIGGER)
+    if trigger == AVAILABLE_NOW:
+        return {"availableNow": True}
+    return {"processingTime": f"{parse_duration_ms(trigger)} milliseconds"}
 
 
 def _text(error: BaseException) -> str:
