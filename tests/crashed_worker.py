@@ -25,6 +25,9 @@ class EndingScheduling(LoadGroupScheduling):
         return crashed
 
     def _reschedule(self, node: Any) -> None:
+        # A process that has not told its tests yet is given some when it does.
+        if node not in self.registered_collections:
+            return
         super()._reschedule(node)
         # The process that takes a dead one's place begins with two units, as the first ones do.
         if self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
