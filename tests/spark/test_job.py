@@ -38,8 +38,9 @@ machine = load("spark_machine")
 pytestmark = machine.ON_SPARK
 
 VALUES = "(VALUES (1, 'a', TIME '10:00:00.5'), (2, 'b', TIME '09:00:00'), (3, 'a', TIME '11:00:00')) AS t(i, s, o)"
-#: Three to the power of 22 rows: no machine counts them while a test waits.
-ENDLESS = " CROSS JOIN ".join(VALUES.replace("AS t", f"AS t{n}") for n in range(22))
+#: A function of Python waits inside of a task. (Spark interrupts no loop of its own code: a cancelled join of many rows
+#: keeps its core.)
+SLOW = f"SELECT MAX(f) FROM (SELECT slow(n) AS f FROM (SELECT s, COUNT(*) AS n FROM {VALUES} GROUP BY s))"
 
 
 @pytest.fixture
@@ -52,6 +53,23 @@ def session(tmp_path: Path) -> TableEnvironment:
         "io.tmp.dirs": str(tmp_path),
     }
     return TableEnvironment.of_configuration(Configuration(values=values))
+
+
+@pytest.fixture
+def slow(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The statement that makes a function known that takes minutes."""
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / "slow_functions.py").write_text(
+        "import time\n"
+        "from flowsql.table import DataTypes\n"
+        "from flowsql.table.udf import udf\n\n\n"
+        "@udf(result_type=DataTypes.BIGINT())\n"
+        "def slow(number):\n"
+        "    time.sleep(120)\n"
+        "    return number\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    return "CREATE TEMPORARY FUNCTION slow AS 'slow_functions.slow' LANGUAGE PYTHON"
 
 
 def rows(session: TableEnvironment, sql: str) -> list[tuple[object, ...]]:
@@ -190,8 +208,7 @@ def test_the_zone_is_that_of_the_session(session: TableEnvironment) -> None:
 
 
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals come to the main thread")
-@pytest.mark.nightly
-def test_ctrl_c_ends_an_insert_and_leaves_nothing(session: TableEnvironment, tmp_path: Path) -> None:
+def test_ctrl_c_ends_an_insert_and_leaves_nothing(session: TableEnvironment, slow: str, tmp_path: Path) -> None:
     assert rows(session, "SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(a)") == [(2,)]
     from pyspark.sql import SparkSession
 
@@ -199,7 +216,7 @@ def test_ctrl_c_ends_an_insert_and_leaves_nothing(session: TableEnvironment, tmp
     java = SparkSession.active().sparkContext._gateway.proc.pid
     sql = (
         f"CREATE TABLE sink (n BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/out', 'format' = 'csv');"
-        f"INSERT INTO sink SELECT MAX(t1.i + t2.i * t3.i) FROM {ENDLESS}"
+        f"{slow}; INSERT INTO sink {SLOW}"
     )
 
     def interrupt() -> None:
@@ -221,13 +238,12 @@ def test_ctrl_c_ends_an_insert_and_leaves_nothing(session: TableEnvironment, tmp
     assert rows(session, "SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(a)") == [(2,)]
 
 
-# A cancelled loop of Spark keeps its core, and tests behind this one may find none.
-@pytest.mark.nightly
-def test_a_cancelled_job_ends_and_the_next_one_runs(session: TableEnvironment) -> None:
+def test_a_cancelled_job_ends_and_the_next_one_runs(session: TableEnvironment, slow: str) -> None:
     from pyspark.sql import SparkSession
 
     tracker = SparkSession.active().sparkContext.statusTracker()
-    result = session.execute_sql(f"SELECT COUNT(*), MAX(t1.i + t2.i * t3.i) FROM {ENDLESS}")
+    session.execute_sql(slow)
+    result = session.execute_sql(SLOW)
     job = result.get_job_client()
     assert job is not None
     deadline = time.monotonic() + 60

@@ -14,7 +14,7 @@ from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import Configuration
 from flowsql_core.errors import ConnectorError, NotSupportedYetError
 from flowsql_runtime.spark.sessions import classic, current
-from flowsql_runtime.spark.sessions.settings import PINNED
+from flowsql_runtime.spark.sessions.settings import PINNED, settings_of
 
 #: What a running session lets nobody change here.
 FIXED = ("spark.master", "spark.driver.memory", "spark.jars.packages")
@@ -23,11 +23,15 @@ FIXED = ("spark.master", "spark.driver.memory", "spark.jars.packages")
 class Settings:
     """The settings of a session that runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, started_with: Mapping[str, str]) -> None:
+        self._started_with = started_with
         self.changed: dict[str, str | None] = {}
 
     def isModifiable(self, key: str) -> bool:  # noqa: N802 - pyspark's name
         return key.startswith("spark.sql.")
+
+    def get(self, key: str, default: str | None) -> str | None:
+        return self._started_with.get(key, default)
 
     def set(self, key: str, value: str) -> None:
         self.changed[key] = value
@@ -39,9 +43,9 @@ class Settings:
 class Running:
     """A session."""
 
-    def __init__(self, master: str) -> None:
-        self.conf = Settings()
-        self.sparkContext = SimpleNamespace(master=master)
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.conf = Settings(options)
+        self.sparkContext = SimpleNamespace(master=options["spark.master"])
 
 
 @pytest.fixture
@@ -51,7 +55,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
 
     def launched(pyspark: object, options: Mapping[str, str], chosen: object, log: object) -> Running:
         made.append(dict(options))
-        return Running(options["spark.master"])
+        return Running(options)
 
     monkeypatch.setattr(current, "_hosts", {})
     monkeypatch.setattr(classic, "_launched", launched)
@@ -120,3 +124,11 @@ def test_streams_are_refused_on_a_connect_server(tmp_path: Path) -> None:
     session.execute_sql("CREATE TABLE r (n INT) WITH ('connector' = 'datagen', 'rows-per-second' = '1')")
     with pytest.raises(NotSupportedYetError, match="a stream on a Spark Connect server"):
         session.execute_sql("SELECT n FROM r")
+
+
+def test_a_session_over_connect_broadcasts_by_what_it_has_seen() -> None:
+    """Of rows that FlowSQL's readers give the optimizer there knows no size, whoever made the session."""
+    own = settings_of(Configuration(values={"spark.remote": "sc://there"})).options
+    given = settings_of(Configuration(), is_given=True, is_remote=True).options
+    assert own["spark.sql.autoBroadcastJoinThreshold"] == given["spark.sql.autoBroadcastJoinThreshold"] == "-1"
+    assert "spark.sql.autoBroadcastJoinThreshold" not in settings_of(Configuration(), is_given=True).options

@@ -70,11 +70,7 @@ class StatementExecutor:
 
     def execute(self, statement: Statement, source: Source) -> TableResult:
         """Run a statement."""
-        return self._run(self.bind(statement, source))
-
-    def run(self, operation: op.Operation) -> TableResult:
-        """Do what a statement asks for that was bound before."""
-        return self._run(operation)
+        return self.run(self.bind(statement, source))
 
     def create_table(self, statement: Statement, source: Source, given: GivenSchema | None) -> None:
         """Run a CREATE TABLE; expressions that ``given`` has as text are kept as that text."""
@@ -82,7 +78,7 @@ class StatementExecutor:
         assert isinstance(operation, op.CreateTable)
         if given is not None:
             operation = replace(operation, table=given.with_texts(operation.table))
-        self._run(operation)
+        self.run(operation)
 
     def bind_query(self, query: ast.Query, source: Source, known: Known) -> Rel:
         """The logical plan of a query; ``known``: plans of parts of it."""
@@ -129,12 +125,9 @@ class StatementExecutor:
         self, name: str, connector: str, schema: Schema, rows: InlineRows, splits: int
     ) -> tuple[str, str, str]:
         """Rows that the program gave, as a table without a name; the path under which trees find it."""
-        path = ObjectPath(ANONYMOUS, ANONYMOUS, name)
         self._rows[name] = rows
-        columns = tuple(TableColumn(column.name, column.type) for column in schema)
         options = (("connector", connector), ("rows", name), ("row-count", str(rows.count)), ("splits", str(splits)))
-        self._catalogs.create(path, CatalogTable(columns, options, resource=name), temporary=True, replace=True)
-        return path.parts
+        return self._register(name, schema, options)
 
     def use_spark(self, session: Any) -> None:
         """Run what runs on Spark beside a session of the program."""
@@ -155,9 +148,12 @@ class StatementExecutor:
         self._frames.append(view)
         if self.spark is None and not is_own(frame.sparkSession):
             self.use_spark(frame.sparkSession)
+        return self._register(name, schema, (("connector", frames.IDENTIFIER), (frames.VIEW.key, view)))
+
+    def _register(self, name: str, schema: Schema, options: tuple[tuple[str, str], ...]) -> tuple[str, str, str]:
+        """A table that the program made, which has no path of its own."""
         path = ObjectPath(ANONYMOUS, ANONYMOUS, name)
         columns = tuple(TableColumn(column.name, column.type) for column in schema)
-        options = (("connector", frames.IDENTIFIER), (frames.VIEW.key, view))
         self._catalogs.create(path, CatalogTable(columns, options, resource=name), temporary=True, replace=True)
         return path.parts
 
@@ -183,7 +179,8 @@ class StatementExecutor:
         """The session's time zone by its name."""
         return session_zone(self._configuration)
 
-    def _run(self, operation: op.Operation) -> TableResult:
+    def run(self, operation: op.Operation) -> TableResult:
+        """Do what a statement asks for that was bound before."""
         if self._collected is not None and not isinstance(operation, op.Insert | op.EndStatementSet):
             raise BindError(
                 "statement-set", "Only INSERT statement is allowed in Statement Set.", hint="END; closes the set"

@@ -135,7 +135,7 @@ class SparkBatchJob(Job):
         finally:
             for sink in commits:
                 sink.discard()
-            self._drop_views(host)
+            drop_views(host, spark)
             for frame in self._kept:
                 frame.unpersist()
 
@@ -152,27 +152,23 @@ class SparkBatchJob(Job):
                 self._in_memory = True
                 self._prepare(host, configuration)
                 (query,) = self._spark.queries
-                return as_program_sees(host, self._planned(host, query), query.columns)
+                made = as_program_sees(host, self._planned(host, query), query.columns)
             finally:
-                self._drop_views(host)
                 # Spark forgets what it keeps of a view with the view.
-                self._kept = [kept.persist() for kept in self._kept]
+                drop_views(host, self._spark)
+            for kept in self._kept:
+                kept.persist()
+            return made
 
     def _prepare(self, host: SparkHost, configuration: Configuration) -> None:
         """Functions and views that the queries ask for."""
-        spark = self._spark
-        register(host, spark.kernels, configuration)
         self._check_cancelled()
         self._memory = task_memory(host, configuration)
-        waiting = [staged for staged in spark.inputs if not view_in_place(host, staged, self._memory)]
+        waiting = made_ready(host, self._spark, configuration, self._memory)
         if any(staged.source is None for staged in waiting):
             self._look_ahead(host, waiting)
         for staged in waiting:
             self._hand_over(host, staged)
-
-    def _drop_views(self, host: SparkHost) -> None:
-        for staged in self._spark.inputs:
-            host.session.catalog.dropTempView(staged.view)
 
     def _look_ahead(self, host: SparkHost, waiting: Sequence[StagedInput]) -> None:
         """Let Spark plan every query before FlowSQL reads a row; inputs that wait are empty."""
@@ -294,6 +290,18 @@ def task_memory(host: SparkHost, configuration: Configuration) -> TaskMemory:
     return TaskMemory(configuration.get(MEMORY), host.slots() if host.is_local else None)
 
 
+def made_ready(host: SparkHost, job: SparkJob, configuration: Configuration, memory: TaskMemory) -> list[StagedInput]:
+    """Make the functions of a job known, and views of inputs that never pass through the driver; the other inputs."""
+    register(host, job.kernels, configuration)
+    return [staged for staged in job.inputs if not view_in_place(host, staged, memory)]
+
+
+def drop_views(host: SparkHost, job: SparkJob) -> None:
+    """The views of a job's inputs go."""
+    for staged in job.inputs:
+        host.session.catalog.dropTempView(staged.view)
+
+
 def register_empty(session: Any, inputs: Sequence[StagedInput]) -> None:
     """Views of inputs without rows: what Spark needs to plan queries."""
     for staged in inputs:
@@ -315,13 +323,9 @@ def spark_plan(job: SparkJob, given: SparkHost | None = None) -> str:
         host = spark_host(configuration, given)
         session = host.session
         try:
-            register(host, job.kernels, configuration)
-            memory = task_memory(host, configuration)
-            waiting = [staged for staged in job.inputs if not view_in_place(host, staged, memory)]
-            register_empty(session, waiting)
+            register_empty(session, made_ready(host, job, configuration, task_memory(host, configuration)))
             return "\n".join(host.physical_plan(session.sql(query.sql)) for query in job.every_query())
         except Exception as error:
             raise translate(error, job, planning=True) from error
         finally:
-            for staged in job.inputs:
-                session.catalog.dropTempView(staged.view)
+            drop_views(host, job)

@@ -24,7 +24,7 @@ def translate(error: Exception, job: SparkJob, *, planning: bool) -> FlowSqlErro
         planning: Spark had only looked at the query: it is one that it cannot run.
     """
     graphs = [staged.job for staged in job.inputs] + [query.then for query in job.queries if query.then is not None]
-    failure = failure_in(_text(error), job.kernels, graphs)
+    failure = failure_in(text_of(error), job.kernels, graphs)
     if failure is not None:
         return failure
     condition, message = condition_of(error)
@@ -38,7 +38,7 @@ def translate(error: Exception, job: SparkJob, *, planning: bool) -> FlowSqlErro
         at = job.subqueries[0] if job.subqueries else None
         what = "a query inside of an expression in this place" if at is not None else "this query"
         return NotSupportedYetError(f"{what} on Spark", at, _shown(condition, message))
-    return ExecutionError("spark-failed", f"Spark failed: {_shown(condition, message)}")
+    return spark_failed(error)
 
 
 def condition_of(error: Exception) -> tuple[str, str]:
@@ -47,7 +47,7 @@ def condition_of(error: Exception) -> tuple[str, str]:
     condition = ""
     if asked is not None:
         condition = asked() or ""
-    text = _text(error)
+    text = text_of(error)
     found = list(_CONDITION.finditer(text))
     if not condition and found:
         condition = found[0][1]
@@ -59,7 +59,12 @@ def condition_of(error: Exception) -> tuple[str, str]:
     return condition, _STATE.sub("", first).strip()
 
 
-def _text(error: Exception) -> str:
+def spark_failed(error: Exception) -> ExecutionError:
+    """A failure that is Spark's own."""
+    return ExecutionError("spark-failed", f"Spark failed: {_shown(*condition_of(error))}")
+
+
+def text_of(error: BaseException) -> str:
     """What Java said; its gateway puts a sentence of its own in front."""
     java: Any = getattr(error, "java_exception", None)
     if java is None:

@@ -101,10 +101,6 @@ class GivenHost(ClassicHost):
         if self.is_local:
             look_at_executors(self, str(session.sparkContext.master))
 
-    def _has(self, key: str) -> str | None:
-        found: str | None = self.session.conf.get(key, None)
-        return found
-
     def _change_hint(self) -> str:
         return "it is the session that the program gave: set it where that is made"
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
+from flowsql_core.config import parse_memory_bytes
 from flowsql_core.errors import ConnectorError
 from flowsql_runtime.spark.sessions.host import Progress, SparkHost
-from flowsql_runtime.spark.sessions.settings import Settings
+from flowsql_runtime.spark.sessions.settings import ADAPTIVE_BROADCAST, Settings
 from flowsql_runtime.spark.sessions.shipping import ship
 
-_ADAPTIVE: Final = "spark.sql.adaptive.autoBroadcastJoinThreshold"
 #: Where a server listens unless its address says otherwise.
 _PORT: Final = 15002
 _KNOCK_S: Final = 20
@@ -46,10 +46,6 @@ class ConnectHost(SparkHost):
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         ship(self, address)
         session.registerProgressHandler(self._note_progress)
-
-    def _has(self, key: str) -> str | None:
-        found: str | None = self.session.conf.get(key, None)
-        return found
 
     def _change_hint(self) -> str:
         return "it is the server's: set it where that is started"
@@ -102,11 +98,8 @@ class ConnectHost(SparkHost):
 
     def broadcast_bytes(self) -> int:
         """Of adaptive execution."""
-        text = str(self.session.conf.get(_ADAPTIVE)).strip().lower()
-        for ending, bits in (("kb", 10), ("mb", 20), ("gb", 30), ("b", 0)):
-            if text.endswith(ending):
-                return int(text.removesuffix(ending)) << bits
-        return int(text)
+        text = str(self.session.conf.get(ADAPTIVE_BROADCAST))
+        return -1 if text.startswith("-") else parse_memory_bytes(text)
 
     def register(self, name: str, function: Callable[..., Any], type_text: str) -> None:
         """As Arrow function by its kind; without Java on this side the server parses the type."""

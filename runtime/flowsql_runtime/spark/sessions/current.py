@@ -49,7 +49,9 @@ def spark_host(configuration: Configuration, given: SparkHost | None = None) -> 
             changed.
     """
     with _lock:
-        settings = settings_of(configuration, is_given=given is not None)
+        settings = settings_of(
+            configuration, is_given=given is not None, is_remote=given is not None and given.is_remote
+        )
         host = given or _hosts.get(settings.remote)
         if host is None:
             host = connect.connected(settings) if settings.remote else classic.started(settings)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from flowsql_core.errors import ConnectorError
+from flowsql_core.record import record
 from flowsql_runtime.spark.sessions.settings import Settings
 from flowsql_runtime.spark.sessions.shipping import FOLDER, at_the_task
 
@@ -60,7 +61,8 @@ class SparkHost(ABC):
             del self._applied[key]
 
     def _has(self, key: str) -> str | None:
-        return self._applied.get(key)
+        found: str | None = self.session.conf.get(key, None)
+        return found
 
     def _change_hint(self) -> str:
         return "set it before the first statement that runs on Spark"
@@ -124,18 +126,18 @@ class SparkHost(ABC):
             return frame.mapInArrow(lambda batches: there()(batches), ddl)
 
 
+@record
 class Progress:
-    """Where the stages of a job are that run now: tasks done and in all, bytes read so far (0: not known)."""
+    """Where a job is: the stage that runs now, its tasks, done and in all, and bytes read (0: not known)."""
 
-    def __init__(self, stages: int = 0, done: int = 0, tasks: int = 0, read_bytes: int = 0) -> None:
-        self.stages = stages
-        self.done = done
-        self.tasks = tasks
-        self.read_bytes = read_bytes
+    stage: int = 0
+    done: int = 0
+    tasks: int = 0
+    read_bytes: int = 0
 
     def __str__(self) -> str:
         if not self.tasks:
             return "Spark"
-        stages = f"stage {self.stages}, " if self.stages else ""
+        stage = f"stage {self.stage}, " if self.stage else ""
         read = f", {self.read_bytes / 1e6:,.1f} MB read" if self.read_bytes else ""
-        return f"Spark: {stages}{self.done} of {self.tasks} tasks{read}"
+        return f"Spark: {stage}{self.done} of {self.tasks} tasks{read}"

@@ -39,12 +39,13 @@ _DEFAULTS: Final = {
     "spark.driver.defaultJavaOptions": "-XX:Tier4InvocationThreshold=60000 -XX:Tier4MinInvocationThreshold=60000 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=600000",
 }
+ADAPTIVE_BROADCAST: Final = "spark.sql.adaptive.autoBroadcastJoinThreshold"
 #: What the user may set otherwise, in a session over Spark Connect. How much FlowSQL's readers will give no optimizer
 #: there can be told: small inputs are broadcast when their size is seen, while the query runs.
 _REMOTE_DEFAULTS: Final = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB",
+    ADAPTIVE_BROADCAST: "10MB",
 }
 ZONE: Final = "spark.sql.session.timeZone"
 
@@ -59,11 +60,12 @@ class Settings:
     remote: str
 
 
-def settings_of(configuration: Configuration, *, is_given: bool = False) -> Settings:
+def settings_of(configuration: Configuration, *, is_given: bool = False, is_remote: bool = False) -> Settings:
     """The settings for a job.
 
     Args:
         is_given: the session has its own defaults, and a place where it runs.
+        is_remote: a given one speaks to a Connect server.
 
     Raises:
         ConnectorError: a key that answers depend on is set otherwise; two places where Spark shall run.
@@ -71,7 +73,7 @@ def settings_of(configuration: Configuration, *, is_given: bool = False) -> Sett
     chosen = _chosen(configuration)
     remote = configuration.get(SPARK_REMOTE)
     if is_given:
-        made = {}
+        made = dict(_REMOTE_DEFAULTS) if is_remote else {}
     elif remote:
         if configuration.get(SPARK_MASTER):
             raise ConnectorError(

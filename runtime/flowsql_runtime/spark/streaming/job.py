@@ -18,7 +18,7 @@ from flowsql_core.graph.spark import AVAILABLE_NOW, SPARK_TRIGGER
 from flowsql_runtime.cluster.job import Job, JobStatus, named
 from flowsql_runtime.network.batch_bytes import decode_batch
 from flowsql_runtime.spark.batch import task_memory
-from flowsql_runtime.spark.errors import condition_of
+from flowsql_runtime.spark.errors import spark_failed, text_of
 from flowsql_runtime.spark.failures import failure_in
 from flowsql_runtime.spark.sessions.current import spark_host
 from flowsql_runtime.spark.sessions.host import SparkHost
@@ -145,14 +145,13 @@ class SparkStreamingJob(Job):
     def _translated(self, error: BaseException) -> FlowSqlError:
         if isinstance(error, FlowSqlError):
             return error
-        found = failure_in(_text(error), (), (self._graph,))
+        # What a task says stands in what Python made of the failure, or in what Java did.
+        found = failure_in(f"{error}\n{text_of(error)}", (), (self._graph,))
         if found is not None:
             return found
         if not isinstance(error, Exception) or not type(error).__module__.startswith(("pyspark", "py4j")):
             return named(error)
-        condition, message = condition_of(error)
-        shown = f"{condition}: {message}" if condition else message
-        return ExecutionError("spark-failed", f"Spark failed: {shown}")
+        return spark_failed(error)
 
     # In the thread in which Spark runs the query
 
@@ -219,12 +218,3 @@ def trigger_of(configuration: Configuration) -> dict[str, Any]:
     if trigger == AVAILABLE_NOW:
         return {"availableNow": True}
     return {"processingTime": f"{parse_duration_ms(trigger)} milliseconds"}
-
-
-def _text(error: BaseException) -> str:
-    java: Any = getattr(error, "java_exception", None)
-    parts = [str(error)]
-    while java is not None and len(parts) < 10:
-        parts.append(str(java.toString()))
-        java = java.getCause()
-    return "\n".join(parts)
