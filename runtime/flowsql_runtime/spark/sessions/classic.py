@@ -6,13 +6,13 @@ import importlib
 import os
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Mapping
 from typing import IO, Any, Final
 
 from flowsql_core.errors import ConnectorError
 from flowsql_runtime.spark.sessions.host import Progress, SparkHost
 from flowsql_runtime.spark.sessions.java import require_java
+from flowsql_runtime.spark.sessions.quiet import quiet
 from flowsql_runtime.spark.sessions.settings import PINNED, ZONE, Settings, is_local_master
 from flowsql_runtime.spark.sessions.shipping import look_at_executors, ship
 
@@ -83,9 +83,7 @@ class ClassicHost(SparkHost):
         """By its hints."""
         # Its declarations know functions with a fixed number of parameters.
         arrow_udf: Any = importlib.import_module("pyspark.sql.pandas.functions").arrow_udf
-        with warnings.catch_warnings():
-            # What pyspark thinks of the versions around it is no part of anybody's answer.
-            warnings.simplefilter("ignore")
+        with quiet():
             self.session.udf.register(name, arrow_udf(function, type_text))
 
 
@@ -153,9 +151,8 @@ def _launched(pyspark: Any, options: Mapping[str, str], chosen: Mapping[str, str
     conf = pyspark.SparkConf(loadDefaults=False)
     for key, value in options.items():
         conf.set(key, value)
-    # What the Java process prints is no part of anybody's answer, nor what pyspark thinks of the versions around it.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
+        # What the Java process prints is no part of anybody's answer either.
         gateway = gateways.launch_gateway(None if is_submitted() else conf, {"stdout": log, "stderr": log})
         if is_submitted():
             conf = _beside_given(pyspark, gateway, options, chosen)

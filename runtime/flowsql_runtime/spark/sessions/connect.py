@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import logging
 import socket
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 from flowsql_core.config import parse_memory_bytes
 from flowsql_core.errors import ConnectorError
 from flowsql_runtime.spark.sessions.host import Progress, SparkHost
+from flowsql_runtime.spark.sessions.quiet import quiet
 from flowsql_runtime.spark.sessions.settings import ADAPTIVE_BROADCAST, Settings
 from flowsql_runtime.spark.sessions.shipping import ship
 
@@ -124,9 +124,7 @@ def connected(settings: Settings) -> SparkHost:
             f"Spark Connect needs {', '.join(missing)}.",
             hint="pip install 'flowsql[spark-connect]'",
         )
-    with warnings.catch_warnings():
-        # What pyspark thinks of the versions around it is no part of anybody's answer.
-        warnings.simplefilter("ignore")
+    with quiet():
         sessions: Any = importlib.import_module("pyspark.sql.connect.session")
         try:
             _knock(settings.remote)

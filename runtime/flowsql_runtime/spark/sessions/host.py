@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from flowsql_core.errors import ConnectorError
 from flowsql_core.record import record
+from flowsql_runtime.spark.sessions.quiet import quiet
 from flowsql_runtime.spark.sessions.settings import Settings
 from flowsql_runtime.spark.sessions.shipping import FOLDER, at_the_task
 
@@ -119,9 +119,7 @@ class SparkHost(ABC):
     def map_in_arrow(self, frame: Any, task: Callable[..., Any], ddl: str) -> Any:
         """What ``task`` makes of the batches of each partition, as a DataFrame with these columns."""
         there = self.at_the_task(task)
-        with warnings.catch_warnings():
-            # What pyspark thinks of the versions around it is no part of anybody's answer.
-            warnings.simplefilter("ignore")
+        with quiet():
             # Spark looks at the parameters of a function, which an object has not.
             return frame.mapInArrow(lambda batches: there()(batches), ddl)
 

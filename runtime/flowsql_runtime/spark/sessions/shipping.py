@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flowsql_core.errors import ConnectorError
 from flowsql_runtime.python.by_value import dumps
+from flowsql_runtime.spark.sessions.quiet import quiet
 
 if TYPE_CHECKING:
     from flowsql_runtime.spark.sessions.host import SparkHost
@@ -107,7 +108,7 @@ def look_at_executors(host: SparkHost, where: str) -> None:
     tasks = 1 if host.is_local else 4 if host.is_remote else 4 * host.slots()
     look = _looking_for(names)
     columns = ", ".join(["host STRING", "python STRING", *(f"{name} STRING" for name in names)])
-    with _told(where):
+    with _told(where), quiet():
         found = host.session.range(0, tasks, 1, tasks).mapInArrow(look, columns).toArrow().to_pylist()
     for row in found:
         machine, python = row.pop("host"), row.pop("python")
