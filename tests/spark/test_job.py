@@ -7,6 +7,7 @@ import io
 import os
 import re
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ from flowsql.table.udf import udf
 from flowsql_core.config import Configuration
 from flowsql_core.errors import ConnectorError, ExecutionError
 from flowsql_runtime.cluster.job import JobStatus
+from flowsql_runtime.spark.sessions.classic import ClassicHost
 
 
 def load(name: str) -> ModuleType:
@@ -60,11 +62,13 @@ def slow(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     """The statement that makes a function known that takes minutes."""
     folder = tmp_path_factory.mktemp("modules")
     (folder / "slow_functions.py").write_text(
+        "import pathlib\n"
         "import time\n"
         "from flowsql.table import DataTypes\n"
         "from flowsql.table.udf import udf\n\n\n"
         "@udf(result_type=DataTypes.BIGINT())\n"
         "def slow(number):\n"
+        "    pathlib.Path(__file__).with_name('started').touch()\n"
         "    time.sleep(120)\n"
         "    return number\n"
     )
@@ -255,6 +259,34 @@ def test_a_cancelled_job_ends_and_the_next_one_runs(session: TableEnvironment, s
     assert not canceller.is_alive()
     assert job.get_job_status() is JobStatus.CANCELED
     assert rows(session, "SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(a)") == [(2,)]
+
+
+def test_a_query_that_is_being_handed_over_is_cancelled_too(
+    session: TableEnvironment, slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    cancel = ClassicHost.cancel
+
+    def late(host: ClassicHost, job_id: str) -> None:
+        # Spark knew nothing of it when it was told for the first time.
+        asked.append(job_id)
+        if len(asked) > 1:
+            cancel(host, job_id)
+
+    monkeypatch.setattr(ClassicHost, "cancel", late)
+    session.execute_sql(slow)
+    result = session.execute_sql(SLOW)
+    job = result.get_job_client()
+    assert job is not None
+    started = Path(sys.path[0]) / "started"
+    deadline = time.monotonic() + 60
+    while not started.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    canceller = threading.Thread(target=result.cancel, daemon=True)
+    canceller.start()
+    canceller.join(60)
+    assert job.get_job_status() is JobStatus.CANCELED
+    assert len(asked) > 1
 
 
 class Terminal(io.StringIO):

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from flowsql_connectors.handed import HandedRows
 from flowsql_core.batch import ChangelogBatch
@@ -40,6 +41,8 @@ from flowsql_runtime.task.part import JobPart
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
+#: How soon Spark is told again to cancel a job.
+_AGAIN_S: Final = 0.3
 #: One job at a time: the session's zone and options are those of the job that runs.
 _running = threading.Lock()
 
@@ -79,6 +82,7 @@ class SparkBatchJob(Job):
         self._host: SparkHost | None = None
         self._stage_text = "starting Spark"
         self._answering = False
+        self._cancelling = False
         #: Whether rows of the program may stand in no file: the job's folder goes before they are read.
         self._in_memory = False
         #: What one task may hold.
@@ -281,8 +285,15 @@ class SparkBatchJob(Job):
         child, host = self._child, self._host
         if child is not None:
             child.cancel()
-        if host is not None and self.status is JobStatus.CANCELLING:
+        if host is not None and self.status is JobStatus.CANCELLING and not self._cancelling:
+            self._cancelling = True
+            threading.Thread(target=self._cancel_on, args=(host,), name=f"cancel-{self.id[:8]}", daemon=True).start()
+
+    def _cancel_on(self, host: SparkHost) -> None:
+        """Tell Spark until the job is over: it does not know yet of a query that is just being handed over."""
+        while not self.is_over():
             host.cancel(self.id)
+            time.sleep(_AGAIN_S)
 
 
 def task_memory(host: SparkHost, configuration: Configuration) -> TaskMemory:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sql.beside_duckdb import compare, duckdbs, environment_of, ours
 from tests.sql.tpcds.tables import COLUMNS, write_tables
+from tests.sql.tpch.beside_duckdb import compare, duckdbs, environment_of, ours
 
 QUERIES = {
     name: text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flowsql_runtime.operators.bounded import base
-from tests.sql.beside_duckdb import compare, duckdbs, environment_of, ours
+from tests.sql.tpch.beside_duckdb import compare, duckdbs, environment_of, ours
 from tests.sql.tpch.tables import COLUMNS, write_tables
 
 QUERIES = dict(
