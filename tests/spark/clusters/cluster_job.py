@@ -5,6 +5,7 @@ python cluster_job.py SETTINGS FOLDER, where SETTINGS is a JSON object of ``spar
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import sys
 from typing import Any
@@ -90,4 +91,6 @@ def main(settings: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
+    # What stands still is to be seen before the test stops this program.
+    faulthandler.dump_traceback_later(240)
     main(*sys.argv[1:])
