@@ -77,6 +77,7 @@ OPTION_HOMES: Final = {
     "spark.master": "flowsql_core.graph.spark",
     "spark.remote": "flowsql_core.graph.spark",
     "sql-client.display.print-time-cost": "flowsql.cli.script",
+    "sql-client.display.print-volumes": "flowsql.cli.script",
     "sql-client.verbose": "flowsql.cli.script",
     "state.backend.rocksdb.block.blocksize": "flowsql_runtime.state.rocksdb.settings",
     "state.backend.rocksdb.block.cache-size": "flowsql_runtime.state.rocksdb.settings",

@@ -38,6 +38,12 @@ VERBOSE = option("sql-client.verbose", parse_bool, False, "Print the Python trac
 PRINT_TIME_COST = option(
     "sql-client.display.print-time-cost", parse_bool, True, "Print the seconds that a query took behind its row count."
 )
+PRINT_VOLUMES = option(
+    "sql-client.display.print-volumes",
+    parse_bool,
+    False,
+    "Behind each query and INSERT, tell on standard error the rows and bytes it read, wrote, shuffled and spilled.",
+)
 
 HELP = """The following commands are available:
 
@@ -158,6 +164,9 @@ class Script:
                 renderer.answer(result, Limits(self._invocation.max_rows, deadline), started)
             if job is not None and result.kind is AnswerKind.CHANGE:
                 tell_expectations(job)
+            if job is not None and self._environment.configuration.get(PRINT_VOLUMES):
+                sys.stdout.flush()
+                print(f"[INFO] {job.get_volumes()}", file=sys.stderr, flush=True)
         finally:
             # Also when the rows ended early, at Ctrl-C and at a closed pipe: no job is left behind.
             result.cancel()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flowsql_core.graph.expectation import ExpectationCounts
     from flowsql_core.graph.job import JobGraph
     from flowsql_runtime.cluster.job import Job, JobStatus, Restart
+    from flowsql_runtime.metrics.volumes import Volumes
 
 
 class Accumulators(dict[str, int]):
@@ -98,6 +99,10 @@ class JobClient:
         """What became so far of rows by the expectations of the tables that the job writes."""
         return self._job.metrics.expectations()
 
+    def get_volumes(self) -> Volumes:
+        """Rows and bytes that the job read, wrote, sent between tasks and spilled so far."""
+        return self._job.volumes()
+
     def records_written(self) -> int:
         """Rows that the job's sinks have taken so far."""
         from flowsql_runtime.metrics.registry import RECORDS_SENT
@@ -114,9 +119,9 @@ class JobClient:
 
     def records_read(self) -> int:
         """Rows that the job's sources have read so far."""
-        heads = (task.operators[0] for task in self._job.metrics.tasks if task.operators)
-        # What takes nothing in is a source.
-        return sum(head.records_out for head in heads if not head.records_in)
+        from flowsql_runtime.metrics.volumes import records_read
+
+        return records_read(self._job.metrics)
 
     def on_restart(self, listener: Callable[[Restart], None]) -> None:
         """Call ``listener`` at each restart of the job, from the job's threads; at once for those that have been."""

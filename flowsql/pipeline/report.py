@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from flowsql.pipeline.run import Outcome, Status
+from flowsql_runtime.metrics.volumes import size_text
 
-_HEAD = ("node", "table", "status", "rows", "seconds", "dropped", "warned")
+_HEAD = ("node", "table", "status", "rows", "seconds", "read", "written", "dropped", "warned")
 
 
 def report_table(outcomes: Sequence[Outcome]) -> str:
@@ -33,9 +34,15 @@ def _cells(outcome: Outcome) -> tuple[str, ...]:
         outcome.status.value,
         "" if outcome.rows is None else f"{outcome.rows:,}",
         "" if outcome.seconds is None else f"{outcome.seconds:.1f}",
+        "" if outcome.volumes is None else _size(outcome.volumes.bytes_read),
+        "" if outcome.volumes is None else _size(outcome.volumes.bytes_written),
         f"{dropped:,}" if dropped else "",
         f"{warned:,}" if warned else "",
     )
+
+
+def _size(count_bytes: int | None) -> str:
+    return "" if count_bytes is None else size_text(count_bytes)
 
 
 def plan_table(outcomes: Sequence[Outcome]) -> str:
@@ -63,6 +70,7 @@ def _node(outcome: Outcome) -> dict[str, Any]:
         "reason": outcome.reason,
         "rows": outcome.rows,
         "seconds": None if outcome.seconds is None else round(outcome.seconds, 3),
+        "volumes": None if outcome.volumes is None else outcome.volumes.as_dict(),
         "expectations": [
             {
                 "table": each.table,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from flowsql.table.table_result import TableResult
     from flowsql_core.graph.expectation import ExpectationCounts
     from flowsql_core.span import Source
+    from flowsql_runtime.metrics.volumes import Volumes
 
 
 class Status(enum.Enum):
@@ -46,6 +47,7 @@ class Outcome:
     rows: int | None = None
     seconds: float | None = None
     expectations: list[ExpectationCounts] = field(default_factory=list)
+    volumes: Volumes | None = None
     error: FlowSqlError | None = None
 
 
@@ -198,6 +200,7 @@ class Pipeline:
             for insert in inserts:
                 leave_folder(insert)
             outcome.rows, outcome.expectations = job.records_written(), job.expectations()
+            outcome.volumes = job.get_volumes()
             outcome.status = Status.DONE
             self._kept.note(key, Done(self._parts[node], secrets.token_hex(8), outcome.rows, self._runs_before(node)))
         except FlowSqlError as error:

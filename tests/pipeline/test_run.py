@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from flowsql.cli.main import main
+from flowsql_runtime.metrics.volumes import size_text
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pipeline"
 FILES = "'connector' = 'filesystem', 'format' = 'json'"
@@ -326,7 +327,10 @@ def test_the_example(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]  # fmt: skip
     said = capsys.readouterr()
     head, first, *_ = said.out.partition("\n\n")[2].splitlines()
-    assert head.split() == ["node", "table", "status", "rows", "seconds", "dropped", "warned"]
-    assert [*first.split()[:4], *first.split()[5:]] == ["orders.sql:10", "orders", "done", "4", "1", "1"]
+    assert head.split() == ["node", "table", "status", "rows", "seconds", "read", "written", "dropped", "warned"]
+    columns = [column.strip() for column in first.split("  ") if column]
+    written = sum(path.stat().st_size for path in (project / "out" / "orders").glob("part-*"))
+    assert [*columns[:4], *columns[6:]] == ["orders.sql:10", "orders", "done", "4", size_text(written), "1", "1"]
+    assert report["nodes"][0]["volumes"]["bytes_written"] == written
     assert "Expectation 'positive_price' of table 'default_catalog.default_database.orders': 1 row dropped" in said.err
     assert stored(project / "out" / "best") == ['{"customer":"ada","spent":19.9}', '{"customer":"cy","spent":60.5}']

@@ -497,6 +497,7 @@ EFFECTS: dict[str, Effect] = {
     "spark.master": Effect(
         "local[7]", lambda options: settings_of(Configuration(values=options)).options["spark.master"]
     ),
+    "sql-client.display.print-volumes": Effect("true", command("SELECT 1")),
     "sql-client.display.print-time-cost": Effect("true", command("SELECT 1")),
     "sql-client.verbose": Effect("true", command("SELECT nowhere")),
     "table.catalog-store.file.path": Effect("/nowhere", catalog_store, {"table.catalog-store.kind": "file"}),

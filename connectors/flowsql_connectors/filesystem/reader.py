@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from flowsql_connectors.filesystem.splits import FileSplit
 from flowsql_connectors.formats.format import Columns, Decoder, FileView
+from flowsql_connectors.spi.counters import BYTES_READ
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.record import record
@@ -209,6 +210,7 @@ class FileReader(SourceReader):
                     return
                 waiting = columns
             skip = 0
+            self._context.count(BYTES_READ, self._decoder.range_bytes(view, part))
             last = at + 1 == len(split.ranges)
             if not self._put(_Piece(split_id, at, waiting or Columns((), 0), ends_range=True, ends_split=last)):
                 return
@@ -260,6 +262,7 @@ class PausingFileReader(SourceReader):
         self._complete = complete
         self._empty = empty
         self._rows_left = limit
+        self._context = context
         self._positions: dict[str, _Position] = {}
         self._paused: Set[str] = frozenset()
         #: By split, the one read last at the end.
@@ -367,3 +370,4 @@ class PausingFileReader(SourceReader):
                 skip -= dropped
                 yield at, columns.slice(dropped, columns.num_rows) if dropped else columns
             skip = 0
+            self._context.count(BYTES_READ, decoder.range_bytes(view, split.ranges[at]))

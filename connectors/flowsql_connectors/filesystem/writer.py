@@ -21,6 +21,7 @@ from flowsql_connectors.filesystem.names import PartNames, hidden_name
 from flowsql_connectors.filesystem.part import Part, PartFile, PartsOfWriter, WriterState
 from flowsql_connectors.filesystem.partition import CommitPolicy
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder
+from flowsql_connectors.spi.counters import BYTES_SENT
 from flowsql_connectors.spi.sink import Committable, SinkWriter, WriterContext
 from flowsql_core.arrow import compute as pc
 from flowsql_core.batch import ChangelogBatch
@@ -171,6 +172,7 @@ class FileWriter(SinkWriter):
         part = self._open.pop(folder)
         part.encoder.close()
         part.file.flush()
+        self._context.count(BYTES_SENT, part.file.disk_bytes)
         self._closed.append(_Closed(part.file, part.created_ms, part.touched_ms))
 
     def flush(self, end_of_input: bool) -> None:

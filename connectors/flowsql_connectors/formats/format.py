@@ -91,6 +91,10 @@ class Decoder(ABC):
     def read(self, file: FileView, part: Range) -> Iterator[Columns]:
         """The rows of one range in file order, the same rows at every call."""
 
+    def range_bytes(self, file: FileView, part: Range) -> int:
+        """Bytes of the file that the rows of a range were read from."""
+        return part.stop - part.start
+
     def row_start(self, window: bytes) -> int | None:
         """Text formats: offset of the first row start behind the window's first byte, if the window tells."""
         at = window.find(b"\n")

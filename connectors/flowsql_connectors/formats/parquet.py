@@ -132,6 +132,18 @@ class ParquetDecoder(Decoder):
         except (OSError, pa.ArrowInvalid) as error:
             raise ConnectorError("damaged-file", f"File {file.path} is no readable parquet file: {error}") from error
 
+    def range_bytes(self, file: FileView, part: Range) -> int:
+        """Of the columns that are read."""
+        wanted = {self._context.columns[index].name for index in self._context.projection}
+        metadata = self._opened(file).metadata
+        groups = [metadata.row_group(number) for number in range(part.start, part.stop)]
+        columns = (group.column(place) for group in groups for place in range(group.num_columns))
+        return sum(
+            found.total_compressed_size
+            for found in columns
+            if any(f"{found.path_in_schema}.".startswith(f"{name}.") for name in wanted)
+        )
+
     def _opened(self, file: FileView) -> Any:
         """The file's reader; it is kept while ranges of the same file follow."""
         if self._path != file.path:

@@ -16,6 +16,7 @@ from flowsql_core.element import SnapshotKind
 from flowsql_core.errors import ExecutionError, FlowSqlError, InternalError
 from flowsql_core.graph.job import JobGraph
 from flowsql_runtime.metrics.registry import JobMetrics
+from flowsql_runtime.metrics.volumes import Volumes, volumes_at_home
 from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.restore import JobSnapshot
 from flowsql_runtime.task.task import StreamTask
@@ -160,6 +161,10 @@ class Job:
     def status(self) -> JobStatus:
         """Where the job stands."""
         return self._status
+
+    def volumes(self) -> Volumes:
+        """Rows and bytes that the job moved so far."""
+        return volumes_at_home(self.metrics)
 
     @property
     def exception(self) -> FlowSqlError | None:

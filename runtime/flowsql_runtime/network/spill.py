@@ -61,7 +61,14 @@ class SpillSpace:
         self._made: set[Path] = set()
         self._files: set[SpillFile] = set()
         self._closed = False
+        self._forgotten_bytes = 0
         self._lock = threading.Lock()
+
+    @property
+    def written_bytes(self) -> int:
+        """Of all files that ever were."""
+        with self._lock:
+            return self._forgotten_bytes + sum(file.written_bytes for file in self._files)
 
     def check(self) -> None:
         """Refuse folders that nothing can be written to, before a job needs them.
@@ -99,12 +106,14 @@ class SpillSpace:
         """Close a file and remove it: everything in it was read, or nobody wants it."""
         with self._lock:
             self._files.discard(file)
+            self._forgotten_bytes += file.written_bytes
         file.delete()
 
     def close(self) -> None:
         """Remove everything. Nobody may write or read any more."""
         with self._lock:
             files, self._files = self._files, set()
+            self._forgotten_bytes += sum(file.written_bytes for file in files)
             made, self._made = self._made, set()
             locks, self._lock_files = self._lock_files, []
         for file in files:

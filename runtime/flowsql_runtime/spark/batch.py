@@ -7,6 +7,7 @@ once. A job's files live in a folder of its own, which goes with it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import threading
@@ -15,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
+
+import pyarrow as pa
 
 from flowsql_connectors.handed import HandedRows
 from flowsql_core.batch import ChangelogBatch
@@ -25,10 +28,12 @@ from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import ROWS_RESOURCE, STAGE_RESOURCE, SparkJob, SparkQuery, StagedInput
 from flowsql_runtime.cluster.job import Job, JobStatus
 from flowsql_runtime.cluster.local import LocalCluster
+from flowsql_runtime.metrics.volumes import Volumes
 from flowsql_runtime.operators.sink.constraints import Judge
 from flowsql_runtime.spark.errors import translate
 from flowsql_runtime.spark.frames import as_program_sees
 from flowsql_runtime.spark.kernels import register
+from flowsql_runtime.spark.measured import volumes_of
 from flowsql_runtime.spark.parts import view_in_place
 from flowsql_runtime.spark.rows import ArrowStage, ParquetStage, Stage, answer_batches
 from flowsql_runtime.spark.sessions.current import spark_host
@@ -89,6 +94,9 @@ class SparkBatchJob(Job):
         self._memory = TaskMemory(0, None)
         #: Frames that Spark keeps while the job runs.
         self._kept: list[Any] = []
+        #: Frames that Spark has computed, and bytes of files that FlowSQL's readers read.
+        self._computed: list[Any] = []
+        self._own_bytes = 0
 
     def start(self) -> None:
         """Start; returns at once."""
@@ -102,6 +110,24 @@ class SparkBatchJob(Job):
         """What the job is doing, in a few words."""
         text, host = self._stage_text, self._host
         return text if text != "Spark" or host is None else str(host.progress())
+
+    def volumes(self) -> Volumes:
+        """Spark is asked what it counted; None where the session has ended meanwhile. Small files that this program
+        reads, and those that tasks read, count once, whatever reads them."""
+        host = self._host
+        found = Volumes()
+        if host is not None:
+            with contextlib.suppress(Exception):
+                plans = [host.counted(frame, self._spark.folder) for frame in self._computed]
+                if None not in plans:
+                    found = volumes_of([plan for plan in plans if plan is not None])
+        at_home = super().volumes()
+        return replace(
+            found,
+            bytes_read=None if found.bytes_read is None else found.bytes_read + self._own_bytes,
+            rows_written=at_home.rows_written,
+            bytes_written=at_home.bytes_written,
+        )
 
     # The steps, in the job's own thread
 
@@ -168,7 +194,7 @@ class SparkBatchJob(Job):
         """Functions and views that the queries ask for."""
         self._check_cancelled()
         self._memory = task_memory(host, configuration)
-        waiting = made_ready(host, self._spark, configuration, self._memory)
+        waiting, self._own_bytes = made_ready(host, self._spark, configuration, self._memory)
         if any(staged.source is None for staged in waiting):
             self._look_ahead(host, waiting)
         for staged in waiting:
@@ -232,10 +258,10 @@ class SparkBatchJob(Job):
         if query.then is not None and sinks and all(can_write_in_tasks(query, sink) for sink in sinks):
             self._answering = True
             self.metrics.tasks.append(
-                self._asked(lambda: write_in_tasks(host, frame, query, sinks, self._memory, self.id))
+                self._asked(lambda: write_in_tasks(host, frame, query, sinks, self._memory, self.id, self._table))
             )
             return
-        table = self._asked(frame.toArrow)
+        table = self._asked(lambda: self._table(frame))
         self._answering = True
         if query.then is not None:
             self._stage_text = "writing"
@@ -252,6 +278,11 @@ class SparkBatchJob(Job):
             self._check_cancelled()
             passed, _ = judge.check(batch)
             self._receiver.accept(passed)
+
+    def _table(self, frame: Any) -> pa.Table:
+        """The rows of a frame, in this program."""
+        self._computed.append(frame)
+        return frame.toArrow()
 
     def _asked(self, ask: Callable[[], T]) -> T:
         """What Spark answers."""
@@ -301,10 +332,18 @@ def task_memory(host: SparkHost, configuration: Configuration) -> TaskMemory:
     return TaskMemory(configuration.get(MEMORY), host.slots() if host.is_local else None)
 
 
-def made_ready(host: SparkHost, job: SparkJob, configuration: Configuration, memory: TaskMemory) -> list[StagedInput]:
-    """Make the functions of a job known, and views of inputs that never pass through the driver; the other inputs."""
+def made_ready(
+    host: SparkHost, job: SparkJob, configuration: Configuration, memory: TaskMemory
+) -> tuple[list[StagedInput], int]:
+    """Make the functions of a job known, and views of inputs that never pass through the driver.
+
+    Returns:
+        The other inputs, and the bytes of files that FlowSQL's readers read for all of them.
+    """
     register(host, job.kernels, configuration)
-    return [staged for staged in job.inputs if not view_in_place(host, staged, memory)]
+    placed = [view_in_place(host, staged, memory) for staged in job.inputs]
+    waiting = [staged for staged, place in zip(job.inputs, placed, strict=True) if not place.is_view]
+    return waiting, sum(place.own_bytes for place in placed)
 
 
 def drop_views(host: SparkHost, job: SparkJob) -> None:
@@ -334,7 +373,8 @@ def spark_plan(job: SparkJob, given: SparkHost | None = None) -> str:
         host = spark_host(configuration, given)
         session = host.session
         try:
-            register_empty(session, made_ready(host, job, configuration, task_memory(host, configuration)))
+            waiting, _ = made_ready(host, job, configuration, task_memory(host, configuration))
+            register_empty(session, waiting)
             return "\n".join(host.physical_plan(session.sql(query.sql)) for query in job.every_query())
         except Exception as error:
             raise translate(error, job, planning=True) from error

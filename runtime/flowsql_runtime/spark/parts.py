@@ -32,26 +32,34 @@ class Parts:
     total_bytes: int
 
 
-def view_in_place(host: SparkHost, staged: StagedInput, memory: TaskMemory) -> bool:
-    """Make the view of an input whose rows need not pass through the driver; whether it is one.
+@record
+class Placed:
+    """Whether the view of an input stands, and the bytes of files that FlowSQL's readers read for it."""
+
+    is_view: bool
+    own_bytes: int = 0
+
+
+def view_in_place(host: SparkHost, staged: StagedInput, memory: TaskMemory) -> Placed:
+    """Make the view of an input if its rows need not pass through the driver.
 
     Args:
         memory: what one task may hold.
     """
     if staged.source is not None:
-        return False
+        return Placed(is_view=False)
     if isinstance(staged.own, SparkView):
         view_of_frame(host, staged.own).createOrReplaceTempView(staged.view)
-        return True
+        return Placed(is_view=True)
     found = None if staged.own is None else readable_by_spark(staged.own, staged.columns)
     if staged.own is not None and found is not None:
         read_files(host, found, staged.own, staged.ddl).createOrReplaceTempView(staged.view)
-        return True
+        return Placed(is_view=True)
     parts = parts_of(staged.job, host.slots())
     if parts is None or (parts.total_bytes <= SMALL_BYTES and host.is_local):
-        return False
+        return Placed(is_view=False, own_bytes=0 if parts is None else parts.total_bytes)
     read_parts(host, staged, parts, memory).createOrReplaceTempView(staged.view)
-    return True
+    return Placed(is_view=True, own_bytes=parts.total_bytes)
 
 
 def parts_of(graph: JobGraph, slots: int) -> Parts | None:

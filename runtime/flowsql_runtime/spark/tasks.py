@@ -18,6 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from flowsql_connectors.handed import HandedRows
+from flowsql_connectors.spi.counters import BYTES_SENT
 from flowsql_connectors.spi.source import Split
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import ExecutionError, FlowSqlError
@@ -236,14 +237,16 @@ class WriteRows(JobInTasks):
 def counted(metrics: JobMetrics) -> bytes:
     """What the driver wants to know of a job that wrote rows, as JSON."""
     expectations = [[each.table, each.name, each.passed, each.dropped, each.warned] for each in metrics.expectations()]
-    return json.dumps({"sent": metrics.total(RECORDS_SENT), "expectations": expectations}).encode()
+    counts = {name: int(metrics.total(name)) for name in (RECORDS_SENT, BYTES_SENT)}
+    return json.dumps({"counts": counts, "expectations": expectations}).encode()
 
 
 def counts_of(told: bytes) -> OperatorMetrics:
     """What a task counted, as the metrics of an operator."""
     found = json.loads(told)
     metrics = OperatorMetrics("Sink")
-    metrics.count(RECORDS_SENT, int(found["sent"]))
+    for name, count in found["counts"].items():
+        metrics.count(name, count)
     metrics.expectations += [ExpectationCounts(*each) for each in found["expectations"]]
     return metrics
 

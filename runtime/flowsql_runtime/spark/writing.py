@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -59,9 +59,19 @@ def can_write_in_tasks(query: SparkQuery, sink: PreparedSink) -> bool:
 
 
 def write_in_tasks(
-    host: SparkHost, frame: Any, query: SparkQuery, sinks: Sequence[PreparedSink], memory: TaskMemory, lineage: str
+    host: SparkHost,
+    frame: Any,
+    query: SparkQuery,
+    sinks: Sequence[PreparedSink],
+    memory: TaskMemory,
+    lineage: str,
+    table_of: Callable[[Any], pa.Table],
 ) -> TaskMetrics:
-    """Run the job behind a query in the tasks that make its rows, and gather what the writers prepared and counted."""
+    """Run the job behind a query in the tasks that make its rows, and gather what the writers prepared and counted.
+
+    Args:
+        table_of: asks Spark for the rows of a frame.
+    """
     assert query.then is not None
     (sink,) = sinks
     keys = sink.spec.table.partition_keys
@@ -73,7 +83,7 @@ def write_in_tasks(
     elif writers is not None:
         frame = frame.repartition(writers)
     task = WriteRows(query.then, memory, query.columns, lineage)
-    told: pa.Table = host.map_in_arrow(frame, task, COMMITTABLES_DDL).toArrow()
+    told = table_of(host.map_in_arrow(frame, task, COMMITTABLES_DDL))
     found = list(zip(*told.to_pydict().values(), strict=True))
     for one in sinks:
         one.take({one.uid: [data for uid, data in found if uid == one.uid]})

@@ -70,10 +70,13 @@ def main(settings: str, folder: str) -> None:
         return os.getpid()
 
     session.create_temporary_function("process", process)
-    session.execute_sql(
+    written = session.execute_sql(
         "INSERT INTO o SELECT t.id, p.n, t.d, process(1), LOWER(t.k) FROM t JOIN p ON t.id = p.id "
         "JOIN (VALUES (1, 'K0'), (2, 'K1'), (3, 'K2'), (4, 'K3'), (5, 'K4')) AS v(i, k) ON t.k = v.k WHERE t.d > 1"
-    ).wait()
+    )
+    written.wait()
+    client = written.get_job_client()
+    assert client is not None
     sent = result_bytes()
     frame = session.sql_query("SELECT LOWER(k) AS k, d FROM t").to_spark()
     again = session.from_spark(frame.where("d < 1"))
@@ -86,6 +89,7 @@ def main(settings: str, folder: str) -> None:
         ],
         "processes": [int(row[0]) for row in rows(session, "SELECT DISTINCT pid FROM o")],
         "sent": sent,
+        "volumes": client.get_volumes().as_dict(),
     }  # fmt: skip
     print(json.dumps(found))
 

@@ -74,6 +74,13 @@ def check(found: dict[str, Any], folder: Path) -> None:
         totals.append([f"k{k}", str(len(own)), str(sum(own)), f"{cents // 100}.{cents % 100:02}"])
     assert found["answers"] == [totals, [["2020", "5", "499.750000"]]]
     assert [list(row.values()) for row in found["frame"]] == [[sum(n % 1000 == 0 for n in range(COUNT)), "K0"]]
+    stored = [path.stat().st_size for path in [*(folder / "t").iterdir(), folder / "p.parquet"]]
+    volumes = found["volumes"]
+    # Of the csv table what its readers' filter lets pass, the parquet table, and five rows of VALUES.
+    assert (volumes["rows_read"], volumes["bytes_read"]) == (len(kept) + COUNT + 5, sum(stored))
+    written = [path.stat().st_size for path in (folder / "o").rglob("part-*")]
+    assert (volumes["rows_written"], volumes["bytes_written"]) == (len(kept), sum(written))
+    assert volumes["bytes_shuffled"] > 1_000_000
     assert os.getpid() not in found["processes"]
     assert {path.name for path in (folder / "o").iterdir() if path.is_dir()} == {f"k=k{k}" for k in range(5)}
     # Ten million bytes of rows were read and written; the driver saw names of files.

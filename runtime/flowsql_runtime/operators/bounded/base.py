@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.element import MAX_WATERMARK, Watermark, WatermarkStatus
 from flowsql_core.graph.specs import OperatorSpec
+from flowsql_runtime.metrics.volumes import BYTES_SPILLED
 from flowsql_runtime.network.spill import SpillSpace
 from flowsql_runtime.operators.base import Operator, OperatorContext
 
@@ -38,7 +39,8 @@ class BoundedOperator(Operator[S]):
     def space(self) -> SpillSpace:
         """Files of this operator, removed when it closes."""
         if self._space is None:
-            self._space = SpillSpace(self.ctx.spill_directory, f"operator-{next(_NUMBERS)}")
+            self._space = space = SpillSpace(self.ctx.spill_directory, f"operator-{next(_NUMBERS)}")
+            self.ctx.metrics.gauge(BYTES_SPILLED, lambda: space.written_bytes)
         return self._space
 
     @property

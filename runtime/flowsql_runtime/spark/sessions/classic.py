@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any, Final
 
 from flowsql_core.errors import ConnectorError
+from flowsql_runtime.spark.measured import PlanNode, of_java
 from flowsql_runtime.spark.sessions.host import Progress, SparkHost
 from flowsql_runtime.spark.sessions.java import require_java
 from flowsql_runtime.spark.sessions.quiet import quiet
@@ -63,6 +64,10 @@ class ClassicHost(SparkHost):
     def physical_plan(self, frame: Any) -> str:
         """Without its heading."""
         return str(frame._jdf.queryExecution().executedPlan().toString()).rstrip()
+
+    def counted(self, frame: Any, folder: str) -> PlanNode | None:
+        """Kept by the frame's plan."""
+        return of_java(frame._jdf.queryExecution().executedPlan(), folder)
 
     def schema(self, ddl: str) -> Any:
         """Parsed by Java."""

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from flowsql_core.config import parse_memory_bytes
 from flowsql_core.errors import ConnectorError
+from flowsql_runtime.spark.measured import PlanNode, of_connect
 from flowsql_runtime.spark.sessions.host import Progress, SparkHost
 from flowsql_runtime.spark.sessions.quiet import quiet
 from flowsql_runtime.spark.sessions.settings import ADAPTIVE_BROADCAST, Settings
@@ -86,6 +87,11 @@ class ConnectHost(SparkHost):
     def physical_plan(self, frame: Any) -> str:
         """Without its heading."""
         return str(frame._explain_string()).removeprefix("== Physical Plan ==\n").rstrip()
+
+    def counted(self, frame: Any, folder: str) -> PlanNode | None:
+        """As the server told it behind the answer."""
+        told = frame.executionInfo
+        return None if told is None or told.metrics is None else of_connect(told.metrics)
 
     def schema(self, ddl: str) -> Any:
         """Parsed by the server."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from flowsql_core.errors import ConnectorError
 from flowsql_core.record import record
+from flowsql_runtime.spark.measured import PlanNode
 from flowsql_runtime.spark.sessions.quiet import quiet
 from flowsql_runtime.spark.sessions.settings import Settings
 from flowsql_runtime.spark.sessions.shipping import FOLDER, at_the_task
@@ -92,6 +93,14 @@ class SparkHost(ABC):
     @abstractmethod
     def physical_plan(self, frame: Any) -> str:
         """Spark's plan of a query as text."""
+
+    @abstractmethod
+    def counted(self, frame: Any, folder: str) -> PlanNode | None:
+        """What Spark counted while it ran a query; None where it does not say.
+
+        Args:
+            folder: through whose files the program handed rows to Spark.
+        """
 
     @abstractmethod
     def schema(self, ddl: str) -> Any:
