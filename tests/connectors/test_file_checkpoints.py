@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from flowsql_connectors.filesystem import durable
-from flowsql_connectors.filesystem.policy import PartitionCommitPolicy, PartitionContext
+from flowsql_connectors.filesystem.partitions.policy import PartitionCommitPolicy, PartitionContext
 from flowsql_connectors.spi.sink import Committable, Committer, SinkWriter
 from flowsql_core.batch import single_watermark
 from flowsql_core.clock import ManualClock

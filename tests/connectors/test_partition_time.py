@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsql_connectors.filesystem.time_extractor import PartitionTimeExtractor
+from flowsql_connectors.filesystem.partitions.time_extractor import PartitionTimeExtractor
 from flowsql_connectors.spi.sink import Committer, SinkWriter
 from flowsql_core.batch import single_watermark
 from flowsql_core.errors import BindError, ExecutionError

@@ -20,7 +20,7 @@ from flowsql_connectors.filesystem.leftovers import remove_leftovers
 from flowsql_connectors.filesystem.names import PartNames
 from flowsql_connectors.filesystem.packing import Waiting
 from flowsql_connectors.filesystem.part import Part, PartsOfWriter
-from flowsql_connectors.filesystem.partition import CommitPolicy
+from flowsql_connectors.filesystem.partitions.folders import CommitPolicy
 from flowsql_connectors.spi.sink import Committable, Committer
 from flowsql_core.element import MAX_WATERMARK, MIN_WATERMARK
 from flowsql_core.errors import ConnectorError

@@ -21,7 +21,7 @@ from flowsql_connectors.filesystem.options import (
     SHUFFLE,
 )
 from flowsql_connectors.filesystem.packing import FirstFit
-from flowsql_connectors.filesystem.partition import CommitPolicy, Partitioner, default_partition_name
+from flowsql_connectors.filesystem.partitions.folders import CommitPolicy, Partitioner, default_partition_name
 from flowsql_connectors.filesystem.writer import FileWriter, Rolling
 from flowsql_connectors.formats.format import FileEncoder, FileFormat
 from flowsql_connectors.options import SINK_PARALLELISM, OptionValues

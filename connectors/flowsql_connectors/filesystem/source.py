@@ -12,6 +12,7 @@ from flowsql_connectors.bad_rows import TolerantDecoder, bad_row_policy
 from flowsql_connectors.filesystem.files import FoundFile, find_files
 from flowsql_connectors.filesystem.lookup import ChangedFiles
 from flowsql_connectors.filesystem.options import DEFAULT_NAME, MONITOR_INTERVAL, PATH, PATH_PATTERN
+from flowsql_connectors.filesystem.partitions.pruning import PartitionFilter
 from flowsql_connectors.filesystem.reader import FileReader, PausingFileReader
 from flowsql_connectors.filesystem.splits import FileEnumerator, FileSplit
 from flowsql_connectors.formats.csv import HEADER
@@ -58,6 +59,7 @@ class FileSource(LookupTableSource):
         names = [column.name for column in scan.table.columns]
         read = tuple(names[index] for index in scan.projection)
         self._bad_rows = bad_row_policy(scan.table.name, values, format_.identifier, header, read)
+        self._partitions = PartitionFilter(scan, configuration) if keys and scan.filters else None
         self._file_columns: Schema = tuple(column for column in scan.table.columns if column.name not in keys)
         positions = {column.name: at for at, column in enumerate(self._file_columns)}
         wanted = [names[index] for index in scan.projection]
@@ -124,13 +126,14 @@ class FileSource(LookupTableSource):
         return FileEnumerator(self._find, cut, self._values.get(MONITOR_INTERVAL))
 
     def _find(self, path: str | None = None) -> list[FoundFile]:
-        """All files of the table, or one of them."""
-        return find_files(
+        """All files of the table, or one of them; those of partitions that the filters leave."""
+        found = find_files(
             self._values.get(PATH) if path is None else path,
             self._scan.table.partition_keys,
             self._values.get(DEFAULT_NAME),
             self._values.get(PATH_PATTERN),
         )
+        return found if self._partitions is None else self._partitions.kept(found)
 
     def partial_cache(self) -> PartialCache | None:
         """``lookup.cache`` = PARTIAL."""

@@ -19,7 +19,7 @@ from flowsql_connectors.filesystem.buckets import Folders
 from flowsql_connectors.filesystem.durable import levels, sync_paths
 from flowsql_connectors.filesystem.names import PartNames, hidden_name
 from flowsql_connectors.filesystem.part import Part, PartFile, PartsOfWriter, WriterState
-from flowsql_connectors.filesystem.partition import CommitPolicy
+from flowsql_connectors.filesystem.partitions.folders import CommitPolicy
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder
 from flowsql_connectors.spi.counters import BYTES_SENT
 from flowsql_connectors.spi.sink import Committable, SinkWriter, WriterContext

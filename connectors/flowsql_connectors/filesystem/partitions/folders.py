@@ -23,13 +23,13 @@ from flowsql_connectors.filesystem.options import (
     DEFAULT_NAME,
     SUCCESS_NAME,
 )
-from flowsql_connectors.filesystem.policy import (
+from flowsql_connectors.filesystem.partitions.policy import (
     PartitionCommitPolicy,
     PartitionContext,
     SuccessFilePolicy,
     custom_policy,
 )
-from flowsql_connectors.filesystem.time_extractor import PartitionTimeExtractor, time_extractor
+from flowsql_connectors.filesystem.partitions.time_extractor import PartitionTimeExtractor, time_extractor
 from flowsql_connectors.options import OptionValues
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import BindError
