@@ -110,16 +110,81 @@ def test_files_of_other_types_are_read_by_flowsql(tmp_path: Path, staged: list[s
     assert (found, len(staged)) == (["(15, 0)"], 2)
 
 
-def test_partitions_and_moments_are_read_by_flowsql(tmp_path: Path, staged: list[str]) -> None:
-    folder = tmp_path / "t" / "k=a"
-    folder.mkdir(parents=True)
-    pq.write_table(ROWS, folder / "one.parquet")
-    session = session_over(tmp_path / "t", COLUMNS + ", k STRING", "PARTITIONED BY (k)")
-    assert rows(session, "SELECT k, COUNT(*) AS n FROM t GROUP BY k") == ["('a', 5)"]
+def write_partitions(folder: Path, names: list[str], table: pa.Table = ROWS) -> None:
+    for number, name in enumerate(names):
+        (folder / name).mkdir(parents=True)
+        pq.write_table(table.slice(number, 1), folder / name / "part.parquet")
+
+
+PARTITIONED = COLUMNS + ", k STRING, n INT, dt DATE"
+BY = "PARTITIONED BY (k, n, dt)"
+IN_PARTITIONS = [
+    "SELECT id, k, n, dt, Name FROM t ORDER BY id",
+    "SELECT k, COUNT(*) AS c FROM t GROUP BY k ORDER BY k",
+    "SELECT id FROM t WHERE k = 'a/b' OR n IS NULL ORDER BY id",
+    "SELECT id, n + 1 AS m FROM t WHERE n > -5 AND dt < DATE '2021-01-01' ORDER BY id",
+    "SELECT MAX(n) AS n, MIN(dt) AS dt FROM t WHERE UPPER(k) = 'B'",
+]
+
+
+def test_spark_reads_partitions(tmp_path: Path, staged: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = "__DEFAULT_PARTITION__"
+    names = ["k=a%2Fb/n=1/dt=2020-01-01", f"k=b/n=-7/dt={nothing}", f"k={nothing}/n={nothing}/dt=0001-01-01"]
+    write_partitions(tmp_path / "t", [*names, "k=01/n=0/dt=2021-12-31", "k=b/n=2147483647/dt=2020-02-29"])
+    session = session_over(tmp_path / "t", PARTITIONED, BY)
+    direct = [rows(session, query) for query in IN_PARTITIONS]
+    assert not staged
+    monkeypatch.setattr(parts, "readable_by_spark", lambda *_: None)
+    assert [rows(session, query) for query in IN_PARTITIONS] == direct
+    assert staged
+    assert direct[1] == ["(None, 1)", "('01', 1)", "('a/b', 1)", "('b', 2)"]
+    assert direct[4] == ["(2147483647, datetime.date(2020, 2, 29))"]
+
+
+def test_spark_leaves_partitions_out(tmp_path: Path, staged: list[str]) -> None:
+    write_partitions(tmp_path / "t", [f"k=b/n={n}/dt=2020-01-0{n + 1}" for n in range(5)])
+    session = session_over(tmp_path / "t", PARTITIONED, BY)
+    result = session.execute_sql("SELECT COUNT(*), SUM(id) FROM t WHERE n = 2 OR dt > DATE '2020-01-04'")
+    assert [batch.columns[1].to_pylist() for batch in result.batches()] == [[8]]
+    job = result.get_job_client()
+    assert job is not None
+    assert job.get_volumes().rows_read == 2
+    assert not staged
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("k=a/n=01/dt=2020-01-01", ROWS),
+        ("k=a/n=3000000000/dt=2020-01-01", ROWS),
+        ("k=a/n=1/dt=2020-1-1", ROWS),
+        ("k=/n=1/dt=2020-01-01", ROWS),
+        ("k=__HIVE_DEFAULT_PARTITION__/n=1/dt=2020-01-01", ROWS),
+        ("n=1/k=a/dt=2020-01-01", ROWS),
+        ("k=a/more/n=1/dt=2020-01-01", ROWS),
+        ("k=a/n=1/dt=2020-01-01", ROWS.append_column("K", ROWS["Name"])),
+    ],
+)
+def test_partitions_of_odd_names_are_read_by_flowsql(
+    tmp_path: Path, staged: list[str], name: str, table: pa.Table
+) -> None:
+    write_partitions(tmp_path / "t", [name], table)
+    session = session_over(tmp_path / "t", PARTITIONED, BY)
+    text = name.partition("k=")[2].partition("/")[0]
+    if "3000000000" in name:
+        with pytest.raises(FlowSqlError, match="Partition value"):
+            rows(session, "SELECT k, n, dt, id FROM t")
+    else:
+        day = "datetime.date(2020, 1, 1)"
+        assert rows(session, "SELECT k, n, dt, id FROM t") == [f"({text!r}, 1, {day}, 1)"]
+    assert staged
+
+
+def test_moments_are_read_by_flowsql(tmp_path: Path, staged: list[str]) -> None:
     pq.write_table(pa.table({"ts": pa.array([0, 1], pa.timestamp("ms"))}), tmp_path / "m.parquet")
     session = session_over(tmp_path / "m.parquet", "ts TIMESTAMP(3)")
     assert rows(session, "SELECT COUNT(DISTINCT ts) AS n FROM t") == ["(2,)"]
-    assert len(staged) == 2
+    assert len(staged) == 1
 
 
 def test_what_is_wrong_with_a_file_is_said_by_flowsql(tmp_path: Path) -> None:

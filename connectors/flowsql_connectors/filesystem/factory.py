@@ -7,6 +7,7 @@ from typing import Final
 
 from flowsql_connectors.filesystem.dead_letter_table import with_letters
 from flowsql_connectors.filesystem.options import (
+    DEFAULT_NAME,
     FILESYSTEM_OPTIONS,
     FORMAT,
     MONITOR_INTERVAL,
@@ -52,11 +53,17 @@ class FileSourceFactory(SourceFactory):
         return FileSource(scan, values, format_, configuration)
 
     def plain_files(self, table: TableSpec) -> PlainFiles | None:
-        """The path, where folders hold no columns and no option changes which rows there are or what is in them."""
+        """The path, where no option changes which rows there are or what is in them."""
         options = dict(table.options)
-        if table.partition_keys or any(key.startswith(_OWN_WAY) for key in options) or PATH.key not in options:
+        if any(key.startswith(_OWN_WAY) for key in options) or PATH.key not in options:
             return None
-        return PlainFiles(options.get(FORMAT.key, ""), options[PATH.key], options.get(PATH_PATTERN.key))
+        return PlainFiles(
+            options.get(FORMAT.key, ""),
+            options[PATH.key],
+            options.get(PATH_PATTERN.key),
+            table.partition_keys,
+            options.get(DEFAULT_NAME.key, DEFAULT_NAME.default),
+        )
 
     def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:
         """The table with the folder of its dead-letter table as an option instead of that table's name."""

@@ -244,11 +244,14 @@ class PlainFiles:
     """Files that hold the rows of a table and nothing else: whoever reads the format gets the same rows.
 
     ``format``: identifier of the format. ``pattern``: a regular expression that absolute paths match, if any.
+    ``partition_keys``: columns that stand in the names of folders ``key=value``, where ``default_name`` means NULL.
     """
 
     format: str
     path: str
     pattern: str | None = None
+    partition_keys: tuple[str, ...] = ()
+    default_name: str = ""
 
 
 class SourceFactory(ABC):

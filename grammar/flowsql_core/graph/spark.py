@@ -171,13 +171,16 @@ class ParquetFiles:
 
     ``path`` and ``pattern`` (a regular expression) as the table's options give them; ``names``: what the columns of the
     input are called in the files. ``others``: names and Spark types of the table's other columns: Spark tells by the
-    share of a file that it reads whether an input is small.
+    share of a file that it reads whether an input is small. ``partition_keys``: those of the table, in the order of the
+    folders ``key=value`` that hold them; ``default_name`` stands there for NULL.
     """
 
     path: str
     pattern: str | None
     names: tuple[str, ...]
     others: tuple[tuple[str, str], ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    default_name: str = ""
 
 
 @record

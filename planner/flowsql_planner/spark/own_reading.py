@@ -46,10 +46,10 @@ def _parquet_files(scan: Scan) -> ParquetFiles | None:
         return None
     names = tuple(scan.table.columns[index].name for index in scan.projection)
     # Spark finds columns in any case of their letters.
-    seen = {name.lower() for name in names}
+    seen = {name.lower() for name in (*names, *files.partition_keys)}
     others = []
     for index, column in enumerate(scan.table.columns):
         if index not in scan.projection and isinstance(column.type, _EXACT) and column.name.lower() not in seen:
             seen.add(column.name.lower())
             others.append((column.name, spark_type(column.type)))
-    return ParquetFiles(files.path, files.pattern, names, tuple(others))
+    return ParquetFiles(files.path, files.pattern, names, tuple(others), files.partition_keys, files.default_name)
