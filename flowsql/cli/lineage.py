@@ -8,9 +8,10 @@ from pathlib import Path
 from flowsql.cli.arguments import EXIT_FAILED, EXIT_OK, EXIT_USAGE, LineageInvocation
 from flowsql.cli.pipeline import inside
 from flowsql.configuration import command_line_configuration
+from flowsql.pipeline.project import sql_files
 from flowsql.pipeline.run import Pipeline
 from flowsql.table.session.environment import TableEnvironment
-from flowsql_core.errors import FlowSqlError
+from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.span import Source
 from flowsql_planner.lineage.formats import render_lineage
 from flowsql_planner.lineage.model import Lineage
@@ -41,15 +42,20 @@ def _of_script(invocation: LineageInvocation) -> list[Lineage]:
         if name is not None:
             text = Path(name).read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
             found += environment.lineage_of(Source(text, name))
+    if not found:
+        hint = "it needs a query or an INSERT"
+        raise BindError("no-lineage", f"'{invocation.path}' moves no rows.", hint=hint)
     return found
 
 
 def _of_project(invocation: LineageInvocation) -> list[Lineage]:
     """All nodes, bound as a run binds them; nothing is kept of it in the folder."""
-    environment = _environment(invocation, ("execution.runtime-mode", "batch"))
-    if invocation.init is not None:
-        environment.lineage_of(Source(Path(invocation.init).read_text(encoding="utf-8-sig"), invocation.init))
     folder = Path(invocation.path).absolute()
+    if not sql_files(folder):
+        raise FileNotFoundError(f"'{invocation.path}' holds no *.sql file")
+    if invocation.init is not None:
+        raise OSError("a pipeline has no initialization file: leave -i out")
+    environment = _environment(invocation, ("execution.runtime-mode", "batch"))
     with inside(folder):
         return Pipeline(folder, environment).lineage()
 

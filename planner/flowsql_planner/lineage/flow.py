@@ -53,6 +53,8 @@ from flowsql_planner.logical.nodes import (
 
 #: Window functions that give a value of one other row.
 _PICKS: Final = frozenset({"LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"})
+#: Functions of grouping sets: they tell which columns a row is grouped by, whatever these hold.
+_OF_SETS: Final = frozenset({"GROUPING", "GROUPING_ID"})
 _ONE_SIDE: Final = (JoinKind.SEMI, JoinKind.ANTI)
 
 
@@ -227,6 +229,8 @@ def _aggregate(
 
 
 def _aggregated(call: AggregateCall, columns: Sequence[Influences]) -> Influences:
+    if call.function in _OF_SETS:
+        return NONE
     found = of_columns(How.AGGREGATION, columns, (arg.index for arg in call.args))
     if call.filter_index is not None:
         found |= of_columns(How.FILTER, columns, (call.filter_index,))
