@@ -6,6 +6,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from flowsql_connectors import registry
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 
@@ -93,11 +94,11 @@ class Lineage:
 
 def dataset_of(table: TableSpec) -> Dataset:
     """A table as lineage names it: files by their path, since several tables may be over them; others as declared."""
-    path = table.option("path")
-    if table.option("connector") == "filesystem" and path is not None:
-        scheme, separator, rest = path.partition("://")
+    location = registry.location(table)
+    if location is not None:
+        scheme, separator, rest = location.partition("://")
         if not separator:
-            return Dataset(table.shown_path, "file", path.removeprefix("file:"))
+            return Dataset(table.shown_path, "file", location.removeprefix("file:"))
         if scheme == "file":
             return Dataset(table.shown_path, "file", rest)
         place, _, key = rest.partition("/")
