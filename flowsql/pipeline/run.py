@@ -15,9 +15,9 @@ from flowsql.pipeline.kept import Done, Kept
 from flowsql.pipeline.order import ordered_definitions, ordered_nodes
 from flowsql.pipeline.project import Node, Written, read_project
 from flowsql.pipeline.rerun import check_partitions, check_repeatable, gone, leave_folder, replacing
-from flowsql.table.session.lineage import lineage_of_roots
 from flowsql_core.errors import FlowSqlError, InternalError
 from flowsql_planner.bind import operations as op
+from flowsql_planner.lineage.statements import lineage_of_roots
 
 if TYPE_CHECKING:
     from flowsql.table.session.environment import TableEnvironment

@@ -179,6 +179,7 @@ def test_programs(folder: Path) -> None:
     insert = "INSERT INTO totals SELECT who, SUM(n) FROM clicks GROUP BY who"
     first = TEXT.partition("\n\n")[0] + "\n"
     assert environment.lineage_sql(insert) == first
+    assert environment.execute_sql(f"EXPLAIN LINEAGE {insert}").text() == first
     assert environment.create_statement_set().add_insert_sql(insert).lineage() == first
     table = environment.from_path("clicks").select((col("n") + 1).alias("m"))
     assert table.lineage() == (

@@ -335,8 +335,8 @@ class TableEnvironment(CatalogObjects):
 
     def lineage_tree(self, statement: Statement, source: Source, form: str) -> str:
         """The lineage of a statement as ``text``, ``json`` or ``mermaid``."""
-        from flowsql.table.session.lineage import lineage_of_operation
         from flowsql_planner.lineage.formats import render_lineage
+        from flowsql_planner.lineage.statements import lineage_of_operation
 
         with located(source):
             return render_lineage(lineage_of_operation(self._executor.bind(statement, source)), form)

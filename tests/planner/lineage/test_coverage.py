@@ -11,7 +11,7 @@ import pytest
 
 from flowsql.configuration import command_line_configuration
 from flowsql.table import TableEnvironment
-from flowsql.table.session.lineage import LineageExecutor, lineage_of_operation
+from flowsql.table.session.lineage import LineageExecutor
 from flowsql_core.catalog import ObjectPath
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.span import Source
@@ -20,6 +20,7 @@ from flowsql_planner.catalog.manager import CatalogManager
 from flowsql_planner.catalog.schema import CatalogTable
 from flowsql_planner.lineage import flow
 from flowsql_planner.lineage.model import Lineage
+from flowsql_planner.lineage.statements import lineage_of_operation
 from flowsql_planner.logical import nodes
 
 SHARED = Path(__file__).resolve().parents[4] / "shared"
