@@ -53,6 +53,13 @@ def test_method_plans_what_sql_plans(environment: TableEnvironment, name: str) -
     assert "NotSupportedYet" in wanted or "== Optimized" in wanted, wanted
 
 
+@pytest.mark.parametrize("name", TWINS.METHODS)
+def test_method_has_the_lineage_of_sql(environment: TableEnvironment, name: str) -> None:
+    program, sql = TWINS.METHODS[name]
+    tables = [environment.from_path(path) for path in ("orders", "customers", "archive")]
+    assert program(*tables).lineage() == environment.lineage_sql(sql)
+
+
 @pytest.mark.parametrize("name", TWINS.EXPRESSIONS)
 def test_expression_plans_what_sql_plans(environment: TableEnvironment, name: str) -> None:
     program, sql = TWINS.EXPRESSIONS[name]

@@ -19,9 +19,14 @@ from flowsql_planner.bind import operations as op
 from flowsql_planner.catalog.manager import CatalogManager
 from flowsql_planner.catalog.schema import CatalogTable
 from flowsql_planner.lineage import flow
-from flowsql_planner.lineage.model import Lineage
+from flowsql_planner.lineage.flow import lineage_of
+from flowsql_planner.lineage.model import Influence, Lineage
 from flowsql_planner.lineage.statements import lineage_of_operation
 from flowsql_planner.logical import nodes
+from flowsql_planner.logical.rewrite import walk
+from flowsql_planner.physical.context import PlanContext
+from flowsql_planner.planner import Planner
+from tests.planner.bind.bind_script import Session
 
 SHARED = Path(__file__).resolve().parents[4] / "shared"
 CASES, NEXMARK = SHARED / "conformance" / "cases", SHARED / "nexmark"
@@ -32,6 +37,38 @@ def test_every_node_has_a_case() -> None:
     found = [node.cls for node in ast.walk(ast.parse(inspect.getsource(flow))) if isinstance(node, ast.MatchClass)]
     cases = {name.id for name in found if isinstance(name, ast.Name)}
     assert {kind.__name__ for kind in typing.get_args(nodes.Rel)} - cases == set()
+
+
+TABLES = """
+CREATE TABLE a (k STRING, n BIGINT, m BIGINT) WITH ('connector' = 'datagen');
+CREATE TABLE b (k STRING, n BIGINT) WITH ('connector' = 'datagen');
+CREATE TABLE c (k STRING, n BIGINT) WITH ('connector' = 'datagen')
+"""
+
+
+@pytest.mark.parametrize(
+    ("node", "sql"),
+    [
+        (nodes.Rank, "SELECT k, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY m) r FROM a) WHERE r < 3"),
+        (nodes.Expand, "SELECT k, n, SUM(m) FROM a GROUP BY GROUPING SETS ((k), (k, n))"),
+        (nodes.MultiJoin, "SELECT a.k, b.n, c.n FROM a JOIN b ON a.k = b.k JOIN c ON a.k = c.k"),
+    ],
+)
+def test_nodes_of_the_optimizer_keep_lineage(node: type, sql: str) -> None:
+    session = Session()
+    list(session.run(TABLES))
+    session.config.set("table.optimizer.multi-join.enabled", "true")
+    operation = session.last(sql)
+    assert isinstance(operation, op.Query)
+    optimized = Planner(session.config).optimized(operation.rel, PlanContext(session.config))
+    assert node in {type(rel) for rel in walk(optimized)}
+    bound, made = lineage_of(operation.rel), lineage_of(optimized)
+    assert direct(made) == direct(bound)
+    assert made.sources == bound.sources
+
+
+def direct(lineage: Lineage) -> list[set[Influence]]:
+    return [{each for each in columns if each.how.direct} for _, columns in lineage.columns]
 
 
 def scripts() -> list[Path]:
