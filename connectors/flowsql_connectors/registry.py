@@ -32,6 +32,8 @@ class Connector:
     table_reference: str | None = None
     #: The table function whose calls are tables of this connector: see ``SourceFactory.discovered``.
     table_function: str | None = None
+    #: The option that holds the path or URI of the rows, by which programs other than this one know them.
+    location: str | None = None
 
 
 _BUILT_IN: Final[dict[str, Connector]] = {
@@ -41,6 +43,7 @@ _BUILT_IN: Final[dict[str, Connector]] = {
         source="flowsql_connectors.filesystem.factory:FileSourceFactory",
         sink="flowsql_connectors.filesystem.factory:FileSinkFactory",
         table_reference="on-error.dead-letter.table",
+        location="path",
     ),
     "print": Connector(sink="flowsql_connectors.print:PrintSinkFactory"),
 }
@@ -144,11 +147,16 @@ def spark_view(table: TableSpec) -> str | None:
 
 def table_reference(table: TableSpec) -> tuple[str, str] | None:
     """The option of a table that names another one of the catalogs, and the name; None for unknown connectors."""
-    identifier = table.option("connector") or ""
-    connector = _BUILT_IN.get(identifier) or _INTERNAL.get(identifier) or _offer(identifier)
+    connector = _known(table)
     key = None if connector is None else connector.table_reference
     name = None if key is None else table.option(key)
     return None if key is None or name is None else (key, name)
+
+
+def location(table: TableSpec) -> str | None:
+    """The path or URI of a table's rows, as declared; None where they have none, and for unknown connectors."""
+    connector = _known(table)
+    return None if connector is None or connector.location is None else table.option(connector.location)
 
 
 def with_referenced(table: TableSpec, referenced: TableSpec) -> TableSpec:
@@ -170,6 +178,11 @@ def validate_table(table: TableSpec, *, as_source: bool = True) -> None:
     identifier = _identifier(table)
     factory = source_factory(identifier) if as_source else sink_factory(identifier)
     factory.options(table).check(table)
+
+
+def _known(table: TableSpec) -> Connector | None:
+    identifier = table.option("connector") or ""
+    return _BUILT_IN.get(identifier) or _INTERNAL.get(identifier) or _offer(identifier)
 
 
 def _identifier(table: TableSpec) -> str:

@@ -71,6 +71,17 @@ class RunInvocation:
     settings: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class LineageInvocation:
+    """``flowsql lineage``: ``path`` is a script, or the folder of a pipeline. ``output`` None: standard output."""
+
+    path: str
+    format: str
+    output: str | None
+    init: str | None
+    settings: tuple[tuple[str, str], ...]
+
+
 #: Which jobs ``flowsql job list`` shows.
 RUNNING, SCHEDULED, TERMINATED = "running", "scheduled", "terminated"
 
@@ -152,6 +163,28 @@ def parse_run_arguments(words: Sequence[str]) -> RunInvocation:
     )
 
 
+def parse_lineage_arguments(words: Sequence[str]) -> LineageInvocation:
+    """Read the words behind ``flowsql lineage``, as :func:`parse_arguments` does those of a script."""
+    parser = _Parser(
+        prog="flowsql lineage",
+        description="Show from which columns of which tables the INSERTs and queries of a script take theirs, and how. "
+        "Definitions and SET take effect; no job runs.",
+        epilog="exit codes: 0 done, 1 a statement failed, 2 usage error",
+        allow_abbrev=False,
+    )
+    parser.add_argument("path", metavar="PATH", help="a script, or the folder of a pipeline")
+    parser.add_argument(
+        "--format",
+        choices=("text", "json", "mermaid"),
+        default="text",
+        help="for people, for programs (OpenLineage's column lineage facet) or a chart (default: %(default)s)",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file")
+    _add_session(parser)
+    found = parser.parse_args(list(words))
+    return LineageInvocation(found.path, found.format, found.output, found.init, tuple(found.settings or ()))
+
+
 def _add_session(parser: _Parser) -> None:
     parser.add_argument(
         "-i", "--init", metavar="FILE", help="run this file first: definitions, USE and SET, no queries"
@@ -176,7 +209,7 @@ def _make_parser() -> _Parser:
         description="Run Flink SQL: a script file or statements from the command line.",
         epilog="exit codes: 0 all statements succeeded, 1 a statement failed, 2 usage error, 130 interrupted, "
         "143 terminated. See also: flowsql job --help (jobs that are running), flowsql plan --help (changed scripts), "
-        "flowsql run --help (folders of scripts).",
+        "flowsql run --help (folders of scripts), flowsql lineage --help (where columns come from).",
         allow_abbrev=False,
     )
     add = parser.add_argument

@@ -13,12 +13,14 @@ from flowsql.cli.arguments import (
     EXIT_TERMINATED,
     EXIT_USAGE,
     Invocation,
+    LineageInvocation,
     PlanInvocation,
     RunInvocation,
     TerminatedError,
     UsageError,
     parse_arguments,
     parse_job_arguments,
+    parse_lineage_arguments,
     parse_plan_arguments,
     parse_run_arguments,
 )
@@ -30,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ``plan`` also ends with 3: the changed script would lose state.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    invocation: Invocation | PlanInvocation | RunInvocation
+    invocation: Invocation | LineageInvocation | PlanInvocation | RunInvocation
     try:
         if words[:1] == ["job"]:
             from flowsql.cli.job import run_job_command
@@ -40,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             invocation = parse_plan_arguments(words[1:])
         elif words[:1] == ["run"]:
             invocation = parse_run_arguments(words[1:])
+        elif words[:1] == ["lineage"]:
+            invocation = parse_lineage_arguments(words[1:])
         else:
             invocation = parse_arguments(words)
     except UsageError as error:
@@ -64,6 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from flowsql.cli.pipeline import run_project
 
             return run_project(invocation)
+        if isinstance(invocation, LineageInvocation):
+            from flowsql.cli.lineage import run_lineage
+
+            return run_lineage(invocation)
         from flowsql.cli.script import run
 
         return run(invocation)

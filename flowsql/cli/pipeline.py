@@ -54,7 +54,7 @@ def run_project(invocation: RunInvocation) -> int:
     if (configuration.text("execution.runtime-mode") or "").lower() != "batch":
         print("flowsql: error: a pipeline runs in batch mode: leave execution.runtime-mode out", file=sys.stderr)
         return EXIT_USAGE
-    with _inside(folder), restarts_told_here():
+    with inside(folder), restarts_told_here():
         try:
             with alone(folder):
                 environment = TableEnvironment.of_configuration(configuration)
@@ -119,7 +119,7 @@ def _tell(outcome: Outcome) -> None:
 
 
 @contextlib.contextmanager
-def _inside(folder: Path) -> Iterator[None]:
+def inside(folder: Path) -> Iterator[None]:
     """Relative paths, and modules of Python functions, are those of the project."""
     path = str(folder)
     sys.path.insert(0, path)

@@ -17,12 +17,14 @@ from flowsql.pipeline.project import Node, Written, read_project
 from flowsql.pipeline.rerun import check_partitions, check_repeatable, gone, leave_folder, replacing
 from flowsql_core.errors import FlowSqlError, InternalError
 from flowsql_planner.bind import operations as op
+from flowsql_planner.lineage.statements import lineage_of_roots
 
 if TYPE_CHECKING:
     from flowsql.table.session.environment import TableEnvironment
     from flowsql.table.table_result import TableResult
     from flowsql_core.graph.expectation import ExpectationCounts
     from flowsql_core.span import Source
+    from flowsql_planner.lineage.model import Lineage
     from flowsql_runtime.metrics.volumes import Volumes
 
 
@@ -154,6 +156,15 @@ class Pipeline:
     def _runs_before(self, node: Node) -> dict[str, str]:
         runs = self._kept.done
         return {key: runs[key].run for key in (self._keys[other] for other in self._before[node]) if key in runs}
+
+    def lineage(self) -> list[Lineage]:
+        """Where the rows of all nodes come from, in the order of the run.
+
+        Raises:
+            PlanError: a statement is nested too deeply.
+        """
+        roots = [insert.rel for outcome in self.outcomes for insert in self._inserts[outcome.node]]
+        return lineage_of_roots(roots)
 
     # Running
 

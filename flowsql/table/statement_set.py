@@ -68,6 +68,10 @@ class StatementSet(WithoutJava):
         """Write the plans to standard output."""
         print(self.explain(*extra_details))
 
+    def lineage(self, form: str = "text") -> str:
+        """Where the columns that the set writes come from; forms as in :meth:`TableEnvironment.lineage_sql`."""
+        return self._environment.lineage_tree(*self._whole(), form)
+
     def compile_plan(self) -> CompiledPlan:
         """The plan of the whole set, to be kept."""
         return CompiledPlan(self._environment, self._environment.compile_tree(*self._whole()))

@@ -352,6 +352,10 @@ class Table(QueryOperand):
         """Write the plans to standard output."""
         print(self.explain(*extra_details))
 
+    def lineage(self, form: str = "text") -> str:
+        """Where the columns come from; forms as in :meth:`TableEnvironment.lineage_sql`."""
+        return self._environment.lineage_tree(ast.QueryStatement(self._query), self.source, form)
+
     # What runs it
 
     def execute(self) -> TableResult:

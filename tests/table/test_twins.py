@@ -53,6 +53,13 @@ def test_method_plans_what_sql_plans(environment: TableEnvironment, name: str) -
     assert "NotSupportedYet" in wanted or "== Optimized" in wanted, wanted
 
 
+@pytest.mark.parametrize("name", TWINS.METHODS)
+def test_method_has_the_lineage_of_sql(environment: TableEnvironment, name: str) -> None:
+    program, sql = TWINS.METHODS[name]
+    tables = [environment.from_path(path) for path in ("orders", "customers", "archive")]
+    assert program(*tables).lineage() == environment.lineage_sql(sql)
+
+
 @pytest.mark.parametrize("name", TWINS.EXPRESSIONS)
 def test_expression_plans_what_sql_plans(environment: TableEnvironment, name: str) -> None:
     program, sql = TWINS.EXPRESSIONS[name]
@@ -81,7 +88,7 @@ def test_twins_cover_every_method_that_builds_a_query() -> None:
     from flowsql.table.table import Table
 
     source = Path(__file__).with_name("twins.py").read_text()
-    aside = {"to_arrow", "to_pandas", "to_spark", "as_operand", "aggregate", "flat_aggregate"}
+    aside = {"to_arrow", "to_pandas", "to_spark", "as_operand", "aggregate", "flat_aggregate", "lineage"}
     aside |= {name for name in vars(Table) if re.match("get_|print_|execute|explain|insert_into", name)}
     methods = [name for name in vars(Table) if not name.startswith("_") and name not in aside | {"source"}]
     assert not [name for name in methods if f".{name}(" not in source]

@@ -176,6 +176,9 @@ def test_table_aggregates_stand_in_flat_aggregate_only() -> None:
     assert [tuple(row) for row in keys.execute().collect()] == [(1,), (1,), (2,), (2,)]
     clash = table.group_by(col("k")).flat_aggregate(both(col("n")).alias("k", "m"))
     assert [tuple(row) for row in clash.select(col("m")).execute().collect()] == [(15,), (-15,), (20,), (-20,)]
+    given = made.from_elements([(1, 2)], ["k", "n"]).group_by(col("k")).flat_aggregate(both(col("n")))
+    ways = [line.rpartition(".")[2].split() for line in given.select(col("k"), col("n")).lineage().splitlines()[1:]]
+    assert ways == [["k", "IDENTITY"], ["n", "AGGREGATION"], ["k", "GROUP_BY"]]
     with pytest.raises(BindError, match="'Both' is a table aggregate function: it can be called only in"):
         table.select(both(col("n")))
     with pytest.raises(BindError, match="is a table aggregate function"):

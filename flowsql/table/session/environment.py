@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from flowsql_grammar.ast.statement import Statement
     from flowsql_planner.bind import operations as op
     from flowsql_planner.catalog.store import CatalogStore
+    from flowsql_planner.lineage.model import Lineage
     from flowsql_planner.logical.nodes import Rel
 
 DML_SYNC = option(
@@ -125,6 +126,16 @@ class TableEnvironment(CatalogObjects):
         """The plans of a statement as text; details as in ``EXPLAIN``, e.g. ``ExplainDetail.CHANGELOG_MODE``."""
         words = ", ".join(str(getattr(detail, "value", detail)) for detail in extra_details)
         return self.execute_sql(f"EXPLAIN {words} {stmt}" if words else f"EXPLAIN PLAN FOR {stmt}").text()
+
+    def lineage_sql(self, stmt: str, form: str = "text") -> str:
+        """From which columns what an INSERT, a statement set or a query makes comes, and how; nothing is run.
+
+        ``form``: ``text``, ``json`` (OpenLineage's column lineage facet) or ``mermaid``. Flink has no such method.
+        """
+        from flowsql_grammar import parse_statement
+
+        source = _source(stmt, "lineage_sql")
+        return self.lineage_tree(parse_statement(source), source, form)
 
     def create_statement_set(self) -> StatementSet:
         """Collect INSERTs that shall run as one job."""
@@ -274,6 +285,23 @@ class TableEnvironment(CatalogObjects):
                     break
         return executor.jobs
 
+    def lineage_of(self, source: Source) -> list[Lineage]:
+        """Where the rows of each INSERT and query of a script come from, up to its QUIT; nothing is run.
+
+        Its definitions and options take effect here.
+        """
+        from flowsql.table.session.lineage import LineageExecutor
+        from flowsql_grammar.ast.statement import ClientCommand, ClientCommandKind
+
+        executor = LineageExecutor(self.catalogs, self.configuration)
+        with located(source):
+            for statement in self.statements(source):
+                if not isinstance(statement, ClientCommand):
+                    executor.execute(statement, source)
+                elif statement.kind is ClientCommandKind.QUIT:
+                    break
+        return executor.lineage
+
     # What Tables ask: trees are bound, run and explained with the text that their places point into.
 
     def located(self, source: Source) -> located:
@@ -304,6 +332,14 @@ class TableEnvironment(CatalogObjects):
 
         words = tuple(ast.ExplainDetail(str(getattr(detail, "value", detail)).upper()) for detail in details)
         return self.execute(ast.Explain(statement, words, span=statement.span), source).text()
+
+    def lineage_tree(self, statement: Statement, source: Source, form: str) -> str:
+        """The lineage of a statement as ``text``, ``json`` or ``mermaid``."""
+        from flowsql_planner.lineage.formats import render_lineage
+        from flowsql_planner.lineage.statements import lineage_of_operation
+
+        with located(source):
+            return render_lineage(lineage_of_operation(self._executor.bind(statement, source)), form)
 
     def compile_tree(self, statement: Statement, source: Source) -> Any:
         """The compiled plan of an INSERT or a statement set."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from flowsql.common.job_client import JobClient
 from flowsql.configuration import set_option
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 _FRAMES = registry.Connector(source="flowsql_runtime.spark.frames:FrameSourceFactory")
 #: ``state('savepoint', 'operator')`` in FROM.
 _STATE = registry.Connector(source="flowsql_runtime.reading.source:StateSourceFactory", table_function="state")
+#: What EXPLAIN tells instead of plans.
+LINEAGE: Final = "LINEAGE"
 
 
 class StatementExecutor:
@@ -363,6 +365,11 @@ class StatementExecutor:
         return streams_on_spark(self._configuration)
 
     def _explain(self, explained: Explainable, details: tuple[str, ...]) -> str:
+        if LINEAGE in details:
+            from flowsql_planner.lineage.formats import render_lineage
+            from flowsql_planner.lineage.statements import lineage_of_operation
+
+            return render_lineage(lineage_of_operation(explained), "text")
         if self._is_batch():
             from flowsql.table.session import batch_mode as bounded
 

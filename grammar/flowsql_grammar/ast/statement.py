@@ -136,12 +136,13 @@ class Execute(Node):
 
 
 class ExplainDetail(StrEnum):
-    """What EXPLAIN adds."""
+    """What EXPLAIN adds; LINEAGE stands alone, and in the place of the plans."""
 
     ESTIMATED_COST = "ESTIMATED_COST"
     CHANGELOG_MODE = "CHANGELOG_MODE"
     JSON_EXECUTION_PLAN = "JSON_EXECUTION_PLAN"
     PLAN_ADVICE = "PLAN_ADVICE"
+    LINEAGE = "LINEAGE"
 
 
 class Explain(Node):

@@ -147,6 +147,10 @@ class StatementBuilder:
         """EXPLAIN PLAN FOR."""
         return self.explain(span, (), statement)
 
+    def explain_lineage(self, span: Span, statement: ast.Statement) -> ast.Explain:
+        """EXPLAIN LINEAGE, which Flink has not."""
+        return self.explain(span, (ast.ExplainDetail.LINEAGE,), statement)
+
     def compile_plan(
         self, span: Span, path: str, if_not_exists: bool, statement: ast.Insert | ast.StatementSet
     ) -> ast.CompilePlan:

@@ -1,0 +1,1 @@
+"""Lineage: from which columns of which tables the columns of a sink come, and how."""
