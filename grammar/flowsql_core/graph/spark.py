@@ -200,7 +200,7 @@ class StagedInput:
     reads views that stand before this one. ``keys``: rows of the source that are equal in these columns must meet in
     one task, of none all of them; None: any task may take any row. ``placed``: the last column of the source, which is
     not one of its ``columns``, is the order in which a task gets its rows. ``own``: what Spark reads
-    instead where it can.
+    instead where it can. ``shared``: several answers read it.
     """
 
     view: str
@@ -211,6 +211,7 @@ class StagedInput:
     keys: tuple[int, ...] | None = None
     placed: bool = False
     own: ParquetFiles | SparkView | None = None
+    shared: bool = False
 
 
 @record

@@ -91,6 +91,8 @@ class SparkCompiler:
     stage: StagePlanner
     tail: TailPlanner
     optimize: Optimize
+    #: Scans that several answers read: Spark keeps their rows.
+    shared: frozenset[Scan] = frozenset()
     staged: dict[Rel, StagedInput] = field(default_factory=dict)
     subqueries: list[Span] = field(default_factory=list)
     kernels: Kernels = field(default_factory=Kernels)
@@ -210,10 +212,10 @@ class SparkCompiler:
         return self._view(rel, lambda: (rel, None))
 
     def _reads_files(self, rel: Rel) -> bool:
-        """Whether a relation is nothing but files that Spark may read, and expressions that it has."""
+        """Whether a relation is nothing but rows that Spark reads or keeps, and expressions that it has."""
         match rel:
             case Scan():
-                return own_reading(rel) is not None
+                return rel in self.shared or own_reading(rel) is not None
             case Project() | Filter():
                 return self._reads_files(rel.input) and all(map(self._runs, expressions(rel)))
         return False
@@ -277,6 +279,7 @@ class SparkCompiler:
                 keys=keys,
                 placed=placed,
                 own=own_reading(rel) if isinstance(rel, Scan) else None,
+                shared=isinstance(rel, Scan) and rel in self.shared,
             )
         alias = self._alias()
         row = Row(rel.schema, alias, (), self.subquery)

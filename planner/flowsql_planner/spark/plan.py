@@ -20,6 +20,7 @@ from flowsql_planner.physical.context import PlanContext
 from flowsql_planner.physical.refusals import refuse_stray_windows, refuse_unbounded
 from flowsql_planner.planner import Explainable, Planner
 from flowsql_planner.spark.compile import SparkCompiler
+from flowsql_planner.spark.shared_scans import share_scans
 from flowsql_planner.translate.options import SQL_PARALLELISM
 
 LOGICAL_TITLE = "== Optimized Logical Plan =="
@@ -156,7 +157,7 @@ class SparkPlanner:
         def tail(sink: Sink) -> JobGraph:
             return self._behind(sink, resources)
 
-        roots = []
+        roots: list[Sink] = []
         for sink in sinks:
             made = optimized(sink)
             assert isinstance(made, Sink)
@@ -165,7 +166,8 @@ class SparkPlanner:
                 if isinstance(node, Scan):
                     refuse_unbounded(node, context)
             roots.append(made)
-        return SparkCompiler(self._stage, tail, optimized), tuple(roots)
+        shared, scans = share_scans(roots)
+        return SparkCompiler(self._stage, tail, optimized, scans), shared
 
     def _stage(self, rel: Rel, waits: bool) -> JobGraph:
         """The job that hands its rows to Spark. ``waits``: one of its nodes has state, and answers at the end."""

@@ -26,6 +26,7 @@ from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.constraints import constraints_of
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import ROWS_RESOURCE, STAGE_RESOURCE, SparkJob, SparkQuery, StagedInput
+from flowsql_core.record import record
 from flowsql_runtime.cluster.job import Job, JobStatus
 from flowsql_runtime.cluster.local import LocalCluster
 from flowsql_runtime.metrics.volumes import Volumes
@@ -118,9 +119,9 @@ class SparkBatchJob(Job):
         found = Volumes()
         if host is not None:
             with contextlib.suppress(Exception):
-                plans = [host.counted(frame, self._spark.folder) for frame in self._computed]
-                if None not in plans:
-                    found = volumes_of([plan for plan in plans if plan is not None])
+                plans = host.counted(self._computed, self._spark.folder)
+                if plans is not None:
+                    found = volumes_of(plans)
         at_home = super().volumes()
         return replace(
             found,
@@ -194,10 +195,12 @@ class SparkBatchJob(Job):
         """Functions and views that the queries ask for."""
         self._check_cancelled()
         self._memory = task_memory(host, configuration)
-        waiting, self._own_bytes = made_ready(host, self._spark, configuration, self._memory)
-        if any(staged.source is None for staged in waiting):
-            self._look_ahead(host, waiting)
-        for staged in waiting:
+        ready = made_ready(host, self._spark, configuration, self._memory)
+        self._own_bytes = ready.own_bytes
+        self._kept += ready.kept
+        if any(staged.source is None for staged in ready.waiting):
+            self._look_ahead(host, ready.waiting)
+        for staged in ready.waiting:
             self._hand_over(host, staged)
 
     def _look_ahead(self, host: SparkHost, waiting: Sequence[StagedInput]) -> None:
@@ -332,18 +335,24 @@ def task_memory(host: SparkHost, configuration: Configuration) -> TaskMemory:
     return TaskMemory(configuration.get(MEMORY), host.slots() if host.is_local else None)
 
 
-def made_ready(
-    host: SparkHost, job: SparkJob, configuration: Configuration, memory: TaskMemory
-) -> tuple[list[StagedInput], int]:
-    """Make the functions of a job known, and views of inputs that never pass through the driver.
+@record
+class Ready:
+    """Inputs that have no view yet, bytes of files that FlowSQL's readers read for all, and frames that Spark keeps."""
 
-    Returns:
-        The other inputs, and the bytes of files that FlowSQL's readers read for all of them.
-    """
+    waiting: tuple[StagedInput, ...]
+    own_bytes: int
+    kept: tuple[Any, ...]
+
+
+def made_ready(host: SparkHost, job: SparkJob, configuration: Configuration, memory: TaskMemory) -> Ready:
+    """Make the functions of a job known, and views of inputs that never pass through the driver."""
     register(host, job.kernels, configuration)
     placed = [view_in_place(host, staged, memory) for staged in job.inputs]
-    waiting = [staged for staged, place in zip(job.inputs, placed, strict=True) if not place.is_view]
-    return waiting, sum(place.own_bytes for place in placed)
+    return Ready(
+        tuple(staged for staged, place in zip(job.inputs, placed, strict=True) if not place.is_view),
+        sum(place.own_bytes for place in placed),
+        tuple(place.kept for place in placed if place.kept is not None),
+    )
 
 
 def drop_views(host: SparkHost, job: SparkJob) -> None:
@@ -373,9 +382,13 @@ def spark_plan(job: SparkJob, given: SparkHost | None = None) -> str:
         host = spark_host(configuration, given)
         session = host.session
         try:
-            waiting, _ = made_ready(host, job, configuration, task_memory(host, configuration))
-            register_empty(session, waiting)
-            return "\n".join(host.physical_plan(session.sql(query.sql)) for query in job.every_query())
+            ready = made_ready(host, job, configuration, task_memory(host, configuration))
+            register_empty(session, ready.waiting)
+            try:
+                return "\n".join(host.physical_plan(session.sql(query.sql)) for query in job.every_query())
+            finally:
+                for frame in ready.kept:
+                    frame.unpersist()
         except Exception as error:
             raise translate(error, job, planning=True) from error
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from flowsql_core.record import record
@@ -78,35 +78,53 @@ def _reads_numbers(node: PlanNode) -> bool:
     return not node.inputs and node.name.strip() in _NUMBERS
 
 
-def of_java(plan: Any, folder: str) -> PlanNode:
-    """The plan of a query that has run, from the objects of Java that Spark made of it.
+def of_java(plans: Iterable[Any], folder: str, identity: Callable[[Any], int]) -> list[PlanNode]:
+    """Plans of queries that have run, from the objects of Java that Spark made of them. What several of them share
+    stands in the first.
 
     Args:
         folder: of files through which the program hands rows to Spark: they are no table's.
+        identity: a number of an object of Java that no other has.
     """
-    return _of_java(plan, folder, set()) or PlanNode("nothing", {})
+    walk = _Walk(folder, identity)
+    found = (walk.node(plan) for plan in plans)
+    return [node for node in found if node is not None]
 
 
-def _of_java(plan: Any, folder: str, seen: set[int]) -> PlanNode | None:
-    name, number = str(plan.nodeName()), int(plan.id())
-    if number in seen or name.startswith("Reused"):
-        return None
-    seen.add(number)
-    metrics = plan.metrics()
-    counts = {key: int(metrics.apply(key).value()) for key in LOOKED_AT if metrics.contains(key)}
-    kind = str(plan.getClass().getSimpleName())
+class _Walk:
+    """Over plans of Java, each of whose nodes is counted once."""
+
+    def __init__(self, folder: str, identity: Callable[[Any], int]) -> None:
+        self._folder = folder
+        self._identity = identity
+        self._seen: set[int] = set()
+
+    def node(self, plan: Any) -> PlanNode | None:
+        """A node with what stands below it; None where it was counted before."""
+        name, number = str(plan.nodeName()), self._identity(plan)
+        if number in self._seen or name.startswith("Reused"):
+            return None
+        self._seen.add(number)
+        metrics = plan.metrics()
+        counts = {key: int(metrics.apply(key).value()) for key in LOOKED_AT if metrics.contains(key)}
+        kind = str(plan.getClass().getSimpleName())
+        if kind == "FileSourceScanExec" and self._folder in str(plan.relation().location().rootPaths()):
+            counts.pop(FILES_BYTES, None)
+        below = _below(plan, kind)
+        made = map(self.node, below)
+        found = tuple(node for node in made if node is not None)
+        # What stands elsewhere is counted there; a node without inputs would be a table.
+        return PlanNode(name, counts, found or tuple(PlanNode("elsewhere", {}) for _ in below[:1]))
+
+
+def _below(plan: Any, kind: str) -> list[Any]:
     if kind == "AdaptiveSparkPlanExec":
-        below = [plan.executedPlan()]
-    elif kind.endswith("QueryStageExec"):
-        below = [plan.plan()]
-    elif kind == "InMemoryTableScanExec":
-        below = [plan.relation().cachedPlan()]
-    else:
-        below = [*_scala(plan.children()), *_scala(plan.subqueries())]
-    if kind == "FileSourceScanExec" and folder in str(plan.relation().location().rootPaths()):
-        counts.pop(FILES_BYTES, None)
-    found = (_of_java(one, folder, seen) for one in below)
-    return PlanNode(name, counts, tuple(node for node in found if node is not None))
+        return [plan.executedPlan()]
+    if kind.endswith("QueryStageExec"):
+        return [plan.plan()]
+    if kind == "InMemoryTableScanExec":
+        return [plan.relation().cachedPlan()]
+    return [*_scala(plan.children()), *_scala(plan.subqueries())]
 
 
 def _scala(sequence: Any) -> list[Any]:

@@ -34,10 +34,14 @@ class Parts:
 
 @record
 class Placed:
-    """Whether the view of an input stands, and the bytes of files that FlowSQL's readers read for it."""
+    """Whether the view of an input stands, and the bytes of files that FlowSQL's readers read for it.
+
+    ``kept``: the frame behind it, if Spark is to keep its rows.
+    """
 
     is_view: bool
     own_bytes: int = 0
+    kept: Any = None
 
 
 def view_in_place(host: SparkHost, staged: StagedInput, memory: TaskMemory) -> Placed:
@@ -58,8 +62,11 @@ def view_in_place(host: SparkHost, staged: StagedInput, memory: TaskMemory) -> P
     parts = parts_of(staged.job, host.slots())
     if parts is None or (parts.total_bytes <= SMALL_BYTES and host.is_local):
         return Placed(is_view=False, own_bytes=0 if parts is None else parts.total_bytes)
-    read_parts(host, staged, parts, memory).createOrReplaceTempView(staged.view)
-    return Placed(is_view=True, own_bytes=parts.total_bytes)
+    rows = read_parts(host, staged, parts, memory)
+    if staged.shared:
+        rows = rows.persist()
+    rows.createOrReplaceTempView(staged.view)
+    return Placed(is_view=True, own_bytes=parts.total_bytes, kept=rows if staged.shared else None)
 
 
 def parts_of(graph: JobGraph, slots: int) -> Parts | None:

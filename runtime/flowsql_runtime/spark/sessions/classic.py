@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
 
 from flowsql_core.errors import ConnectorError
@@ -65,9 +65,10 @@ class ClassicHost(SparkHost):
         """Without its heading."""
         return str(frame._jdf.queryExecution().executedPlan().toString()).rstrip()
 
-    def counted(self, frame: Any, folder: str) -> PlanNode | None:
-        """Kept by the frame's plan."""
-        return of_java(frame._jdf.queryExecution().executedPlan(), folder)
+    def counted(self, frames: Sequence[Any], folder: str) -> list[PlanNode] | None:
+        """Kept by the frames' plans."""
+        identity = self.session._jvm.java.lang.System.identityHashCode
+        return of_java([frame._jdf.queryExecution().executedPlan() for frame in frames], folder, identity)
 
     def schema(self, ddl: str) -> Any:
         """Parsed by Java."""

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import logging
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -88,10 +88,12 @@ class ConnectHost(SparkHost):
         """Without its heading."""
         return str(frame._explain_string()).removeprefix("== Physical Plan ==\n").rstrip()
 
-    def counted(self, frame: Any, folder: str) -> PlanNode | None:
-        """As the server told it behind the answer."""
-        told = frame.executionInfo
-        return None if told is None or told.metrics is None else of_connect(told.metrics)
+    def counted(self, frames: Sequence[Any], folder: str) -> list[PlanNode] | None:
+        """As the server told it behind the answers."""
+        told = [frame.executionInfo for frame in frames]
+        if any(info is None or info.metrics is None for info in told):
+            return None
+        return [of_connect(info.metrics) for info in told]
 
     def schema(self, ddl: str) -> Any:
         """Parsed by the server."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from flowsql_core.errors import ConnectorError
@@ -95,8 +95,8 @@ class SparkHost(ABC):
         """Spark's plan of a query as text."""
 
     @abstractmethod
-    def counted(self, frame: Any, folder: str) -> PlanNode | None:
-        """What Spark counted while it ran a query; None where it does not say.
+    def counted(self, frames: Sequence[Any], folder: str) -> list[PlanNode] | None:
+        """What Spark counted while it ran the queries of a job; None where it does not say.
 
         Args:
             folder: through whose files the program handed rows to Spark.
