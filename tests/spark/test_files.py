@@ -15,6 +15,7 @@ from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError
 from flowsql_runtime.spark import parts
+from flowsql_runtime.spark.sessions.current import spark_host
 
 
 def load(name: str) -> ModuleType:
@@ -47,11 +48,12 @@ ROWS = pa.table(
 )
 COLUMNS = "id BIGINT, Name STRING, d DOUBLE, f FLOAT, p DECIMAL(7, 2), born DATE, b BOOLEAN, x BYTES, t TINYINT"
 
+OPTIONS = {"execution.runtime-mode": "batch", "execution.batch.engine": "spark", "table.local-time-zone": "UTC"}
+
 
 def session_over(path: Path, columns: str = COLUMNS, more: str = "") -> TableEnvironment:
     machine.hurry()
-    values = {"execution.runtime-mode": "batch", "execution.batch.engine": "spark", "table.local-time-zone": "UTC"}
-    made = TableEnvironment.of_configuration(Configuration(values=values))
+    made = TableEnvironment.of_configuration(Configuration(values=OPTIONS))
     made.execute_sql(
         f"CREATE TABLE t ({columns}) {more} WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'parquet')"
     )
@@ -86,6 +88,30 @@ def test_spark_reads_what_it_reads_exactly(tmp_path: Path, staged: list[str], mo
     assert [rows(session, query) for query in QUERIES] == direct
     assert len(staged) == len(QUERIES)
     assert direct[3] == ["(2,)"]
+
+
+def test_views_stand_as_long_as_the_files_are_the_same(tmp_path: Path, staged: list[str]) -> None:
+    pq.write_table(ROWS, tmp_path / "t.parquet")
+    session = session_over(tmp_path / "t.parquet")
+    count = "SELECT COUNT(*) AS n, SUM(id) AS s FROM t WHERE id > 1"
+    assert rows(session, count) == ["(4, 14)"]
+    assert rows(session, count) == ["(4, 14)"]
+    pq.write_table(ROWS.slice(0, 3), tmp_path / "t.parquet")
+    assert rows(session, count) == ["(2, 5)"]
+    spark = spark_host(Configuration(values=OPTIONS)).session
+    standing = [view.name for view in spark.catalog.listTables() if view.name.startswith("flowsql_own_")]
+    assert len(standing) == len(set(standing))
+    assert not [view.name for view in spark.catalog.listTables() if view.name.startswith("flowsql_input_")]
+    for number in range(70):
+        pq.write_table(pa.table({f"c{number}": [number]}), tmp_path / f"{number}.parquet")
+        session.execute_sql(
+            f"CREATE TABLE t{number} (c{number} BIGINT) WITH ('connector' = 'filesystem', 'format' = 'parquet', "
+            f"'path' = '{tmp_path}/{number}.parquet')"
+        )
+        assert rows(session, f"SELECT c{number} FROM t{number} WHERE c{number} >= 0") == [f"({number},)"]
+    standing = [view.name for view in spark.catalog.listTables() if view.name.startswith("flowsql_own_")]
+    assert len(standing) == 64
+    assert not staged
 
 
 def test_how_texts_stood_in_memory_does_not_matter(tmp_path: Path, staged: list[str]) -> None:

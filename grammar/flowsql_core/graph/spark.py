@@ -230,6 +230,10 @@ class SparkJob:
     subqueries: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     kernels: tuple[KernelFunction, ...] = ()
 
+    def views(self) -> tuple[str, ...]:
+        """Names of the views of its inputs."""
+        return tuple(staged.view for staged in self.inputs)
+
     def every_query(self) -> tuple[SparkQuery, ...]:
         """All that Spark is asked, in order."""
         return (*(staged.source for staged in self.inputs if staged.source is not None), *self.queries)

@@ -71,7 +71,7 @@ from flowsql_planner.spark.expression import SparkExpressions
 from flowsql_planner.spark.flat import flat
 from flowsql_planner.spark.joins import join_query
 from flowsql_planner.spark.kernels import Kernels, has_kernel
-from flowsql_planner.spark.own_reading import is_spark_view, own_reading
+from flowsql_planner.spark.own_reading import is_spark_view, own_reading, own_view
 from flowsql_planner.spark.row import Row
 from flowsql_planner.spark.sql import SqlNode
 from flowsql_planner.spark.types import ddl, is_opaque, spark_type
@@ -269,16 +269,16 @@ class SparkCompiler:
             span = getattr(rel, "span", None)
             columns = ddl(rel.schema, span)
             plan, source = make()
-            view = f"flowsql_input_{len(self.staged)}"
+            own = own_reading(rel) if isinstance(rel, Scan) else None
             self.staged[rel] = StagedInput(
-                view,
+                f"flowsql_input_{len(self.staged)}" if own is None else own_view(own, columns),
                 rel.schema,
                 columns,
                 self.stage(with_moments(plan), keys is not None),
                 source=source,
                 keys=keys,
                 placed=placed,
-                own=own_reading(rel) if isinstance(rel, Scan) else None,
+                own=own,
                 shared=isinstance(rel, Scan) and rel in self.shared,
             )
         alias = self._alias()

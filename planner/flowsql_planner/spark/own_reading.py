@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final
 
 from flowsql_connectors import registry
@@ -28,6 +29,11 @@ def own_reading(scan: Scan) -> ParquetFiles | SparkView | None:
     if view is not None:
         return SparkView(view, tuple(scan.table.columns[index].name for index in scan.projection))
     return _parquet_files(scan)
+
+
+def own_view(own: ParquetFiles | SparkView, columns: str) -> str:
+    """The name of the view of such rows with some columns: the same in all statements, so that it may stand on."""
+    return f"flowsql_own_{blake2b(repr((own, columns)).encode(), digest_size=12).hexdigest()}"
 
 
 def is_spark_view(scan: Scan) -> bool:

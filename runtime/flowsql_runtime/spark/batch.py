@@ -166,7 +166,7 @@ class SparkBatchJob(Job):
         finally:
             for sink in commits:
                 sink.discard()
-            drop_views(host, spark)
+            host.drop_views(spark.views())
             for frame in self._kept:
                 frame.unpersist()
 
@@ -186,7 +186,7 @@ class SparkBatchJob(Job):
                 made = as_program_sees(host, self._planned(host, query), query.columns)
             finally:
                 # Spark forgets what it keeps of a view with the view.
-                drop_views(host, self._spark)
+                host.drop_views(self._spark.views())
             for kept in self._kept:
                 kept.persist()
             return made
@@ -355,12 +355,6 @@ def made_ready(host: SparkHost, job: SparkJob, configuration: Configuration, mem
     )
 
 
-def drop_views(host: SparkHost, job: SparkJob) -> None:
-    """The views of a job's inputs go."""
-    for staged in job.inputs:
-        host.session.catalog.dropTempView(staged.view)
-
-
 def register_empty(session: Any, inputs: Sequence[StagedInput]) -> None:
     """Views of inputs without rows: what Spark needs to plan queries."""
     for staged in inputs:
@@ -392,4 +386,4 @@ def spark_plan(job: SparkJob, given: SparkHost | None = None) -> str:
         except Exception as error:
             raise translate(error, job, planning=True) from error
         finally:
-            drop_views(host, job)
+            host.drop_views(job.views())

@@ -57,7 +57,7 @@ def view_in_place(host: SparkHost, staged: StagedInput, memory: TaskMemory) -> P
         return Placed(is_view=True)
     found = None if staged.own is None else readable_by_spark(staged.own, staged.columns)
     if staged.own is not None and found is not None:
-        read_files(host, found, staged.own, staged.ddl).createOrReplaceTempView(staged.view)
+        host.stand(staged.view, read_files(host, found, staged.own, staged.ddl))
         return Placed(is_view=True)
     parts = parts_of(staged.job, host.slots())
     if parts is None or (parts.total_bytes <= SMALL_BYTES and host.is_local):

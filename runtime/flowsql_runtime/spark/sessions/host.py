@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Final
 
 from flowsql_core.errors import ConnectorError
 from flowsql_core.record import record
@@ -12,6 +13,8 @@ from flowsql_runtime.spark.measured import PlanNode
 from flowsql_runtime.spark.sessions.quiet import quiet
 from flowsql_runtime.spark.sessions.settings import Settings
 from flowsql_runtime.spark.sessions.shipping import FOLDER, at_the_task
+
+_MOST_STANDING: Final = 64
 
 
 class SparkHost(ABC):
@@ -31,6 +34,23 @@ class SparkHost(ABC):
         self.session = session
         self.program_session = session if program_session is None else program_session
         self._applied: dict[str, str] = {}
+        #: Views that outlive their statement, with the frames behind them, the one that was asked for last at the end.
+        self._standing: OrderedDict[str, Any] = OrderedDict()
+
+    def stand(self, view: str, frame: Any) -> None:
+        """Let a view of a frame stand: to make one takes Spark as long as to plan a small query."""
+        if self._standing.get(view) is not frame:
+            frame.createOrReplaceTempView(view)
+            self._standing[view] = frame
+        self._standing.move_to_end(view)
+
+    def drop_views(self, views: Iterable[str]) -> None:
+        """The views of a statement that is over go, but those that stand; of these the oldest if there are many."""
+        gone = [view for view in views if view not in self._standing]
+        while len(self._standing) > _MOST_STANDING:
+            gone.append(self._standing.popitem(last=False)[0])
+        for view in gone:
+            self.session.catalog.dropTempView(view)
 
     def started_with(self, settings: Settings) -> None:
         """The session has these settings already."""
