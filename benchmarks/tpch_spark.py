@@ -3,8 +3,8 @@
     python benchmarks/tpch_spark.py FOLDER [--format csv] [--queries q1,q5] [--repeat 4] [--explain]
 
 ``FOLDER`` holds ``lineitem.parquet`` and the other tables, as ``tpchgen-cli parquet -s 1 -o FOLDER`` writes them; csv
-files are made of them once. A time is from the statement to its last row in this process; the two take turns in both orders,
-the first two rounds are not counted, medians are shown.
+files are made of them once. A time is from the statement to its last row in this process; the two take turns in both
+orders, the first two rounds are not counted, medians are shown.
 """
 
 from __future__ import annotations
