@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from flowsql_core.errors import ConnectorError
 from flowsql_runtime.spark.sessions import java
+from flowsql_runtime.spark.sessions.class_archive import archive_path, reading_option
+from tests.spark.spark_machine import LACK
 
 
 def home(folder: Path, version: str) -> Path:
@@ -69,3 +73,41 @@ def test_the_java_of_the_extra_starts_with_what_spark_asks_for(tmp_path: Path, m
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
     assert java.java_version(Path(found)) is not None
+
+
+def test_java_reads_kept_classes_where_there_are_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    package = SimpleNamespace(__version__="4.3.0", __file__="/pyspark/__init__.py")
+    path = archive_path("/java", package)
+    assert reading_option("/java", package) == ""
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"classes")
+    assert reading_option("/java", package) == f"-XX:SharedArchiveFile={path}"
+    assert reading_option("/java", SimpleNamespace(__version__="4.3.1", __file__="/pyspark/__init__.py")) == ""
+    (tmp_path / "java").mkdir()
+    assert archive_path(str(tmp_path / "java"), package) != path
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(LACK is not None, reason=f"no Spark on this machine: {LACK}")
+def test_spark_starts_from_kept_classes(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+    def said(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *words], env=environment, capture_output=True, text=True, timeout=200, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "MB of classes" in said("-m", "flowsql_runtime.spark.prepare")
+    assert said("-m", "flowsql_runtime.spark.prepare").endswith("is there\n")
+    (kept,) = (tmp_path / "flowsql" / "spark").iterdir()
+    program = """
+from flowsql_core.config import Configuration
+from flowsql_runtime.spark.sessions.current import spark_host
+session = spark_host(Configuration(values={"table.local-time-zone": "UTC"})).session
+arguments = session._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+print(*arguments, session.sql("SELECT 1").toArrow().to_pylist())
+"""
+    assert f"-XX:SharedArchiveFile={kept} " in said("-c", program)

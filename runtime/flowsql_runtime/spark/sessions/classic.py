@@ -11,10 +11,11 @@ from typing import IO, Any, Final
 
 from flowsql_core.errors import ConnectorError
 from flowsql_runtime.spark.measured import PlanNode, of_java
+from flowsql_runtime.spark.sessions.class_archive import reading_option
 from flowsql_runtime.spark.sessions.host import Progress, SparkHost
 from flowsql_runtime.spark.sessions.java import require_java
 from flowsql_runtime.spark.sessions.quiet import quiet
-from flowsql_runtime.spark.sessions.settings import PINNED, ZONE, Settings, is_local_master
+from flowsql_runtime.spark.sessions.settings import JAVA_OPTIONS, PINNED, ZONE, Settings, is_local_master
 from flowsql_runtime.spark.sessions.shipping import look_at_executors, ship
 
 _LOG_TAIL: Final = 2000
@@ -124,7 +125,9 @@ def started(settings: Settings) -> SparkHost:
     options = settings.options
     before = os.environ.get("JAVA_HOME")
     if not is_submitted():
-        os.environ["JAVA_HOME"] = require_java()
+        os.environ["JAVA_HOME"] = java = require_java()
+        if JAVA_OPTIONS not in settings.chosen:
+            options = {**options, JAVA_OPTIONS: f"{options[JAVA_OPTIONS]} {reading_option(java, pyspark)}".rstrip()}
     # Without it workers would take whichever python3 comes first. Other machines may have theirs elsewhere.
     elsewhere = is_submitted() or not is_local_master(options["spark.master"])
     python = options.get("spark.pyspark.python") or (os.environ.get("PYSPARK_PYTHON") if elsewhere else None)

@@ -26,6 +26,13 @@ PINNED: Final = {
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
 }
+JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
+#: Java's second compiler takes most of the time of a short statement (36 s of processor time for a cold one against
+#: 26 s so, 19 s without it); what is really hot still gets it.
+DEFAULT_JAVA_OPTIONS: Final = (
+    "-XX:Tier4InvocationThreshold=60000 -XX:Tier4MinInvocationThreshold=60000 "
+    "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=600000"
+)
 #: What the user may set otherwise, in a session that FlowSQL starts.
 _DEFAULTS: Final = {
     "spark.app.name": "FlowSQL",
@@ -34,10 +41,7 @@ _DEFAULTS: Final = {
     "spark.log.level": "ERROR",
     "spark.driver.maxResultSize": "0",
     "spark.sql.adaptive.enabled": "true",
-    # Java's second compiler takes most of the time of a short statement (36 s of processor time for a cold one against
-    # 26 s so, 19 s without it); what is really hot still gets it.
-    "spark.driver.defaultJavaOptions": "-XX:Tier4InvocationThreshold=60000 -XX:Tier4MinInvocationThreshold=60000 "
-    "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=600000",
+    JAVA_OPTIONS: DEFAULT_JAVA_OPTIONS,
 }
 ADAPTIVE_BROADCAST: Final = "spark.sql.adaptive.autoBroadcastJoinThreshold"
 #: What the user may set otherwise, in a session over Spark Connect. How much FlowSQL's readers will give no optimizer
