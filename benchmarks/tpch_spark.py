@@ -4,7 +4,7 @@
 
 ``FOLDER`` holds ``lineitem.parquet`` and the other tables, as ``tpchgen-cli parquet -s 1 -o FOLDER`` writes them; csv
 files are made of them once. A time is from the statement to its last row in this process; the two take turns in both
-orders, the first two rounds are not counted, medians are shown.
+orders, the first four rounds are not counted, medians are shown.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONFIGURATION = Configuration(
 )
 
 #: Rounds of which Java still compiles much of the code.
-WARM_UP = 2
+WARM_UP = 4
 
 
 def environment(folder: Path, format_: str) -> TableEnvironment:
