@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from flowsql_connectors.spi.sink import SinkFactory, TableSink
 from flowsql_connectors.spi.source import PlainFiles, SourceFactory, TableSource
 from flowsql_core.errors import BindError, ConnectorError, did_you_mean
+from flowsql_core.graph.spark import SparkReader
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
 from flowsql_core.record import record
 from flowsql_core.types.logical import Schema
@@ -45,6 +46,7 @@ _BUILT_IN: Final[dict[str, Connector]] = {
         table_reference="on-error.dead-letter.table",
         location="path",
     ),
+    "jdbc": Connector(source="flowsql_connectors.jdbc:JdbcSourceFactory"),
     "print": Connector(sink="flowsql_connectors.print:PrintSinkFactory"),
 }
 
@@ -65,7 +67,7 @@ _PROVIDED: Final[dict[str, Connector]] = {}
 
 #: Connectors of Flink's own distribution that FlowSQL knows by name and does not have yet.
 _KNOWN_ELSEWHERE: Final = frozenset(
-    {"kafka", "upsert-kafka", "jdbc", "elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb", "mysql-cdc",
+    {"kafka", "upsert-kafka", "elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb", "mysql-cdc",
      "postgres-cdc", "socket"}
 )  # fmt: skip
 
@@ -143,6 +145,11 @@ def plain_files(table: TableSpec) -> PlainFiles | None:
 def spark_view(table: TableSpec) -> str | None:
     """The global temporary view of Spark that holds the rows of a table, if there is one."""
     return source_factory(_identifier(table)).spark_view(table)
+
+
+def spark_reader(table: TableSpec) -> SparkReader | None:
+    """Spark's own reader of the rows of a table, if there is one."""
+    return source_factory(_identifier(table)).spark_reader(table)
 
 
 def table_reference(table: TableSpec) -> tuple[str, str] | None:

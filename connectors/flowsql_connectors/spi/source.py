@@ -16,6 +16,7 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import Clock
 from flowsql_core.errors import InternalError
 from flowsql_core.expr import Expr
+from flowsql_core.graph.spark import SparkReader
 from flowsql_core.graph.specs import ScanSpec, TableSpec
 from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
@@ -190,6 +191,10 @@ class TableSource(ABC):
         """Whether rows come at a rate, and not as fast as they are read."""
         return False
 
+    def only_elsewhere(self) -> str | None:
+        """Where only another engine reads the rows: what FlowSQL's own runtime does not support, in a few words."""
+        return None
+
     def batched_input(self) -> BatchedInput | None:
         """How an engine that runs a stream batch by batch learns of new input; None: it cannot."""
         return None
@@ -285,6 +290,10 @@ class SourceFactory(ABC):
 
     def spark_view(self, table: TableSpec) -> str | None:
         """The global temporary view of Spark that holds the rows of a table; None where Spark does not know it."""
+        return None
+
+    def spark_reader(self, table: TableSpec) -> SparkReader | None:
+        """Spark's own reader of the rows of a table; None where it has none."""
         return None
 
     def with_referenced(self, table: TableSpec, referenced: TableSpec) -> TableSpec:

@@ -192,6 +192,20 @@ class SparkView:
 
 
 @record
+class SparkReader:
+    """A reader of Spark that gives the rows of a table.
+
+    ``format`` and ``options`` are its own; ``name``: what the rows are called where they are, for errors. ``names``:
+    what the columns of the input are called there.
+    """
+
+    format: str
+    options: tuple[tuple[str, str], ...]
+    name: str
+    names: tuple[str, ...] = ()
+
+
+@record
 class StagedInput:
     """Rows that a job of FlowSQL hands to Spark.
 
@@ -210,7 +224,7 @@ class StagedInput:
     source: SparkQuery | None = None
     keys: tuple[int, ...] | None = None
     placed: bool = False
-    own: ParquetFiles | SparkView | None = None
+    own: ParquetFiles | SparkView | SparkReader | None = None
     shared: bool = False
 
 

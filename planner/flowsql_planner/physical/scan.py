@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from flowsql_core.config import RUNTIME_MODE
+from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.graph.spark import BATCH_ENGINE
 from flowsql_core.graph.specs import TableSpec
 from flowsql_planner.logical.nodes import Scan
 from flowsql_planner.physical.context import PlanContext
@@ -16,7 +19,16 @@ def primary_key_places(table: TableSpec, projection: tuple[int, ...]) -> tuple[i
 
 
 def plan_scan(rel: Scan, context: PlanContext) -> Physical:
-    """The scan of a table."""
+    """The scan of a table.
+
+    Raises:
+        NotSupportedYetError: only another engine reads it.
+    """
+    strange = context.table_source(rel.table, rel.span).only_elsewhere()
+    if strange is not None:
+        raise NotSupportedYetError(
+            strange, rel.span, f"SET '{RUNTIME_MODE.key}' = 'batch', and '{BATCH_ENGINE.key}' = 'spark'"
+        )
     scan = TableSourceScan(
         inputs=(),
         schema=rel.schema,

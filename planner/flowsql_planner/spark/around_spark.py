@@ -46,7 +46,7 @@ from flowsql_planner.logical.nodes import (
 from flowsql_planner.logical.rewrite import make_join, refs, with_inputs
 from flowsql_planner.logical.rewrite import walk as walk_plan
 from flowsql_planner.optimize.determinism import is_deterministic
-from flowsql_planner.spark.own_reading import is_spark_view
+from flowsql_planner.spark.own_reading import is_in_spark
 
 #: Whether Spark has an exact form of an expression.
 HasForm = Callable[[Expr], bool]
@@ -63,7 +63,7 @@ _UNORDERED: Final = frozenset(
 def is_local(rel: Rel) -> bool:
     """Whether a whole relation needs no state and nothing of a query around it: FlowSQL answers it without Spark."""
     return all(
-        is_local_node(node) and not isinstance(node, Join) and not (isinstance(node, Scan) and is_spark_view(node))
+        is_local_node(node) and not isinstance(node, Join) and not (isinstance(node, Scan) and is_in_spark(node))
         for node in walk_plan(rel)
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from flowsql_core.errors import InternalError, NotSupportedYetError
 from flowsql_core.expr import Expr, conjunction
@@ -71,7 +71,7 @@ from flowsql_planner.spark.expression import SparkExpressions
 from flowsql_planner.spark.flat import flat
 from flowsql_planner.spark.joins import join_query
 from flowsql_planner.spark.kernels import Kernels, has_kernel
-from flowsql_planner.spark.own_reading import is_spark_view, own_reading, own_view
+from flowsql_planner.spark.own_reading import is_in_spark, own_reading, own_view
 from flowsql_planner.spark.row import Row
 from flowsql_planner.spark.sql import SqlNode
 from flowsql_planner.spark.types import ddl, is_opaque, spark_type
@@ -82,6 +82,9 @@ StagePlanner = Callable[[Rel, bool], JobGraph]
 TailPlanner = Callable[[Sink], JobGraph]
 #: The rules for a plan inside of an expression.
 Optimize = Callable[[Rel], Rel]
+
+#: Of rows that Spark has.
+_NO_JOB: Final = JobGraph("spark-input", (), ())
 
 
 @dataclass(slots=True)
@@ -154,7 +157,7 @@ class SparkCompiler:
     def relation(self, rel: Rel, outer: tuple[SqlNode, ...]) -> SqlNode:
         """A query whose columns are those of the relation, called c0, c1, ..."""
         match rel:
-            case Scan() if is_spark_view(rel):
+            case Scan() if is_in_spark(rel):
                 return self._view(rel, lambda: (rel, None))
             case Scan() | Values() | WatermarkAssigner() | Expand():
                 return self._staged(rel)
@@ -270,11 +273,13 @@ class SparkCompiler:
             columns = ddl(rel.schema, span)
             plan, source = make()
             own = own_reading(rel) if isinstance(rel, Scan) else None
+            in_spark = isinstance(rel, Scan) and is_in_spark(rel)
+            job = _NO_JOB if in_spark else self.stage(with_moments(plan), keys is not None)
             self.staged[rel] = StagedInput(
                 f"flowsql_input_{len(self.staged)}" if own is None else own_view(own, columns),
                 rel.schema,
                 columns,
-                self.stage(with_moments(plan), keys is not None),
+                job,
                 source=source,
                 keys=keys,
                 placed=placed,

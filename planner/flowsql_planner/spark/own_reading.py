@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
 from flowsql_connectors import registry
-from flowsql_core.graph.spark import ParquetFiles, SparkView
+from flowsql_core.graph.spark import ParquetFiles, SparkReader, SparkView
 from flowsql_core.types import logical as t
 from flowsql_planner.logical.nodes import Scan
 from flowsql_planner.spark.types import spark_type
@@ -23,22 +24,25 @@ _EXACT: Final = (
 )
 
 
-def own_reading(scan: Scan) -> ParquetFiles | SparkView | None:
+def own_reading(scan: Scan) -> ParquetFiles | SparkView | SparkReader | None:
     """Where Spark finds the rows of a scan; None where FlowSQL reads them."""
+    reader = registry.spark_reader(scan.table)
+    if reader is not None:
+        return replace(reader, names=tuple(scan.table.columns[index].name for index in scan.projection))
     view = registry.spark_view(scan.table)
     if view is not None:
         return SparkView(view, tuple(scan.table.columns[index].name for index in scan.projection))
     return _parquet_files(scan)
 
 
-def own_view(own: ParquetFiles | SparkView, columns: str) -> str:
+def own_view(own: ParquetFiles | SparkView | SparkReader, columns: str) -> str:
     """The name of the view of such rows with some columns: the same in all statements, so that it may stand on."""
     return f"flowsql_own_{blake2b(repr((own, columns)).encode(), digest_size=12).hexdigest()}"
 
 
-def is_spark_view(scan: Scan) -> bool:
-    """Whether the rows of a scan are those of a DataFrame, which stand in no order that is known."""
-    return registry.spark_view(scan.table) is not None
+def is_in_spark(scan: Scan) -> bool:
+    """Whether Spark always has the rows of a scan: of a DataFrame, of a database. They stand in no known order."""
+    return registry.spark_view(scan.table) is not None or registry.spark_reader(scan.table) is not None
 
 
 def _parquet_files(scan: Scan) -> ParquetFiles | None:

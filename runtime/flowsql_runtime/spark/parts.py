@@ -9,11 +9,12 @@ from flowsql_connectors import registry
 from flowsql_connectors.spi.source import Split
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.job import JobGraph
-from flowsql_core.graph.spark import SparkView, StagedInput
+from flowsql_core.graph.spark import SparkReader, SparkView, StagedInput
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.record import record
 from flowsql_runtime.spark.files import read_files, readable_by_spark
 from flowsql_runtime.spark.frames import view_of_frame
+from flowsql_runtime.spark.readers import rows_of_reader
 from flowsql_runtime.spark.sessions.host import SparkHost
 from flowsql_runtime.spark.tasks import ReadParts, TaskMemory
 
@@ -54,6 +55,9 @@ def view_in_place(host: SparkHost, staged: StagedInput, memory: TaskMemory) -> P
         return Placed(is_view=False)
     if isinstance(staged.own, SparkView):
         view_of_frame(host, staged.own).createOrReplaceTempView(staged.view)
+        return Placed(is_view=True)
+    if isinstance(staged.own, SparkReader):
+        rows_of_reader(host, staged.own, staged.ddl).createOrReplaceTempView(staged.view)
         return Placed(is_view=True)
     found = None if staged.own is None else readable_by_spark(staged.own, staged.columns)
     if staged.own is not None and found is not None:

@@ -1,0 +1,187 @@
+"""Tables of a database that Spark reads: Derby, which pyspark brings along, inside of its Java."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flowsql.table.session.environment import TableEnvironment
+from flowsql_core.config import Configuration
+from flowsql_core.errors import FlowSqlError
+from flowsql_runtime.spark.sessions.current import spark_host
+from tests.spark.spark_machine import ON_SPARK, hurry
+
+pytestmark = ON_SPARK
+
+DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
+CREATE = (
+    "CREATE TABLE items (id INT, name VARCHAR(20), price DECIMAL(9, 3), big BIGINT, small SMALLINT, r REAL, d DOUBLE, "
+    "born DATE, ts TIMESTAMP, b BOOLEAN, x VARCHAR(4) FOR BIT DATA)"
+)
+ROWS = (
+    "INSERT INTO items VALUES (1, 'ink', 1.256, 5000000000, 7, 1.5, 2.5, '1500-02-03', '2020-01-01 10:20:30.123456', "
+    "TRUE, X'00ff'), (2, 'pen', 2.5, 1, -7, -1.5, 0.1, '2020-02-29', '1969-12-31 23:59:59', FALSE, X''), "
+    "(3, 'cap', 9.999, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), "
+    "(NULL, NULL, NULL, 2, 3, 4, 5, NULL, NULL, NULL, NULL)"
+)
+COLUMNS = (
+    "id BIGINT, name STRING, price DECIMAL(9, 2), big BIGINT, small INT, r DOUBLE, d DOUBLE, born DATE, "
+    "ts TIMESTAMP(6), b BOOLEAN, x BYTES"
+)
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def address() -> str:
+    """Of a database with a table of four rows."""
+    hurry()
+    java: Any = spark_host(Configuration(values={"table.local-time-zone": "UTC"})).session._jvm
+    url = f"jdbc:derby:memory:flowsql{next(numbers)}"
+    java.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry.register(DRIVER)
+    connection = java.java.sql.DriverManager.getConnection(f"{url};create=true")
+    for statement in (CREATE, ROWS):
+        connection.createStatement().execute(statement)
+    connection.close()
+    return url
+
+
+def environment(**options: str) -> TableEnvironment:
+    values = {
+        "execution.runtime-mode": "batch",
+        "execution.batch.engine": "spark",
+        "table.local-time-zone": "America/New_York",
+        **{key.replace("_", "-").replace("--", "."): text for key, text in options.items()},
+    }
+    return TableEnvironment.of_configuration(Configuration(values=values))
+
+
+def with_table(address: str, columns: str = COLUMNS, more: str = "", **options: str) -> TableEnvironment:
+    made = environment(**options)
+    made.execute_sql(
+        f"CREATE TABLE t ({columns}) WITH ('connector' = 'jdbc', 'url' = '{address}', 'table-name' = 'items', "
+        f"'driver' = '{DRIVER}'{more})"
+    )
+    return made
+
+
+def rows(session: TableEnvironment, sql: str) -> list[tuple[object, ...]]:
+    with session.execute_sql(sql).collect() as found:
+        return [tuple(row) for row in found]
+
+
+def shown(session: TableEnvironment, sql: str) -> list[str]:
+    return [" ".join(map(str, row)) for row in rows(session, sql)]
+
+
+def test_all_types(address: str) -> None:
+    found = shown(with_table(address), "SELECT * FROM t ORDER BY id NULLS LAST")
+    assert found == [
+        "1 ink 1.26 5000000000 7 1.5 2.5 1500-02-03 2020-01-01 10:20:30.123456 True b'\\x00\\xff'",
+        "2 pen 2.50 1 -7 -1.5 0.1 2020-02-29 1969-12-31 23:59:59 False b''",
+        "3 cap 10.00 None None None None None None None None",
+        "None None None 2 3 4.0 5.0 None None None None",
+    ]
+
+
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_beside_other_tables(address: str, engine: str, tmp_path: Path) -> None:
+    session = with_table(address, **{"execution--batch--engine": engine})
+    (tmp_path / "sold.csv").write_text("1,3\n1,4\n2,5\n9,1\n")
+    session.execute_sql(
+        f"CREATE TABLE sold (id INT, n INT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'sold.csv'}', "
+        "'format' = 'csv')"
+    )
+    joined = "SELECT UPPER(t.name) AS name, SUM(n) AS n FROM sold JOIN t ON sold.id = t.id GROUP BY t.name ORDER BY 1"
+    assert rows(session, joined) == [("INK", 7), ("PEN", 5)]
+    # Rounded here: the database itself has no row with this price.
+    assert rows(session, "SELECT id FROM t WHERE price = 1.26") == [(1,)]
+    assert rows(session, "SELECT name FROM t WHERE id > 1 AND name <> 'pen'") == [("cap",)]
+
+
+def test_conditions_go_to_the_database(address: str) -> None:
+    session = with_table(address)
+    plan = session.explain_sql("SELECT id FROM t WHERE name = 'pen' AND big > 0", "JSON_EXECUTION_PLAN")
+    assert "PushedFilters: [*IsNotNull(NAME), *IsNotNull(BIG), *EqualTo(NAME,pen), *GreaterThan(BIG,0)]" in plan
+    assert "PRICE" not in plan
+    result = session.execute_sql("SELECT id FROM t WHERE name = 'pen'")
+    assert sum(batch.num_rows for batch in result.batches()) == 1
+    job = result.get_job_client()
+    assert job is not None
+    assert job.get_volumes().rows_read == 1
+
+
+def test_parts(address: str) -> None:
+    more = (
+        ", 'scan.partition.column' = 'ID', 'scan.partition.num' = '3', 'scan.partition.lower-bound' = '0', "
+        "'scan.partition.upper-bound' = '3', 'scan.fetch-size' = '2'"
+    )
+    session = with_table(address, more=more)
+    assert rows(session, "SELECT COUNT(*) AS n, COUNT(id) AS ids FROM t") == [(4, 3)]
+    frame = session.sql_query("SELECT id FROM t").to_spark()
+    assert frame.rdd.getNumPartitions() == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "more", "said"),
+    [
+        ("id BIGINT, colour STRING", "", "'items' has no column 'colour'"),
+        ("big INT", "", "Column 'BIG' of 'items' is BIGINT there, which does not fit INT"),
+        ("name INT", "", "Column 'NAME' of 'items' is STRING there, which does not fit INT"),
+        ("id INT", ", 'scan.partition.num' = '3'", "Either all or none of the following options"),
+        ("id INT", ", 'scan.partition.num' = '0'", "scan.partition.num"),
+        ("id INT", ", 'lookup.cache' = 'NONE'", "Unsupported options found for 'jdbc'"),
+    ],
+)
+def test_what_does_not_fit(address: str, columns: str, more: str, said: str) -> None:
+    with pytest.raises(FlowSqlError) as caught:
+        rows(with_table(address, columns, more), "SELECT * FROM t")
+    assert said in caught.value.render()
+
+
+@pytest.mark.parametrize(
+    ("url", "driver", "said"),
+    [
+        ("jdbc:derby:memory:none", DRIVER, "Table 'items' cannot be read: "),
+        ("jdbc:postgresql://127.0.0.1:1/x", None, "Table 'items' cannot be read: no driver knows its address."),
+        ("jdbc:nothing:x", "org.example.Driver", "Table 'items' cannot be read: the driver org.example.Driver is not"),
+    ],
+)
+def test_what_is_not_there(url: str, driver: str | None, said: str) -> None:
+    hurry()
+    session = environment()
+    named = f", 'driver' = '{driver}'" if driver else ""
+    session.execute_sql(
+        f"CREATE TABLE t (id INT) WITH ('connector' = 'jdbc', 'url' = '{url}', 'table-name' = 'items', "
+        f"'username' = 'ada', 'password' = 'enigma'{named})"
+    )
+    with pytest.raises(FlowSqlError) as caught:
+        rows(session, "SELECT * FROM t")
+    assert said in caught.value.render()
+    assert "enigma" not in caught.value.render()
+    assert "\tat " not in caught.value.render()
+
+
+def test_no_such_table(address: str) -> None:
+    session = environment()
+    session.execute_sql(
+        f"CREATE TABLE t (id INT) WITH ('connector' = 'jdbc', 'url' = '{address}', 'table-name' = 'nothing')"
+    )
+    with pytest.raises(FlowSqlError, match=r"(?i)table 'nothing' cannot be read: .*NOTHING"):
+        rows(session, "SELECT * FROM t")
+
+
+@pytest.mark.parametrize(("mode", "engine"), [("streaming", "auto"), ("batch", "local")])
+def test_only_spark_reads_it(mode: str, engine: str) -> None:
+    session = with_table("jdbc:x", **{"execution--runtime-mode": mode, "execution--batch--engine": engine})
+    with pytest.raises(FlowSqlError) as caught:
+        rows(session, "SELECT id\nFROM t")
+    assert "a table of the connector 'jdbc' outside of batch mode on Spark" in caught.value.render()
+    assert "at line 2" in caught.value.render() or "2:" in caught.value.render()
+
+
+def test_nobody_writes_it() -> None:
+    with pytest.raises(FlowSqlError, match="can only be used as a source"):
+        with_table("jdbc:x", "id INT").execute_sql("INSERT INTO t VALUES (1)")
