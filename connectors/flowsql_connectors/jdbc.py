@@ -24,6 +24,19 @@ _COLUMN = ConnectorOption("scan.partition.column", optional(str), None, "A colum
 _NUMBER = ConnectorOption("scan.partition.num", optional(parse_positive), None, "Parts that are read side by side.")
 _LOWER = ConnectorOption("scan.partition.lower-bound", optional(str), None, "The least value of the first part.")
 _UPPER = ConnectorOption("scan.partition.upper-bound", optional(str), None, "The greatest value of the last part.")
+#: Drivers by the word behind ``jdbc:``. Java itself sees none of jars that a session is given.
+_DRIVERS: Final = {
+    "postgresql": "org.postgresql.Driver",
+    "mysql": "com.mysql.cj.jdbc.Driver",
+    "mariadb": "org.mariadb.jdbc.Driver",
+    "oracle": "oracle.jdbc.OracleDriver",
+    "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
+    "db2": "com.ibm.db2.jcc.DB2Driver",
+    "derby": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
+    "sqlite": "org.sqlite.JDBC",
+    "duckdb": "org.duckdb.DuckDBDriver",
+    "h2": "org.h2.Driver",
+}
 _PARTITION: Final = (_COLUMN, _NUMBER, _LOWER, _UPPER)
 _OPTIONS = OptionSet(required=(_URL, _TABLE), optional=(_DRIVER, _USER, _PASSWORD, _FETCH, *_PARTITION))
 
@@ -80,7 +93,7 @@ class JdbcSourceFactory(SourceFactory):
         given = {
             "url": values.get(_URL),
             "dbtable": values.get(_TABLE),
-            "driver": values.get(_DRIVER),
+            "driver": values.get(_DRIVER) or _driver_of(values.get(_URL)),
             "user": values.get(_USER),
             "password": values.get(_PASSWORD),
             "fetchsize": values.get(_FETCH) or None,
@@ -93,3 +106,8 @@ class JdbcSourceFactory(SourceFactory):
         }
         options = tuple((key, str(value)) for key, value in given.items() if value is not None)
         return SparkReader("jdbc", options, values.get(_TABLE))
+
+
+def _driver_of(url: str) -> str | None:
+    scheme, _, rest = url.partition(":")
+    return _DRIVERS.get(rest.partition(":")[0]) if scheme == "jdbc" else None

@@ -77,6 +77,14 @@ def _unreadable(own: SparkReader, error: Exception) -> ConnectorError:
         what = f"the driver {driver[1]} is not there" if driver[1] else "no driver knows its address"
         hint = "name its jar in 'spark.jars', or its Maven coordinates in 'spark.jars.packages'"
         return ConnectorError("spark-reader", f"Table '{own.name}' cannot be read: {what}.", hint=hint)
-    # The last cause is the database's own word.
-    cause = _JAVA.sub("", text.strip().rpartition("\n")[2].strip())
-    return ConnectorError("spark-reader", f"Table '{own.name}' cannot be read: {cause}")
+    return ConnectorError("spark-reader", f"Table '{own.name}' cannot be read: {_last_cause(error)}")
+
+
+def _last_cause(error: Exception) -> str:
+    """The database's own word, where Java is at hand."""
+    cause: Any = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    if cause is None:
+        return _JAVA.sub("", text_of(error).strip().rpartition("\n")[2].strip())
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return _JAVA.sub("", str(cause.toString()).strip().partition("\n")[0])

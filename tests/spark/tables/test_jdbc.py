@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +150,12 @@ def test_what_does_not_fit(address: str, columns: str, more: str, said: str) -> 
     ("url", "driver", "said"),
     [
         ("jdbc:derby:memory:none", DRIVER, "Table 'items' cannot be read: "),
-        ("jdbc:postgresql://127.0.0.1:1/x", None, "Table 'items' cannot be read: no driver knows its address."),
+        (
+            "jdbc:mysql://127.0.0.1:1/x",
+            None,
+            "Table 'items' cannot be read: the driver com.mysql.cj.jdbc.Driver is not",
+        ),
+        ("jdbc:nothing:x", None, "Table 'items' cannot be read: no driver knows its address."),
         ("jdbc:nothing:x", "org.example.Driver", "Table 'items' cannot be read: the driver org.example.Driver is not"),
     ],
 )
@@ -185,3 +195,59 @@ def test_only_spark_reads_it(mode: str, engine: str) -> None:
 def test_nobody_writes_it() -> None:
     with pytest.raises(FlowSqlError, match="can only be used as a source"):
         with_table("jdbc:x", "id INT").execute_sql("INSERT INTO t VALUES (1)")
+
+
+@pytest.fixture
+def postgres() -> Iterator[dict[str, str]]:
+    """What leads to a PostgreSQL of its own."""
+    script = Path(__file__).resolve().parents[4] / "shared" / "servers" / "postgres.sh"
+    if not script.is_file():
+        pytest.skip("no script starts a PostgreSQL here")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        # The server may run as a user of its own.
+        Path(folder).chmod(0o755)
+        place = f"{folder}/pg"
+        began = subprocess.run([str(script), "start", place], capture_output=True, text=True, timeout=300, check=False)
+        if began.returncode == 3:
+            pytest.skip(began.stderr.strip().rpartition("\n")[2])
+        assert began.returncode == 0, began.stderr
+        try:
+            yield dict(line.split("=", 1) for line in began.stdout.splitlines())
+        finally:
+            subprocess.run([str(script), "stop", place], capture_output=True, timeout=60, check=False)
+
+
+@pytest.mark.nightly
+def test_postgresql_in_a_program_of_its_own(postgres: dict[str, str], tmp_path: Path) -> None:
+    """The driver comes from Maven when Spark starts."""
+    made = "(SELECT i AS id, i * 1.5 AS amount, TIMESTAMP ''2020-01-01'' + i * INTERVAL ''1 second'' AS ts FROM "
+    columns = "id BIGINT, amount DECIMAL(20, 2), ts TIMESTAMP(6)"
+    where = f"'connector' = 'jdbc', 'url' = '{postgres['PG_JDBC']}', 'username' = '{postgres['PG_USER']}'"
+    parts = (
+        "'scan.partition.column' = 'id', 'scan.partition.num' = '4', 'scan.partition.lower-bound' = '1', "
+        "'scan.partition.upper-bound' = '100000'"
+    )
+    (tmp_path / "job.sql").write_text(f"""
+SET 'execution.runtime-mode' = 'batch';
+SET 'spark.jars.packages' = 'org.postgresql:postgresql:42.7.4';
+SET 'sql-client.display.print-volumes' = 'true';
+CREATE TABLE t ({columns}) WITH ({where}, 'password' = '{postgres["PG_PASSWORD"]}', {parts},
+  'table-name' = '{made} generate_series(1, 100000) AS i) AS s');
+SELECT MOD(id, 3) AS k, COUNT(*) AS n, SUM(amount) AS a, MAX(ts) AS ts FROM t GROUP BY MOD(id, 3) ORDER BY 1;
+CREATE TABLE w (id BIGINT) WITH ({where}, 'password' = 'enigma', 'table-name' = 'pg_class');
+SELECT COUNT(*) FROM w;
+""")
+    done = subprocess.run(
+        [sys.executable, "-m", "flowsql.cli", "--format", "csv", "-f", str(tmp_path / "job.sql")],
+        capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )  # fmt: skip
+    assert done.returncode == 1
+    answers = [line.split(",") for line in done.stdout.splitlines() if line[:2] in ("0,", "1,", "2,")]
+    sums = [sum(n * 3 for n in range(1, 100_001) if n % 3 == k) for k in range(3)]
+    assert [(k, int(n), float(a)) for k, n, a, _ in answers] == [
+        (str(k), 33333 + (k == 1), sums[k] / 2) for k in range(3)
+    ]
+    assert "[INFO] 100,000 rows" in done.stderr
+    assert "Table 'pg_class' cannot be read: FATAL: password authentication failed" in done.stderr
+    assert "enigma" not in done.stderr.partition("[ERROR]")[2]
