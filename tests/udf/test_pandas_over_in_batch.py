@@ -13,7 +13,7 @@ import pytest
 
 from flowsql.table import TableEnvironment
 from flowsql.table.udf import AggregateFunction, udaf
-from flowsql_core.errors import ExecutionError, FlowSqlError, NotSupportedYetError
+from flowsql_core.errors import ExecutionError, FlowSqlError
 from flowsql_runtime.operators.bounded import base
 from flowsql_runtime.operators.bounded.over.large_partition import LargePartition
 from flowsql_runtime.task.memory import OperatorMemory
@@ -241,15 +241,6 @@ REFUSALS = [
 def test_what_flink_refuses(calls: str, message: str) -> None:
     with pytest.raises(FlowSqlError, match=message):
         session().explain_sql(f"SELECT {calls} FROM s")
-
-
-def test_spark_calls_no_functions_of_pandas() -> None:
-    environment = session()
-    environment.get_config().set("execution.batch.engine", "spark")
-    for query in ("SELECT mean(v) OVER (ORDER BY id) FROM s", "SELECT mean(v) FROM s"):
-        with pytest.raises(NotSupportedYetError, match="function mean in batch mode on Spark") as caught:
-            environment.explain_sql(query)
-        assert "'execution.batch.engine' = 'local'" in (caught.value.hint or "")
 
 
 def test_failures() -> None:

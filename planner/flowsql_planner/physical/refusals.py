@@ -48,25 +48,25 @@ def refuse_unbounded(scan: Scan, context: PlanContext) -> None:
         )
 
 
-def refuse_python_in_batch(calls: Sequence[AggregateCall | OverCall], pandas_too: bool = False) -> None:
-    """Refuse Python aggregates that Flink has in streaming alone. ``pandas_too``: Spark calls those of pandas neither.
+def refuse_python_in_batch(calls: Sequence[AggregateCall | OverCall]) -> bool:
+    """Refuse Python aggregates that Flink has in streaming alone; whether some of the others are of pandas.
 
     Raises:
-        NotSupportedYetError: with Flink's reason, or the engine that runs it.
+        NotSupportedYetError: with Flink's reason.
     """
+    pandas = False
     for call in calls:
         function = named_function(call.function, call.options)
         if function is None:
             continue
-        pandas = function.kind == FunctionKind.PANDAS.value
-        if pandas_too or not pandas:
+        if function.kind != FunctionKind.PANDAS.value:
             raise NotSupportedYetError(
-                f"the Python aggregate function {function.name} in batch mode{' on Spark' if pandas else ''}",
+                f"the Python aggregate function {function.name} in batch mode",
                 call.span,
-                "FlowSQL's own runtime calls it: 'execution.batch.engine' = 'local'"
-                if pandas
-                else "Flink has functions of pandas alone there ('non-Pandas UDAFs are not supported')",
+                "Flink has functions of pandas alone there ('non-Pandas UDAFs are not supported')",
             )
+        pandas = True
+    return pandas
 
 
 def refuse_approximate(calls: Sequence[AggregateCall]) -> None:

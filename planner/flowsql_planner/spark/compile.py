@@ -174,10 +174,11 @@ class SparkCompiler:
             case Filter():
                 return self._filter(rel, outer)
             case Aggregate():
-                refuse_python_in_batch(rel.calls, pandas_too=True)
+                if refuse_python_in_batch(rel.calls):
+                    return self._in_pandas(rel, rel.grouping)
                 return self._aggregate(rel, outer) if rel.window is None else self._group_window(rel)
             case TableAggregate():
-                refuse_python_in_batch((rel.call,), pandas_too=True)
+                refuse_python_in_batch((rel.call,))
                 raise InternalError("a table aggregate without Python")
             case Join():
                 return join_query(self, rel, outer)
@@ -188,8 +189,9 @@ class SparkCompiler:
             case SetOperation():
                 return self._set_operation(rel, outer)
             case Over():
-                refuse_python_in_batch(rel.calls, pandas_too=True)
                 check_windows(rel.calls)
+                if refuse_python_in_batch(rel.calls):
+                    return self._in_pandas(rel, _exact_keys(rel))
                 return self._over(rel, outer)
             case Sort():
                 return self._sort(rel, outer)
@@ -404,10 +406,7 @@ class SparkCompiler:
             # Rows that sort alike stand in no order behind Spark: only a table has one that is known.
             if outer or not (stands_in_order(rel.input) or all(call.order for call in rel.calls)):
                 raise
-            keys = frozenset.intersection(*(frozenset(call.partition) for call in rel.calls))
-            # By hash -0.0 and NaN may go another way than the operator has them.
-            exact = [key for key in sorted(keys) if not isinstance(schema[key].type, t.ApproximateType)]
-            return self._by_key(rel, tuple(exact), placed=stands_in_order(rel.input))
+            return self._by_key(rel, _exact_keys(rel), placed=stands_in_order(rel.input))
         source, row = self.source(rel.input, outer)
         return sql.select([*row.all(), *(over_call(call, row.column, schema) for call in rel.calls)], source)
 
@@ -458,6 +457,12 @@ class SparkCompiler:
         if placed and not stands_in_order(rel.input):
             raise NotSupportedYetError("aggregates that hang on the order of the rows of a window, on Spark", rel.span)
         return self._by_key(rel, rel.grouping, placed=placed)
+
+    def _in_pandas(self, rel: Aggregate | Over, keys: tuple[int, ...]) -> SqlNode:
+        """Functions of pandas over groups or windows, by FlowSQL. Flink, too, sorts rows of a group by nothing else."""
+        if isinstance(rel, Aggregate) and rel.grouping_sets is not None:
+            raise NotSupportedYetError("functions of pandas with GROUPING SETS on Spark", rel.span)
+        return self._by_key(rel, keys, placed=stands_in_order(rel.input))
 
     def _by_key(self, rel: Aggregate | Match | Over, keys: tuple[int, ...], placed: bool = False) -> SqlNode:
         """A node with state, by FlowSQL in tasks that get all rows of a key; without keys there is one task.
@@ -539,6 +544,13 @@ class SparkCompiler:
         if span is not None:
             self.subqueries.append(span)
         return self.relation(self.optimize(plan), tuple(captured))
+
+
+def _exact_keys(rel: Over) -> tuple[int, ...]:
+    """The columns that all windows are partitioned by; by hash -0.0 and NaN may go another way than the operator has
+    them."""
+    keys = frozenset.intersection(*(frozenset(call.partition) for call in rel.calls))
+    return tuple(key for key in sorted(keys) if not isinstance(rel.input.schema[key].type, t.ApproximateType))
 
 
 def _no_query(plan: Any, captured: Sequence[SqlNode]) -> SqlNode:
