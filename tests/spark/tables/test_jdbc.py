@@ -40,11 +40,13 @@ numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def address() -> str:
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Of a database with a table of four rows."""
     hurry()
     java: Any = spark_host(Configuration(values={"table.local-time-zone": "UTC"})).session._jvm
     url = f"jdbc:derby:memory:flowsql{next(numbers)}"
+    # Where the program stands Derby would write a file of its own.
+    java.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path_factory.mktemp("derby") / "derby.log"))
     java.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry.register(DRIVER)
     connection = java.java.sql.DriverManager.getConnection(f"{url};create=true")
     for statement in (CREATE, ROWS):
@@ -159,8 +161,8 @@ def test_what_does_not_fit(address: str, columns: str, more: str, said: str) -> 
         ("jdbc:nothing:x", "org.example.Driver", "Table 'items' cannot be read: the driver org.example.Driver is not"),
     ],
 )
+@pytest.mark.usefixtures("address")
 def test_what_is_not_there(url: str, driver: str | None, said: str) -> None:
-    hurry()
     session = environment()
     named = f", 'driver' = '{driver}'" if driver else ""
     session.execute_sql(
