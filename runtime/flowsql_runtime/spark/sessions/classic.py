@@ -125,9 +125,7 @@ def started(settings: Settings) -> SparkHost:
     options = settings.options
     before = os.environ.get("JAVA_HOME")
     if not is_submitted():
-        os.environ["JAVA_HOME"] = java = require_java()
-        if JAVA_OPTIONS not in settings.chosen:
-            options = {**options, JAVA_OPTIONS: f"{options[JAVA_OPTIONS]} {reading_option(java, pyspark)}".rstrip()}
+        os.environ["JAVA_HOME"] = require_java()
     # Without it workers would take whichever python3 comes first. Other machines may have theirs elsewhere.
     elsewhere = is_submitted() or not is_local_master(options["spark.master"])
     python = options.get("spark.pyspark.python") or (os.environ.get("PYSPARK_PYTHON") if elsewhere else None)
@@ -160,6 +158,9 @@ def _launched(pyspark: Any, options: Mapping[str, str], chosen: Mapping[str, str
     conf = pyspark.SparkConf(loadDefaults=False)
     for key, value in options.items():
         conf.set(key, value)
+    if not is_submitted() and JAVA_OPTIONS not in chosen:
+        kept = reading_option(os.environ["JAVA_HOME"], pyspark)
+        conf.set(JAVA_OPTIONS, f"{options[JAVA_OPTIONS]} {kept}".rstrip())
     with quiet():
         # What the Java process prints is no part of anybody's answer either.
         gateway = gateways.launch_gateway(None if is_submitted() else conf, {"stdout": log, "stderr": log})
