@@ -297,7 +297,11 @@ class TestOnSpark(OnSpark):
         environment = make(**{"flowsql.spark.max-bytes-per-batch": "1 mb"})
         environment.create_temporary_function("shout", shout)
         environment.execute_sql("CREATE TABLE p (id INT, k STRING) WITH ('connector' = 'print')")
-        environment.execute_sql("INSERT INTO p SELECT id, shout(k) FROM a").wait()
+        written = environment.execute_sql("INSERT INTO p SELECT id, shout(k) FROM a")
+        written.wait()
+        job = written.get_job_client()
+        assert job is not None
+        assert str(job.get_volumes()) == "1 row read"
         assert capsys.readouterr().out == "1> +I[1, X!]\n"
         environment = make(**{"execution.checkpointing.dir": str(tmp_path / "other")})
         with environment.execute_sql("SELECT id, COUNT(*) FROM a GROUP BY id").collect() as rows:

@@ -12,12 +12,11 @@ from flowsql_connectors.bad_rows import TolerantDecoder, bad_row_policy
 from flowsql_connectors.filesystem.files import FoundFile, find_files
 from flowsql_connectors.filesystem.lookup import ChangedFiles
 from flowsql_connectors.filesystem.options import DEFAULT_NAME, MONITOR_INTERVAL, PATH, PATH_PATTERN
-from flowsql_connectors.filesystem.partitions.pruning import PartitionFilter
+from flowsql_connectors.filesystem.partitions.pruning import PartitionFilter, partition_values
 from flowsql_connectors.filesystem.reader import FileReader, PausingFileReader
 from flowsql_connectors.filesystem.splits import FileEnumerator, FileSplit
 from flowsql_connectors.formats.csv import HEADER
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileFormat, FileView, Range
-from flowsql_connectors.formats.text_values import TextDialect, parse_texts
 from flowsql_connectors.lookup.options import Reload, cache_of
 from flowsql_connectors.lookup.whole_table import TimedReload, WholeTable
 from flowsql_connectors.options import SCAN_PARALLELISM, OptionValues
@@ -29,7 +28,7 @@ from flowsql_core.expr import Expr
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.row import ChangelogMode
 from flowsql_core.types.arrow import to_arrow
-from flowsql_core.types.logical import BIGINT, STRING, CharacterType, LogicalType, Schema, TimestampLtzType
+from flowsql_core.types.logical import BIGINT, STRING, LogicalType, Schema, TimestampLtzType
 
 _METADATA: dict[str, LogicalType] = {
     "file.path": STRING.as_nullable(False),
@@ -201,10 +200,7 @@ def _repeated(one: Any, times: int) -> Any:
 
 
 def _partition_value(text: str | None, name: str, type_: LogicalType, file: FoundFile) -> Any:
-    texts = pa.array([text], pa.string())
-    if isinstance(type_, CharacterType):
-        return texts
-    values, bad, reason = parse_texts(texts, type_, TextDialect.CSV)
+    values, bad, reason = partition_values([text], type_)
     if bad is not None:
         raise ExecutionError(
             "bad-partition-value", f"Partition value '{text}' of column '{name}' is no {type_}: {reason} ({file.path})"

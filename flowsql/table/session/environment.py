@@ -274,15 +274,9 @@ class TableEnvironment(CatalogObjects):
     def jobs_of(self, source: Source) -> list[JobGraph]:
         """The jobs that a script would start, up to its QUIT; its definitions and options take effect here."""
         from flowsql.table.session.planning import PlanningExecutor
-        from flowsql_grammar.ast.statement import ClientCommand, ClientCommandKind
 
         executor = PlanningExecutor(self.catalogs, self.configuration)
-        with located(source):
-            for statement in self.statements(source):
-                if not isinstance(statement, ClientCommand):
-                    executor.execute(statement, source)
-                elif statement.kind is ClientCommandKind.QUIT:
-                    break
+        self._go_through(source, executor)
         return executor.jobs
 
     def lineage_of(self, source: Source) -> list[Lineage]:
@@ -291,16 +285,21 @@ class TableEnvironment(CatalogObjects):
         Its definitions and options take effect here.
         """
         from flowsql.table.session.lineage import LineageExecutor
-        from flowsql_grammar.ast.statement import ClientCommand, ClientCommandKind
 
         executor = LineageExecutor(self.catalogs, self.configuration)
+        self._go_through(source, executor)
+        return executor.lineage
+
+    def _go_through(self, source: Source, executor: StatementExecutor) -> None:
+        """Let an executor of its own have the statements of a script, up to its QUIT."""
+        from flowsql_grammar.ast.statement import ClientCommand, ClientCommandKind
+
         with located(source):
             for statement in self.statements(source):
                 if not isinstance(statement, ClientCommand):
                     executor.execute(statement, source)
                 elif statement.kind is ClientCommandKind.QUIT:
                     break
-        return executor.lineage
 
     # What Tables ask: trees are bound, run and explained with the text that their places point into.
 

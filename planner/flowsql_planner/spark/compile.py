@@ -183,7 +183,8 @@ class SparkCompiler:
             case Join():
                 return join_query(self, rel, outer)
             case TemporalJoin():
-                raise NotSupportedYetError("a temporal join (FOR SYSTEM_TIME AS OF) in batch mode", rel.span)
+                hint = "FlowSQL's own runtime looks rows up: 'execution.batch.engine' = 'local'"
+                raise NotSupportedYetError("a join with FOR SYSTEM_TIME AS OF on Spark", rel.span, hint)
             case Union(inputs=parts):
                 return self._union([self._branch(part, place, outer) for place, part in enumerate(parts)])
             case SetOperation():

@@ -197,7 +197,7 @@ class SparkBatchJob(Job):
         self._memory = task_memory(host, configuration)
         ready = made_ready(host, self._spark, configuration, self._memory)
         self._own_bytes = ready.own_bytes
-        self._kept += ready.kept
+        self._kept += [frame.persist() for frame in ready.shared]
         if any(staged.source is None for staged in ready.waiting):
             self._look_ahead(host, ready.waiting)
         for staged in ready.waiting:
@@ -337,11 +337,12 @@ def task_memory(host: SparkHost, configuration: Configuration) -> TaskMemory:
 
 @record
 class Ready:
-    """Inputs that have no view yet, bytes of files that FlowSQL's readers read for all, and frames that Spark keeps."""
+    """Inputs that have no view yet, bytes of files that FlowSQL's readers read for all, and frames behind views whose
+    rows Spark is to keep."""
 
     waiting: tuple[StagedInput, ...]
     own_bytes: int
-    kept: tuple[Any, ...]
+    shared: tuple[Any, ...]
 
 
 def made_ready(host: SparkHost, job: SparkJob, configuration: Configuration, memory: TaskMemory) -> Ready:
@@ -351,7 +352,7 @@ def made_ready(host: SparkHost, job: SparkJob, configuration: Configuration, mem
     return Ready(
         tuple(staged for staged, place in zip(job.inputs, placed, strict=True) if not place.is_view),
         sum(place.own_bytes for place in placed),
-        tuple(place.kept for place in placed if place.kept is not None),
+        tuple(place.shared for place in placed if place.shared is not None),
     )
 
 
@@ -377,11 +378,13 @@ def spark_plan(job: SparkJob, given: SparkHost | None = None) -> str:
         session = host.session
         try:
             ready = made_ready(host, job, configuration, task_memory(host, configuration))
-            register_empty(session, ready.waiting)
             try:
+                for frame in ready.shared:
+                    frame.persist()
+                register_empty(session, ready.waiting)
                 return "\n".join(host.physical_plan(session.sql(query.sql)) for query in job.every_query())
             finally:
-                for frame in ready.kept:
+                for frame in ready.shared:
                     frame.unpersist()
         except Exception as error:
             raise translate(error, job, planning=True) from error

@@ -37,12 +37,12 @@ class Parts:
 class Placed:
     """Whether the view of an input stands, and the bytes of files that FlowSQL's readers read for it.
 
-    ``kept``: the frame behind it, if Spark is to keep its rows.
+    ``shared``: the frame behind it, if Spark is to keep its rows.
     """
 
     is_view: bool
     own_bytes: int = 0
-    kept: Any = None
+    shared: Any = None
 
 
 def view_in_place(host: SparkHost, staged: StagedInput, memory: TaskMemory) -> Placed:
@@ -67,10 +67,8 @@ def view_in_place(host: SparkHost, staged: StagedInput, memory: TaskMemory) -> P
     if parts is None or (parts.total_bytes <= SMALL_BYTES and host.is_local):
         return Placed(is_view=False, own_bytes=0 if parts is None else parts.total_bytes)
     rows = read_parts(host, staged, parts, memory)
-    if staged.shared:
-        rows = rows.persist()
     rows.createOrReplaceTempView(staged.view)
-    return Placed(is_view=True, own_bytes=parts.total_bytes, kept=rows if staged.shared else None)
+    return Placed(is_view=True, own_bytes=parts.total_bytes, shared=rows if staged.shared else None)
 
 
 def parts_of(graph: JobGraph, slots: int) -> Parts | None:

@@ -55,18 +55,19 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
-def environment(**options: str) -> TableEnvironment:
+def environment(mode: str = "batch", engine: str = "spark") -> TableEnvironment:
     values = {
-        "execution.runtime-mode": "batch",
-        "execution.batch.engine": "spark",
+        "execution.runtime-mode": mode,
+        "execution.batch.engine": engine,
         "table.local-time-zone": "America/New_York",
-        **{key.replace("_", "-").replace("--", "."): text for key, text in options.items()},
     }
     return TableEnvironment.of_configuration(Configuration(values=values))
 
 
-def with_table(address: str, columns: str = COLUMNS, more: str = "", **options: str) -> TableEnvironment:
-    made = environment(**options)
+def with_table(
+    address: str, columns: str = COLUMNS, more: str = "", mode: str = "batch", engine: str = "spark"
+) -> TableEnvironment:
+    made = environment(mode, engine)
     made.execute_sql(
         f"CREATE TABLE t ({columns}) WITH ('connector' = 'jdbc', 'url' = '{address}', 'table-name' = 'items', "
         f"'driver' = '{DRIVER}'{more})"
@@ -95,7 +96,7 @@ def test_all_types(address: str) -> None:
 
 @pytest.mark.parametrize("engine", ["spark", "auto"])
 def test_beside_other_tables(address: str, engine: str, tmp_path: Path) -> None:
-    session = with_table(address, **{"execution--batch--engine": engine})
+    session = with_table(address, engine=engine)
     (tmp_path / "sold.csv").write_text("1,3\n1,4\n2,5\n9,1\n")
     session.execute_sql(
         f"CREATE TABLE sold (id INT, n INT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'sold.csv'}', "
@@ -187,11 +188,11 @@ def test_no_such_table(address: str) -> None:
 
 @pytest.mark.parametrize(("mode", "engine"), [("streaming", "auto"), ("batch", "local")])
 def test_only_spark_reads_it(mode: str, engine: str) -> None:
-    session = with_table("jdbc:x", **{"execution--runtime-mode": mode, "execution--batch--engine": engine})
+    session = with_table("jdbc:x", mode=mode, engine=engine)
     with pytest.raises(FlowSqlError) as caught:
         rows(session, "SELECT id\nFROM t")
     assert "a table of the connector 'jdbc' outside of batch mode on Spark" in caught.value.render()
-    assert "at line 2" in caught.value.render() or "2:" in caught.value.render()
+    assert ":2:6" in caught.value.render()
 
 
 def test_nobody_writes_it() -> None:

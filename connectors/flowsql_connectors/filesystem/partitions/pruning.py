@@ -7,6 +7,7 @@ The planner keeps every predicate above the scan: files are left out, no answer 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,12 +50,13 @@ class PartitionFilter:
             return files
         partitions = sorted({file.partition for file in files}, key=repr)
         try:
-            columns = [
+            parsed = [
                 partition_values([partition[place] for partition in partitions], type_)
                 for place, type_ in enumerate(self._types)
             ]
-            if any(column is None for column in columns):
+            if any(bad is not None for _, bad, _ in parsed):
                 return files
+            columns = [values for values, _, _ in parsed]
             mask = compile_condition(self._condition, EvalContext(zone=self._zone))(columns, len(partitions))
         except FlowSqlError:
             return files
@@ -62,10 +64,7 @@ class PartitionFilter:
         return [file for file in files if file.partition in wanted]
 
 
-def partition_values(texts: Sequence[str | None], type_: LogicalType) -> pa.Array | None:
-    """Names of folders as values of a column; None where one of them is none."""
+def partition_values(texts: Sequence[str | None], type_: LogicalType) -> tuple[pa.Array, Any, str | None]:
+    """Names of folders as values of a column; which of them are none (None: all are good), and why the first is not."""
     array = pa.array(texts, pa.string())
-    if isinstance(type_, CharacterType):
-        return array
-    values, bad, _ = parse_texts(array, type_, TextDialect.CSV)
-    return None if bad is not None else values
+    return (array, None, None) if isinstance(type_, CharacterType) else parse_texts(array, type_, TextDialect.CSV)

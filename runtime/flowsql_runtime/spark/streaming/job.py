@@ -16,6 +16,7 @@ from flowsql_core.errors import ExecutionError, FlowSqlError
 from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import AVAILABLE_NOW, SPARK_TRIGGER
 from flowsql_runtime.cluster.job import Job, JobStatus, named
+from flowsql_runtime.metrics.volumes import Volumes
 from flowsql_runtime.network.batch_bytes import decode_batch
 from flowsql_runtime.spark.batch import task_memory
 from flowsql_runtime.spark.errors import spark_failed, text_of
@@ -72,6 +73,10 @@ class SparkStreamingJob(Job):
     def start(self) -> None:
         """Start; returns at once."""
         threading.Thread(target=self._run, name=f"spark-{self.id[:8]}", daemon=True).start()
+
+    def volumes(self) -> Volumes:
+        """Rows that sources gave; of the rest nobody tells the driver."""
+        return Volumes(rows_read=self.rows_read)
 
     def progress_text(self) -> str:
         """What the job is doing, in a few words."""
