@@ -41,9 +41,14 @@ def eventually(condition: Callable[[], Any], what: str) -> Any:
 
 def tick(job: Job, clock: ManualClock) -> None:
     """An interval passes, unless a checkpoint is under way: an impatient clock would let it time out."""
-    coordinator = job.master._coordinator  # type: ignore[union-attr]
-    if coordinator is None or not coordinator._pending:
+    if not is_under_way(job):
         clock.advance(1_000)
+
+
+def is_under_way(job: Job) -> bool:
+    """Whether a checkpoint of a job is."""
+    coordinator = job.master._coordinator  # type: ignore[union-attr]
+    return coordinator is not None and bool(coordinator._pending)
 
 
 class Feed:
@@ -54,6 +59,8 @@ class Feed:
         self.ends = ends
         self.wakes: list[Callable[[], None]] = []
         self.opened = 0
+        #: Batches that the source stands behind.
+        self.emitted = 0
         self.lock = threading.Lock()
 
     def allow(self, batches: int, ends: bool = False) -> None:
@@ -76,6 +83,7 @@ class FeedSource(SourceOperator[Any]):
         self._feed.opened += 1
         if snapshot is not None:
             (self._batch,) = struct.unpack("<q", snapshot.union["at"][0])
+        self._feed.emitted = self._batch
 
     def snapshot_state(self, checkpoint_id: int) -> OperatorSnapshot:
         return OperatorSnapshot(union={"at": (struct.pack("<q", self._batch),)})
@@ -86,6 +94,7 @@ class FeedSource(SourceOperator[Any]):
         first = self._batch * ROWS
         self._batch += 1
         self.output.collect(ChangelogBatch.of([pa.array(range(first, first + ROWS), pa.int64())]))
+        self._feed.emitted = self._batch
         return SourceStatus.MORE
 
     def wake_when_available(self, wake: Callable[[], None]) -> None:
@@ -193,13 +202,26 @@ class Bench:
     def snapshots(self) -> list[str]:
         return sorted(path.parent.name for path in self.root.rglob(METADATA))
 
+    def is_under_way(self) -> bool:
+        """Whether a checkpoint is."""
+        return is_under_way(self.job)
+
     def tick(self) -> None:
         """An interval passes, unless a checkpoint is under way."""
         tick(self.job, self.clock)
 
     def checkpoint(self, wanted: int) -> None:
-        """Time passes until a checkpoint with this number is complete."""
-        eventually(lambda: self.tick() or wanted in self.told("complete"), f"checkpoint {wanted}")
+        """Time passes until a checkpoint with this number is complete, behind all rows that are allowed, and no other
+        one is begun."""
+        eventually(lambda: self.feed.emitted >= self.feed.allowed, "the rows that are allowed")
+
+        def passed() -> bool:
+            # It is on the disk before it is no longer under way, and told after that: asked in this order.
+            if not self.is_under_way() and f"chk-{wanted}" not in self.snapshots():
+                self.clock.advance(1_000)
+            return wanted in self.told("complete")
+
+        eventually(passed, f"checkpoint {wanted}")
 
     def told(self, what: str) -> list[int]:
         return [number for total in self.totals for kind, number in total.told if kind == what]
