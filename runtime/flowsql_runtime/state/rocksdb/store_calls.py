@@ -22,8 +22,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 B = TypeVar("B", bound="RecordsCalls")
 
-# Python fills its table for decoding with the first call and without a lock: of two tasks that restore at the same time one
-# would read a table that is half filled (CPython 3.11, ``base64.b85decode``). Modules are imported by one thread.
+# Python fills its table for decoding with the first call and without a lock: of two tasks that restore at the same time
+# one would read a table that is half filled (CPython 3.11, ``base64.b85decode``). Modules are imported by one thread.
 base64.b85decode(b"")
 
 #: Parameters that say nothing of what is stored.

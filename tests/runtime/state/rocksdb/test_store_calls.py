@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-# Needs a process of its own: Python keeps its table for decoding once it is filled. The alphabet is given out slowly, so
-# that a table which is filled by the first task would be read half filled by the second one.
+# Needs a process of its own: Python keeps its table for decoding once it is filled. The alphabet is given out slowly,
+# so that a table which is filled by the first task would be read half filled by the second one.
 PROGRAM = """
 import base64, threading, time
 import pyarrow as pa
