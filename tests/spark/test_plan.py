@@ -222,21 +222,6 @@ def test_the_rest_is_refused_with_its_place(query: str, construct: str, column: 
     assert caught.value.at.start + 1 == column
 
 
-def test_lookups_are_left_to_the_local_engine() -> None:
-    environment = on_the_local_engine()
-    for name, column in (("d", "s STRING"), ("o", "p AS PROCTIME()")):
-        environment.execute_sql(
-            f"CREATE TABLE {name} (id INT, {column}) WITH ('connector' = 'filesystem', 'format' = 'csv', "
-            "'path' = '/none')"
-        )
-    source = Source("SELECT o.id FROM o JOIN d FOR SYSTEM_TIME AS OF o.p ON o.id = d.id")
-    operation = environment._executor.bind(parse_statement(source), source)
-    assert isinstance(operation, op.Query)
-    with pytest.raises(NotSupportedYetError, match="FOR SYSTEM_TIME AS OF on Spark") as caught:
-        SparkPlanner(environment.configuration, "/tmp/flowsql-spark-test").plan_query(operation, None)
-    assert "'execution.batch.engine' = 'local'" in (caught.value.hint or "")
-
-
 def on_the_local_engine() -> TableEnvironment:
     values = {"execution.runtime-mode": "batch", "execution.batch.engine": "local"}
     environment = TableEnvironment.of_configuration(Configuration(values=values))

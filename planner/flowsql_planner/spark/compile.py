@@ -71,6 +71,7 @@ from flowsql_planner.spark.expression import SparkExpressions
 from flowsql_planner.spark.flat import flat
 from flowsql_planner.spark.joins import join_query
 from flowsql_planner.spark.kernels import Kernels, has_kernel
+from flowsql_planner.spark.lookups import lookup_as_join
 from flowsql_planner.spark.own_reading import is_in_spark, own_reading, own_view
 from flowsql_planner.spark.row import Row
 from flowsql_planner.spark.sql import SqlNode
@@ -183,8 +184,7 @@ class SparkCompiler:
             case Join():
                 return join_query(self, rel, outer)
             case TemporalJoin():
-                hint = "FlowSQL's own runtime looks rows up: 'execution.batch.engine' = 'local'"
-                raise NotSupportedYetError("a join with FOR SYSTEM_TIME AS OF on Spark", rel.span, hint)
+                return join_query(self, lookup_as_join(rel, self.stage), outer)
             case Union(inputs=parts):
                 return self._union([self._branch(part, place, outer) for place, part in enumerate(parts)])
             case SetOperation():
