@@ -6,24 +6,20 @@ import contextlib
 import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, Final, NoReturn
 
-from flowsql.cli.arguments import (
+from flowsql.cli.arguments.parser import (
     EXIT_INTERRUPTED,
     EXIT_TERMINATED,
     EXIT_USAGE,
-    Invocation,
-    LineageInvocation,
-    PlanInvocation,
-    RunInvocation,
     TerminatedError,
     UsageError,
-    parse_arguments,
-    parse_job_arguments,
-    parse_lineage_arguments,
-    parse_plan_arguments,
-    parse_run_arguments,
 )
+
+#: The first word, if it is one of these, names a module of ``flowsql.cli.arguments`` that reads the others, and one of
+#: ``flowsql.cli.commands`` that does what they say. Without such a word a script runs.
+COMMANDS: Final = ("job", "lineage", "plan", "run")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,20 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ``plan`` also ends with 3: the changed script would lose state.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    invocation: Invocation | LineageInvocation | PlanInvocation | RunInvocation
+    name, module = "script", "flowsql.cli.script"
+    if words and words[0] in COMMANDS:
+        name = words.pop(0)
+        module = f"flowsql.cli.commands.{name}"
     try:
-        if words[:1] == ["job"]:
-            from flowsql.cli.job import run_job_command
-
-            return run_job_command(parse_job_arguments(words[1:]))
-        if words[:1] == ["plan"]:
-            invocation = parse_plan_arguments(words[1:])
-        elif words[:1] == ["run"]:
-            invocation = parse_run_arguments(words[1:])
-        elif words[:1] == ["lineage"]:
-            invocation = parse_lineage_arguments(words[1:])
-        else:
-            invocation = parse_arguments(words)
+        invocation: Any = import_module(f"flowsql.cli.arguments.{name}").parse(words)
     except UsageError as error:
         print(error, file=sys.stderr)
         return EXIT_USAGE
@@ -60,21 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cold_start.spare_the_collector()
         cold_start.compute_alone()
         cold_start.keep_pandas_out()
-        if isinstance(invocation, PlanInvocation):
-            from flowsql.cli.plan import run_plan
-
-            return run_plan(invocation)
-        if isinstance(invocation, RunInvocation):
-            from flowsql.cli.pipeline import run_project
-
-            return run_project(invocation)
-        if isinstance(invocation, LineageInvocation):
-            from flowsql.cli.lineage import run_lineage
-
-            return run_lineage(invocation)
-        from flowsql.cli.script import run
-
-        return run(invocation)
+        code: int = import_module(module).run(invocation)
+        return code
     except TerminatedError:
         return EXIT_TERMINATED
     except KeyboardInterrupt:

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import assert_never
 
 from flowsql.cli import cold_start
-from flowsql.cli.arguments import (
+from flowsql.cli.arguments.parser import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_TERMINATED,
     EXIT_USAGE,
-    Invocation,
     TerminatedError,
 )
+from flowsql.cli.arguments.script import Invocation
 from flowsql.cli.expectations import tell_expectations
 from flowsql.cli.progress import progress
 from flowsql.cli.render import CsvRenderer, JsonLinesRenderer, Limits, Renderer, TableauRenderer

@@ -5,18 +5,19 @@ import sys
 
 import pytest
 
-from flowsql.cli.arguments import UsageError, parse_arguments
+from flowsql.cli.arguments.parser import UsageError
+from flowsql.cli.arguments.script import parse
 from flowsql.cli.main import main
 
 
 def test_settings_may_stand_before_and_behind_the_script() -> None:
-    found = parse_arguments(["-D", "a=1", "-f", "x.sql", "-D", "b=2=3"])
+    found = parse(["-D", "a=1", "-f", "x.sql", "-D", "b=2=3"])
     assert found.file == "x.sql"
     assert found.settings == (("a", "1"), ("b", "2=3"))
 
 
 def test_flinks_word_embedded_is_accepted() -> None:
-    assert parse_arguments(["embedded", "-c", "SELECT 1"]).command == "SELECT 1"
+    assert parse(["embedded", "-c", "SELECT 1"]).command == "SELECT 1"
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_flinks_word_embedded_is_accepted() -> None:
 )
 def test_wrong_usage_is_told(arguments: list[str], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
-        parse_arguments(arguments)
+        parse(arguments)
 
 
 def test_usage_errors_end_with_two(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-from flowsql.cli.arguments import JobInvocation, UsageError, parse_arguments, parse_job_arguments
+from flowsql.cli.arguments import script
+from flowsql.cli.arguments.job import JobInvocation
+from flowsql.cli.arguments.job import parse as parse_job_arguments
+from flowsql.cli.arguments.parser import UsageError
 from flowsql.cli.main import main
 
 UNKNOWN = "0" * 32
@@ -172,16 +175,16 @@ def test_words_of_the_job_command() -> None:
 
 
 def test_from_savepoint_is_the_recovery_options() -> None:
-    found = parse_arguments(["-c", "SELECT 1", "-D", "a=b", "-s", "/p", "--claim", "--allow-non-restored-state"])
+    found = script.parse(["-c", "SELECT 1", "-D", "a=b", "-s", "/p", "--claim", "--allow-non-restored-state"])
     assert found.settings == (
         ("a", "b"),
         ("execution.state-recovery.path", "/p"),
         ("execution.state-recovery.claim-mode", "CLAIM"),
         ("execution.state-recovery.ignore-unclaimed-state", "true"),
     )
-    assert parse_arguments(["-c", "SELECT 1", "--fromSavepoint", "/p"]).settings == (found.settings[1],)
+    assert script.parse(["-c", "SELECT 1", "--fromSavepoint", "/p"]).settings == (found.settings[1],)
     with pytest.raises(UsageError, match="give one with -s PATH"):
-        parse_arguments(["-c", "SELECT 1", "--claim"])
+        script.parse(["-c", "SELECT 1", "--claim"])
 
 
 def test_a_path_without_a_savepoint_is_told(capsys: Output) -> None:

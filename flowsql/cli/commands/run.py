@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowsql.cli.arguments import (
+from flowsql.cli.arguments.parser import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_TERMINATED,
     EXIT_USAGE,
-    RunInvocation,
     TerminatedError,
 )
+from flowsql.cli.arguments.run import RunInvocation
 from flowsql.cli.expectations import tell_expectations
 from flowsql.cli.progress import progress
 from flowsql.cli.restarts import restarts_told_here, tell_restart
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from flowsql_core.span import Source
 
 
-def run_project(invocation: RunInvocation) -> int:
+def run(invocation: RunInvocation) -> int:
     """Run what the command line asks for; the exit code."""
     folder = Path(invocation.project).absolute()
     if not folder.is_dir() or not sql_files(folder):

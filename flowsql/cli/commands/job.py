@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Iterable
 
-from flowsql.cli.arguments import EXIT_FAILED, EXIT_OK, RUNNING, SCHEDULED, TERMINATED, JobInvocation
+from flowsql.cli.arguments.job import RUNNING, SCHEDULED, TERMINATED, JobInvocation
+from flowsql.cli.arguments.parser import EXIT_FAILED, EXIT_OK
 from flowsql.jobs.everywhere import Known, act_on, known_jobs
 from flowsql.jobs.job_info import JobInfo
 from flowsql_core.errors import FlowSqlError
@@ -22,7 +23,7 @@ _NONE = {RUNNING: "No running jobs.", SCHEDULED: "No scheduled jobs.", TERMINATE
 _LINE = "-" * 62
 
 
-def run_job_command(invocation: JobInvocation) -> int:
+def run(invocation: JobInvocation) -> int:
     """Do what the words behind ``flowsql job`` ask for; the exit code."""
     try:
         if invocation.action == "list":

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from flowsql.cli.arguments import EXIT_FAILED, EXIT_LOSES, EXIT_OK, EXIT_USAGE, PlanInvocation
+from flowsql.cli.arguments.parser import EXIT_FAILED, EXIT_LOSES, EXIT_OK, EXIT_USAGE
+from flowsql.cli.arguments.plan import PlanInvocation
 from flowsql.configuration import command_line_configuration
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.errors import BindError, FlowSqlError
@@ -19,7 +20,7 @@ from flowsql_runtime.checkpoint.recovery import open_snapshot
 _METADATA: Final = "_metadata"
 
 
-def run_plan(invocation: PlanInvocation) -> int:
+def run(invocation: PlanInvocation) -> int:
     """Print the plan; the exit code says whether a restore would refuse it."""
     try:
         new = _jobs(invocation.new, invocation)

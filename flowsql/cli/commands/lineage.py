@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from flowsql.cli.arguments import EXIT_FAILED, EXIT_OK, EXIT_USAGE, LineageInvocation
-from flowsql.cli.pipeline import inside
+from flowsql.cli.arguments.lineage import LineageInvocation
+from flowsql.cli.arguments.parser import EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from flowsql.cli.commands.run import inside
 from flowsql.configuration import command_line_configuration
 from flowsql.pipeline.project import sql_files
 from flowsql.pipeline.run import Pipeline
@@ -17,7 +18,7 @@ from flowsql_planner.lineage.formats import render_lineage
 from flowsql_planner.lineage.model import Lineage
 
 
-def run_lineage(invocation: LineageInvocation) -> int:
+def run(invocation: LineageInvocation) -> int:
     """Print or write the lineage; the exit code."""
     try:
         found = _of_project(invocation) if Path(invocation.path).is_dir() else _of_script(invocation)

@@ -1,0 +1,56 @@
+"""What all commands share: exit codes, a parser that raises, the options of a session."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_LOSES = 3
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM arrived: unwinds as Ctrl-C does."""
+
+
+class UsageError(Exception):
+    """The command line is wrong; the text says how, usage included."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises UsageError."""
+        raise UsageError(f"{self.format_usage()}{self.prog}: error: {message}")
+
+
+def add_session(parser: Parser) -> None:
+    """``-i`` and ``-D``."""
+    parser.add_argument(
+        "-i", "--init", metavar="FILE", help="run this file first: definitions, USE and SET, no queries"
+    )
+    add_settings(parser)
+
+
+def add_settings(parser: Parser) -> None:
+    """``-D``."""
+    parser.add_argument(
+        "-D",
+        dest="settings",
+        metavar="KEY=VALUE",
+        type=_setting,
+        action="append",
+        help="set a configuration option; may be repeated, the later one wins",
+    )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got '{text}'")
+    return key.strip(), value.strip()

@@ -1,0 +1,134 @@
+"""The words of ``flowsql`` itself: a script or statements, and how their answers are printed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from flowsql.cli.arguments.parser import Parser, add_session
+
+FORMATS = ("tableau", "jsonl", "csv")
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One call of the command.
+
+    ``file`` or ``command`` is given, never both. ``settings``: ``-D`` in the order given, the later wins.
+    ``max_rows`` and ``timeout_s`` end a query that returns rows early; None is no limit.
+    """
+
+    file: str | None
+    command: str | None
+    init: str | None
+    settings: tuple[tuple[str, str], ...]
+    format: str
+    max_rows: int | None
+    timeout_s: float | None
+
+
+def parse(arguments: Sequence[str]) -> Invocation:
+    """Read the words behind ``flowsql``. Raises UsageError; ``--help`` and ``--version`` end the process with 0."""
+    words = list(arguments)
+    # Flink's client is started as `sql-client.sh embedded ...`; the word changes nothing here.
+    if words and words[0] == "embedded":
+        del words[0]
+    parser = _make_parser()
+    found = parser.parse_args(words)
+    if found.from_savepoint is None and (found.claim or found.allow_non_restored_state):
+        parser.error("--claim and --allow-non-restored-state say how to start from a savepoint: give one with -s PATH")
+    if (found.file is None) == (found.command is None):
+        parser.error("give a script with -f FILE or statements with -c SQL")
+    return Invocation(
+        file=found.file,
+        command=found.command,
+        init=found.init,
+        settings=(*(found.settings or ()), *_recovery_settings(found)),
+        format=found.format,
+        max_rows=found.max_rows,
+        timeout_s=found.timeout,
+    )
+
+
+def _make_parser() -> Parser:
+    parser = Parser(
+        prog="flowsql",
+        description="Run Flink SQL: a script file or statements from the command line.",
+        epilog="exit codes: 0 all statements succeeded, 1 a statement failed, 2 usage error, 130 interrupted, "
+        "143 terminated. See also: flowsql job --help (jobs that are running), flowsql plan --help (changed scripts), "
+        "flowsql run --help (folders of scripts), flowsql lineage --help (where columns come from).",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("-f", "--file", metavar="FILE", help="run the statements of a file ('-' reads standard input)")
+    add("-c", "--command", metavar="SQL", help="run these statements")
+    add_session(parser)
+    add(
+        "-s",
+        "--from-savepoint",
+        "--fromSavepoint",
+        metavar="PATH",
+        help="start jobs from a savepoint or checkpoint: sets execution.state-recovery.path",
+    )
+    add(
+        "--claim",
+        action="store_true",
+        help="with -s: the snapshot belongs to the job from now on, which removes it like a checkpoint of its own",
+    )
+    add(
+        "-n",
+        "--allow-non-restored-state",
+        "--allowNonRestoredState",
+        action="store_true",
+        help="with -s: drop state of the snapshot that no operator of the job takes",
+    )
+    add("--format", choices=FORMATS, default=FORMATS[0], help="how answers are printed (default: %(default)s)")
+    add("--max-rows", metavar="N", type=_count, help="end each query after N rows")
+    add("--timeout", metavar="SECONDS", type=_seconds, help="end each query after this time")
+    add("--version", action=_Version, help="print the version and end")
+    return parser
+
+
+def _recovery_settings(found: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """What ``-s`` and the words behind it stand for; they win over ``-D``."""
+    if found.from_savepoint is not None:
+        yield "execution.state-recovery.path", found.from_savepoint
+        if found.claim:
+            yield "execution.state-recovery.claim-mode", "CLAIM"
+        if found.allow_non_restored_state:
+            yield "execution.state-recovery.ignore-unclaimed-state", "true"
+
+
+class _Version(argparse.Action):
+    """``--version``: reads the package's metadata only when asked."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            text = version("flowsql")
+        except PackageNotFoundError:
+            text = "(not installed)"
+        print(f"flowsql {text}")
+        parser.exit()
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a number of rows, got '{text}'")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got '{text}'")
+    return value

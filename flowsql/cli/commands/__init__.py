@@ -1,0 +1,1 @@
+"""The commands behind ``flowsql``, a module each with ``run(invocation)``, which gives the exit code."""
