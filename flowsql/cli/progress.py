@@ -3,44 +3,90 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import shutil
 import threading
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from flowsql.common.job_client import JobClient
     from flowsql.table.table_result import TableResult
 
 #: Seconds before the first line, and between two.
 PATIENCE_S = 2.0
 PERIOD_S = 0.5
 
+_ERASE = "\r\x1b[K"
+
+
+class _Line:
+    """The one line below what is printed. Rows and line share a terminal: who writes rows erases the line first."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._stream: TextIO | None = None
+
+    def draw(self, stream: TextIO, text: str) -> None:
+        """Show a text in place of the one before, cut to the terminal's width."""
+        width = shutil.get_terminal_size().columns - 1
+        with self.lock:
+            stream.write(f"{_ERASE}{text[:width]}")
+            stream.flush()
+            self._stream = stream
+
+    def erase(self) -> None:
+        """Leave nothing of it. The caller holds the lock."""
+        if self._stream is not None:
+            self._stream.write(_ERASE)
+            self._stream.flush()
+            self._stream = None
+
+
+_line = _Line()
+
+
+class _Above(io.TextIOBase):
+    """A stream to a terminal whose last line may be the progress of a job."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        """Erase the line of progress and write."""
+        with _line.lock:
+            _line.erase()
+            return self._out.write(text)
+
+    def flush(self) -> None:
+        """As the stream does."""
+        self._out.flush()
+
+
+def above_progress(out: TextIO) -> TextIO:
+    """The same stream; to a terminal one that does not run into the line of progress."""
+    return _Above(out) if out.isatty() else out  # type: ignore[return-value]
+
 
 @contextlib.contextmanager
 def progress(result: TableResult, stream: TextIO) -> Iterator[None]:
-    """While the block runs, tell how long the job has been running and how far it is.
-
-    Of an INSERT to its end; of a query only while another engine has not begun to answer.
-    """
+    """While the block runs, tell how long the job has been running and how far it is."""
     from flowsql.table.table_result import AnswerKind
 
     job = result.get_job_client()
-    if job is None or not stream.isatty() or not (result.kind is AnswerKind.CHANGE or job.is_computing()):
+    if job is None or not stream.isatty() or result.kind not in (AnswerKind.CHANGE, AnswerKind.QUERY):
         yield
         return
-    whole = result.kind is AnswerKind.CHANGE
     stop = threading.Event()
-    started = time.monotonic()
+    told = _Told(result, job)
 
     def tell() -> None:
         if stop.wait(PATIENCE_S):
             return
-        while not stop.is_set() and (whole or job.is_computing()):
-            stream.write(f"\r\x1b[K[{time.monotonic() - started:.0f} s, {job.progress_text()}]")
-            stream.flush()
+        while not stop.is_set():
+            _line.draw(stream, told.text())
             stop.wait(PERIOD_S)
-        stream.write("\r\x1b[K")
-        stream.flush()
 
     teller = threading.Thread(target=tell, name="progress", daemon=True)
     teller.start()
@@ -49,3 +95,46 @@ def progress(result: TableResult, stream: TextIO) -> Iterator[None]:
     finally:
         stop.set()
         teller.join()
+        with _line.lock:
+            _line.erase()
+
+
+class _Told:
+    """What is told of one job: the seconds, how far it is or how many rows came, how many a second, its watermark."""
+
+    def __init__(self, result: TableResult, job: JobClient) -> None:
+        self._result = result
+        self._job = job
+        self._started = time.monotonic()
+        self._last = (self._started, 0)
+
+    def text(self) -> str:
+        """The line."""
+        from flowsql.table.table_result import AnswerKind
+
+        now = time.monotonic()
+        parts = [f"{now - self._started:.0f} s"]
+        if self._result.kind is AnswerKind.CHANGE or self._job.is_computing():
+            parts.append(self._job.progress_text())
+            return f"[{', '.join(parts)}]"
+        rows = self._result.rows_given
+        before, rows_before = self._last
+        self._last = (now, rows)
+        rate = (rows - rows_before) / max(now - before, 0.001)
+        parts += [f"{rows:,} {'row' if rows == 1 else 'rows'}", f"{rate:,.0f} rows/s"]
+        parts += filter(None, [self._job.progress_text(), watermark_text(self._job)])
+        return f"[{', '.join(parts)}]"
+
+
+def watermark_text(job: JobClient) -> str:
+    """How far event time is, in the notation of timestamps; nothing where there is none."""
+    reached_ms = job.watermark_ms()
+    if reached_ms is None:
+        return ""
+    import datetime
+
+    try:
+        moment = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(milliseconds=reached_ms)
+    except OverflowError:
+        return "watermark at the end"
+    return f"watermark {moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03}"

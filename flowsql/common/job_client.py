@@ -123,6 +123,12 @@ class JobClient:
 
         return records_read(self._job.metrics)
 
+    def watermark_ms(self) -> int | None:
+        """The watermark that has come through to all sinks, in milliseconds since 1970; None: there is none yet."""
+        from flowsql_runtime.metrics.watermarks import watermark_ms
+
+        return watermark_ms(self._job.metrics)
+
     def on_restart(self, listener: Callable[[Restart], None]) -> None:
         """Call ``listener`` at each restart of the job, from the job's threads; at once for those that have been."""
         self._job.on_restart(listener)

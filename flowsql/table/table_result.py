@@ -104,6 +104,8 @@ class TableResult(WithoutJava):
         self._job = job
         self._started = False
         self._cancelled = False
+        #: Rows that whoever reads has been given so far.
+        self.rows_given = 0
 
     def get_result_kind(self) -> ResultKind:
         """SUCCESS for statements that only act, SUCCESS_WITH_CONTENT for those that answer with rows."""
@@ -139,7 +141,9 @@ class TableResult(WithoutJava):
             yield self._ready
         if self._collected is None or self._job is None:
             return
-        yield from self._collected.batches(self._job.is_over, deadline)
+        for batch in self._collected.batches(self._job.is_over, deadline):
+            self.rows_given += batch.num_rows
+            yield batch
         if deadline is None or time.monotonic() < deadline or self._job.is_over():
             self._wait(self._job)
 

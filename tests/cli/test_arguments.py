@@ -16,6 +16,11 @@ def test_settings_may_stand_before_and_behind_the_script() -> None:
     assert found.settings == (("a", "1"), ("b", "2=3"))
 
 
+def test_without_a_terminal_standard_input_is_a_script() -> None:
+    assert parse([]).file == "-"
+    assert not parse([]).is_shell
+
+
 def test_flinks_word_embedded_is_accepted() -> None:
     assert parse(["embedded", "-c", "SELECT 1"]).command == "SELECT 1"
 
@@ -23,7 +28,6 @@ def test_flinks_word_embedded_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "give a script"),
         (["-f", "a", "-c", "b"], "give a script"),
         (["-c", "SELECT 1", "-D", "novalue"], "KEY=VALUE"),
         (["-c", "SELECT 1", "-D", "=v"], "KEY=VALUE"),

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from flowsql.cli.arguments.parser import Parser, add_session
 
-FORMATS = ("tableau", "jsonl", "csv")
+FORMATS = ("tableau", "jsonl", "csv", "markdown", "vertical")
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
     """One call of the command.
 
-    ``file`` or ``command`` is given, never both. ``settings``: ``-D`` in the order given, the later wins.
-    ``max_rows`` and ``timeout_s`` end a query that returns rows early; None is no limit.
+    Without ``file`` and ``command`` the shell is meant; both are never given. ``settings``: ``-D`` in the order given,
+    the later wins. ``max_rows`` and ``timeout_s`` end a query that returns rows early; None is no limit.
     """
 
     file: str | None
@@ -27,6 +28,13 @@ class Invocation:
     format: str
     max_rows: int | None
     timeout_s: float | None
+    output: str | None = None
+    history: str | None = None
+
+    @property
+    def is_shell(self) -> bool:
+        """Whether somebody types."""
+        return self.file is None and self.command is None
 
 
 def parse(arguments: Sequence[str]) -> Invocation:
@@ -39,23 +47,29 @@ def parse(arguments: Sequence[str]) -> Invocation:
     found = parser.parse_args(words)
     if found.from_savepoint is None and (found.claim or found.allow_non_restored_state):
         parser.error("--claim and --allow-non-restored-state say how to start from a savepoint: give one with -s PATH")
-    if (found.file is None) == (found.command is None):
-        parser.error("give a script with -f FILE or statements with -c SQL")
+    if found.file is not None and found.command is not None:
+        parser.error("give a script with -f FILE or statements with -c SQL, not both")
+    file = found.file
+    if file is None and found.command is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        # Nobody types: standard input is a script.
+        file = "-"
     return Invocation(
-        file=found.file,
+        file=file,
         command=found.command,
         init=found.init,
         settings=(*(found.settings or ()), *_recovery_settings(found)),
         format=found.format,
         max_rows=found.max_rows,
         timeout_s=found.timeout,
+        output=found.output,
+        history=found.history,
     )
 
 
 def _make_parser() -> Parser:
     parser = Parser(
         prog="flowsql",
-        description="Run Flink SQL: a script file or statements from the command line.",
+        description="Run Flink SQL: a shell, a script file, or statements from the command line.",
         epilog="exit codes: 0 all statements succeeded, 1 a statement failed, 2 usage error, 130 interrupted, "
         "143 terminated. See also: flowsql job --help (jobs that are running), flowsql plan --help (changed scripts), "
         "flowsql run --help (folders of scripts), flowsql lineage --help (where columns come from).",
@@ -85,6 +99,8 @@ def _make_parser() -> Parser:
         help="with -s: drop state of the snapshot that no operator of the job takes",
     )
     add("--format", choices=FORMATS, default=FORMATS[0], help="how answers are printed (default: %(default)s)")
+    add("-o", "--output", metavar="FILE", help="write answers to this file")
+    add("-hist", "--history", metavar="FILE", help="where the shell keeps what was typed (default: ~/.flowsql-history)")
     add("--max-rows", metavar="N", type=_count, help="end each query after N rows")
     add("--timeout", metavar="SECONDS", type=_seconds, help="end each query after this time")
     add("--version", action=_Version, help="print the version and end")

@@ -98,7 +98,7 @@ class Tableau:
         """The table of an answer that is complete: columns as wide as their widest cell, NULL blank."""
         widths = []
         for column, data in zip(schema, batch.columns, strict=True):
-            cells = _cells(data, column, "", zone)
+            cells = cells_of(data, column, "", zone)
             widths.append(max([text_width(column.name), *map(text_width, cells.to_pylist())]))
         return Tableau(schema, widths, "", False, zone)
 
@@ -123,7 +123,7 @@ class Tableau:
             kinds = pa.scalar(SHORT_STRINGS[0])
             texts.append(kinds if batch.kinds is None else pc.take(pa.array(SHORT_STRINGS), pa.array(batch.kinds)))
         for column, data, width in zip(self._schema, batch.columns, self._widths, strict=True):
-            texts.append(_padded(_cells(data, column, self._null_text, self._zone), width))
+            texts.append(_padded(cells_of(data, column, self._null_text, self._zone), width))
         if not texts:
             return "|  |\n" * batch.num_rows
         joined = pc.binary_join_element_wise(*texts, " | ")
@@ -137,7 +137,8 @@ def row_count(rows: int) -> str:
     return f"{rows} row" if rows == 1 else f"{rows} rows"
 
 
-def _cells(data: Any, column: Column, null_text: str, zone: str) -> pa.StringArray:
+def cells_of(data: Any, column: Column, null_text: str, zone: str) -> pa.StringArray:
+    """The texts of a column as tableaus show them, neither padded nor cut."""
     if isinstance(column.type, TimestampLtzType) and zone != "UTC":
         # Cells show the wall clock of the session; the renderer itself writes UTC.
         data = pc.local_timestamp(pc.cast(data, pa.timestamp(data.type.unit, zone)))

@@ -1,0 +1,1 @@
+"""How answers look: a renderer for each form."""
