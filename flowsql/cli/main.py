@@ -45,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.signal(signal.SIGTERM, _terminate)
         from flowsql.cli import cold_start
 
+        if name == "script" and invocation.is_shell:
+            module = "flowsql.cli.shell.shell"
         cold_start.spare_the_collector()
         cold_start.compute_alone()
         cold_start.keep_pandas_out()

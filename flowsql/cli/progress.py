@@ -27,21 +27,38 @@ class _Line:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._stream: TextIO | None = None
+        self._text = ""
 
     def draw(self, stream: TextIO, text: str) -> None:
         """Show a text in place of the one before, cut to the terminal's width."""
         width = shutil.get_terminal_size().columns - 1
         with self.lock:
-            stream.write(f"{_ERASE}{text[:width]}")
-            stream.flush()
-            self._stream = stream
+            self._stream, self._text = stream, text[:width]
+            self._write(_ERASE + self._text)
+
+    def write_above(self, out: TextIO, text: str) -> int:
+        """Write rows where the line stands, and the line below them."""
+        with self.lock:
+            if self._stream is None:
+                return out.write(text)
+            self._write(_ERASE)
+            written = out.write(text)
+            out.flush()
+            if text.endswith("\n"):
+                self._write(self._text)
+            return written
 
     def erase(self) -> None:
-        """Leave nothing of it. The caller holds the lock."""
-        if self._stream is not None:
-            self._stream.write(_ERASE)
-            self._stream.flush()
-            self._stream = None
+        """Leave nothing of it."""
+        with self.lock:
+            if self._stream is not None:
+                self._write(_ERASE)
+                self._stream = None
+
+    def _write(self, text: str) -> None:
+        assert self._stream is not None
+        self._stream.write(text)
+        self._stream.flush()
 
 
 _line = _Line()
@@ -54,10 +71,8 @@ class _Above(io.TextIOBase):
         self._out = out
 
     def write(self, text: str) -> int:
-        """Erase the line of progress and write."""
-        with _line.lock:
-            _line.erase()
-            return self._out.write(text)
+        """Write above the line of progress."""
+        return _line.write_above(self._out, text)
 
     def flush(self) -> None:
         """As the stream does."""
@@ -79,7 +94,7 @@ def progress(result: TableResult, stream: TextIO) -> Iterator[None]:
         yield
         return
     stop = threading.Event()
-    told = _Told(result, job)
+    told = ProgressText(result, job)
 
     def tell() -> None:
         if stop.wait(PATIENCE_S):
@@ -95,11 +110,10 @@ def progress(result: TableResult, stream: TextIO) -> Iterator[None]:
     finally:
         stop.set()
         teller.join()
-        with _line.lock:
-            _line.erase()
+        _line.erase()
 
 
-class _Told:
+class ProgressText:
     """What is told of one job: the seconds, how far it is or how many rows came, how many a second, its watermark."""
 
     def __init__(self, result: TableResult, job: JobClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import traceback
@@ -165,14 +166,19 @@ class Session:
         source: Source,
         answer: Callable[[TableResult, Limits, float], None],
         started: float,
+        has_screen: bool = False,
     ) -> None:
-        """Let ``answer`` write what a statement answers, while its job runs; no job is left behind."""
+        """Let ``answer`` write what a statement answers, while its job runs; no job is left behind.
+
+        Args:
+            has_screen: ``answer`` has the whole screen, and tells by itself how far the job is.
+        """
         deadline = None if self._timeout_s is None else started + self._timeout_s
         job = result.get_job_client()
         if job is not None:
             job.on_restart(lambda restart: tell_restart(restart, source))
         try:
-            with progress(result, sys.stderr):
+            with contextlib.nullcontext() if has_screen else progress(result, sys.stderr):
                 if result.kind is AnswerKind.CHANGE and self._timeout_s is not None:
                     self._wait_for_change(result, self._timeout_s)
                 answer(result, Limits(self._max_rows, deadline), started)

@@ -209,10 +209,6 @@ RULES: Final[dict[str, Rule]] = {
         "functions use the packages of the Python that runs the program", "pip install them before it is started"
     ),
     "python.systemenv.enabled": NoEffect("functions see the program's environment variables"),
-    # The command
-    "sql-client.": NoEffect("it is about how the interactive shell looks"),
-    "sql-client.execution.max-table-result.rows": NoEffect("all rows are printed"),
-    "sql-client.execution.result-mode": NoEffect("results are printed as --format says", harmless=("TABLEAU",)),
     # Tables
     "materialized-table.": NoEffect("materialized tables are not supported yet"),
     "table.builtin-": Never("the first catalog and database are default_catalog and default_database", "use USE"),

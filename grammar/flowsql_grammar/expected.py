@@ -85,6 +85,14 @@ def syntax_error(tokens: list[Token], index: int, source: Source, start: str) ->
     return ParseError("syntax", message, place, hint_for(tokens, index, source, accepted, before))
 
 
+def acceptable_after(tokens: list[Token], start: str = "statement") -> set[int] | None:
+    """The terminals that may follow some tokens; None where the tokens begin no sentence of the start symbol."""
+    try:
+        return acceptable(_stack_before(tokens, len(tokens), start))
+    except KeyError:
+        return None
+
+
 def acceptable(stack: list[int]) -> set[int]:
     """The terminals that can be shifted from a stack of states, reductions simulated."""
     loaded = tables()

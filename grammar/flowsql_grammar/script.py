@@ -42,6 +42,14 @@ def is_complete(source: Source | str) -> bool:
     return all(ended for _, ended in _cut(tokenize(_source(source))))
 
 
+def unfinished(text: str) -> list[Token]:
+    """The tokens of the last statement of a text, if no ``;`` ends it."""
+    last: list[Token] = []
+    for piece, ended in _cut(tokenize(Source(text))):
+        last = [] if ended else piece
+    return last
+
+
 def parse_script(source: Source | str) -> tuple[ast.Statement, ...]:
     """All statements of a script.
 

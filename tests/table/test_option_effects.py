@@ -9,9 +9,11 @@ import io
 import random
 import re
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -48,8 +50,11 @@ from flowsql_runtime.testing.harness import OperatorHarness
 from flowsql_runtime.time.alignment import AlignedSource, AlignmentGroups
 
 from .. import sqlite_lookup
+from ..cli.shell.terminal import shell
 from ..runtime.fake_connector import FakeStore, install
 from ..runtime.graphs import NUMBERS
+
+RESULT_MODE = "sql-client.execution.result-mode"
 
 #: Values under which an option is set beside those that it is looked at with.
 Options = dict[str, str]
@@ -149,6 +154,28 @@ def command(sql: str) -> Callable[[Options], Any]:
         with redirect_stdout(out), redirect_stderr(err):
             code = main([*(f"-D{key}={value}" for key, value in quiet.items()), "-c", sql])
         return code, out.getvalue(), err.getvalue()
+
+    return observe
+
+
+def in_the_shell(line: str, shown: str = "") -> Callable[[Options], Any]:
+    """What the shell shows behind a line, and what the cursor's keys do there."""
+
+    def observe(options: Options) -> Any:
+        quiet = {"sql-client.display.print-time-cost": "false", **options}
+        words = [word for key, value in quiet.items() for word in ("-D", f"{key}={value}")]
+        with tempfile.TemporaryDirectory() as folder, shell(Path(folder), *words, NO_COLOR="") as terminal:
+            terminal.wait_for("Flow SQL>")
+            terminal.enter("\\c")
+            terminal.wait_for("default_database")
+            terminal.enter(line)
+            terminal.wait_for(shown)
+            terminal.press("Escape")
+            terminal.type("x")
+            time.sleep(0.8)
+            screen = terminal.screen()
+            colors = {cell.fg for row in terminal._screen.buffer.values() for cell in row.values()}
+            return re.sub(r"[\d:.]+ ", "", screen), colors
 
     return observe
 
@@ -497,6 +524,13 @@ EFFECTS: dict[str, Effect] = {
     "spark.master": Effect(
         "local[7]", lambda options: settings_of(Configuration(values=options)).options["spark.master"]
     ),
+    "sql-client.display.color-schema": Effect("DARK", in_the_shell("SELECT")),
+    "sql-client.display.show-line-numbers": Effect("true", in_the_shell("SELECT")),
+    "sql-client.editing-mode": Effect("VI", in_the_shell("SELECT 1")),
+    "sql-client.execution.max-table-result.rows": Effect(
+        "1", in_the_shell("SELECT n FROM (VALUES (1), (2)) AS v(n);", "complete"), {RESULT_MODE: "table"}
+    ),
+    "sql-client.execution.result-mode": Effect("CHANGELOG", in_the_shell("SELECT 1;", "1")),
     "sql-client.display.print-volumes": Effect("true", command("SELECT 1")),
     "sql-client.display.print-time-cost": Effect("true", command("SELECT 1")),
     "sql-client.verbose": Effect("true", command("SELECT nowhere")),

@@ -22,6 +22,11 @@ _FACTORIES: Final = {
 _NOT_YET: Final = frozenset({"avro", "orc", "protobuf", "avro-confluent", "debezium-avro-confluent"})
 
 
+def identifiers() -> list[str]:
+    """Every format that ``'format' = '...'`` may name, sorted."""
+    return sorted(_FACTORIES)
+
+
 def format_factory(identifier: str) -> FormatFactory:
     """The factory of a format; BindError in Flink's words for an unknown one."""
     if identifier in _NOT_YET:

@@ -109,7 +109,7 @@ class Tableau:
 
     def header(self) -> str:
         """Border, names, border."""
-        names = [_fit(column.name, width) for column, width in zip(self._schema, self._widths, strict=True)]
+        names = [fitted(column.name, width) for column, width in zip(self._schema, self._widths, strict=True)]
         if self._with_op:
             names.insert(0, "op")
         return f"{self.border()}| {' | '.join(names)} |\n{self.border()}"
@@ -155,10 +155,10 @@ def _padded(texts: pa.StringArray, width: int) -> pa.StringArray:
             cut = pc.binary_join_element_wise(pc.utf8_slice_codeunits(texts, 0, width - len(_CUT)), _CUT, "")
             texts = pc.if_else(pc.greater(lengths, width), cut, texts)
         return pc.utf8_lpad(texts, width)
-    return pa.array([_fit(text, width) for text in texts.to_pylist()], pa.string())
+    return pa.array([fitted(text, width) for text in texts.to_pylist()], pa.string())
 
 
-def _fit(text: str, width: int) -> str:
+def fitted(text: str, width: int) -> str:
     """The text right-aligned in ``width`` terminal cells, cut with dots if longer."""
     have = text_width(text)
     if have > width:

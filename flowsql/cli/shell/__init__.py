@@ -1,0 +1,1 @@
+"""The interactive shell: ``flowsql`` without a script, at a terminal."""

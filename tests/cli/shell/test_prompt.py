@@ -1,0 +1,183 @@
+"""The prompt of the shell, typed at a real terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell.conftest import Start
+from tests.cli.shell.terminal import TERMINALS
+
+ONE = "Received a total of 1 row"
+ENDLESS = "CREATE TABLE g (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '100');"
+
+
+def count(text: str, times: int) -> object:
+    return lambda screen: screen.count(text) == times
+
+
+@pytest.mark.parametrize("terminal", TERMINALS)
+def test_statements_go_over_lines_until_the_semicolon(start: Start, terminal: str) -> None:
+    shell = start(terminal=terminal)
+    shell.enter("SELECT")
+    shell.enter("1 AS x")
+    shell.enter(";")
+    screen = shell.wait_for(ONE)
+    assert "Flow SQL> SELECT\n        > 1 AS x\n        > ;\n+----+" in screen
+    assert "| +I |           1 |" in screen
+
+
+@pytest.mark.parametrize("terminal", TERMINALS)
+def test_a_script_is_pasted_and_run_with_one_enter(start: Start, terminal: str) -> None:
+    shell = start(terminal=terminal)
+    shell.paste("SELECT 'one' AS a;\n-- a comment; of no account\nSELECT 'two'\n  AS b;")
+    shell.wait_for("AS b;")
+    assert "Received" not in shell.screen()
+    shell.press("Enter")
+    screen = shell.wait_for(count(ONE, 2))
+    assert screen.index("one |") < screen.index("two |")
+
+
+@pytest.mark.parametrize("terminal", TERMINALS)
+def test_ctrl_c_clears_the_line_and_ctrl_d_leaves(start: Start, terminal: str) -> None:
+    shell = start(terminal=terminal)
+    shell.type("SELECT nonsense")
+    shell.wait_for("nonsense")
+    shell.press("C-c")
+    shell.wait_for(lambda screen: screen.rstrip().endswith("Flow SQL>"))
+    shell.enter("SELECT 2;")
+    shell.wait_for(ONE)
+    shell.press("C-d")
+    shell.wait_for_end()
+
+
+@pytest.mark.parametrize("terminal", TERMINALS)
+def test_ctrl_c_ends_the_query_and_not_the_shell(start: Start, terminal: str) -> None:
+    shell = start(terminal=terminal)
+    shell.enter(ENDLESS)
+    shell.wait_for("succeeded")
+    shell.enter("SELECT n FROM g;")
+    shell.wait_for("rows/s")
+    shell.press("C-c")
+    assert "Query terminated, received a total of " in shell.wait_for("[INFO] Result retrieval cancelled.")
+    shell.enter("SELECT 'still here';")
+    shell.wait_for(ONE)
+
+
+def test_history_lasts_and_can_be_searched(start: Start, tmp_path: Path) -> None:
+    first = start()
+    first.enter("SELECT 41 AS answer;")
+    first.wait_for(ONE)
+    first.enter(" SELECT 'a secret';")
+    first.wait_for(count(ONE, 2))
+    first.press("C-d")
+    first.wait_for_end()
+    assert "secret" not in (tmp_path / ".flowsql-history").read_text()
+    assert (tmp_path / ".flowsql-history").stat().st_mode & 0o077 == 0
+    second = start()
+    second.press("Up")
+    second.wait_for("SELECT 41 AS answer;")
+    second.press("C-c", "C-r")
+    second.type("answ")
+    second.wait_for("I-search backward: answ")
+    second.press("Enter")
+    second.wait_for(lambda screen: "I-search" not in screen)
+    second.press("Enter")
+    second.wait_for(ONE)
+
+
+def test_a_statement_that_failed_comes_back_with_the_cursor_at_the_fault(start: Start) -> None:
+    shell = start()
+    shell.enter("SELECT nosuch, 1 AS b;")
+    screen = shell.wait_for("Column 'nosuch' not found in any table")
+    assert "  |        ^^^^^^" in screen
+    shell.press("Up")
+    shell.wait_for(count("SELECT nosuch, 1 AS b;", 3))
+    # The cursor stands in front of the name: it is rubbed out, and another one typed.
+    shell.press("C-d", "C-d", "C-d", "C-d", "C-d", "C-d")
+    shell.type("7")
+    shell.wait_for("SELECT 7, 1 AS b;")
+    shell.press("Enter")
+    shell.wait_for(ONE)
+
+
+def test_tab_completes_words_tables_columns_and_options(start: Start) -> None:
+    shell = start()
+    shell.enter("CREATE TABLE orders (order_id INT, price DOUBLE) WITH ('connector' = 'datagen');")
+    shell.wait_for("succeeded")
+    shell.type("SEL")
+    shell.press("Tab")
+    shell.wait_for("Flow SQL> SELECT")
+    shell.type(" * FROM or")
+    shell.press("Tab")
+    shell.wait_for("SELECT * FROM orders")
+    shell.press("C-c")
+    shell.type("SET 'sql-client.execution.res")
+    shell.press("Tab")
+    shell.wait_for("SET 'sql-client.execution.result-mode")
+    shell.type("' = 'tabl")
+    shell.press("Tab", "Tab")
+    shell.wait_for("= 'TABLE")
+
+
+def test_line_numbers_and_vi_keys(start: Start) -> None:
+    shell = start("-D", "sql-client.display.show-line-numbers=true", "-D", "sql-client.editing-mode=vi")
+    shell.enter("SELECT 1;")
+    shell.wait_for(ONE)
+    shell.enter("SELECT 2,")
+    shell.type("4")
+    shell.wait_for("       2> 4")
+    # Escape, x: the character under the cursor goes.
+    shell.press("Escape")
+    shell.type("xi5;")
+    shell.wait_for("       2> 5;")
+    shell.press("Enter")
+    assert "|           2 |           5 |" in shell.wait_for(count(ONE, 2))
+
+
+def test_commands_need_no_semicolon(start: Start) -> None:
+    shell = start()
+    shell.enter("help")
+    screen = shell.wait_for("Backslash commands")
+    assert "The following commands are available:" in screen
+    shell.enter("CLEAR;")
+    shell.wait_for(lambda screen: "available" not in screen)
+    shell.enter("quit")
+    shell.wait_for_end()
+
+
+def test_an_insert_runs_on_and_is_asked_about(start: Start) -> None:
+    shell = start()
+    shell.enter(ENDLESS)
+    shell.enter("CREATE TABLE void (n BIGINT) WITH ('connector' = 'blackhole');")
+    shell.wait_for(count("succeeded", 2))
+    shell.enter("INSERT INTO void SELECT n FROM g;")
+    screen = shell.wait_for("Job ID: ")
+    assert "[INFO] Submitting SQL update statement to the cluster..." in screen
+    shell.enter("SELECT 'at once';")
+    shell.wait_for(ONE)
+    shell.enter("QUIT;")
+    shell.wait_for("QUIT again to leave")
+    shell.enter("QUIT;")
+    shell.wait_for_end()
+
+
+def test_the_end_of_a_job_is_told_above_the_prompt(start: Start) -> None:
+    shell = start()
+    shell.enter("CREATE TABLE void (n INT) WITH ('connector' = 'blackhole'); INSERT INTO void VALUES (1), (2);")
+    screen = shell.wait_for("finished: 2 rows written.")
+    assert screen.rstrip().endswith("Flow SQL>")
+    shell.enter("CREATE TABLE broken (n INT) WITH ('connector'='filesystem','format'='csv','path'='/none/x.csv');")
+    shell.wait_for(count("succeeded.", 2))
+    shell.enter("INSERT INTO void SELECT n FROM broken;")
+    shell.wait_for("/none/x.csv", 5)
+
+
+def test_an_init_file_and_its_failure(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "init.sql").write_text("CREATE VIEW v AS SELECT 5 AS five;")
+    shell = start("-i", "init.sql")
+    shell.enter("SELECT * FROM v;")
+    shell.wait_for("|           5 |")
+    shell.press("C-d")
+    shell.wait_for_end()
