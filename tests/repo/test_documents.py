@@ -78,6 +78,8 @@ LEFT_OUT = {
     "lineage.md": 1,
     "pipelines.md": 2,
     "process_functions.md": 2,
+    # Typed by tests/cli/shell/test_transcript.py.
+    "shell.md": 1,
     "snapshots.md": 1,
     "spark.md": 4,
 }

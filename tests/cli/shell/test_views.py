@@ -150,5 +150,5 @@ def test_a_batch_query_has_a_table_and_no_changes(start: Start, made: Path) -> N
 def test_the_failure_of_a_query_is_told_behind_the_view(start: Start) -> None:
     shell = start("-D", f"{MODE}=table")
     shell.enter("SELECT 1 / (n - 1) AS x FROM (VALUES (1)) AS v(n);")
-    screen = shell.wait_for("[ERROR] Could not execute SQL statement. Reason:")
-    assert screen.rstrip().endswith("Flow SQL>")
+    shell.wait_for("[ERROR] Could not execute SQL statement. Reason:")
+    shell.wait_for(lambda screen: screen.rstrip().endswith("Flow SQL>"))
