@@ -58,6 +58,9 @@ _INTERNAL: Final[dict[str, Connector]] = {
         sink="flowsql_connectors.datastream:StreamSinkFactory",
     ),
     "file-sink": Connector(sink="flowsql_connectors.filesystem.stream_sink:StreamFileSinkFactory"),
+    "given-rows": Connector(
+        source="flowsql_connectors.given:GivenSourceFactory", sink="flowsql_connectors.given:GivenSinkFactory"
+    ),
     "handed-rows": Connector(source="flowsql_connectors.handed:HandedSourceFactory"),
     "python-input-format": Connector(source="flowsql_connectors.inline:InlineSourceFactory"),
 }

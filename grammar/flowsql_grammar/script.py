@@ -42,6 +42,13 @@ def is_complete(source: Source | str) -> bool:
     return all(ended for _, ended in _cut(tokenize(_source(source))))
 
 
+def first_statement(source: Source, start: int) -> Span:
+    """Where the first statement behind a place stands, without its ``;``; empty where there is none."""
+    for piece, _ in _cut(tokenize(source, start)):
+        return Span(piece[0].start, piece[-1].end)
+    return Span(start, start)
+
+
 def unfinished(text: str) -> list[Token]:
     """The tokens of the last statement of a text, if no ``;`` ends it."""
     last: list[Token] = []

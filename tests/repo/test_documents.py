@@ -82,6 +82,8 @@ LEFT_OUT = {
     "shell.md": 1,
     "snapshots.md": 1,
     "spark.md": 4,
+    # The syntax of tests, which tests/testing runs.
+    "testing.md": 2,
 }
 
 

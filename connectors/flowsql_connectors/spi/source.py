@@ -46,11 +46,16 @@ class ReadStatus(enum.Enum):
 
 @record
 class SplitBatch:
-    """Rows of one split, so that each split keeps its own watermark. ``finished``: the split has no more."""
+    """Rows of one split, so that each split keeps its own watermark. ``finished``: the split has no more.
+
+    ``watermark_ms``: the source itself says how far event time is behind these rows, of which there may be none; it
+    counts where it is above what the table's WATERMARK makes of the rows.
+    """
 
     split_id: str
     batch: ChangelogBatch
     finished: bool = False
+    watermark_ms: int | None = None
 
 
 @record

@@ -181,6 +181,10 @@ class StatementExecutor:
         """The session's time zone by its name."""
         return session_zone(self._configuration)
 
+    def use_cluster(self, cluster: LocalCluster) -> None:
+        """Run jobs there, by its clock."""
+        self._cluster = cluster
+
     def run(self, operation: op.Operation) -> TableResult:
         """Do what a statement asks for that was bound before."""
         if self._collected is not None and not isinstance(operation, op.Insert | op.EndStatementSet):

@@ -10,6 +10,7 @@ from flowsql_connectors import registry
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch, TableSource
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.config import option
+from flowsql_core.element import Watermark
 from flowsql_core.errors import ConnectorError, FlowSqlError
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_runtime.network.channel import referenced_bytes
@@ -144,6 +145,9 @@ class ScanOperator(SourceOperator[ScanSpec]):
             except FlowSqlError as error:
                 note_source(error, batch, self.ctx.metrics.records_out - batch.num_rows, self.ctx.subtask)
                 raise
+        if polled.watermark_ms is not None:
+            progress.tells_watermarks = True
+            self.output.emit_watermark(Watermark(polled.watermark_ms))
         if polled.finished:
             progress.unfinished.discard(polled.split_id)
             if progress.aligned is not None:

@@ -169,13 +169,24 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
     # -- time from outside
 
     def process_watermark(self, input_index: int, watermark: Watermark) -> None:
-        """Watermarks from above are not event time of this table, but the last one ends it."""
-        if watermark.timestamp_ms == MAX_WATERMARK and self._last_ms != MAX_WATERMARK:
+        """Watermarks from above are not event time of this table, but those of its source are; the last one ends it."""
+        if self.ctx.progress.tells_watermarks and watermark.timestamp_ms < MAX_WATERMARK:
+            self._told(watermark.timestamp_ms)
+        elif watermark.timestamp_ms == MAX_WATERMARK and self._last_ms != MAX_WATERMARK:
             self._wake()
             self._last_ms = MAX_WATERMARK
             if self._aligned is not None:
                 self._aligned.leave()
             self.output.emit_watermark(watermark)
+
+    def _told(self, reached_ms: int) -> None:
+        """The source says how far it is with the split that it reads."""
+        split = self.ctx.progress.current
+        self._by_split[split] = max(self._by_split.get(split, self._finished_ms), reached_ms)
+        if min(self._by_split[split], self._others(split)) > self._last_ms:
+            self._wake()
+            self._last_ms = min(self._by_split[split], self._others(split))
+            self.output.emit_watermark(Watermark(self._last_ms))
 
     def process_watermark_status(self, input_index: int, status: WatermarkStatus) -> None:
         """Idleness is judged here, by ``idle_timeout_ms``."""

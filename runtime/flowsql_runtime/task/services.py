@@ -314,7 +314,7 @@ class SplitProgress:
     not started hold it back. Empty for sources without splits.
     """
 
-    __slots__ = ("aligned", "bounded", "current", "paced", "unfinished")
+    __slots__ = ("aligned", "bounded", "current", "paced", "tells_watermarks", "unfinished")
 
     def __init__(self) -> None:
         #: The subtask in its watermark group, if it has one.
@@ -323,4 +323,6 @@ class SplitProgress:
         self.current: str | None = None
         #: Rows come at a rate, and not as fast as they are read.
         self.paced = False
+        #: The source itself has said how far event time is.
+        self.tells_watermarks = False
         self.unfinished: set[str] = set()
