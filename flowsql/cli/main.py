@@ -19,7 +19,7 @@ from flowsql.cli.arguments.parser import (
 
 #: The first word, if it is one of these, names a module of ``flowsql.cli.arguments`` that reads the others, and one of
 #: ``flowsql.cli.commands`` that does what they say. Without such a word a script runs.
-COMMANDS: Final = ("job", "lineage", "plan", "run", "test")
+COMMANDS: Final = ("explain", "job", "lineage", "plan", "run", "test")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

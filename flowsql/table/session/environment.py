@@ -279,6 +279,15 @@ class TableEnvironment(CatalogObjects):
         self._go_through(source, executor)
         return executor.jobs
 
+    def job_of(self, statement: Statement, source: Source) -> JobGraph:
+        """The job that an INSERT, a statement set or a query would start, in streaming mode."""
+        from flowsql.table.session.planning import PlanningExecutor
+
+        executor = PlanningExecutor(self.catalogs, self.configuration)
+        with located(source):
+            executor.execute(statement, source)
+        return executor.jobs[0]
+
     def lineage_of(self, source: Source) -> list[Lineage]:
         """Where the rows of each INSERT and query of a script come from, up to its QUIT; nothing is run.
 

@@ -1,0 +1,41 @@
+"""The words of ``flowsql explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flowsql.cli.arguments.parser import Parser, add_session
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainInvocation:
+    """``flowsql explain``: ``path`` is a script, ``-`` standard input. ``output`` None: standard output."""
+
+    path: str
+    format: str
+    output: str | None
+    init: str | None
+    settings: tuple[tuple[str, str], ...]
+
+
+def parse(words: Sequence[str]) -> ExplainInvocation:
+    """Read the words behind ``flowsql explain``, as :func:`.script.parse` does those of a script."""
+    parser = Parser(
+        prog="flowsql explain",
+        description="Show the plans of the INSERTs and queries of a script, and the tasks that would run. "
+        "Definitions and SET take effect; no job runs.",
+        epilog="exit codes: 0 done, 1 a statement failed, 2 usage error",
+        allow_abbrev=False,
+    )
+    parser.add_argument("path", metavar="PATH", help="a script; - reads standard input")
+    parser.add_argument(
+        "--format",
+        choices=("text", "json", "mermaid"),
+        default="text",
+        help="EXPLAIN and the tasks, the tasks for programs, or as a chart (default: %(default)s)",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file")
+    add_session(parser)
+    found = parser.parse_args(list(words))
+    return ExplainInvocation(found.path, found.format, found.output, found.init, tuple(found.settings or ()))
