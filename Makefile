@@ -21,7 +21,7 @@ help:
 	@echo "make test   the whole test suite"
 	@echo "make check  formatting, lint, types, layers, tests"
 	@echo "make bench  cold start, micro benchmarks, Python functions, streams, Nexmark"
-	@echo "make fuzz   10,000 mutated statements, 10,000 random expressions, property tests with many more examples,"
+	@echo "make fuzz   10,000 mutated statements and formatted scripts, 10,000 random expressions, property tests with many more examples,"
 	@echo "            random queries run in many ways, in batch mode, and asked of DuckDB (MINUTES=10 SEED=1)"
 	@echo "make chaos  end running jobs at random points, look at what is left; the long tests"
 	@echo "make parity bounded scripts through FlowSQL's runtime, Spark and DuckDB, tables compared"
@@ -69,6 +69,7 @@ bench: $(VENV)/test.installed
 
 fuzz: $(VENV)/test.installed
 	$(BIN)/python tests/grammar/fuzz.py 10000
+	FLOWSQL_FUZZ=10000 $(BIN)/python -m pytest -q tests/grammar/formatting/test_random_comments.py
 	$(BIN)/python tests/planner/fuzz_plan.py 10000
 	$(BIN)/python tests/compute/random_expressions.py 10000
 	$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=fuzz -m hypothesis

@@ -2,13 +2,15 @@
 
 ``docs/functions.md`` comes from the registry, ``docs/types.md`` from the logical types and their Arrow forms, and
 ``flowsql_compute/functions/declared_in.py``, by which the registry finds the module of a name, from the modules
-themselves.
+themselves. ``flowsql_grammar/formatting/functions.py`` are the names that the formatter writes in capitals.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,10 +22,18 @@ from flowsql_compute.functions.spark_form import NoSparkForm
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.types import logical as t
 from flowsql_core.types.arrow import to_arrow
+from flowsql_grammar.reserved import FUNCTION_WORDS
 
 DOCS = Path(__file__).resolve().parent
 FUNCTIONS, TYPES = DOCS / "functions.md", DOCS / "types.md"
 DECLARED_IN = DOCS.parent / "runtime" / "flowsql_compute" / "functions" / "declared_in.py"
+CAPITALS = DOCS.parent / "grammar" / "flowsql_grammar" / "formatting" / "functions.py"
+
+#: Built-in functions that no registry knows: windows, and what stands in MATCH_RECOGNIZE.
+_FORMS_OF_THEIR_OWN = (
+    *(f"{kind}_{what}" for kind in ("TUMBLE", "HOP", "SESSION") for what in ("START", "END", "ROWTIME", "PROCTIME")),
+    *("CUMULATE", "DESCRIPTOR", "FIRST", "LAST", "MATCH_ROWTIME", "MATCH_PROCTIME"),
+)
 
 _NULL_RULES = {
     Nulls.PROPAGATE: "NULL when an argument is NULL",
@@ -145,7 +155,29 @@ def render_declared_in() -> str:
     )
 
 
-PAGES = ((FUNCTIONS, render_functions), (TYPES, render_types), (DECLARED_IN, render_declared_in))
+def render_written_in_capitals() -> str:
+    """The module of names that the formatter writes in capitals."""
+    names = {*FLINK_FUNCTIONS, *declared_in(), *aggregate_names(), *FUNCTION_WORDS, *_FORMS_OF_THEIR_OWN}
+    shown = textwrap.fill(
+        " ".join(sorted(name for name in names if re.fullmatch(r"[A-Z]\w*", name))),
+        120,
+        initial_indent="    ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+    )
+    return (
+        '"""Names of built-in functions, which the formatter writes in capitals. '
+        'Written by ``docs/make_functions.py``."""\n\n'
+        f'from __future__ import annotations\n\n_WORDS = """\n{shown}\n"""\n\nFUNCTIONS = frozenset(_WORDS.split())\n'
+    )
+
+
+PAGES = (
+    (FUNCTIONS, render_functions),
+    (TYPES, render_types),
+    (DECLARED_IN, render_declared_in),
+    (CAPITALS, render_written_in_capitals),
+)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,10 @@ from flowsql.cli.arguments.parser import (
 
 #: The first word, if it is one of these, names a module of ``flowsql.cli.arguments`` that reads the others, and one of
 #: ``flowsql.cli.commands`` that does what they say. Without such a word a script runs.
-COMMANDS: Final = ("explain", "job", "lineage", "plan", "run", "test")
+COMMANDS: Final = ("explain", "fmt", "job", "lineage", "plan", "run", "test")
+
+#: Commands that only read SQL: they start without what the engine needs.
+_WITHOUT_ENGINE: Final = frozenset(("fmt",))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,8 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name == "script" and invocation.is_shell:
             module = "flowsql.cli.shell.shell"
         cold_start.spare_the_collector()
-        cold_start.compute_alone()
-        cold_start.keep_pandas_out()
+        if name not in _WITHOUT_ENGINE:
+            cold_start.compute_alone()
+            cold_start.keep_pandas_out()
         code: int = import_module(module).run(invocation)
         return code
     except TerminatedError:

@@ -12,7 +12,7 @@ from flowsql_grammar.lexer import BAD, Token, kinds, tokenize
 from flowsql_grammar.parser import parse_tokens
 
 # Flink's client takes these bare forms by pattern, before its grammar.
-_BARE_SET = re.compile(r"(?is)set\s+(?P<key>[^'\s]+)\s*=\s*(?:'(?P<quoted>[^']*)'|(?P<bare>[^;\s]+))")
+_BARE_SET = re.compile(r"(?is)set\s+(?P<key>[^'\s]+)\s*=\s*(?P<value>'[^']*'|[^;\s]+)")
 _BARE_RESET = re.compile(r"(?is)reset\s+(?P<key>[^'\s]+)")
 _COMMANDS = {
     "QUIT": ast.ClientCommandKind.QUIT,
@@ -123,6 +123,14 @@ def _pieces(tokens: list[Token]) -> Iterator[list[Token]]:
 
 def _cut(tokens: list[Token]) -> Iterator[tuple[list[Token], bool]]:
     """Runs of tokens between the ``;`` that end statements, and whether one did; empty ones are left out."""
+    return ((piece, ended) for piece, _, ended in cut(tokens) if piece)
+
+
+def cut(tokens: list[Token]) -> Iterator[tuple[list[Token], Token | None, bool]]:
+    """Runs of tokens between the ``;`` that end statements, the ``;`` behind each, and whether it is complete.
+
+    A ``;`` with nothing before it ends an empty run.
+    """
     semicolon = kinds().semicolon
     piece: list[Token] = []
     in_set = False
@@ -131,8 +139,7 @@ def _cut(tokens: list[Token]) -> Iterator[tuple[list[Token], bool]]:
             if in_set and not (len(piece) > 1 and piece[-1].text.upper() == "END" and piece[-2].kind == semicolon):
                 piece.append(token)
                 continue
-            if piece:
-                yield piece, True
+            yield piece, token, True
             piece, in_set = [], False
             continue
         piece.append(token)
@@ -142,9 +149,12 @@ def _cut(tokens: list[Token]) -> Iterator[tuple[list[Token], bool]]:
                 len(piece) == 3 and last == ["BEGIN", "STATEMENT", "SET"]
             )
     if piece:
+        behind: list[Token] = []
         while piece[-1].kind == semicolon:
-            piece.pop()
-        yield piece, False
+            behind.insert(0, piece.pop())
+        yield piece, behind[0] if behind else None, False
+        for token in behind[1:]:
+            yield [], token, True
 
 
 def _statement(source: Source, piece: list[Token]) -> ast.Statement:
@@ -153,22 +163,29 @@ def _statement(source: Source, piece: list[Token]) -> ast.Statement:
     word = first.text.upper()
     if word in _COMMANDS and len(piece) == 1:
         return ast.ClientCommand(_COMMANDS[word], span=span)
-    if word in ("SET", "RESET") and len(piece) > 1 and piece[1].kind != kinds().string:
-        bare = _bare(source.text[first.start : last.end], span)
-        if bare is not None:
-            return bare
+    bare = bare_words(source, piece)
+    if bare is not None:
+        if word == "RESET":
+            return ast.Reset(bare[1], span=span)
+        quoted = re.fullmatch(r"'([^']*)'", bare[3])
+        return ast.Set(bare[1], quoted[1] if quoted else bare[3], span=span)
     tokens = [*piece, Token(0, "", last.end, last.end)]
     tree: ast.Statement = parse_tokens(tokens, source, "statement")
     _check_defaults(tree, tokens, source)
     return tree
 
 
-def _bare(text: str, span: Span) -> ast.Set | ast.Reset | None:
+def bare_words(source: Source, piece: list[Token]) -> tuple[str, ...] | None:
+    """The words of a SET or RESET without quotes around the key, which Flink's client takes before its grammar does."""
+    first, last = piece[0], piece[-1]
+    word = first.text.upper()
+    if word not in ("SET", "RESET") or len(piece) == 1 or piece[1].kind == kinds().string:
+        return None
+    text = source.text[first.start : last.end]
     if found := _BARE_SET.fullmatch(text):
-        value = found["quoted"] if found["quoted"] is not None else found["bare"]
-        return ast.Set(found["key"], value, span=span)
+        return word, found["key"], "=", found["value"]
     if found := _BARE_RESET.fullmatch(text):
-        return ast.Reset(found["key"], span=span)
+        return word, found["key"]
     return None
 
 

@@ -115,7 +115,7 @@ def _make_functions() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("place", [0, 1, 2], ids=["functions", "types", "places"])
+@pytest.mark.parametrize("place", [0, 1, 2, 3], ids=["functions", "types", "places", "capitals"])
 def test_pages_are_current(place: int) -> None:
     path, render = _make_functions().PAGES[place]
     assert path.read_text(encoding="utf-8") == render(), "run: python docs/make_functions.py"

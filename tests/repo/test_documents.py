@@ -75,6 +75,7 @@ LEFT_OUT = {
     "README.md": 2,
     "architecture.md": 1,
     "cli.md": 5,
+    "format_and_lint.md": 2,
     "lineage.md": 1,
     "pipelines.md": 2,
     "process_functions.md": 2,

@@ -73,7 +73,8 @@ def _make_parser() -> Parser:
         epilog="exit codes: 0 all statements succeeded, 1 a statement failed, 2 usage error, 130 interrupted, "
         "143 terminated. See also: flowsql job --help (jobs that are running), flowsql plan --help (changed scripts), "
         "flowsql run --help (folders of scripts), flowsql test --help (tests of SQL), "
-        "flowsql explain --help (plans), flowsql lineage --help (where columns come from).",
+        "flowsql explain --help (plans), flowsql lineage --help (where columns come from), "
+        "flowsql fmt --help (scripts laid out).",
         allow_abbrev=False,
     )
     add = parser.add_argument

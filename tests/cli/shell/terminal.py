@@ -77,6 +77,19 @@ class Terminal(ABC):
                 raise AssertionError(f"not met: {wanted!r}; the screen is\n{screen}")
             time.sleep(0.02)
 
+    def at_prompt(self) -> str:
+        """The screen, once the shell waits for a statement: keys that come before are not the prompt's."""
+        return self.wait_for(lambda screen: screen.rstrip().endswith("Flow SQL>"))
+
+    def settled(self) -> str:
+        """The screen, once it has not changed for a while."""
+        screen, since = self.screen(), time.monotonic()
+        while time.monotonic() - since < 0.4:
+            time.sleep(0.05)
+            if (now := self.screen()) != screen:
+                screen, since = now, time.monotonic()
+        return screen
+
     def wait_for_end(self) -> None:
         """Until the program has ended."""
         deadline = time.monotonic() + PATIENCE_S
@@ -91,7 +104,6 @@ class Tmux(Terminal):
     def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
         self._server = f"flowsql-{uuid.uuid4().hex[:12]}"
         settings = [f"{key}={value}" for key, value in environment.items()]
-        # The size that the environment of the tests tells is not that of the window.
         words = ["env", "-u", "COLUMNS", "-u", "LINES", *settings, *command]
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(COLUMNS), "-y", str(LINES), "-c", str(folder),
                    *words)  # fmt: skip
@@ -134,7 +146,9 @@ class Emulator(Terminal):
         pid, self._file = pty.fork()
         if not pid:
             os.chdir(folder)
-            os.execvpe(command[0], command, {**os.environ, **environment})
+            # The size that the environment of the tests tells is not that of this terminal.
+            inherited = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+            os.execvpe(command[0], command, {**inherited, **environment})
         self._pid = pid
         ioctl(self._file, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self._screen = pyte.Screen(COLUMNS, LINES)

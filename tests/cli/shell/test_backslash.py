@@ -18,8 +18,10 @@ def shell(start: Start) -> Terminal:
     made = start("-D", "execution.runtime-mode=batch", "-D", "sql-client.display.print-time-cost=false")
     made.enter(TABLE)
     made.wait_for(lambda screen: screen.count("succeeded") == 2)
+    made.at_prompt()
     made.enter("CLEAR;")
     made.wait_for(lambda screen: "succeeded" not in screen)
+    made.at_prompt()
     return made
 
 
@@ -55,7 +57,7 @@ def test_what_a_command_shows(shell: Terminal, line: str, shown: list[str], hidd
     shell.enter(line)
     screen = shell.wait_for(lambda screen: all(text in screen for text in shown))
     assert not [text for text in hidden if text in screen]
-    shell.wait_for(lambda screen: screen.rstrip().endswith("Flow SQL>"))
+    shell.at_prompt()
 
 
 def test_rows_a_line_a_column_once_and_always(shell: Terminal) -> None:

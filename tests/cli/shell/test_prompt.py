@@ -21,6 +21,7 @@ def count(text: str, times: int) -> object:
 def test_statements_go_over_lines_until_the_semicolon(start: Start, terminal: str) -> None:
     shell = start(terminal=terminal)
     shell.enter("SELECT")
+    shell.wait_for("        >")
     shell.enter("1 AS x")
     shell.enter(";")
     screen = shell.wait_for(ONE)
@@ -45,9 +46,10 @@ def test_ctrl_c_clears_the_line_and_ctrl_d_leaves(start: Start, terminal: str) -
     shell.type("SELECT nonsense")
     shell.wait_for("nonsense")
     shell.press("C-c")
-    shell.wait_for(lambda screen: screen.rstrip().endswith("Flow SQL>"))
+    shell.at_prompt()
     shell.enter("SELECT 2;")
     shell.wait_for(ONE)
+    shell.at_prompt()
     shell.press("C-d")
     shell.wait_for_end()
 
@@ -57,20 +59,25 @@ def test_ctrl_c_ends_the_query_and_not_the_shell(start: Start, terminal: str) ->
     shell = start(terminal=terminal)
     shell.enter(ENDLESS)
     shell.wait_for("succeeded")
+    shell.at_prompt()
     shell.enter("SELECT n FROM g;")
     shell.wait_for("rows/s")
     shell.press("C-c")
     assert "Query terminated, received a total of " in shell.wait_for("[INFO] Result retrieval cancelled.")
+    shell.at_prompt()
     shell.enter("SELECT 'still here';")
     shell.wait_for(ONE)
+    shell.at_prompt()
 
 
 def test_history_lasts_and_can_be_searched(start: Start, tmp_path: Path) -> None:
     first = start()
     first.enter("SELECT 41 AS answer;")
     first.wait_for(ONE)
+    first.at_prompt()
     first.enter(" SELECT 'a secret';")
     first.wait_for(count(ONE, 2))
+    first.at_prompt()
     first.press("C-d")
     first.wait_for_end()
     assert "secret" not in (tmp_path / ".flowsql-history").read_text()
@@ -78,13 +85,16 @@ def test_history_lasts_and_can_be_searched(start: Start, tmp_path: Path) -> None
     second = start()
     second.press("Up")
     second.wait_for("SELECT 41 AS answer;")
-    second.press("C-c", "C-r")
+    second.press("C-c")
+    second.at_prompt()
+    second.press("C-r")
     second.type("answ")
     second.wait_for("I-search backward: answ")
     second.press("Enter")
     second.wait_for(lambda screen: "I-search" not in screen)
     second.press("Enter")
     second.wait_for(ONE)
+    second.at_prompt()
 
 
 def test_a_statement_that_failed_comes_back_with_the_cursor_at_the_fault(start: Start) -> None:
@@ -92,6 +102,7 @@ def test_a_statement_that_failed_comes_back_with_the_cursor_at_the_fault(start: 
     shell.enter("SELECT nosuch, 1 AS b;")
     screen = shell.wait_for("Column 'nosuch' not found in any table")
     assert "  |        ^^^^^^" in screen
+    shell.at_prompt()
     shell.press("Up")
     shell.wait_for(count("SELECT nosuch, 1 AS b;", 3))
     # The cursor stands in front of the name: it is rubbed out, and another one typed.
@@ -100,12 +111,14 @@ def test_a_statement_that_failed_comes_back_with_the_cursor_at_the_fault(start: 
     shell.wait_for("SELECT 7, 1 AS b;")
     shell.press("Enter")
     shell.wait_for(ONE)
+    shell.at_prompt()
 
 
 def test_tab_completes_words_tables_columns_and_options(start: Start) -> None:
     shell = start()
     shell.enter("CREATE TABLE orders (order_id INT, price DOUBLE) WITH ('connector' = 'datagen');")
     shell.wait_for("succeeded")
+    shell.at_prompt()
     shell.type("SEL")
     shell.press("Tab")
     shell.wait_for("Flow SQL> SELECT")
@@ -113,6 +126,7 @@ def test_tab_completes_words_tables_columns_and_options(start: Start) -> None:
     shell.press("Tab")
     shell.wait_for("SELECT * FROM orders")
     shell.press("C-c")
+    shell.at_prompt()
     shell.type("SET 'sql-client.execution.res")
     shell.press("Tab")
     shell.wait_for("SET 'sql-client.execution.result-mode")
@@ -125,6 +139,7 @@ def test_line_numbers_and_vi_keys(start: Start) -> None:
     shell = start("-D", "sql-client.display.show-line-numbers=true", "-D", "sql-client.editing-mode=vi")
     shell.enter("SELECT 1;")
     shell.wait_for(ONE)
+    shell.at_prompt()
     shell.enter("SELECT 2,")
     shell.type("4")
     shell.wait_for("       2> 4")
@@ -152,11 +167,13 @@ def test_an_insert_runs_on_and_is_asked_about(start: Start) -> None:
     shell.enter(ENDLESS)
     shell.enter("CREATE TABLE void (n BIGINT) WITH ('connector' = 'blackhole');")
     shell.wait_for(count("succeeded", 2))
+    shell.at_prompt()
     shell.enter("INSERT INTO void SELECT n FROM g;")
     screen = shell.wait_for("Job ID: ")
     assert "[INFO] Submitting SQL update statement to the cluster..." in screen
     shell.enter("SELECT 'at once';")
     shell.wait_for(ONE)
+    shell.at_prompt()
     shell.enter("QUIT;")
     shell.wait_for("QUIT again to leave")
     shell.enter("QUIT;")
@@ -179,5 +196,6 @@ def test_an_init_file_and_its_failure(start: Start, tmp_path: Path) -> None:
     shell = start("-i", "init.sql")
     shell.enter("SELECT * FROM v;")
     shell.wait_for("|           5 |")
+    shell.at_prompt()
     shell.press("C-d")
     shell.wait_for_end()

@@ -45,18 +45,17 @@ def still(screen: str) -> str:
 @pytest.mark.parametrize("terminal", TERMINALS)
 def test_the_live_table(start: Start, made: Path, terminal: str, snapshot: SnapshotAssertion) -> None:
     shell = begin(start, "table", GROUPED, terminal)
-    assert still(shell.wait_for("34")) == snapshot(name="table")
+    assert still(shell.settled()) == snapshot(name="table")
     shell.press("q")
-    shell.wait_for(lambda screen: screen.rstrip().endswith("Flow SQL>"))
+    shell.at_prompt()
 
 
 @pytest.mark.parametrize("terminal", TERMINALS)
 def test_the_changelog(start: Start, made: Path, terminal: str, snapshot: SnapshotAssertion) -> None:
     shell = begin(start, "changelog", GROUPED, terminal)
-    screen = shell.wait_for("Changes: ")
-    assert still(screen) == snapshot(name="changelog")
+    assert still(shell.settled()) == snapshot(name="changelog")
     shell.press("Q")
-    shell.wait_for(lambda screen: screen.rstrip().endswith("Flow SQL>"))
+    shell.at_prompt()
 
 
 def test_pages_and_the_row_on_its_own(start: Start, made: Path, snapshot: SnapshotAssertion) -> None:
@@ -73,7 +72,8 @@ def test_pages_and_the_row_on_its_own(start: Start, made: Path, snapshot: Snapsh
     shell.wait_for("Page: 2 of 5")
     shell.press("Down", "s", "Up")
     shell.press("o")
-    assert shell.wait_for("Row Summary") == snapshot(name="row")
+    shell.wait_for("Row Summary")
+    assert shell.settled() == snapshot(name="row")
     shell.press("q")
     shell.wait_for("Page: 2 of 5")
     shell.press("L")
@@ -140,7 +140,7 @@ def test_rows_are_forgotten_beyond_the_limit(start: Start, made: Path) -> None:
 def test_a_batch_query_has_a_table_and_no_changes(start: Start, made: Path) -> None:
     shell = begin(start, "table", GROUPED, **{"execution.runtime-mode": "batch"})
     shell.press("q")
-    shell.wait_for(lambda screen: screen.rstrip().endswith("Flow SQL>"))
+    shell.at_prompt()
     shell.enter(f"SET '{MODE}' = 'changelog';")
     shell.wait_for("succeeded")
     shell.enter(GROUPED)
@@ -151,4 +151,4 @@ def test_the_failure_of_a_query_is_told_behind_the_view(start: Start) -> None:
     shell = start("-D", f"{MODE}=table")
     shell.enter("SELECT 1 / (n - 1) AS x FROM (VALUES (1)) AS v(n);")
     shell.wait_for("[ERROR] Could not execute SQL statement. Reason:")
-    shell.wait_for(lambda screen: screen.rstrip().endswith("Flow SQL>"))
+    shell.at_prompt()

@@ -168,10 +168,12 @@ class View(App[None]):
     def action_refresh_rows(self) -> None:
         """Look at the rows now."""
         self._last_look = time.monotonic()
+        # Asked first: rows that come between the two questions are looked at once more.
+        is_complete = self._source.is_complete
         self._rows = self._source.now()
         self._updated = time.time()
         if not self._is_finished:
-            self._is_finished = self._source.is_complete
+            self._is_finished = is_complete
             self.query_one("#progress", Static).update(self._told() + (" complete" if self._is_finished else ""))
         self._draw()
 

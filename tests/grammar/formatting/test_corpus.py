@@ -1,0 +1,58 @@
+"""Every script there is: the same trees, the same comments in order, and laid out once is laid out for good."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from flowsql_grammar import parse_script, print_sql
+from flowsql_grammar.formatting import comments_of, format_script
+from flowsql_grammar.formatting.functions import FUNCTIONS
+
+from .sql_texts import own_files, shared_files, texts_of
+
+_FOLDED = re.compile(rf"(?i)\b({'|'.join(sorted(FUNCTIONS, key=len, reverse=True))})\b")
+
+_COMMENTED = re.compile(
+    r"(?is)'(?:[^']|'')*'|`[^`]*`|\bAS\s+\$\$.*?\$\$|(?P<comment>--[^\n]*|//[^\n]*|/\*(?!\+).*?\*/)"
+)
+
+
+def printed(text: str) -> list[str]:
+    """The statements of a script on one line each, names of built-in functions in capitals wherever they stand."""
+    return [_FOLDED.sub(lambda found: found.group().upper(), print_sql(tree)) for tree in parse_script(text)]
+
+
+def commented(text: str) -> list[str]:
+    """The comments of a script, found without the formatter."""
+    return [found["comment"].rstrip() for found in _COMMENTED.finditer(text) if found["comment"]]
+
+
+def check(file: Path) -> None:
+    for text in texts_of(file):
+        for width in (100, 40):
+            made = format_script(text, width)
+            assert printed(made) == printed(text)
+            assert comments_of(made) == comments_of(text)
+            assert commented(made) == commented(text)
+            assert format_script(made, width) == made
+            assert not re.search(r"(?m)[ \t]$", made) or re.search(r"(?m)[ \t]$", text)
+
+
+@pytest.mark.parametrize("file", own_files(), ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_scripts_of_this_repository(file: Path) -> None:
+    check(file)
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not shared_files(), reason="the conformance suite is not beside the checkout")
+@pytest.mark.parametrize("file", shared_files(), ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_shared_scripts(file: Path) -> None:
+    check(file)
+
+
+def test_trees_are_equal_where_functions_are_in_capitals_already() -> None:
+    text = "select COUNT(*), MyFunction(a) from t as X where `b` = 'c' -- d"
+    assert parse_script(format_script(text)) == parse_script(text)
