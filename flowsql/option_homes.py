@@ -40,6 +40,7 @@ OPTION_HOMES: Final = {
     "flowsql.network.batch-rows": "flowsql_runtime.network.partition",
     "flowsql.network.channel-memory": "flowsql_runtime.network.partition",
     "flowsql.print.format": "flowsql_connectors.print",
+    "flowsql.python-variables": "flowsql.table.session.variables",
     "flowsql.source.batch-rows": "flowsql_runtime.operators.source",
     "flowsql.spark.max-bytes-per-batch": "flowsql_core.graph.spark",
     "flowsql.spark.max-files-per-batch": "flowsql_core.graph.spark",

@@ -119,12 +119,12 @@ def main(tell: Callable[[str], object] = print) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for title, dialect, odd in CSV_CASES:
-            found = ratio(folder, CsvFormat(dialect, None, ";", True, False, True), COLUMNS, CSV_LINE, odd)
+            found = ratio(folder, CsvFormat(dialect, (), ";", True, False, True), COLUMNS, CSV_LINE, odd)
             worst = max(worst, found)
             tell(f"csv   {title:20} {found:5.2f}")
         csv_decode.SCANNED_BYTES = 0
         for title, dialect, odd in CSV_CASES:
-            found = ratio(folder, CsvFormat(dialect, None, ";", True, False, True), COLUMNS, CSV_LINE, odd)
+            found = ratio(folder, CsvFormat(dialect, (), ";", True, False, True), COLUMNS, CSV_LINE, odd)
             worst = max(worst, found)
             tell(f"scan  {title:20} {found:5.2f}")
         for title, columns, line, odd in JSON_CASES:

@@ -153,6 +153,12 @@ def optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
     return cast("Callable[[str], T | None]", parse)
 
 
+COLUMNS_INFERRED = ConnectorOption(
+    "columns.inferred",
+    parse_boolean,
+    False,
+    "FlowSQL: the columns come from a sample of the rows: other values are errors that tell how to declare them.",
+)
 SINK_PARALLELISM: ConnectorOption[int | None] = ConnectorOption(
     "sink.parallelism", optional(parse_positive), None, "Subtasks of the sink; by default those of its input."
 )

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from flowsql_connectors.spi.sink import SinkFactory, TableSink
-from flowsql_connectors.spi.source import PlainFiles, SourceFactory, TableSource
+from flowsql_connectors.spi.source import InferredTable, PlainFiles, SourceFactory, TableSource
 from flowsql_core.errors import BindError, ConnectorError, did_you_mean
 from flowsql_core.graph.spark import SparkReader
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
@@ -35,6 +35,10 @@ class Connector:
     table_function: str | None = None
     #: The option that holds the path or URI of the rows, by which programs other than this one know them.
     location: str | None = None
+    #: Whether tables may leave out their columns: see ``SourceFactory.inferred``.
+    infers: bool = False
+    #: Whether a text in FROM is a table of this connector, with the text as its location.
+    named_by_location: bool = False
 
 
 _BUILT_IN: Final[dict[str, Connector]] = {
@@ -45,6 +49,8 @@ _BUILT_IN: Final[dict[str, Connector]] = {
         sink="flowsql_connectors.filesystem.factory:FileSinkFactory",
         table_reference="on-error.dead-letter.table",
         location="path",
+        infers=True,
+        named_by_location=True,
     ),
     "jdbc": Connector(source="flowsql_connectors.jdbc:JdbcSourceFactory"),
     "print": Connector(sink="flowsql_connectors.print:PrintSinkFactory"),
@@ -86,6 +92,20 @@ def table_function(name: str) -> tuple[str, SourceFactory] | None:
         if connector.table_function is not None and connector.table_function.upper() == name.upper():
             return identifier, source_factory(identifier)
     return None
+
+
+def inferred(table: TableSpec) -> InferredTable | None:
+    """A table without columns with those that its rows show; None for connectors that cannot tell."""
+    connector = _known(table)
+    if connector is None or not connector.infers:
+        return None
+    return source_factory(_identifier(table)).inferred(table)
+
+
+def at_location(path: tuple[str, str, str], text: str) -> TableSpec:
+    """The table that a text names by the location of its rows; its columns are still to be inferred."""
+    identifier, key = next((i, c.location) for i, c in _BUILT_IN.items() if c.named_by_location and c.location)
+    return TableSpec(path, (), (("connector", identifier), (key, text)))
 
 
 def identifiers() -> list[str]:

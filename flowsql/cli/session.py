@@ -77,6 +77,7 @@ class Session:
         echoes: bool = False,
     ) -> None:
         self.environment = environment
+        environment.catalogs.on_inferred = _tell_inferred
         self.out = out
         self.form = form
         #: QUIT was met.
@@ -203,3 +204,7 @@ class Session:
             raise ExecutionError(
                 "timeout", f"The job did not end within {timeout_s:g} seconds and was cancelled.", hint="see --timeout"
             ) from None
+
+
+def _tell_inferred(name: str, note: str) -> None:
+    print(f"[INFO] {name}: {note}; DESCRIBE {name} shows the types", file=sys.stderr)

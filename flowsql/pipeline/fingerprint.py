@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,7 @@ from typing import Final
 from flowsql.pipeline.order import stored_reads
 from flowsql.pipeline.project import Definition, Node, Project
 from flowsql_connectors.filesystem.files import find_files
-from flowsql_core.catalog import CatalogTable, ObjectPath
+from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath
 from flowsql_core.errors import FlowSqlError
 from flowsql_grammar import ast
 from flowsql_grammar.printer import print_sql
@@ -91,14 +92,18 @@ def _inputs(project: Project, node: Node, catalogs: CatalogManager) -> list[str]
 
 
 def _files(path: ObjectPath, catalogs: CatalogManager) -> list[str]:
+    if path.catalog == ANONYMOUS:
+        return _found(os.path.expanduser(path.name))
     found = catalogs.lookup(path)
     if found is None or not isinstance(found.value, CatalogTable):
         return []
-    options = dict(found.value.options)
-    if "path" not in options:
-        return []
+    location = dict(found.value.options).get("path")
+    return [] if location is None else _found(location)
+
+
+def _found(location: str) -> list[str]:
     try:
-        return [f"{file.path} {file.size} {file.modified_ms}" for file in find_files(options["path"])]
+        return [f"{file.path} {file.size} {file.modified_ms}" for file in find_files(location)]
     except FlowSqlError:
         # What cannot be read will be said when it is read.
-        return [f"{options['path']} is not there"]
+        return [f"{location} is not there"]

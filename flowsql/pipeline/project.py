@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from flowsql.pipeline.names import functions_called, tables_read
-from flowsql_core.catalog import ObjectPath
+from flowsql_core.catalog import ANONYMOUS, ObjectPath
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.record import record
 from flowsql_core.span import Source, Span
@@ -180,7 +180,10 @@ def _take(project: Project, statement: Statement, source: Source, environment: T
 def _described(found: W, environment: TableEnvironment) -> W:
     """The same with the names that the statement reads."""
     for name in tables_read(found.statement):
-        path = environment.catalogs.qualify(name.texts)
+        if isinstance(name, ast.FileName):
+            path = ObjectPath(ANONYMOUS, ANONYMOUS, name.last.text)
+        else:
+            path = environment.catalogs.qualify(name.texts)
         found.reads.setdefault(path, Place(found.place.source, name.span))
     found.calls = functions_called(found.statement)
     return found

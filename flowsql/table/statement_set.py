@@ -37,7 +37,7 @@ class StatementSet(WithoutJava):
         from flowsql_grammar import parse_statement
 
         source = Source(stmt.strip().rstrip(";"))
-        statement = parse_statement(source)
+        statement = self._environment.with_variables(parse_statement(source), source)
         if not isinstance(statement, ast.Insert):
             raise BindError("statement-set", "Only insert statement is supported now.", statement.span).within(source)
         self._environment.bind_tree(statement, source)

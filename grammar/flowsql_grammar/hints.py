@@ -56,6 +56,8 @@ def hint_for(
 def _symbol(tokens: list[Token], index: int) -> str | None:
     token = tokens[index]
     before = tokens[index - 1] if index else None
+    if token.text.startswith("'") and before is not None and before.text.upper() == "INTO":
+        return "files are written through a table: CREATE TABLE t WITH (...) AS SELECT ..."
     if token.text == "=" and before is not None and before.text in ("=", "!"):
         return "equality is a single '='" if before.text == "=" else "inequality is '<>'"
     if token.text == ":" and index + 1 < len(tokens) and tokens[index + 1].text == ":":

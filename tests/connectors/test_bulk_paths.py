@@ -95,7 +95,7 @@ def test_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_: str, scanne
     lines = (f"{_csv_text(_number(PLAIN[type_], 10 + row % 20))},{row}" for row in range(ROWS))
     path.write_text("\n".join(lines) + "\n")
     dialect = CsvDialect(escape="\\", comments=True)
-    _read(path, CsvFormat(dialect, "n/a", ";", False, False, True), type_, monkeypatch)
+    _read(path, CsvFormat(dialect, ("n/a",), ";", False, False, True), type_, monkeypatch)
 
 
 def test_every_type_is_looked_at() -> None:

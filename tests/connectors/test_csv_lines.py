@@ -66,7 +66,7 @@ def _arrays(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def _lines(dialect: CsvDialect, null: str | None, arrays: tuple[Any, ...], rows: int, kernels: bool) -> list[str]:
-    encoder = CsvEncoder(CsvFormat(dialect, null, ";", False, False, True), _COLUMNS)
+    encoder = CsvEncoder(CsvFormat(dialect, () if null is None else (null,), ";", False, False, True), _COLUMNS)
     if kernels:
         encoder.count_rows(KERNEL_ROWS)
     made = encoder.prepare(arrays, rows)

@@ -59,7 +59,7 @@ def test_both_parts_together_are_the_rows(dialect: CsvDialect, pieces: list[str]
 
 
 def _read(path: Path, dialect: CsvDialect, lenient: bool, wanted: tuple[int, ...]) -> Any:
-    decoder = CsvFormat(dialect, None, ";", lenient, False, True).decoder(DecodeContext(COLUMNS, wanted, 65536, {}))
+    decoder = CsvFormat(dialect, (), ";", lenient, False, True).decoder(DecodeContext(COLUMNS, wanted, 65536, {}))
     size = path.stat().st_size
     try:
         parts = list(decoder.read(FileView(str(path), size), Range(0, size)))

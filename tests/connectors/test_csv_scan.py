@@ -80,7 +80,7 @@ def _read(
     path: Path, dialect: CsvDialect, null: str | None, lenient: bool, wanted: tuple[int, ...], scanned: bool,
     few_bad: int = 16, few_odd: int = 64, columns: Schema = _COLUMNS,
 ) -> Any:  # fmt: skip
-    format_ = CsvFormat(dialect, null, ";", lenient, False, True)
+    format_ = CsvFormat(dialect, () if null is None else (null,), ";", lenient, False, True)
     before = csv_decode.SCANNED_BYTES, csv_scan._FEW_BAD, csv_scan._FEW_ODD
     csv_decode.SCANNED_BYTES = 0 if scanned else 1 << 60
     csv_scan._FEW_BAD, csv_scan._FEW_ODD = few_bad, few_odd
@@ -206,7 +206,7 @@ def test_odd_texts_are_read_as_flink_reads_them(
         # In the middle of a block and at its ends.
         for plain_before in (0, 1):
             path.write_text("".join(["," + "1\n"] * plain_before) + f"{text},1\n")
-            format_ = CsvFormat(CsvDialect(), "", ";", True, False, True)
+            format_ = CsvFormat(CsvDialect(), ("",), ";", True, False, True)
             decoder = format_.decoder(DecodeContext(columns, (0, 1), 65536, {}))
             size = path.stat().st_size
             (part,) = decoder.read(FileView(str(path), size), Range(0, size))
@@ -237,7 +237,7 @@ def test_only_odd_rows_leave_the_kernels(tmp_path: Path, monkeypatch: pytest.Mon
         lines[place] = line
     path = tmp_path / "t.csv"
     path.write_text("\n".join(lines))
-    format_ = CsvFormat(CsvDialect(escape="\\", comments=True), None, ";", True, False, True)
+    format_ = CsvFormat(CsvDialect(escape="\\", comments=True), (), ";", True, False, True)
     size = path.stat().st_size
     (part,) = format_.decoder(DecodeContext(columns, (0, 1, 2), 65536, {})).read(
         FileView(str(path), size), Range(0, size)
@@ -251,7 +251,7 @@ def test_only_odd_rows_leave_the_kernels(tmp_path: Path, monkeypatch: pytest.Mon
     assert part.arrays[0].to_pylist() == numbers
     assert part.arrays[1].to_pylist()[899:901] == ["short", "two\nlines ä"]
     assert part.arrays[2].null_count == 3
-    strict = CsvFormat(format_.dialect, None, ";", False, False, True)
+    strict = CsvFormat(format_.dialect, (), ";", False, False, True)
     with pytest.raises(FlowSqlError, match=r"Row length mismatch. 3 fields expected but was 2.\nin file .*, row 900: "):
         list(
             strict.decoder(DecodeContext(columns, (0, 1, 2), 65536, {})).read(FileView(str(path), size), Range(0, size))
@@ -270,7 +270,7 @@ def test_a_block_of_odd_rows_goes_to_the_bulk_reader(tmp_path: Path, monkeypatch
     monkeypatch.setattr(csv_scan.CsvScan, "_cut_plain", counted)
     path = tmp_path / "t.csv"
     path.write_text('1,"a"\n' * 5000)
-    format_ = CsvFormat(CsvDialect(), None, ";", False, False, True)
+    format_ = CsvFormat(CsvDialect(), (), ";", False, False, True)
     size = path.stat().st_size
     (part,) = format_.decoder(DecodeContext(columns_of("k INT, s STRING"), (0, 1), 65536, {})).read(
         FileView(str(path), size), Range(0, size)

@@ -31,7 +31,7 @@ _COLUMNS = columns_of("a INT, b STRING, c STRING")
 
 
 def _decoder() -> Any:
-    format_ = CsvFormat(CsvDialect(), None, ";", False, False, True)
+    format_ = CsvFormat(CsvDialect(), (), ";", False, False, True)
     return format_.decoder(DecodeContext(_COLUMNS, (0, 1, 2), 65536, {}))
 
 

@@ -334,3 +334,16 @@ def test_the_example(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report["nodes"][0]["volumes"]["bytes_written"] == written
     assert "Expectation 'positive_price' of table 'default_catalog.default_database.orders': 1 row dropped" in said.err
     assert stored(project / "out" / "best") == ['{"customer":"ada","spent":19.9}', '{"customer":"cy","spent":60.5}']
+
+
+def test_files_by_name_are_inputs(project: Path) -> None:
+    sql = f"""CREATE VIEW big AS SELECT n, s FROM 'in.csv' WHERE n > 1;
+CREATE TABLE t WITH ({FILES}, 'path' = 'out/t') AS SELECT big.n, other.m FROM big, 'other.jsonl';"""
+    write(project, {"a.sql": sql, "in.csv": "n,s\n1,x\n2,y\n", "other.jsonl": '{"m": 5}\n'})
+    assert statuses(run(project)) == {"a.sql:2": "done"}
+    assert stored(project / "out" / "t") == ['{"n":2,"m":5}']
+    assert statuses(run(project)) == {"a.sql:2": "unchanged"}
+    for name, text in (("in.csv", "n,s\n1,x\n3,y\n4,z\n"), ("other.jsonl", '{"m": 6}\n')):
+        write(project, {name: text})
+        assert [each["reason"] for each in run(project)["nodes"]] == ["files that it reads changed"]
+    assert stored(project / "out" / "t") == ['{"n":3,"m":6}', '{"n":4,"m":6}']

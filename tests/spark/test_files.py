@@ -219,3 +219,19 @@ def test_what_is_wrong_with_a_file_is_said_by_flowsql(tmp_path: Path) -> None:
         rows(session_over(tmp_path / "t.parquet"), "SELECT COUNT(*) AS n FROM t")
     with pytest.raises(FlowSqlError, match="missing"):
         rows(session_over(tmp_path / "missing.parquet"), "SELECT COUNT(*) AS n FROM t")
+
+
+def test_files_by_name_are_read_as_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(ROWS, "t.parquet")
+    Path("a.csv").write_text("id;seen;ok\n1;2024-05-01T10:00:00+02:00;true\nNA;NA;NA\n3;2024-05-01T10:00:00.5Z;false\n")
+    Path("e.jsonl").write_text('{"id": 1, "l": [1, 2.5]}\n{"id": 3, "u": {"n": "x"}}\n')
+    sql = (
+        "SELECT t.id, t.Name, t.p, a.seen, a.ok, e.l, e.u.n FROM 't.parquet' LEFT JOIN 'a.csv' ON t.id = a.id "
+        "LEFT JOIN 'e.jsonl' e ON t.id = e.id ORDER BY t.id"
+    )
+    machine.hurry()
+    on_spark = TableEnvironment.of_configuration(Configuration(values=OPTIONS))
+    at_home = TableEnvironment.of_configuration(Configuration(values={**OPTIONS, "execution.batch.engine": "local"}))
+    assert rows(on_spark, sql) == rows(at_home, sql)
+    assert rows(on_spark, "SELECT COUNT(*), SUM(id), COUNT(ok) FROM 'a.csv'") == ["(3, 4, 2)"]

@@ -270,6 +270,16 @@ def overwrites(options: Options) -> Any:
     return outcome(lambda: may_write(__file__, False, Configuration(values=options), None))
 
 
+def variable_in_sql(options: Options) -> object:
+    """Whether a variable of the program can be read."""
+    numbers = pa.table({"n": [1, 2]})
+    environment = TableEnvironment(Configuration(values=options))
+    try:
+        return environment.sql_query("SELECT n FROM numbers").get_schema().get_field_names(), numbers.num_rows
+    except FlowSqlError as error:
+        return error.message
+
+
 def is_over_at_once(options: Options) -> bool:
     """Whether an INSERT whose rows come slowly has ended when it returns."""
     environment = session(options)
@@ -444,6 +454,7 @@ EFFECTS: dict[str, Effect] = {
     "execution.target": Effect("spark", plan_of("SELECT who, COUNT(*) FROM clicks GROUP BY who")),
     "flowsql.spark.max-bytes-per-batch": Effect("7 mb", lambda o: BatchedSources(graph(GROUPED, o))._file_options()),
     "flowsql.spark.max-files-per-batch": Effect("7", lambda o: BatchedSources(graph(GROUPED, o))._file_options()),
+    "flowsql.python-variables": Effect("false", variable_in_sql),
     "flowsql.spark.trigger": Effect("7 s", lambda options: trigger_of(Configuration(values=options))),
     "execution.batch.engine": Effect("spark", plan_of("SELECT who FROM clicks"), {"execution.runtime-mode": "batch"}),
     "execution.batch.local-threshold": Effect(

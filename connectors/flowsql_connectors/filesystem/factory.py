@@ -18,7 +18,7 @@ from flowsql_connectors.filesystem.options import (
 from flowsql_connectors.formats.registry import format_factory
 from flowsql_connectors.options import OptionSet
 from flowsql_connectors.spi.sink import SinkFactory, TableSink
-from flowsql_connectors.spi.source import PlainFiles, SourceFactory, TableSource
+from flowsql_connectors.spi.source import InferredTable, PlainFiles, SourceFactory, TableSource
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
 
@@ -41,6 +41,12 @@ class FileSourceFactory(SourceFactory):
     def options(self, table: TableSpec) -> OptionSet:
         """The connector's options and those of the table's format."""
         return _options(table)
+
+    def inferred(self, table: TableSpec) -> InferredTable:
+        """What the files show."""
+        from flowsql_connectors.filesystem.inferring import infer_files
+
+        return infer_files(table)
 
     def create_source(self, scan: ScanSpec, configuration: Mapping[str, str]) -> TableSource:
         """A scan; files are looked for when it is enumerated."""

@@ -8,6 +8,7 @@ from typing import Final
 from flowsql_connectors.filesystem.files import DEFAULT_PARTITION_NAME
 from flowsql_connectors.lookup.options import LOOKUP_OPTIONS
 from flowsql_connectors.options import (
+    COLUMNS_INFERRED,
     SCAN_PARALLELISM,
     SINK_PARALLELISM,
     ConnectorOption,
@@ -141,6 +142,7 @@ FILESYSTEM_OPTIONS: Final = OptionSet(
         MONITOR_INTERVAL,
         PATH_PATTERN,
         REPORT_STATISTICS,
+        COLUMNS_INFERRED,
         ON_ERROR,
         DEAD_LETTER_PATH,
         DEAD_LETTER_TABLE,

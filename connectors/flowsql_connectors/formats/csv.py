@@ -1,14 +1,30 @@
 """The ``csv`` format: its options and the way from bytes to columns.
 
 Flink's csv has no header option; ``csv.header`` is FlowSQL's own: reading skips each file's first row, writing starts
-each file with the column names. ``csv.write-bigdecimal-in-scientific-notation`` counts for writing only.
+each file with the column names. So are ``csv.null-literals`` and ``csv.timestamp-format.standard``, for files of other
+programs. ``csv.write-bigdecimal-in-scientific-notation`` counts for writing only.
 """
 
 from __future__ import annotations
 
 from flowsql_connectors.formats.csv_tokens import CsvDialect
-from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
-from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, optional, parse_boolean
+from flowsql_connectors.formats.format import (
+    DecodeContext,
+    Decoder,
+    FileEncoder,
+    FileFormat,
+    FormatFactory,
+)
+from flowsql_connectors.formats.text_values import TextDialect
+from flowsql_connectors.options import (
+    COLUMNS_INFERRED,
+    ConnectorOption,
+    OptionSet,
+    OptionValues,
+    optional,
+    parse_boolean,
+    parse_choice,
+)
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
@@ -59,6 +75,18 @@ ESCAPE_CHARACTER: ConnectorOption[str | None] = ConnectorOption(
 NULL_LITERAL: ConnectorOption[str | None] = ConnectorOption(
     "csv.null-literal", optional(str), None, "Text that stands for NULL."
 )
+NULL_LITERALS: ConnectorOption[tuple[str, ...]] = ConnectorOption(
+    "csv.null-literals",
+    lambda text: tuple(text.split(";")),
+    (),
+    "FlowSQL: texts that stand for NULL, separated by ';'; the first one is written.",
+)
+TIMESTAMP_FORMAT = ConnectorOption(
+    "csv.timestamp-format.standard",
+    parse_choice("SQL", "ISO-8601"),
+    "SQL",
+    "FlowSQL: SQL: with a blank, as in Flink; ISO-8601: with T (written) or a blank, without seconds, with any offset.",
+)
 SCIENTIFIC = ConnectorOption(
     "csv.write-bigdecimal-in-scientific-notation", parse_boolean, True, "Whether 100000 is written as 1E+5."
 )
@@ -76,6 +104,8 @@ _OPTIONS = OptionSet(
         ARRAY_DELIMITER,
         ESCAPE_CHARACTER,
         NULL_LITERAL,
+        NULL_LITERALS,
+        TIMESTAMP_FORMAT,
         SCIENTIFIC,
         HEADER,
     )
@@ -84,14 +114,20 @@ _OPTIONS = OptionSet(
 
 @record
 class CsvFormat(FileFormat):
-    """A csv format with its options."""
+    """A csv format with its options.
+
+    ``null_literals``: texts that stand for NULL, the first one when written; ``texts``: the rules of typed fields.
+    """
 
     dialect: CsvDialect
-    null_literal: str | None
+    null_literals: tuple[str, ...]
     array_delimiter: str
     ignore_parse_errors: bool
     header: bool
     scientific: bool
+    texts: TextDialect = TextDialect.CSV
+    #: Where the files are whose types a sample told: columns take nothing else, and errors tell how to declare them.
+    inferred: str | None = None
 
     identifier = "csv"
 
@@ -122,6 +158,14 @@ class CsvFormatFactory(FormatFactory):
                 "invalid-option-value",
                 "Format cannot define a quote character and disabled quote character at the same time.",
             )
+        if values.has(NULL_LITERAL) and values.has(NULL_LITERALS):
+            raise BindError(
+                "invalid-option-value",
+                f"'{NULL_LITERAL.key}' and '{NULL_LITERALS.key}' say the same thing.",
+                hint=f"leave '{NULL_LITERAL.key}' out and name its text in '{NULL_LITERALS.key}', too",
+            )
+        literal = values.get(NULL_LITERAL)
+        iso = values.get(TIMESTAMP_FORMAT) == "ISO-8601"
         for column in table.columns:
             if column.name not in table.partition_keys:
                 _check_type(column.type, column.name, nested=False)
@@ -132,11 +176,13 @@ class CsvFormatFactory(FormatFactory):
                 escape=values.get(ESCAPE_CHARACTER),
                 comments=values.get(ALLOW_COMMENTS),
             ),
-            null_literal=values.get(NULL_LITERAL),
+            null_literals=values.get(NULL_LITERALS) if literal is None else (literal,),
             array_delimiter=values.get(ARRAY_DELIMITER),
             ignore_parse_errors=values.get(IGNORE_PARSE_ERRORS),
             header=values.get(HEADER),
             scientific=values.get(SCIENTIFIC),
+            texts=TextDialect.CSV_ISO if iso else TextDialect.CSV,
+            inferred=table.option("path") if values.get(COLUMNS_INFERRED) else None,
         )
 
 

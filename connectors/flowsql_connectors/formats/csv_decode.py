@@ -7,7 +7,6 @@ are refused by it: these alone are read by the exact rules and put back in their
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -18,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from flowsql_compute.eval.text.render import regrouped
+from flowsql_connectors.formats.csv_misread import holds_hexadecimal, holds_padded
 from flowsql_connectors.formats.csv_odd_rows import Int64s, Parted, part_blank_rows, part_rows, put_between
 from flowsql_connectors.formats.csv_scan import CsvScan
 from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
-from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
+from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range, wider_type_hint
 from flowsql_connectors.formats.rows_in_bytes import Block, line_start, read_blocks, rows_before, whole_lines
-from flowsql_connectors.formats.text_values import TextDialect, parse_texts
+from flowsql_connectors.formats.text_values import parse_texts, parse_true_or_false
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.types.arrow import to_arrow
@@ -73,8 +73,8 @@ class CsvDecoder(Decoder):
 
     def read(self, file: FileView, part: Range) -> Iterator[Columns]:
         """The rows that begin in a byte range."""
-        if self._scan is None and file.size >= SCANNED_BYTES and CsvScan.reads(self._dialect, self._width):
-            self._scan = CsvScan(self._dialect, self._format.null_literal, self._columns, self._projection)
+        if self._scan is None and file.size >= SCANNED_BYTES and CsvScan.reads(self._format, self._width):
+            self._scan = CsvScan(self._format, self._columns, self._projection)
         for position, block in read_blocks(file, part, self._find_row_start, self._cut_rows, self._block):
             try:
                 if position == 0:
@@ -239,7 +239,7 @@ class CsvDecoder(Decoder):
 
         names = [f"{index}" for index in range(width)]
         wanted = sorted({index for index in self._projection if index < width}) or [0]
-        null_literal = self._format.null_literal
+        null_literals = list(self._format.null_literals)
         # Most blocks hold neither a quote nor a byte above 127: Arrow is faster when it looks for neither.
         quoted = self._quote is not None and self._quote in data
         check_utf8 = not data.isascii()
@@ -264,8 +264,8 @@ class CsvDecoder(Decoder):
                         check_utf8=check_utf8,
                         column_types=types,
                         include_columns=[f"{i}" for i in wanted] + ([names[-1]] if width > self._width else []),
-                        null_values=[] if null_literal is None else [null_literal],
-                        strings_can_be_null=null_literal is not None,
+                        null_values=null_literals,
+                        strings_can_be_null=bool(null_literals),
                         quoted_strings_can_be_null=True,
                         true_values=["true", "TRUE", "True"],
                         false_values=["false", "FALSE", "False"],
@@ -299,28 +299,11 @@ class CsvDecoder(Decoder):
         integers = {index for index, type_ in types.items() if isinstance(type_, IntegerType)} - self._as_text
         decimals = {index for index, type_ in types.items() if isinstance(type_, DecimalType)} - self._as_text
         found: set[int] = set()
-        if integers and (b"0x" in data or b"0X" in data) and self._begins_or_ends(rb"[ \t]*-?0[xX]", None, data):
+        if integers and holds_hexadecimal(data, self._dialect):
             found |= integers
-        if (
-            decimals
-            and any(blank in data for blank in (b" ", b"\t"))
-            and self._begins_or_ends(b"[ \t]", b"[ \t]", data)
-        ):
+        if decimals and holds_padded(data, self._dialect):
             found |= decimals
         return found
-
-    def _begins_or_ends(self, head: bytes, tail: bytes | None, data: bytes) -> bool:
-        """Whether some field begins or ends with a pattern."""
-        border = (
-            b"["
-            + b"".join(
-                re.escape(mark.encode()) for mark in (self._dialect.delimiter, self._dialect.quote or "", "\r\n")
-            )
-            + b"]"
-        )
-        if re.match(head, data) or re.search(border + head, data):
-            return True
-        return tail is not None and re.search(tail + b"(?:" + border + b"|$)", data) is not None
 
     def _dubious(self, table: Any, wanted: Sequence[int]) -> set[int]:
         """Columns that Arrow read although Java might not.
@@ -361,8 +344,8 @@ class CsvDecoder(Decoder):
 
     def _not_null_array(self, column: Any, index: int) -> Any:
         """An array is never NULL as a whole: the literal stands for a NULL element."""
-        if isinstance(self._columns[index].type, ArrayType) and self._format.null_literal is not None:
-            return pc.fill_null(column, self._format.null_literal)
+        if isinstance(self._columns[index].type, ArrayType) and self._format.null_literals:
+            return pc.fill_null(column, self._format.null_literals[0])
         return column
 
     def _convert(self, array: Any, index: int) -> Any:
@@ -377,10 +360,13 @@ class CsvDecoder(Decoder):
                 return self._parse_lists(texts, element, name)
             case RowType():
                 return self._parse_structs(texts, type_, name)
-        values, bad, reason = parse_texts(texts, type_, TextDialect.CSV)
+        if self._format.inferred and isinstance(type_, BooleanType):
+            values, bad, reason = parse_true_or_false(texts)
+        else:
+            values, bad, reason = parse_texts(texts, type_, self._format.texts)
         if bad is not None and not self._format.ignore_parse_errors:
             row = pc.index(bad, True).as_py()
-            raise _BadRowError(row, f"Fail to deserialize at field: {name}. {reason}", texts[row].as_py())
+            raise _BadRowError(row, f"Fail to deserialize at field: {name}. {reason}", texts[row].as_py(), field=name)
         return values
 
     def _parse_lists(self, texts: Any, element: LogicalType, name: str) -> Any:
@@ -389,14 +375,19 @@ class CsvDecoder(Decoder):
         if pc.any(empty).as_py():
             lists = pc.if_else(empty, pa.scalar([], lists.type), lists)
         inner = lists.flatten()
-        if self._format.null_literal is not None:
-            inner = pc.if_else(pc.equal(inner, self._format.null_literal), pa.scalar(None, pa.string()), inner)
+        inner = self._with_nulls(inner)
         try:
             values = self._parse(inner, element, name)
         except _BadRowError as bad:
-            raise _BadRowError(pc.list_parent_indices(lists)[bad.row].as_py(), bad.reason, bad.text) from bad
+            raise _BadRowError(pc.list_parent_indices(lists)[bad.row].as_py(), bad.reason, bad.text, bad.field) from bad
         made = regrouped(lists, values)
         return pc.if_else(pc.is_valid(texts), made, pa.scalar(None, made.type)) if texts.null_count else made
+
+    def _with_nulls(self, texts: Any) -> Any:
+        """NULL in place of the texts that stand for it."""
+        for literal in self._format.null_literals:
+            texts = pc.if_else(pc.equal(texts, literal), pa.scalar(None, pa.string()), texts)
+        return texts
 
     def _parse_structs(self, texts: Any, type_: RowType, name: str) -> Any:
         lists = pc.split_pattern(texts, self._format.array_delimiter)
@@ -409,9 +400,7 @@ class CsvDecoder(Decoder):
         padded = pc.list_slice(lists, 0, len(type_.fields), return_fixed_size_list=True)
         children = []
         for position, field in enumerate(type_.fields):
-            part = pc.list_element(padded, position)
-            if self._format.null_literal is not None:
-                part = pc.if_else(pc.equal(part, self._format.null_literal), pa.scalar(None, pa.string()), part)
+            part = self._with_nulls(pc.list_element(padded, position))
             children.append(self._parse(part, field.type, f"{name}.{field.name}"))
         mask = pc.is_null(texts) if texts.null_count else None
         return pa.StructArray.from_arrays(children, [field.name for field in type_.fields], mask=mask)
@@ -480,7 +469,7 @@ class CsvDecoder(Decoder):
             except _BadRowError as bad:
                 row = int(places[bad.row])
                 if first is None or row < first.row:
-                    first = _BadRowError(row, bad.reason, bad.text)
+                    first = _BadRowError(row, bad.reason, bad.text, bad.field)
         if first is not None:
             raise first
         return made
@@ -513,6 +502,9 @@ class CsvDecoder(Decoder):
     def _fields(self, row: CsvRow, at: int) -> tuple[str | None, ...] | None:
         """The row's fields padded to the table's width, NULL literals replaced; None when the row is skipped."""
         fields = row.fields
+        if self._format.inferred and fields == ("",) and self._width > 1:
+            # Nobody said that a blank line means something.
+            return None
         if row.error is not None:
             if self._drops_rows:
                 return None
@@ -525,12 +517,12 @@ class CsvDecoder(Decoder):
             raise _BadRowError(at, _too_many(self._width, fields[self._width]), row.text)
         if (short := self._width_error(at, len(fields), row.text)) is not None:
             raise short
-        literal = self._format.null_literal
+        literals = self._format.null_literals
         padded = (*fields, *(None for _ in range(self._width - len(fields))))
-        if literal is None:
+        if not literals:
             return padded
         return tuple(
-            None if field == literal and not isinstance(column.type, ArrayType) else field
+            None if field in literals and not isinstance(column.type, ArrayType) else field
             for field, column in zip(padded, self._columns, strict=True)
         )
 
@@ -548,15 +540,18 @@ class CsvDecoder(Decoder):
         return ExecutionError(
             "csv-parse-error",
             f"{bad.reason}\nin file {file.path}, row {before + bad.row + 1 + header}{shown}",
-            hint="'csv.ignore-parse-errors' = 'true' reads such fields as NULL and skips such rows",
+            hint=wider_type_hint(self._format.inferred, bad.field)
+            if self._format.inferred and bad.field
+            else "'csv.ignore-parse-errors' = 'true' reads such fields as NULL and skips such rows",
         )
 
 
 class _BadRowError(Exception):
-    """A row that breaks a rule: ``row`` counts from 0 within the block."""
+    """A row that breaks a rule: ``row`` counts from 0 within the block. ``field``: the one that is of another type."""
 
-    def __init__(self, row: int, reason: str, text: str | None) -> None:
+    def __init__(self, row: int, reason: str, text: str | None, field: str | None = None) -> None:
         super().__init__(reason)
+        self.field = field
         self.row = row
         self.reason = reason
         self.text = text or ""

@@ -23,6 +23,7 @@ from flowsql_connectors.formats.text_output import (
     time_texts,
     timestamp_texts,
 )
+from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.types.logical import (
@@ -59,7 +60,8 @@ class CsvEncoder(TextEncoder):
         self._format = format_
         self._columns = columns
         dialect = format_.dialect
-        self._null = format_.null_literal or ""
+        self._null = next(iter(format_.null_literals), "")
+        self._mark = " " if format_.texts is TextDialect.CSV else "T"
         top = max(ord(dialect.delimiter), ord(dialect.quote or "\0"), ord("\n"))
         escape = re.escape(dialect.escape) if dialect.escape else ""
         self._special = f"[\\x00-\\x{{{top:x}}}\\\\{escape}]"
@@ -103,7 +105,9 @@ class CsvEncoder(TextEncoder):
         match type_:
             case IntegerType():
                 return Integers.of(array)
-            case TimestampType() | TimestampLtzType() if quote is None or (self._quotes_blanks and quote.isascii()):
+            case TimestampType() | TimestampLtzType() if self._mark == " " and (
+                quote is None or (self._quotes_blanks and quote.isascii())
+            ):
                 if (part := Timestamps.of(array, quote)) is not None:
                     return part
             case CharacterType() if self._special_bytes is not None:
@@ -127,7 +131,7 @@ class CsvEncoder(TextEncoder):
         match type_:
             case BooleanType() | IntegerType() | FloatType() | DoubleType() | DecimalType():
                 return self._plain(array, type_)
-            case TimestampType() | TimestampLtzType() if self._quotes_blanks:
+            case TimestampType() | TimestampLtzType() if self._quotes_blanks and self._mark == " ":
                 quote = self._format.dialect.quote
                 return pc.binary_join_element_wise(quote, self._plain(array, type_), quote, "")
         return self._quoted(self._plain(array, type_))
@@ -146,7 +150,7 @@ class CsvEncoder(TextEncoder):
                 return time_texts(array)
             case TimestampType() | TimestampLtzType():
                 # 3, 6 or 9 digits, as answers print them; Flink's csv drops the zeros at the end (.2 for .200).
-                return timestamp_texts(array, " ", grouped=True)
+                return timestamp_texts(array, self._mark, grouped=True)
             case ArrayType(element=element):
                 inner = pc.fill_null(self._plain(array.flatten(), element), self._null)
                 return pc.binary_join(regrouped(array, inner), self._format.array_delimiter)

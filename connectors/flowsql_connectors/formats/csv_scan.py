@@ -7,7 +7,7 @@ formats (``text_values``). Decision and numbers: docs/adr/010-csv-scan.md.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,9 @@ from flowsql_compute.kernels.delimited import (
     gather_texts,
     text_offsets,
 )
-from flowsql_connectors.formats.csv_tokens import CsvDialect, CsvRow, CsvTokenizer
+from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
 from flowsql_connectors.formats.rows_in_bytes import Block
+from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import (
@@ -37,6 +38,9 @@ from flowsql_core.types.logical import (
     Schema,
     TimestampType,
 )
+
+if TYPE_CHECKING:
+    from flowsql_connectors.formats.csv import CsvFormat
 
 #: Digits of a fraction by the unit of the Arrow type; nanoseconds have a narrower range and go as text.
 _FRACTION_DIGITS: Final = {"s": 0, "ms": 3, "us": 6}
@@ -66,16 +70,17 @@ class Scanned:
 class CsvScan:
     """Cuts blocks of one scan; keeps working memory from block to block."""
 
-    def __init__(self, dialect: CsvDialect, null_literal: str | None, columns: Schema, wanted: tuple[int, ...]) -> None:
+    def __init__(self, format_: CsvFormat, columns: Schema, wanted: tuple[int, ...]) -> None:
+        dialect = format_.dialect
         self._tokenizer = CsvTokenizer(dialect)
         self._delimiter = ord(dialect.delimiter)
         self._comments = dialect.comments
         self._quote, self._escape = (
             _NONE if mark is None else mark.encode()[0] for mark in (dialect.quote, dialect.escape)
         )
-        literal = (null_literal or "").encode()
+        literal = "".join(format_.null_literals).encode()
         self._null = np.frombuffer(literal + b"\0", np.uint8).copy()
-        self._null_size = -1 if null_literal is None else len(literal)
+        self._null_size = len(literal) if format_.null_literals else -1
         self._columns = columns
         self._wanted = tuple(sorted(set(wanted)))
         self._kinds = np.zeros(len(columns), np.int64)
@@ -83,7 +88,7 @@ class CsvScan:
         self._precisions = np.zeros(len(columns), np.int64)
         for slot, index in enumerate(self._wanted):
             self._slots[index] = slot
-            self._kinds[index], self._precisions[index] = _kind(columns[index].type)
+            self._kinds[index], self._precisions[index] = _kind(columns[index].type, format_.texts)
         self._ahead = np.zeros(len(columns), np.uint64)
         for index in reversed(range(len(columns))):
             behind = self._ahead[index + 1] if index + 1 < len(columns) else 0
@@ -96,9 +101,15 @@ class CsvScan:
         self._progress = np.zeros(3, np.int64)
 
     @staticmethod
-    def reads(dialect: CsvDialect, width: int) -> bool:
-        """Whether rows of this dialect can be plain at all."""
-        return width > 1 and dialect.delimiter.isascii() and dialect.delimiter not in "\r\n\0"
+    def reads(format_: CsvFormat, width: int) -> bool:
+        """Whether rows of this format can be plain at all: the kernel knows one text for NULL."""
+        dialect = format_.dialect
+        return (
+            width > 1
+            and len(format_.null_literals) <= 1
+            and dialect.delimiter.isascii()
+            and dialect.delimiter not in "\r\n\0"
+        )
 
     def read(self, block: Block) -> Scanned | None:
         """The rows of a block; None where too many of them are odd.
@@ -214,11 +225,13 @@ class CsvScan:
         return None if made is None else pa.Array.from_buffers(target, rows, [valid, pa.py_buffer(made)], nulls)
 
 
-def _kind(type_: LogicalType) -> tuple[int, int]:
+def _kind(type_: LogicalType, texts: TextDialect) -> tuple[int, int]:
     match type_:
         case IntegerType(bits=bits):
             return INTEGER, bits
-        case TimestampType() if (digits := _FRACTION_DIGITS.get(to_arrow(type_).unit)) is not None:
+        case TimestampType() if (
+            texts is TextDialect.CSV and (digits := _FRACTION_DIGITS.get(to_arrow(type_).unit)) is not None
+        ):
             return TIMESTAMP, digits
         case DateType():
             return DATE, 0

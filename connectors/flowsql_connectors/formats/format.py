@@ -15,7 +15,7 @@ from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
-from flowsql_core.types.logical import LogicalType, Schema
+from flowsql_core.types.logical import LogicalType, Schema, quote_identifier
 
 #: Bytes of a file that are copied at once.
 _COPIED_BYTES: Final = 1024 * 1024
@@ -268,6 +268,15 @@ class FormatFactory(ABC):
     @abstractmethod
     def create(self, values: OptionValues, table: TableSpec) -> FileFormat:
         """The format of a table."""
+
+
+def wider_type_hint(path: str, column: str) -> str:
+    """What helps where the types of columns were inferred and a later value has another one."""
+    shown = path.replace("'", "''")
+    return (
+        "the type was inferred from the first rows: "
+        f"CREATE TABLE t ({quote_identifier(column)} STRING) LIKE FILE '{shown}' makes the column wider"
+    )
 
 
 def unknown_format(identifier: str, known: list[str]) -> BindError:

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
+from flowsql_connectors.formats.format import (
+    DecodeContext,
+    Decoder,
+    FileEncoder,
+    FileFormat,
+    FormatFactory,
+)
 from flowsql_connectors.formats.text_values import TextDialect
-from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_boolean, parse_choice
+from flowsql_connectors.options import (
+    COLUMNS_INFERRED,
+    ConnectorOption,
+    OptionSet,
+    OptionValues,
+    parse_boolean,
+    parse_choice,
+)
 from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
@@ -98,10 +111,12 @@ class JsonOptions:
             plain_decimals=values.get(self.plain_decimals),
             ignore_nulls=values.get(self.ignore_nulls),
             prefix=self.prefix,
+            inferred=table.option("path") if values.get(COLUMNS_INFERRED) else None,
         )
 
 
 _JSON = JsonOptions("json")
+TIMESTAMP_FORMAT = _JSON.timestamp_format
 _OPTIONS = OptionSet(optional=(FAIL_ON_MISSING, *_JSON.all(), JSON_PARSER))
 
 
@@ -115,6 +130,8 @@ class JsonFormat(FileFormat):
     plain_decimals: bool
     ignore_nulls: bool
     prefix: str = "json"
+    #: Where the files are whose types a sample told: columns take nothing else, and errors tell how to declare them.
+    inferred: str | None = None
 
     identifier = "json"
 

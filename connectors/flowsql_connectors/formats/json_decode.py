@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range
+from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range, wider_type_hint
 from flowsql_connectors.formats.json_values import JsonConverter, NumberToText, parse_document
 from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, rows_before, whole_lines
 from flowsql_connectors.formats.text_values import parse_plain
@@ -49,10 +49,11 @@ _NO_COLUMN: Final = "\x00"
 
 
 class BadLineError(Exception):
-    """A line that breaks a rule: ``line`` counts from 0 within the block."""
+    """A line that breaks a rule: ``line`` counts from 0 within the block. ``field``: the column that is wrong."""
 
-    def __init__(self, line: int, reason: str, raw: bytes) -> None:
+    def __init__(self, line: int, reason: str, raw: bytes, field: str | None = None) -> None:
         super().__init__(reason)
+        self.field = field
         self.line = line
         self.reason = reason
         self.raw = raw
@@ -104,7 +105,7 @@ class JsonLines(Decoder):
         #: Lines that hold no object are left out without a word.
         self._drops_lines = format_.ignore_parse_errors and not tells_bad_rows
         self._converter = JsonConverter(
-            format_.dialect, format_.ignore_parse_errors, format_.fail_on_missing, number_text
+            format_.dialect, format_.ignore_parse_errors, format_.fail_on_missing, number_text, bool(format_.inferred)
         )
         # Arrow reads no objects as maps, and does not tell a missing field from a NULL one.
         self._shape: JsonShape | None = None
@@ -255,17 +256,19 @@ class JsonLines(Decoder):
         wrong: BadLineError | None = None
         try:
             for number, document in self._objects(data, first_line):
+                row: list[Any] = []
                 try:
-                    row = [self._converter.field(document, column.name, column.type) for column in self._wanted]
+                    for column in self._wanted:
+                        row.append(self._converter.field(document, column.name, column.type))
                 except ValueError as error:
                     if self._drops_lines:
                         continue
                     raw = data.split(b"\n")[number - first_line]
-                    raise BadLineError(number, str(error), raw) from error
+                    raise BadLineError(number, str(error), raw, self._wanted[len(row)].name) from error
                 numbers.append(number)
                 told.append(self.tell(document))
-                for column, value in zip(values, row, strict=True):
-                    column.append(value)
+                for made_of, value in zip(values, row, strict=True):
+                    made_of.append(value)
         except BadLineError as error:
             # A line before it may be wrong in another way, and is to be told first.
             wrong = error
@@ -300,7 +303,9 @@ class JsonLines(Decoder):
         return ExecutionError(
             "json-parse-error",
             f"{self.complaint(bad)}\nin file {file.path}, line {before + bad.line + 1}: {shown}",
-            hint=f"'{self._format.prefix}.ignore-parse-errors' = 'true' reads such fields as NULL and skips such lines",
+            hint=wider_type_hint(self._format.inferred, bad.field)
+            if self._format.inferred and bad.field
+            else f"'{self._format.prefix}.ignore-parse-errors' = 'true' reads such fields as NULL and skips such lines",
         )
 
 

@@ -54,16 +54,23 @@ def parse_document(line: str) -> Any:
 class JsonConverter:
     """Converts parsed values; ``ignore`` makes NULL of whatever has no value of its type.
 
+    ``strict``: numbers keep their fractions, and BOOLEAN takes no other words than true and false.
     ``number_text``: what a text makes of a number that is not inside of an object or array; by default what is written.
     """
 
     def __init__(
-        self, dialect: TextDialect, ignore: bool, fail_on_missing: bool, number_text: NumberToText | None = None
+        self,
+        dialect: TextDialect,
+        ignore: bool,
+        fail_on_missing: bool,
+        number_text: NumberToText | None = None,
+        strict: bool = False,
     ) -> None:
         self._dialect = dialect
         self._ignore = ignore
         self._fail_on_missing = fail_on_missing
         self._number_text = number_text
+        self._strict = strict
 
     def field(self, document: dict[str, Any], name: str, type_: LogicalType) -> Any:
         """A field of an object as the Python value that ``pa.array`` takes.
@@ -95,8 +102,10 @@ class JsonConverter:
             case CharacterType():
                 return json_text(value, self._number_text)
             case BooleanType():
+                if self._strict and not isinstance(value, bool) and json_text(value).lower() not in ("true", "false"):
+                    raise ValueError(f"{json_text(value)} is neither true nor false")
                 return value if isinstance(value, bool) else self._from_text(value, type_)
-            case IntType() | BigIntType() if isinstance(value, NumberText):
+            case IntType() | BigIntType() if isinstance(value, NumberText) and not self._strict:
                 return _truncated(value, type_)
             case IntegerType() | FloatType() | DoubleType():
                 return self._from_text(value, type_)

@@ -67,7 +67,7 @@ class ParquetFormat(FileFormat):
 
     def ranges(self, file: FileView, target_bytes: int) -> list[Range]:
         """One range a row group."""
-        with _open(file) as parquet:
+        with open_parquet(file) as parquet:
             return [Range(group, group + 1) for group in range(parquet.num_row_groups)]
 
     def decoder(self, context: DecodeContext) -> Decoder:
@@ -151,7 +151,7 @@ class ParquetDecoder(Decoder):
                 isinstance(column.type, TimestampType | TimestampLtzType) and column.type.precision > 6
                 for column in self._context.columns
             )
-            self._file, self._path = _open(file, "ns" if fine else "us"), file.path
+            self._file, self._path = open_parquet(file, "ns" if fine else "us"), file.path
         return self._file
 
     def _convert(self, array: Any, type_: LogicalType, name: str, file: FileView) -> Any:
@@ -170,7 +170,7 @@ class ParquetDecoder(Decoder):
             ) from error
 
 
-def _open(file: FileView, int96_unit: str = "us") -> Any:
+def open_parquet(file: FileView, int96_unit: str = "us") -> Any:
     """A file's reader. INT96 holds every nanosecond of every year; as 64 bits of nanoseconds it ends in 2262."""
     import pyarrow.parquet as pq
 

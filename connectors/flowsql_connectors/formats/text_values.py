@@ -38,17 +38,26 @@ from flowsql_core.types.logical import (
 
 
 class TextDialect(enum.Enum):
-    """Whose rules: csv, json with SQL timestamps, json with ISO-8601 timestamps."""
+    """Whose rules: csv, csv with ISO-8601 timestamps, json with SQL timestamps, json with ISO-8601 timestamps."""
 
     CSV = "csv"
+    CSV_ISO = "csv-iso"
     JSON_SQL = "json-sql"
     JSON_ISO = "json-iso"
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether blanks around values count for nothing, and dates are as lenient as Java's."""
+        return self in (TextDialect.CSV, TextDialect.CSV_ISO)
 
 
 _JAVA_BLANK: Final = "".join(chr(code) for code in range(33))
 #: The digits of any script, as in Java; its doubles know only ours.
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _DECIMAL: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_PLAIN_MOMENT: Final = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?[+-][0-9]{2}(:?[0-9]{2})?$"
+)
 _PLAIN_DECIMAL: Final = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 _DOUBLE: Final = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
 _HEX_DOUBLE: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
@@ -62,6 +71,11 @@ _SQL_STAMP: Final = re.compile(
 _ISO_STAMP: Final = re.compile(
     r"(-?[0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{0,9}))?)?"
 )
+#: What csv takes as ISO-8601: T or a blank, and behind moments Z or an offset.
+_CSV_STAMP: Final = re.compile(
+    r"(-?[0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{0,9}))?)?"
+)
+_OFFSET: Final = re.compile(r"(?:Z|([+-])([0-9]{2})(?::?([0-9]{2}))?)$")
 #: Texts up to which one odd text sends all to the exact rules, and parts in which more of them are looked at.
 _FEW_TEXTS: Final = 256
 _SLICES: Final = 16
@@ -101,6 +115,17 @@ def parse_texts(texts: Any, type_: LogicalType, dialect: TextDialect) -> tuple[A
         return joined, None, None
     good = [pa.repeat(pa.scalar(False), len(values)) if bad is None else bad for values, bad, _ in parts]
     return joined, pa.concat_arrays(good), reason
+
+
+def parse_true_or_false(texts: Any) -> tuple[Any, Any, str | None]:
+    """As :func:`parse_texts` of BOOLEAN, but other words than ``true`` and ``false`` are bad (FALSE in Flink)."""
+    words = pc.utf8_lower(pc.utf8_trim(texts, _JAVA_BLANK))
+    known = pc.or_kleene(pc.is_null(words), pc.is_in(words, pa.array(["true", "false"])))
+    values = pc.equal(words, "true")
+    if pc.all(known).as_py() is not False:
+        return values, None, None
+    first = texts[pc.index(known, False).as_py()].as_py()
+    return values, pc.invert(known), f"'{first}' is neither true nor false"
 
 
 def _parse_distinct(texts: Any, type_: LogicalType, dialect: TextDialect) -> tuple[Any, Any, str | None]:
@@ -148,6 +173,9 @@ def parse_plain(texts: Any, type_: LogicalType, dialect: TextDialect) -> Any | N
                 return pc.cast(pc.cast(pc.cast(millis, pa.int32()), pa.time32("ms")), target)
             case TimestampType():
                 return _plain_timestamps(texts, target, dialect)
+            case TimestampLtzType() if dialect is TextDialect.CSV_ISO and not _all_match(texts, "Z$"):
+                # Arrow knows offsets as well.
+                return pc.cast(texts, target) if _all_match(texts, _PLAIN_MOMENT) else None
             case TimestampLtzType():
                 if not len(texts) or not pc.all(pc.ends_with(texts, "Z")).as_py():
                     return None
@@ -173,8 +201,8 @@ def _plain_base64(texts: Any) -> Any | None:
 
 def _plain_timestamps(texts: Any, target: Any, dialect: TextDialect) -> Any | None:
     """``yyyy-MM-dd?HH:mm:ss[.fff]``: Arrow also takes shorter forms and 'T', which length and one byte rule out."""
-    mark = ord("T") if dialect is TextDialect.JSON_ISO else ord(" ")
-    if not _lengths_within(texts, 19, 29) or not _byte_everywhere(texts, 10, mark):
+    marks = "T" if dialect is TextDialect.JSON_ISO else "T " if dialect is TextDialect.CSV_ISO else " "
+    if not _lengths_within(texts, 19, 29) or not any(_byte_everywhere(texts, 10, ord(mark)) for mark in marks):
         return None
     return pc.cast(texts, target)
 
@@ -225,7 +253,7 @@ def text_value(text: str | None, type_: LogicalType, dialect: TextDialect) -> An
         case DoubleType():
             return _double(text)
         case DecimalType():
-            return decimal_value(text if dialect is TextDialect.CSV else text.strip(_JAVA_BLANK), type_)
+            return decimal_value(text if dialect.is_csv else text.strip(_JAVA_BLANK), type_)
         case BinaryStringType():
             return _base64(text)
         case DateType():
@@ -234,8 +262,10 @@ def text_value(text: str | None, type_: LogicalType, dialect: TextDialect) -> An
             return _time(text, type_, dialect)
         case TimestampType():
             return _timestamp(text, to_arrow(type_).unit, dialect)
+        case TimestampLtzType() if dialect is TextDialect.CSV_ISO:
+            return _moment(text.strip(_JAVA_BLANK), to_arrow(type_).unit)
         case TimestampLtzType():
-            if not text.rstrip(_JAVA_BLANK if dialect is TextDialect.CSV else "").endswith("Z"):
+            if not text.rstrip(_JAVA_BLANK if dialect.is_csv else "").endswith("Z"):
                 raise ValueError(f"Text '{text}' could not be parsed at index {len(text)}")
             return _timestamp(text.rstrip(_JAVA_BLANK)[:-1], to_arrow(type_).unit, dialect)
     raise NotSupportedYetError(f"reading {type_} from text")
@@ -280,12 +310,12 @@ def _base64(text: str) -> bytes:
 
 
 def _date(text: str, dialect: TextDialect) -> int:
-    match = (_JDBC_DATE if dialect is TextDialect.CSV else _ISO_DATE).fullmatch(text)
+    match = (_JDBC_DATE if dialect.is_csv else _ISO_DATE).fullmatch(text)
     if match is None:
         raise ValueError(f"Text '{text}' could not be parsed as a date (yyyy-MM-dd)")
     year, month, day = int(match[1]), int(match[2]), int(match[3])
     try:
-        if dialect is TextDialect.CSV and 1 <= day <= 31:
+        if dialect.is_csv and 1 <= day <= 31:
             # java.sql.Date is lenient: 2020-02-30 is 2020-03-01.
             return (datetime.date(year, month, 1) - datetime.date(1970, 1, 1)).days + day - 1
         return (datetime.date(year, month, day) - datetime.date(1970, 1, 1)).days
@@ -294,7 +324,7 @@ def _date(text: str, dialect: TextDialect) -> int:
 
 
 def _time(text: str, type_: TimeType, dialect: TextDialect) -> int:
-    match = (_ISO_TIME if dialect is TextDialect.CSV else _SQL_TIME).fullmatch(text)
+    match = (_ISO_TIME if dialect.is_csv else _SQL_TIME).fullmatch(text)
     if match is None:
         raise ValueError(f"Text '{text}' could not be parsed as a time (HH:mm:ss)")
     hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
@@ -306,8 +336,8 @@ def _time(text: str, type_: TimeType, dialect: TextDialect) -> int:
 
 
 def _timestamp(text: str, unit: str, dialect: TextDialect) -> int:
-    trimmed = text.strip(_JAVA_BLANK) if dialect is TextDialect.CSV else text
-    match = (_ISO_STAMP if dialect is TextDialect.JSON_ISO else _SQL_STAMP).fullmatch(trimmed)
+    trimmed = text.strip(_JAVA_BLANK) if dialect.is_csv else text
+    match = _STAMPS[dialect].fullmatch(trimmed)
     if match is None:
         raise ValueError(f"Text '{trimmed}' could not be parsed at index 0")
     year, month, day = int(match[1]), int(match[2]), int(match[3])
@@ -328,6 +358,24 @@ def _timestamp(text: str, unit: str, dialect: TextDialect) -> int:
             "timestamp-range", f"'{trimmed}' is outside the range of timestamps with more than 6 digits (1677 to 2262)."
         )
     return nanos // _UNIT_NS[unit]
+
+
+_STAMPS: Final = {
+    TextDialect.CSV: _SQL_STAMP,
+    TextDialect.CSV_ISO: _CSV_STAMP,
+    TextDialect.JSON_SQL: _SQL_STAMP,
+    TextDialect.JSON_ISO: _ISO_STAMP,
+}
+
+
+def _moment(text: str, unit: str) -> int:
+    """A timestamp with ``Z`` or an offset, as UTC."""
+    offset = _OFFSET.search(text)
+    if offset is None:
+        raise ValueError(f"Text '{text}' could not be parsed at index {len(text)}: Z or an offset is missing")
+    local = _timestamp(text[: offset.start()], unit, TextDialect.CSV_ISO)
+    minutes = int(offset[2] or 0) * 60 + int(offset[3] or 0)
+    return local - (-1 if offset[1] == "-" else 1) * minutes * (60_000_000_000 // _UNIT_NS[unit])
 
 
 _EPOCH_ORDINAL: Final = datetime.date(1970, 1, 1).toordinal()

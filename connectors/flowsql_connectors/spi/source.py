@@ -20,7 +20,7 @@ from flowsql_core.graph.spark import SparkReader
 from flowsql_core.graph.specs import ScanSpec, TableSpec
 from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
-from flowsql_core.types.logical import LogicalType
+from flowsql_core.types.logical import LogicalType, Schema
 
 if TYPE_CHECKING:
     from flowsql_connectors.options import OptionSet
@@ -264,6 +264,19 @@ class PlainFiles:
     default_name: str = ""
 
 
+@record
+class InferredTable:
+    """What the rows behind a table's options show of it.
+
+    ``options``: those that were given and those that were found out. ``note``: what was found out, in a few words.
+    """
+
+    columns: Schema
+    options: tuple[tuple[str, str], ...]
+    partition_keys: tuple[str, ...]
+    note: str
+
+
 class SourceFactory(ABC):
     """Makes sources of one connector. Validates options at CREATE and at plan time."""
 
@@ -286,6 +299,14 @@ class SourceFactory(ABC):
 
         Raises:
             BindError, ConnectorError: there is nothing, or it cannot be read.
+        """
+        raise InternalError(f"tables of '{self.identifier}' are declared")
+
+    def inferred(self, table: TableSpec) -> InferredTable:
+        """A table without columns with those that its rows show; for connectors that say ``infers``.
+
+        Raises:
+            BindError, ConnectorError: there is nothing, or it tells no columns.
         """
         raise InternalError(f"tables of '{self.identifier}' are declared")
 

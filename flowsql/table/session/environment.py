@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from flowsql.configuration import file_configuration, set_options
 from flowsql.table.compiled_plan import CompiledPlan
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from flowsql_planner.catalog.store import CatalogStore
     from flowsql_planner.lineage.model import Lineage
     from flowsql_planner.logical.nodes import Rel
+
+N = TypeVar("N", bound="ast.Node")
 
 DML_SYNC = option(
     "table.dml-sync",
@@ -105,7 +107,15 @@ class TableEnvironment(CatalogObjects):
         from flowsql_grammar import parse_statement
 
         source = _source(stmt, "execute_sql")
-        return self.execute(parse_statement(source), source)
+        statement = parse_statement(source)
+        with_variables = self.with_variables(statement, source)
+        try:
+            return self.execute(with_variables, source)
+        finally:
+            if with_variables is not statement:
+                from flowsql.table.session.variables import forget_variables
+
+                forget_variables(self, with_variables)
 
     def sql_query(self, query: str) -> Table:
         """A query as a :class:`Table`; nothing runs yet, but names and types are checked."""
@@ -120,7 +130,8 @@ class TableEnvironment(CatalogObjects):
                 "EXCEPT, VALUES, and ORDER_BY."
             )
             raise BindError("not-a-query", message, statement.span).within(source)
-        return Table(self, pinned(statement.query, self.catalogs), source)
+        query_ = self.with_variables(statement.query, source)
+        return Table(self, pinned(query_, self.catalogs), source)
 
     def explain_sql(self, stmt: str, *extra_details: object) -> str:
         """The plans of a statement as text; details as in ``EXPLAIN``, e.g. ``ExplainDetail.CHANGELOG_MODE``."""
@@ -135,7 +146,13 @@ class TableEnvironment(CatalogObjects):
         from flowsql_grammar import parse_statement
 
         source = _source(stmt, "lineage_sql")
-        return self.lineage_tree(parse_statement(source), source, form)
+        return self.lineage_tree(self.with_variables(parse_statement(source), source), source, form)
+
+    def with_variables(self, tree: N, source: Source) -> N:
+        """The tree of a text of the program with its variables in place of names that are no tables."""
+        from flowsql.table.session.variables import with_variables
+
+        return with_variables(self, tree, source)
 
     def create_statement_set(self) -> StatementSet:
         """Collect INSERTs that shall run as one job."""
@@ -400,6 +417,14 @@ class TableEnvironment(CatalogObjects):
         name = f"UnnamedTable${next(_UNNAMED)}"
         self.create_temporary_view(f"`{name}`", table)
         return f"`{name}`"
+
+    def register_variable(self, name: str, schema: Schema, rows: Any) -> tuple[str, ...]:
+        """Rows of a variable of the program; the path under which trees find them."""
+        return self._executor.register_rows(f"*{name}${self._next_anonymous()}*", "arrow", schema, rows, 1)
+
+    def forget_anonymous(self, path: Sequence[str]) -> None:
+        """Let go of rows that only a statement could name which has started."""
+        self._executor.forget_rows(path)
 
     def _next_anonymous(self) -> int:
         return next(self._anonymous)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -130,6 +131,11 @@ class StatementExecutor:
         self._rows[name] = rows
         options = (("connector", connector), ("rows", name), ("row-count", str(rows.count)), ("splits", str(splits)))
         return self._register(name, schema, options)
+
+    def forget_rows(self, path: Sequence[str]) -> None:
+        """Let go of rows that the program gave, unless a statement set that is open reads them."""
+        if self._collected is None and self._rows.pop(path[-1], None) is not None:
+            self._catalogs.drop(ObjectPath(*path), CatalogTable, temporary=True, if_exists=True)
 
     def use_spark(self, session: Any) -> None:
         """Run what runs on Spark beside a session of the program."""

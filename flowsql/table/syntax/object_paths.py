@@ -47,7 +47,11 @@ def pinned(query: ast.Query, catalogs: CatalogManager) -> ast.Query:
     common = {node.name.text for node in query.walk() if isinstance(node, ast.CommonTable)}
 
     def full(name: ast.Identifier) -> ast.Identifier:
-        if len(name.parts) >= 3 or (len(name.parts) == 1 and name.last.text in common):
+        if (
+            isinstance(name, ast.FileName)
+            or len(name.parts) >= 3
+            or (len(name.parts) == 1 and name.last.text in common)
+        ):
             return name
         whole = catalogs.qualify(name.texts).parts
         kept = {position + 3 - len(name.parts): part for position, part in enumerate(name.parts)}

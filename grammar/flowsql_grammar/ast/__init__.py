@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flowsql_grammar.ast.json import *  # noqa: F403
     from flowsql_grammar.ast.literal import *  # noqa: F403
     from flowsql_grammar.ast.match import *  # noqa: F403
+    from flowsql_grammar.ast.node import FileName as FileName
     from flowsql_grammar.ast.node import Identifier as Identifier
     from flowsql_grammar.ast.node import Name as Name
     from flowsql_grammar.ast.node import Node as Node
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from flowsql_grammar.ast.window import *  # noqa: F403
 
 _HOMES = {
-    "node": "Identifier Name Node",
+    "node": "FileName Identifier Name Node",
     "literal": (
         "BinaryLiteral BooleanLiteral DateLiteral Literal NullLiteral NumberLiteral Parameter StringLiteral"
         " TimeLiteral TimestampLiteral"

@@ -253,3 +253,7 @@ class Identifier(Node):
 
     def __str__(self) -> str:
         return ".".join(self.texts)
+
+
+class FileName(Identifier):
+    """``'flights.csv'`` where the name of a table may stand: a file, a folder or a glob; its text is the one part."""

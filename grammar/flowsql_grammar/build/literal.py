@@ -41,6 +41,10 @@ class LiteralBuilder:
         """Names with dots between."""
         return ast.Identifier(parts, span=span)
 
+    def file_name(self, span: Span, text: str) -> ast.FileName:
+        """A file where the name of a table may stand."""
+        return ast.FileName((ast.Name(text, span=span, quoted=True),), span=span)
+
     def number(self, span: Span, token: Token) -> ast.NumberLiteral:
         """A number as written."""
         return ast.NumberLiteral(token.text, span=span)

@@ -288,6 +288,10 @@ class StatementBuilder:
         """SHOW CREATE."""
         return ast.ShowCreate(ast.ShowCreateKind(words), name, span=span)
 
+    def show_create_file(self, span: Span, name: ast.FileName) -> ast.ShowCreate:
+        """SHOW CREATE TABLE of a file."""
+        return ast.ShowCreate(ast.ShowCreateKind.TABLE, name, span=span)
+
     def describe_table(self, span: Span, name: ast.Identifier) -> ast.Describe:
         """DESCRIBE t."""
         return ast.Describe(ast.DescribeKind.TABLE, name, span=span)

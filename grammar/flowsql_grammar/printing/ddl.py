@@ -156,7 +156,8 @@ class DdlPrinter(QueryPrinter):
 
     def _like(self, node: ast.TableLike) -> str:
         options = " ".join(f"{option.strategy.value} {option.feature.value}" for option in node.options)
-        return words("LIKE", path(node.source), f"({options})" if options else None)
+        file = "FILE" if isinstance(node.source, ast.FileName) else None
+        return words("LIKE", file, path(node.source), f"({options})" if options else None)
 
     def column(self, node: ast.Column) -> str:
         """A column of any kind."""

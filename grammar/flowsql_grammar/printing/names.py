@@ -26,7 +26,9 @@ def quoted(text: str) -> str:
 
 
 def path(node: ast.Identifier) -> str:
-    """A dotted path."""
+    """A dotted path, or the name of a file."""
+    if isinstance(node, ast.FileName):
+        return string(node.last.text)
     return ".".join(name(part) for part in node.parts)
 
 

@@ -5,7 +5,7 @@ Temporary tables and views shadow permanent ones of the same path. Error texts a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from flowsql_core.catalog import (
@@ -48,6 +48,9 @@ class CatalogManager:
         self._default_databases: dict[str, str] = {DEFAULT_CATALOG: DEFAULT_DATABASE}
         self._given_store = store
         self._temporary: dict[ObjectPath, CatalogObject] = {}
+        #: What to do with a word about files whose columns were inferred; the first time a session names them.
+        self.on_inferred: Callable[[str, str], None] | None = None
+        self._told: set[tuple[str, str]] = set()
         self.current_catalog = DEFAULT_CATALOG
         self.current_database = DEFAULT_DATABASE
 
@@ -70,6 +73,12 @@ class CatalogManager:
     def modules(self) -> ModuleManager:
         """Modules of system functions."""
         return ModuleManager()
+
+    def tell_inferred(self, name: str, note: str) -> None:
+        """Columns were inferred; said once for each name, and again where something else was found."""
+        if self.on_inferred is not None and (name, note) not in self._told:
+            self._told.add((name, note))
+            self.on_inferred(name, note)
 
     # Catalogs
 

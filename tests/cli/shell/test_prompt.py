@@ -183,8 +183,8 @@ def test_an_insert_runs_on_and_is_asked_about(start: Start) -> None:
 def test_the_end_of_a_job_is_told_above_the_prompt(start: Start) -> None:
     shell = start()
     shell.enter("CREATE TABLE void (n INT) WITH ('connector' = 'blackhole'); INSERT INTO void VALUES (1), (2);")
-    screen = shell.wait_for("finished: 2 rows written.")
-    assert screen.rstrip().endswith("Flow SQL>")
+    shell.wait_for("finished: 2 rows written.")
+    shell.at_prompt()
     shell.enter("CREATE TABLE broken (n INT) WITH ('connector'='filesystem','format'='csv','path'='/none/x.csv');")
     shell.wait_for(count("succeeded.", 2))
     shell.enter("INSERT INTO void SELECT n FROM broken;")

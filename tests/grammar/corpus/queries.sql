@@ -71,3 +71,10 @@ SELECT CAST(NULL AS ROW<a INT NOT NULL ARRAY, b STRING NOT NULL MULTISET NOT NUL
 SELECT CAST(NULL AS INT ARRAY), CAST(NULL AS INT MULTISET ARRAY);
 SELECT `$$T`.a FROM s $$S;
 SELECT $$a AS $$b, $$c$$ FROM $$t AS $$T JOIN $$u$$ AS $$U ON $$T.e$$f = $$U.$$g$$;
+
+SELECT * FROM 'flights.csv';
+SELECT a.x FROM 'logs/*.jsonl.gz' /*+ OPTIONS('csv.header' = 'false') */ AS a JOIN 'b c.parquet' b ON a.x = b.x, 'it''s.csv';
+SELECT * FROM (SELECT x FROM 'a'
+'b.csv') WHERE x IN (TABLE '~/c.tsv');
+SELECT * FROM t JOIN 'd.csv' FOR SYSTEM_TIME AS OF t.p AS d ON t.k = d.k;
+SELECT * FROM TABLE(TUMBLE(TABLE 'e.parquet', DESCRIPTOR(ts), INTERVAL '1' DAY));

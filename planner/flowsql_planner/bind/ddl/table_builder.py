@@ -13,6 +13,7 @@ from flowsql_core.catalog import (
 )
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.graph.expectation import EXPECTATIONS
+from flowsql_core.graph.specs import TableSpec
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
@@ -38,6 +39,7 @@ from flowsql_planner.bind.ddl.table_declarations import (
 )
 from flowsql_planner.bind.ddl.table_like import LikeRules
 from flowsql_planner.bind.dml.insert import sink_cast_allowed
+from flowsql_planner.bind.named_table import inferred_table, look_up
 from flowsql_planner.bind.query.table import bind_stored
 from flowsql_planner.bind.sql_text.unparse import unparse_expression
 from flowsql_planner.bind.sql_text.validated_form import FlinkForm, validated
@@ -67,6 +69,8 @@ class TableBuilder:
     query_columns: t.Schema = ()
     #: The table behind LIKE.
     source: CatalogTable | None = None
+    #: Columns that nobody wrote, of the rows behind the options.
+    inferred: tuple[TableColumn, ...] = ()
     form: FlinkForm = validated
 
     def take_query_columns(self, rel: Rel) -> None:
@@ -77,6 +81,7 @@ class TableBuilder:
         """The checked table."""
         key = written_key(self.node.constraints, self.node.columns)
         rules = self._inherit()
+        self._infer()
         self._add_stored_columns()
         # Columns of the key that stand here become NOT NULL; those of a query or another table have to be so.
         if key is not None:
@@ -188,9 +193,10 @@ class TableBuilder:
         like = self.node.like
         if like is None:
             return None
-        path = self.context.qualify(like.source)
-        found = self.context.catalogs.lookup(path)
+        rules = LikeRules.of(like)
+        found = look_up(self.context, like.source, self._options_of_files(rules))
         if found is None:
+            path = self.context.qualify(like.source)
             hint = did_you_mean(path.name, self.context.catalogs.object_names(path.catalog, path.database))
             raise BindError(
                 "table-not-found",
@@ -200,9 +206,10 @@ class TableBuilder:
             )
         if not isinstance(found.value, CatalogTable):
             raise BindError(
-                "like-of-view", f"Source table '{quoted(path)}' of the LIKE clause can not be a VIEW", like.source.span
+                "like-of-view",
+                f"Source table '{quoted(found.path)}' of the LIKE clause can not be a VIEW",
+                like.source.span,
             )
-        rules = LikeRules.of(like)
         source = self.source = found.value
         self.columns = list(rules.columns(source))
         self.options = rules.options(source, {option.key: option for option in self.node.options})
@@ -215,6 +222,27 @@ class TableBuilder:
         self.partition_keys = source.partition_keys
         self.distribution = source.distribution
         return rules
+
+    def _options_of_files(self, rules: LikeRules) -> Options:
+        """LIKE FILE: what the statement says of the files itself, unless its options are those of another table."""
+        written = tuple((option.key, option.value) for option in self.node.options)
+        keeps = rules.includes(ast.LikeFeature.OPTIONS) and all(key not in ("connector", "path") for key, _ in written)
+        return written if keeps else ()
+
+    def _infer(self) -> None:
+        """No columns are written: what the rows behind the options show, where the connector tells."""
+        stored = any(not isinstance(column, ast.ComputedColumn) for column in self.node.columns)
+        if stored or self.node.query is not None or self.node.like is not None:
+            return
+        path = self.context.qualify(self.node.name)
+        keys = tuple(name.text for name in self.node.partitioned_by or ())
+        given = tuple((option.key, option.value) for option in self.node.options)
+        spec = TableSpec(path.parts, (), given, keys)
+        found = inferred_table(self.context, spec, self.node.name.span, t.quote_identifier(path.name))
+        if found is not None:
+            self.inferred, self.options = found.columns, found.options
+            self.columns = list(found.columns)
+            self.partition_keys = () if keys else found.partition_keys
 
     # Columns
 
@@ -249,8 +277,14 @@ class TableBuilder:
         self.columns.append(made)
 
     def _replaces(self, known: TableColumn, made: TableColumn) -> bool:
-        """Whether LIKE ... OVERWRITING lets a column take the place of one like it."""
+        """Whether LIKE ... OVERWRITING lets a column take the place of one like it; LIKE FILE lets one be declared."""
         like, feature = self.node.like, _FEATURES.get(made.kind)
+        if (
+            like is not None
+            and isinstance(like.source, ast.FileName)
+            and made.kind is known.kind is ColumnKind.PHYSICAL
+        ):
+            return True
         if like is None or feature is None or known.kind is not made.kind:
             return False
         return LikeRules.of(like).overwrites(feature)
@@ -357,6 +391,7 @@ class TableBuilder:
             self.columns = [*(own[name] for name in first), *(c for c in self.columns if c.name not in first)]
             return
         inherited = [column.name for column in rules.columns(self.source)] if rules and self.source else []
+        inherited += [column.name for column in self.inferred]
         order = [*inherited, *(name for name in written if name not in inherited)]
         self.columns = [own[name] for name in order]
 

@@ -17,11 +17,12 @@ from flowsql_grammar import ast
 from flowsql_planner.bind.environment import Environment, OuterRow
 from flowsql_planner.bind.expression.binder import ExpressionBinder
 from flowsql_planner.bind.expression.scope import Merged, Namespace, Scope
+from flowsql_planner.bind.named_table import alias_of, everywhere, file_table
 from flowsql_planner.bind.query.changelog_function import as_changelog_call, bind_changelog
 from flowsql_planner.bind.query.multi_join_hints import MULTI_JOIN
 from flowsql_planner.bind.query.period import bind_period, time_travel
 from flowsql_planner.bind.query.source_function import bind_source_function
-from flowsql_planner.bind.query.table import bind_resolved, find_table
+from flowsql_planner.bind.query.table import bind_resolved, find_table, hinted_options
 from flowsql_planner.bind.query.unnest import Unnested, bind_table_call, bind_unnest
 from flowsql_planner.bind.query.window_function import as_window_call, bind_window
 from flowsql_planner.bind.sql_text.expand_names import path_of
@@ -112,12 +113,23 @@ def _derived(rel: Rel, query: ast.Query, alias: ast.TableAlias | None) -> Bound:
 
 def bind_named(env: Environment, name: ast.Identifier, hints: tuple[ast.Hint, ...], span: Span) -> Rel:
     """A common table, or a table or view of the catalogs."""
-    if len(name.parts) == 1 and name.last.text in env.common_tables:
-        return env.common_tables[name.last.text]
-    found = find_table(env.context, name)
+    common = _common_table(env, name)
+    if common is not None:
+        return common
+    if isinstance(name, ast.FileName):
+        found = file_table(env.context, name, hinted_options(env.context, hints))
+    else:
+        found = find_table(env.context, name)
     if env.context.expansions is not None:
-        env.context.expansions[id(name)] = (path_of(found.path.parts, name),)
+        whole = everywhere(name) if isinstance(name, ast.FileName) else path_of(found.path.parts, name)
+        env.context.expansions[id(name)] = (whole,)
     return bind_resolved(env.context, found, hints, span, env.bind_view)
+
+
+def _common_table(env: Environment, name: ast.Identifier) -> Rel | None:
+    if len(name.parts) > 1 or isinstance(name, ast.FileName):
+        return None
+    return env.common_tables.get(name.last.text)
 
 
 def _bind_table_ref(env: Environment, node: ast.TableRef, *, joined: bool = False) -> Bound:
@@ -129,15 +141,18 @@ def _bind_table_ref(env: Environment, node: ast.TableRef, *, joined: bool = Fals
     rel = bind_named(env, node.name, node.hints, node.name.span)
     if node.alias is not None:
         return _aliased(rel, node.alias)
+    called = alias_of(node.name) if isinstance(node.name, ast.FileName) else node.name.last.text
+    if called is None:
+        return _aliased(rel, None)
     if env.context.expansions is not None:
         # An unqualified name goes on to be what columns are qualified with.
         whole = env.context.expansions.get(id(node.name), (node.name,))[0]
-        alias = ast.TableAlias(ast.Name(node.name.last.text, span=node.span), span=node.span)
+        alias = ast.TableAlias(ast.Name(called, span=node.span), span=node.span)
         assert isinstance(whole, ast.Identifier)
         env.context.expansions[id(node)] = (ast.TableRef(whole, node.hints, node.period, alias, span=node.span),)
-    is_common = len(node.name.parts) == 1 and node.name.last.text in env.common_tables
-    path = () if is_common else env.context.qualify(node.name).parts
-    return Bound(rel, Scope((Namespace(node.name.last.text, rel.schema, 0, path),)))
+    unnamed = isinstance(node.name, ast.FileName) or _common_table(env, node.name) is not None
+    path = () if unnamed else env.context.qualify(node.name).parts
+    return Bound(rel, Scope((Namespace(called, rel.schema, 0, path),)))
 
 
 def _is_values(query: ast.Query) -> bool:
@@ -474,4 +489,9 @@ def relation_names(node: ast.Relation) -> tuple[str, ...]:
         return relation_names(node.input)
     if node.alias is not None:
         return (node.alias.name.text,)
-    return (node.name.last.text, str(node.name)) if isinstance(node, ast.TableRef) else ()
+    if not isinstance(node, ast.TableRef):
+        return ()
+    if isinstance(node.name, ast.FileName):
+        called = alias_of(node.name)
+        return () if called is None else (called,)
+    return (node.name.last.text, str(node.name))

@@ -6,6 +6,7 @@ WatermarkAssigner.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
@@ -87,6 +88,8 @@ def find_table(context: BindContext, name: ast.Identifier) -> Resolved:
 def _no_object(missing: str, within: str | None, name: ast.Identifier, known: Iterable[str]) -> BindError:
     where = "" if within is None else f" within '{within}'"
     hint = did_you_mean(missing, known)
+    if os.path.isfile(str(name)):
+        hint = f"a file stands in quotes: '{name}'"
     return BindError("table-not-found", f"Object '{missing}' not found{where}", name.span, hint)
 
 

@@ -14,6 +14,7 @@ from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.ddl.partition_clause import not_partitioned, partition_values
+from flowsql_planner.bind.named_table import look_up
 from flowsql_planner.bind.operations import Rows
 from flowsql_planner.bind.show.show_create import metadata_text
 from flowsql_planner.catalog.core_module import CORE_FUNCTIONS
@@ -226,9 +227,9 @@ def _core_function(name: str) -> list[tuple[str, str | None]]:
 
 
 def _existing(context: BindContext, name: ast.Identifier) -> Resolved:
-    path = context.qualify(name)
-    found = context.catalogs.lookup(path)
+    found = look_up(context, name)
     if found is None:
+        path = context.qualify(name)
         raise BindError(
             "table-not-found",
             f"Tables or views with the identifier '{path}' doesn't exist.",

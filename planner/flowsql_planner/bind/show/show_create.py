@@ -12,6 +12,7 @@ from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
 from flowsql_planner.bind.ddl.expectations import expectation_text, expectations_in
+from flowsql_planner.bind.named_table import alias_of, file_table
 from flowsql_planner.bind.operations import Rows
 from flowsql_planner.bind.sql_text.unparse import text_literal
 from flowsql_planner.catalog.manager import Resolved, quoted
@@ -55,6 +56,10 @@ def _create_catalog(context: BindContext, name: ast.Identifier) -> str:
 
 def _create_object(context: BindContext, node: ast.ShowCreate) -> str:
     kind, wanted = node.kind.value, CatalogTable if node.kind is ast.ShowCreateKind.TABLE else CatalogView
+    if isinstance(node.name, ast.FileName):
+        files = file_table(context, node.name)
+        assert isinstance(files.value, CatalogTable)
+        return _create_table(files, files.value, t.quote_identifier(alias_of(node.name) or "files"))
     path = context.qualify(node.name)
     found = context.catalogs.lookup(path)
     if found is None:
@@ -75,7 +80,7 @@ def _create_object(context: BindContext, node: ast.ShowCreate) -> str:
     return _create_table(found, found.value) if isinstance(found.value, CatalogTable) else _create_view(found)
 
 
-def _create_table(found: Resolved, table: CatalogTable) -> str:
+def _create_table(found: Resolved, table: CatalogTable, called: str | None = None) -> str:
     lines = [_column_line(column) for column in table.columns]
     if table.watermark is not None:
         rowtime = t.quote_identifier(table.watermark.rowtime)
@@ -85,7 +90,8 @@ def _create_table(found: Resolved, table: CatalogTable) -> str:
         lines.append(f"{name}PRIMARY KEY ({_quoted_list(table.primary_key)}) NOT ENFORCED")
     lines += [expectation_text(each) for each in expectations_in(table)]
     columns = ",\n".join(f"  {line}" for line in lines)
-    text = f"CREATE {'TEMPORARY ' * found.temporary}TABLE {quoted(found.path)} (\n{columns}\n)\n"
+    head = f"{'TEMPORARY ' * found.temporary}TABLE {quoted(found.path)}" if called is None else f"TABLE {called}"
+    text = f"CREATE {head} (\n{columns}\n)\n"
     if table.comment is not None:
         text += f"COMMENT {text_literal(table.comment)}\n"
     if table.distribution is not None:

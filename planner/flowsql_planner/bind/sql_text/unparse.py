@@ -49,6 +49,8 @@ def text_literal(value: str) -> str:
 
 
 def _path(identifier: ast.Identifier) -> str:
+    if isinstance(identifier, ast.FileName):
+        return text_literal(identifier.last.text)
     return ".".join(quote_identifier(part.text) for part in identifier.parts)
 
 
