@@ -78,6 +78,7 @@ OPTION_HOMES: Final = {
     "spark.master": "flowsql_core.graph.spark",
     "spark.remote": "flowsql_core.graph.spark",
     "sql-client.display.color-schema": "flowsql.cli.options",
+    "sql-client.display.explain-silence": "flowsql.cli.options",
     "sql-client.display.print-time-cost": "flowsql.cli.options",
     "sql-client.display.print-volumes": "flowsql.cli.options",
     "sql-client.display.show-line-numbers": "flowsql.cli.options",

@@ -14,7 +14,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -22,12 +22,11 @@ from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH, DEAD_LETTER_
 from flowsql_connectors.formats.format import Columns, Decoder, FileView, Range
 from flowsql_connectors.formats.rows_in_bytes import read_rows
 from flowsql_connectors.options import OptionValues
+from flowsql_connectors.spi.counters import ROWS_SKIPPED, Lose
 from flowsql_core.errors import BindError, ConnectorError, ExecutionError, NotSupportedYetError
 from flowsql_core.record import record
 from flowsql_core.types.logical import BIGINT, BYTES, STRING, Column
 
-#: The metric that counts skipped rows; Flink's name.
-SKIPPED_METRIC: Final = "numRecordsInErrors"
 #: Formats whose rows can be told apart although one of them is bad.
 _TEXT_FORMATS: Final = ("csv", "json", "raw", "debezium-json", "canal-json", "maxwell-json", "ogg-json")
 #: What a letter holds, as a json table declares it.
@@ -108,13 +107,11 @@ class RowBorders(Protocol):
 class TolerantDecoder(Decoder):
     """A decoder that leaves bad rows out and accounts for them. The same rows come at every call."""
 
-    def __init__(
-        self, strict: Decoder, borders: RowBorders, policy: BadRowPolicy, count: Callable[[str, int], None]
-    ) -> None:
+    def __init__(self, strict: Decoder, borders: RowBorders, policy: BadRowPolicy, lose: Lose) -> None:
         self._strict = strict
         self._borders = borders
         self._policy = policy
-        self._count = count
+        self._lose = lose
 
     def read(self, file: FileView, part: Range) -> Iterator[Columns]:
         """The good rows of one range."""
@@ -132,7 +129,8 @@ class TolerantDecoder(Decoder):
         for position, data in read_rows(file, part, self._borders.row_start, self._borders.whole_rows):
             yield from self._halved(position, data, letters)
         if letters:
-            self._count(SKIPPED_METRIC, len(letters))
+            name, first = file.path.rpartition("/")[2], letters[0].position
+            self._lose(ROWS_SKIPPED, len(letters), lambda: f"{name}, byte {first}")
             if self._policy.folder is not None:
                 _write_letters(self._policy, self._policy.folder, file.path, part, letters)
 

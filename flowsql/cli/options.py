@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from flowsql_core.config import option, parse_bool, parse_enum
+from flowsql_core.config import option, parse_bool, parse_duration_ms, parse_enum
 
 
 class ResultMode(enum.Enum):
@@ -50,7 +50,14 @@ PRINT_VOLUMES = option(
     "sql-client.display.print-volumes",
     parse_bool,
     False,
-    "Behind each query and INSERT, tell on standard error the rows and bytes it read, wrote, shuffled and spilled.",
+    "Behind each query and INSERT, tell on standard error the rows and bytes it read, wrote, shuffled and spilled; of "
+    "several tables the rows of each.",
+)
+EXPLAIN_SILENCE = option(
+    "sql-client.display.explain-silence",
+    parse_duration_ms,
+    5_000,
+    "Tell on standard error why a query or an INSERT gives no rows, when none have come for so long; 0: never.",
 )
 RESULT_MODE = option(
     "sql-client.execution.result-mode",

@@ -6,16 +6,18 @@ import contextlib
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TextIO, assert_never
 
 from flowsql.cli import cold_start
 from flowsql.cli.expectations import tell_expectations
-from flowsql.cli.options import PRINT_TIME_COST, PRINT_VOLUMES, VERBOSE
+from flowsql.cli.losses import tell_losses
+from flowsql.cli.options import EXPLAIN_SILENCE, PRINT_TIME_COST, PRINT_VOLUMES, VERBOSE
 from flowsql.cli.progress import above_progress, progress
 from flowsql.cli.render.base import Limits, Renderer
 from flowsql.cli.render.forms import FORMS
 from flowsql.cli.restarts import tell_restart
+from flowsql.cli.silence import explained_silence
 from flowsql.table.table_result import AnswerKind
 from flowsql_core.errors import ExecutionError, FlowSqlError, InternalError
 from flowsql_grammar.ast.statement import ClientCommand, ClientCommandKind
@@ -179,7 +181,7 @@ class Session:
         if job is not None:
             job.on_restart(lambda restart: tell_restart(restart, source))
         try:
-            with contextlib.nullcontext() if has_screen else progress(result, sys.stderr):
+            with self._accompanied(result, has_screen):
                 if result.kind is AnswerKind.CHANGE and self._timeout_s is not None:
                     self._wait_for_change(result, self._timeout_s)
                 answer(result, Limits(self._max_rows, deadline), started)
@@ -189,13 +191,32 @@ class Session:
             # Also when the rows ended early, at Ctrl-C and at a closed pipe.
             result.cancel()
 
+    @contextlib.contextmanager
+    def _accompanied(self, result: TableResult, has_screen: bool) -> Iterator[None]:
+        """Tell how far the job is and why nothing comes; of what has the screen only the latter, behind it."""
+        patience_ms = self.environment.configuration.get(EXPLAIN_SILENCE)
+        if not has_screen:
+            with progress(result, sys.stderr), explained_silence(result, patience_ms):
+                yield
+            return
+        told: list[str] = []
+        with explained_silence(result, patience_ms, told.append):
+            yield
+        if told and not result.rows_given:
+            print(told[-1], file=sys.stderr, flush=True)
+
     def _tell_of(self, job: JobClient, result: TableResult) -> None:
         """What a job that has ended has to say beside its answer."""
         if result.kind is AnswerKind.CHANGE:
             tell_expectations(job)
+        tell_losses(job)
         if self.environment.configuration.get(PRINT_VOLUMES):
             sys.stdout.flush()
-            print(f"[INFO] {job.get_volumes()}", file=sys.stderr, flush=True)
+            told = [str(job.get_volumes())]
+            by_table = job.table_rows()
+            if any(not one.is_alone(by_table) for one in by_table):
+                told += map(str, by_table)
+            print("\n".join(f"[INFO] {line}" for line in told), file=sys.stderr, flush=True)
 
     def _wait_for_change(self, result: TableResult, timeout_s: float) -> None:
         try:

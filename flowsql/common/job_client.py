@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from flowsql_core.graph.expectation import ExpectationCounts
     from flowsql_core.graph.job import JobGraph
     from flowsql_runtime.cluster.job import Job, JobStatus, Restart
+    from flowsql_runtime.diagnosis.lost import LostRows, TableRows
+    from flowsql_runtime.diagnosis.reasons.base import Finding
     from flowsql_runtime.metrics.volumes import Volumes
 
 
@@ -98,6 +100,34 @@ class JobClient:
     def expectations(self) -> list[ExpectationCounts]:
         """What became so far of rows by the expectations of the tables that the job writes."""
         return self._job.metrics.expectations()
+
+    def lost_rows(self) -> list[LostRows]:
+        """Rows that got lost on their way so far, by table and operator.
+
+        Skipped, as they do not fit their table, or too late for what they belong to; and fields that became NULL.
+        """
+        if not self._job.metrics.any_lost():
+            return []
+        from flowsql_runtime.diagnosis.lost import lost_rows
+
+        return lost_rows(self._job.metrics, self._graph)
+
+    def table_rows(self) -> list[TableRows]:
+        """Rows that the job read from each table and wrote to each, so far; empty of jobs on Spark."""
+        from flowsql_runtime.diagnosis.lost import table_rows
+
+        return table_rows(self._job.metrics, self._graph)
+
+    def explain_silence(self, rows_read_before: int | None = None) -> Finding | None:
+        """Why a running job gives no rows, in a few words; None where no reason is known, as while it computes.
+
+        Args:
+            rows_read_before: what :meth:`records_read` said a while ago: a job that reads on is not asked to hurry.
+        """
+        from flowsql_runtime.diagnosis.silence import explain
+        from flowsql_runtime.diagnosis.snapshot import job_now
+
+        return explain(job_now(self._graph, self._job.metrics, rows_read_before))
 
     def get_volumes(self) -> Volumes:
         """Rows and bytes that the job read, wrote, sent between tasks and spilled so far."""

@@ -81,5 +81,6 @@ def _node(outcome: Outcome) -> dict[str, Any]:
             }
             for each in outcome.expectations
         ],
+        "lost_rows": [lost.as_dict() for lost in outcome.lost],
         "error": None if outcome.error is None else outcome.error.render(),
     }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from flowsql_core.graph.expectation import ExpectationCounts
     from flowsql_core.span import Source
     from flowsql_planner.lineage.model import Lineage
+    from flowsql_runtime.diagnosis.lost import LostRows
     from flowsql_runtime.metrics.volumes import Volumes
 
 
@@ -49,6 +50,7 @@ class Outcome:
     rows: int | None = None
     seconds: float | None = None
     expectations: list[ExpectationCounts] = field(default_factory=list)
+    lost: list[LostRows] = field(default_factory=list)
     volumes: Volumes | None = None
     error: FlowSqlError | None = None
 
@@ -211,6 +213,7 @@ class Pipeline:
             for insert in inserts:
                 leave_folder(insert)
             outcome.rows, outcome.expectations = job.records_written(), job.expectations()
+            outcome.lost = job.lost_rows()
             outcome.volumes = job.get_volumes()
             outcome.status = Status.DONE
             self._kept.note(key, Done(self._parts[node], secrets.token_hex(8), outcome.rows, self._runs_before(node)))

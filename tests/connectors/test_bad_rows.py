@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from flowsql.table.session.environment import TableEnvironment
-from flowsql_connectors.bad_rows import SKIPPED_METRIC, BadRowPolicy, TolerantDecoder
+from flowsql_connectors.bad_rows import BadRowPolicy, TolerantDecoder
 from flowsql_connectors.filesystem.options import DEAD_LETTER_PATH, DEAD_LETTER_TABLE
 from flowsql_connectors.formats.csv import CsvFormatFactory
 from flowsql_connectors.formats.format import DecodeContext, FileView, Range
 from flowsql_connectors.formats.rows_in_bytes import rows_before
+from flowsql_connectors.spi.counters import ROWS_SKIPPED
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.graph.specs import TableSpec
@@ -103,9 +104,11 @@ def test_skipped_rows_are_counted_and_ranges_meet_without_gap(tmp_path: Path) ->
     format_ = factory.create(factory.options().check(table), table)
     file = tmp_path / "a.csv"
     file.write_bytes(b"".join(b"x,bad\n" if i % 7 == 3 else b"%d,s%d\n" % (i, i) for i in range(1000)))
-    counted: list[tuple[str, int]] = []
+    counted: list[tuple[str, int, str]] = []
     strict = format_.decoder(DecodeContext(columns, (0,), 100, {}))
-    decoder = TolerantDecoder(strict, strict, BadRowPolicy("t", None, False), lambda *args: counted.append(args))
+    decoder = TolerantDecoder(
+        strict, strict, BadRowPolicy("t", None, False), lambda name, by, where: counted.append((name, by, where()))
+    )
     size = file.stat().st_size
     view = FileView(str(file), size)
     found = [
@@ -115,8 +118,9 @@ def test_skipped_rows_are_counted_and_ranges_meet_without_gap(tmp_path: Path) ->
         for value in columns_.arrays[0].to_pylist()
     ]
     assert found == [i for i in range(1000) if i % 7 != 3]
-    assert {name for name, _ in counted} == {SKIPPED_METRIC}
-    assert sum(number for _, number in counted) == len([i for i in range(1000) if i % 7 == 3])
+    assert {name for name, *_ in counted} == {ROWS_SKIPPED}
+    assert sum(number for _, number, _ in counted) == len([i for i in range(1000) if i % 7 == 3])
+    assert counted[0][2] == "a.csv, byte 15"
 
 
 LETTERS = "row_bytes BYTES, error STRING, file_path STRING, file_position BIGINT, table_name STRING"

@@ -347,3 +347,18 @@ CREATE TABLE t WITH ({FILES}, 'path' = 'out/t') AS SELECT big.n, other.m FROM bi
         write(project, {name: text})
         assert [each["reason"] for each in run(project)["nodes"]] == ["files that it reads changed"]
     assert stored(project / "out" / "t") == ['{"n":3,"m":6}', '{"n":4,"m":6}']
+
+
+def test_rows_that_got_lost_are_told_and_reported(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project, {
+        "clicks.csv": "1\n2,3\n",
+        "a.sql": f"""CREATE TABLE clicks (a INT) WITH ('connector' = 'filesystem', 'path' = 'clicks.csv',
+ 'format' = 'csv', 'csv.ignore-parse-errors' = 'true');
+CREATE TABLE kept WITH ({FILES}, 'path' = 'out/kept') AS SELECT a FROM clicks;""",
+    })  # fmt: skip
+    report = run(project)
+    assert report["nodes"][0]["lost_rows"] == [
+        {"loss": "skipped", "place": "clicks", "count": 1, "rows": 2, "first": "clicks.csv, row 2",
+         "option": "ignore-parse-errors"}
+    ]  # fmt: skip
+    assert "[WARNING] Table 'clicks': 1 of 2 rows skipped" in capsys.readouterr().err

@@ -25,6 +25,7 @@ FOLDERS = ("flowsql", "grammar", "planner", "runtime", "connectors")
 OWN_DEFAULTS = {
     "execution.batch-shuffle-mode",  # nothing is kept twice in one process: blocking is for who asks
     "python.execution-mode",  # row-wise functions need no process of their own at parallelism 1
+    "sql-client.execution.result-mode",  # rows that are printed stay on the terminal
     "python.fn-execution.arrow.batch.size",  # a call costs more than memory for rows
 }
 #: Values of Flink that an option that is read does not take.

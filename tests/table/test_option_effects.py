@@ -55,6 +55,11 @@ from ..runtime.fake_connector import FakeStore, install
 from ..runtime.graphs import NUMBERS
 
 RESULT_MODE = "sql-client.execution.result-mode"
+#: A query that waits for files which never come.
+SILENT = f"""
+CREATE TABLE nothing (a INT) WITH ('connector' = 'filesystem', 'path' = '{Path(__file__).parent}', 'format' = 'csv',
+'source.path.regex-pattern' = '.*[.]nosuch', 'source.monitor-interval' = '1 s'); SELECT a FROM nothing
+"""
 
 #: Values under which an option is set beside those that it is looked at with.
 Options = dict[str, str]
@@ -145,14 +150,14 @@ def rows_of(sql: str) -> Callable[[Options], Any]:
     return observe
 
 
-def command(sql: str) -> Callable[[Options], Any]:
+def command(sql: str, *words: str) -> Callable[[Options], Any]:
     """What the command prints."""
 
     def observe(options: Options) -> Any:
         out, err = io.StringIO(), io.StringIO()
         quiet = {"sql-client.display.print-time-cost": "false", **options}
         with redirect_stdout(out), redirect_stderr(err):
-            code = main([*(f"-D{key}={value}" for key, value in quiet.items()), "-c", sql])
+            code = main([*(f"-D{key}={value}" for key, value in quiet.items()), *words, "-c", sql])
         return code, out.getvalue(), err.getvalue()
 
     return observe
@@ -543,6 +548,7 @@ EFFECTS: dict[str, Effect] = {
     ),
     "sql-client.execution.result-mode": Effect("CHANGELOG", in_the_shell("SELECT 1;", "1")),
     "sql-client.display.print-volumes": Effect("true", command("SELECT 1")),
+    "sql-client.display.explain-silence": Effect("200 ms", command(SILENT, "--timeout", "1.5")),
     "sql-client.display.print-time-cost": Effect("true", command("SELECT 1")),
     "sql-client.verbose": Effect("true", command("SELECT nowhere")),
     "table.catalog-store.file.path": Effect("/nowhere", catalog_store, {"table.catalog-store.kind": "file"}),

@@ -20,6 +20,7 @@ from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, F
 from flowsql_connectors.lookup.options import Reload, cache_of
 from flowsql_connectors.lookup.whole_table import TimedReload, WholeTable
 from flowsql_connectors.options import SCAN_PARALLELISM, OptionValues
+from flowsql_connectors.spi.counters import Lose, lose_silently
 from flowsql_connectors.spi.lookup import LookupContext, LookupTableSource, PartialCache, TableLookup
 from flowsql_connectors.spi.source import BatchedInput, ReaderContext, SourceReader, SplitEnumerator
 from flowsql_core.batch import ChangelogBatch
@@ -158,12 +159,13 @@ class FileSource(LookupTableSource):
         return FileReader(make_decoder(), self._complete, empty, self._scan.limit, context)
 
     def _decoder_of(self, context: ReaderContext) -> Decoder:
-        decoder = self._decoder_for(context.batch_rows)
         if self._bad_rows is None:
-            return decoder
-        return TolerantDecoder(decoder, decoder, self._bad_rows, context.count)
+            return self._decoder_for(context.batch_rows, context.lose)
+        # It decodes the same rows more than once, and counts by itself.
+        decoder = self._decoder_for(context.batch_rows)
+        return TolerantDecoder(decoder, decoder, self._bad_rows, context.lose)
 
-    def _decoder_for(self, batch_rows: int) -> Decoder:
+    def _decoder_for(self, batch_rows: int, lose: Lose = lose_silently) -> Decoder:
         return self._format.decoder(
             DecodeContext(
                 self._file_columns,
@@ -172,6 +174,7 @@ class FileSource(LookupTableSource):
                 self._configuration,
                 tells_bad_rows=self._bad_rows is not None,
                 metadata=tuple(key.removeprefix(_OF_VALUE) for key in self._scan.metadata if key not in _METADATA),
+                lose=lose,
             )
         )
 

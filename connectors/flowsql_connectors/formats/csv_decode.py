@@ -22,6 +22,7 @@ from flowsql_connectors.formats.csv_odd_rows import Int64s, Parted, part_blank_r
 from flowsql_connectors.formats.csv_scan import CsvScan
 from flowsql_connectors.formats.csv_tokens import CsvRow, CsvTokenizer
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range, wider_type_hint
+from flowsql_connectors.formats.losses import Losses
 from flowsql_connectors.formats.rows_in_bytes import Block, line_start, read_blocks, rows_before, whole_lines
 from flowsql_connectors.formats.text_values import parse_texts, parse_true_or_false
 from flowsql_core.arrow import compute as pc
@@ -59,11 +60,14 @@ class CsvDecoder(Decoder):
         self._dialect = format_.dialect
         self._columns = context.columns
         self._projection = context.projection
-        #: Rows that are no rows of the table are left out without a word.
+        #: Rows that are no rows of the table are left out.
         self._drops_rows = format_.ignore_parse_errors and not context.tells_bad_rows
         self._tokenizer = CsvTokenizer(format_.dialect)
         self._width = len(context.columns)
         self._quote = None if format_.dialect.quote is None else format_.dialect.quote.encode()
+        self._losses = Losses(context.lose, "row", self._quote, format_.header)
+        #: Where rows that are converted stand among those of a block; None: as they are.
+        self._places: Int64s | None = None
         self._block = Block()
         self._scan: CsvScan | None = None
         #: Projected columns that proved to hold texts which only the exact rules read.
@@ -79,6 +83,7 @@ class CsvDecoder(Decoder):
             try:
                 if position == 0:
                     self._drop_head(block)
+                self._losses.enter(file, position)
                 if block.size:
                     yield self._scanned(block) or self._decode(block.contents())
             except _BadRowError as bad:
@@ -352,9 +357,9 @@ class CsvDecoder(Decoder):
         column = self._columns[index]
         if not pa.types.is_string(array.type) or isinstance(column.type, CharacterType):
             return array
-        return self._parse(array, column.type, column.name)
+        return self._parse(array, column.type, column.name, is_row=True)
 
-    def _parse(self, texts: Any, type_: LogicalType, name: str) -> Any:
+    def _parse(self, texts: Any, type_: LogicalType, name: str, is_row: bool = False) -> Any:
         match type_:
             case ArrayType(element=element):
                 return self._parse_lists(texts, element, name)
@@ -364,8 +369,12 @@ class CsvDecoder(Decoder):
             values, bad, reason = parse_true_or_false(texts)
         else:
             values, bad, reason = parse_texts(texts, type_, self._format.texts)
-        if bad is not None and not self._format.ignore_parse_errors:
+        if bad is not None and pc.any(bad).as_py():
             row = pc.index(bad, True).as_py()
+            if self._format.ignore_parse_errors:
+                place = row if self._places is None else int(self._places[row])
+                self._losses.fields(pc.sum(bad).as_py(), name, place if is_row else None)
+                return values
             raise _BadRowError(row, f"Fail to deserialize at field: {name}. {reason}", texts[row].as_py(), field=name)
         return values
 
@@ -421,6 +430,8 @@ class CsvDecoder(Decoder):
                     at = pc.index(longer, True).as_py()
                     reason = _too_many(self._width, extra[at].as_py() or "")
                     broken = _BadRowError(int(places[at]), reason, self._text_of_usual(parts.plain, at))
+                elif lost := pc.sum(longer).as_py():
+                    self._losses.rows(lost, int(places[pc.index(longer, True).as_py()]))
                 kept = pc.indices_nonzero(pc.invert(longer))
                 table = table.take(kept)
                 places = places[np.frombuffer(kept.buffers()[1], dtype=np.uint64)[: len(kept)]]
@@ -464,12 +475,15 @@ class CsvDecoder(Decoder):
         made: list[Any] = []
         first: _BadRowError | None = None
         for array, places in parts:
+            self._places = places
             try:
                 made.append(self._convert(array, index))
             except _BadRowError as bad:
                 row = int(places[bad.row])
                 if first is None or row < first.row:
                     first = _BadRowError(row, bad.reason, bad.text, bad.field)
+            finally:
+                self._places = None
         if first is not None:
             raise first
         return made
@@ -505,16 +519,13 @@ class CsvDecoder(Decoder):
         if self._format.inferred and fields == ("",) and self._width > 1:
             # Nobody said that a blank line means something.
             return None
-        if row.error is not None:
-            if self._drops_rows:
-                return None
-            raise _BadRowError(at, row.error, row.text)
         if len(fields) == self._width + 1 and fields[-1] == "":
             fields = fields[:-1]
-        if len(fields) > self._width:
+        if row.error is not None or len(fields) > self._width:
             if self._drops_rows:
+                self._losses.rows(1, at)
                 return None
-            raise _BadRowError(at, _too_many(self._width, fields[self._width]), row.text)
+            raise _BadRowError(at, row.error or _too_many(self._width, fields[self._width]), row.text)
         if (short := self._width_error(at, len(fields), row.text)) is not None:
             raise short
         literals = self._format.null_literals

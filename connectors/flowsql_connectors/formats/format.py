@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_connectors.options import OptionSet, OptionValues
+from flowsql_connectors.spi.counters import Lose, lose_silently
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
@@ -43,6 +44,8 @@ class DecodeContext:
     tells_bad_rows: bool = False
     #: Metadata keys of the format; their columns follow those of the projection.
     metadata: tuple[str, ...] = ()
+    #: Takes the numbers of rows and fields that are left out.
+    lose: Lose = lose_silently
 
 
 @record

@@ -15,8 +15,10 @@ import pyarrow as pa
 
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range, wider_type_hint
 from flowsql_connectors.formats.json_values import JsonConverter, NumberToText, parse_document
+from flowsql_connectors.formats.losses import Losses
 from flowsql_connectors.formats.rows_in_bytes import line_start, read_rows, rows_before, whole_lines
 from flowsql_connectors.formats.text_values import parse_plain
+from flowsql_connectors.spi.counters import Lose, lose_silently
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import ExecutionError
 from flowsql_core.record import record
@@ -90,6 +92,7 @@ class JsonLines(Decoder):
         tells_bad_rows: lines that hold no object are told, also where the rules would leave them out.
         number_text: see :class:`JsonConverter`.
         reshaped: lines go through the kernel of :class:`JsonShape`, which reads numbers from texts, too.
+        lose: takes the numbers of lines and fields that are left out.
     """
 
     def __init__(
@@ -99,10 +102,14 @@ class JsonLines(Decoder):
         tells_bad_rows: bool,
         number_text: NumberToText | None = None,
         reshaped: bool = False,
+        lose: Lose = lose_silently,
     ) -> None:
         self._format = format_
+        self.losses = Losses(lose, "line")
+        #: The line that is being read.
+        self._line = 0
         self._wanted = list(wanted)
-        #: Lines that hold no object are left out without a word.
+        #: Lines that hold no object are left out.
         self._drops_lines = format_.ignore_parse_errors and not tells_bad_rows
         self._converter = JsonConverter(
             format_.dialect, format_.ignore_parse_errors, format_.fail_on_missing, number_text, bool(format_.inferred)
@@ -124,6 +131,7 @@ class JsonLines(Decoder):
     def read(self, file: FileView, part: Range) -> Iterator[Columns]:
         """The lines that begin in a byte range."""
         for position, data in read_rows(file, part, line_start, whole_lines):
+            self.losses.enter(file, position)
             try:
                 yield self._decode(self.relevant(data))
             except BadLineError as bad:
@@ -141,9 +149,15 @@ class JsonLines(Decoder):
         """
         items = document if isinstance(document, list) else [document]
         found = [item for item in items if isinstance(item, dict)]
-        if len(found) < sum(item is not None for item in items) and not self._drops_lines:
-            raise ValueError("Failed to deserialize JSON: the line holds no object")
+        if lost := sum(item is not None for item in items) - len(found):
+            if not self._drops_lines:
+                raise ValueError("Failed to deserialize JSON: the line holds no object")
+            self.lose_here(lost)
         return found
+
+    def lose_here(self, rows: int = 1) -> None:
+        """So many rows of the line that is being read are left out."""
+        self.losses.rows(rows, self._line)
 
     def tell(self, document: dict[str, Any]) -> tuple[bool, ...]:
         """What :meth:`finished` has to know of an object besides its fields."""
@@ -262,9 +276,13 @@ class JsonLines(Decoder):
                         row.append(self._converter.field(document, column.name, column.type))
                 except ValueError as error:
                     if self._drops_lines:
+                        self.lose_here()
                         continue
                     raw = data.split(b"\n")[number - first_line]
                     raise BadLineError(number, str(error), raw, self._wanted[len(row)].name) from error
+                if self._converter.nulled:
+                    self.losses.fields(self._converter.nulled, None, number)
+                    self._converter.nulled = 0
                 numbers.append(number)
                 told.append(self.tell(document))
                 for made_of, value in zip(values, row, strict=True):
@@ -286,10 +304,12 @@ class JsonLines(Decoder):
                     yield number, document
 
     def _documents(self, raw: bytes, number: int) -> list[dict[str, Any]]:
+        self._line = number
         try:
             found = parse_document(raw.decode())
         except ValueError as error:
             if self._drops_lines:
+                self.lose_here()
                 return []
             raise BadLineError(number, f"Failed to deserialize JSON: {error}", raw) from error
         try:
@@ -314,7 +334,7 @@ class JsonDecoder(JsonLines):
 
     def __init__(self, format_: JsonFormat, context: DecodeContext) -> None:
         wanted = tuple(context.columns[index] for index in context.projection)
-        super().__init__(format_, wanted, context.tells_bad_rows)
+        super().__init__(format_, wanted, context.tells_bad_rows, lose=context.lose)
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -71,6 +71,8 @@ class JsonConverter:
         self._fail_on_missing = fail_on_missing
         self._number_text = number_text
         self._strict = strict
+        #: Values that became NULL, as they are none of their type; whoever reads it sets it back.
+        self.nulled = 0
 
     def field(self, document: dict[str, Any], name: str, type_: LogicalType) -> Any:
         """A field of an object as the Python value that ``pa.array`` takes.
@@ -94,6 +96,7 @@ class JsonConverter:
             return self._not_null(value, type_)
         except ValueError:
             if self._ignore:
+                self.nulled += 1
                 return None
             raise
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from flowsql_connectors.spi.counters import Lose, lose_silently
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import Clock
 from flowsql_core.errors import InternalError
@@ -67,7 +68,7 @@ class ReaderContext:
     batch_rows: int
     clock: Clock
     configuration: Mapping[str, str]
-    #: Counter hooks, e.g. ``count("numRecordsInErrors", 3)`` for skipped rows.
+    #: Counter hook, e.g. ``count("numBytesIn", 3)``.
     count: Callable[[str, int], None]
     #: Seed of random sources; None draws one.
     rng_seed: int | None = None
@@ -75,6 +76,8 @@ class ReaderContext:
     aligned: bool = False
     #: Python objects of the job, by id.
     resources: Mapping[str, Any] = field(default_factory=dict)
+    #: Counter hook for what was left out: ``lose("numRecordsInErrors", 3, lambda: "a.csv, row 7")``.
+    lose: Lose = lose_silently
 
 
 @record

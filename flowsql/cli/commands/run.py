@@ -20,6 +20,7 @@ from flowsql.cli.arguments.parser import (
 )
 from flowsql.cli.arguments.run import RunInvocation
 from flowsql.cli.expectations import tell_expectations
+from flowsql.cli.losses import tell_losses
 from flowsql.cli.progress import progress
 from flowsql.cli.restarts import restarts_told_here, tell_restart
 from flowsql.configuration import command_line_configuration
@@ -98,6 +99,7 @@ def _wait(result: TableResult, source: Source) -> None:
     with progress(result, sys.stderr):
         result.wait()
     tell_expectations(job)
+    tell_losses(job)
 
 
 def _tell(outcome: Outcome) -> None:

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, TextIO
 
 from flowsql.cli import cold_start
 from flowsql.cli.expectations import tell_expectations
+from flowsql.cli.losses import tell_losses
 from flowsql.cli.options import RESULT_MODE, ResultMode
 from flowsql.cli.render.base import Limits, Renderer
 from flowsql.cli.render.forms import FORMS
@@ -159,6 +160,7 @@ class ShellSession(Session):
             status = job.get_job_status().value.lower()
             print(f"[INFO] Job {name} {status}: {job.records_written():,} rows written.", flush=True)
             tell_expectations(job)
+            tell_losses(job)
 
     def end_jobs(self) -> None:
         """Cancel what still runs."""

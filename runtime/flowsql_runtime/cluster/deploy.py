@@ -452,7 +452,7 @@ class _Builder:
                 raise InternalError(
                     f"{node.name} is planned with {node.number_of_inputs} inputs and takes {operator.number_of_inputs}"
                 )
-            measured = OperatorMetrics(node.name, subtask)
+            measured = OperatorMetrics(node.name, subtask, node.id)
             metrics.operators.append(measured)
             nodes[node.id] = ChainedOperator(node.id, node.uid, node.name, operator, measured)
             if self._job.cut is not None and isinstance(operator, SourceOperator):

@@ -14,8 +14,11 @@ from typing import Final
 
 from flowsql_core.element import MIN_WATERMARK
 from flowsql_core.graph.expectation import ExpectationCounts
+from flowsql_runtime.metrics.told import Answer
 
 Number = int | float
+#: Rows that came behind the watermark that closed what they belong to (Flink's name).
+LATE_DROPPED: Final = "numLateRecordsDropped"
 #: Rows that sinks took (Flink's name).
 RECORDS_SENT: Final = "numRecordsSend"
 
@@ -100,15 +103,20 @@ class OperatorMetrics:
         "expectations",
         "input_watermark_ms",
         "name",
+        "node_id",
         "output_watermark_ms",
         "records_in",
         "records_out",
         "subtask",
+        "told",
+        "where",
     )
 
-    def __init__(self, name: str, subtask: int = 0) -> None:
+    def __init__(self, name: str, subtask: int = 0, node_id: int = -1) -> None:
         self.name = name
         self.subtask = subtask
+        #: The operator in the job graph.
+        self.node_id = node_id
         self.records_in = 0
         self.records_out = 0
         self.input_watermark_ms = MIN_WATERMARK
@@ -120,6 +128,10 @@ class OperatorMetrics:
         self.accumulators: dict[str, int] = {}
         #: Counts of expectations of the table that is written behind this operator.
         self.expectations: list[ExpectationCounts] = []
+        #: By counter of what was left out, the place of the first one.
+        self.where: dict[str, Callable[[], str]] = {}
+        #: How to ask the operator for what it keeps back and why, by kind (``told.py``).
+        self.told: dict[type, Callable[[], Answer]] = {}
 
     def counter(self, name: str) -> Counter:
         """The counter under a name, made on first use (keep it: this is a dictionary lookup)."""
@@ -128,6 +140,16 @@ class OperatorMetrics:
     def count(self, name: str, by: int = 1) -> None:
         """Add to the counter under a name."""
         self.counter(name).value += by
+
+    def lose(self, name: str, by: int, where: Callable[[], str]) -> None:
+        """Add to the counter of what was left out; ``where`` tells the place of the first one, if somebody asks."""
+        self.where.setdefault(name, where)
+        self.count(name, by)
+
+    def counted(self, name: str) -> int:
+        """What a counter stands at; 0 where there is none."""
+        found = self._counters.get(name)
+        return 0 if found is None else found.value
 
     def gauge(self, name: str, read: Callable[[], Number]) -> None:
         """A value that is computed when somebody looks; ``read`` runs in the looker's thread."""
@@ -241,6 +263,10 @@ class JobMetrics:
         return sum(
             found.values().get(metric, 0) for found in self.operators() if operator is None or found.name == operator
         )
+
+    def any_lost(self) -> bool:
+        """Whether some operator left something out."""
+        return any(found.where or found.counted(LATE_DROPPED) for found in self.operators())
 
     def task_total(self, metric: str) -> Number:
         """Sum of a task metric (``numBytesOut`` ...) over all subtasks."""

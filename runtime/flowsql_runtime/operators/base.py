@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from flowsql_core.element import ACTIVE, MAX_WATERMARK, MIN_WATERMARK, LatencyMa
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
+from flowsql_runtime.metrics.told import AtWork, asked
 from flowsql_runtime.task.memory import UNLIMITED, OperatorMemory
 from flowsql_runtime.task.services import JobServices, SplitProgress
 from flowsql_runtime.time.time_slice import TimeSlice
@@ -137,6 +139,10 @@ class OperatorContext:
         """One job parameter (flat configuration text)."""
         return self.parameters.get(key, default)
 
+    def tell(self, kind: type, read: Callable[[], object]) -> None:
+        """Tell whoever asks why nothing comes; ``read`` gives a ``kind`` (``metrics/told.py``) in the task's thread."""
+        self.metrics.told[kind] = partial(asked, self.submit, read)
+
 
 class Operator(ABC, Generic[S]):
     """Base of all operators. Override only what differs.
@@ -159,6 +165,7 @@ class Operator(ABC, Generic[S]):
         self._input_idle = [False] * max(1, self.number_of_inputs)
         self._watermark = MIN_WATERMARK
         self._idle = False
+        ctx.tell(AtWork, AtWork)
 
     def collect_within_offsets(self, batch: ChangelogBatch) -> None:
         """Emit rows that were repeated or read from state: in parts where a column has too many bytes for one array."""

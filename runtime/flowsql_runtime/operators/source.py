@@ -13,6 +13,7 @@ from flowsql_core.config import option
 from flowsql_core.element import Watermark
 from flowsql_core.errors import ConnectorError, FlowSqlError
 from flowsql_core.graph.specs import ScanSpec
+from flowsql_runtime.metrics.told import SourceState
 from flowsql_runtime.network.channel import referenced_bytes
 from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot, SourceOperator, SourceStatus
 from flowsql_runtime.operators.failure import note_source
@@ -64,8 +65,11 @@ class ScanOperator(SourceOperator[ScanSpec]):
                 rng_seed=ctx.rng.getrandbits(63),
                 aligned=ctx.progress.aligned is not None,
                 resources=ctx.resources,
+                lose=ctx.metrics.lose,
             )
         )
+        self._follows = False
+        ctx.tell(SourceState, self._state)
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Take this subtask's splits: new ones, or those of the snapshot that the job dealt out again."""
@@ -75,8 +79,14 @@ class ScanOperator(SourceOperator[ScanSpec]):
         if ctx.progress.aligned is not None:
             ctx.progress.aligned.of_splits = True
         self._add(splits)
-        if not ctx.job.follow_splits(ctx.uid, ctx.subtask, ctx.clock, partial(ctx.submit, self._take_new)):
+        self._follows = ctx.job.follow_splits(ctx.uid, ctx.subtask, ctx.clock, partial(ctx.submit, self._take_new))
+        if not self._follows:
             self._opened().no_more_splits()
+
+    def _state(self) -> SourceState:
+        progress = self.ctx.progress
+        paused = progress.aligned is not None and (progress.aligned.waits or bool(self._paused))
+        return SourceState(progress.bounded, tuple(sorted(progress.unfinished)), self._follows, paused)
 
     def _take_new(self) -> None:
         """Splits that were found since, as far as they may be read already."""

@@ -18,6 +18,7 @@ from flowsql_core.errors import ExecutionError, FailedRow
 from flowsql_core.expr import Call, Expr, InputRef, Literal
 from flowsql_core.graph.specs import WatermarkAssignerSpec, WatermarkEmit
 from flowsql_core.types.logical import DayTimeIntervalType, TimestampLtzType, TimestampType
+from flowsql_runtime.metrics.told import AssignerState
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.operators.evaluation import eval_context, projected
 from flowsql_runtime.operators.failure import trace_row
@@ -70,6 +71,12 @@ class WatermarkAssignerOperator(Operator[WatermarkAssignerSpec]):
                 self._start_ms,
             )
             ctx.progress.aligned = self._aligned
+        ctx.tell(AssignerState, self._state)
+
+    def _state(self) -> AssignerState:
+        levels = {split: level for split, level in self._by_split.items() if level > self._start_ms}
+        not_begun = tuple(sorted(split for split in self.ctx.progress.unfinished if split not in self._by_split))
+        return AssignerState(self._idle, tuple(levels.items()), not_begun, self.spec.idle_timeout_ms)
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Go on from the lowest of the old subtasks, and tell the receivers where that is."""

@@ -152,3 +152,28 @@ def test_the_failure_of_a_query_is_told_behind_the_view(start: Start) -> None:
     shell.enter("SELECT 1 / (n - 1) AS x FROM (VALUES (1)) AS v(n);")
     shell.wait_for("[ERROR] Could not execute SQL statement. Reason:")
     shell.at_prompt()
+
+
+WAITING = (
+    "CREATE TABLE w (n INT) WITH ('connector' = 'filesystem', 'path' = '.', 'source.path.regex-pattern' = '.*nosuch', "
+    "'format' = 'csv', 'source.monitor-interval' = '1 s');"
+)
+
+
+def test_a_view_without_rows_says_why_when_it_is_left(start: Start) -> None:
+    shell = start("-D", f"{MODE}=table", "-D", "sql-client.display.explain-silence=200 ms")
+    shell.enter(WAITING)
+    shell.wait_for("succeeded")
+    shell.enter("SELECT * FROM w;")
+    shell.wait_for(lambda screen: re.search(r"\[[1-9] s, ", screen) is not None)
+    shell.press("q")
+    shell.wait_for("table 'w' has given no row yet and waits for new files")
+
+
+def test_a_query_at_the_prompt_says_why_above_its_progress(start: Start) -> None:
+    shell = start("-D", "sql-client.display.explain-silence=2500 ms")
+    shell.enter(WAITING)
+    shell.wait_for("succeeded")
+    shell.enter("SELECT * FROM w;")
+    shell.wait_for("table 'w' has given no row yet and waits for new files")
+    shell.wait_for(lambda screen: re.search(r"1 s\.\n+\[\d+ s, 0 rows", screen) is not None)

@@ -60,6 +60,7 @@ class ChangeDecoder(JsonLines):
             context.tells_bad_rows,
             stripped_text if decimals else double_text,
             reshaped=self._style.listed,
+            lose=context.lose,
         )
 
     def _envelope(self, context: DecodeContext) -> Schema:
@@ -90,11 +91,13 @@ class ChangeDecoder(JsonLines):
             document = document[0]
         if not isinstance(document, dict):
             if self._drops_lines:
+                self.lose_here()
                 return []
             raise ValueError("The line holds no object")
         for field, pattern in self._patterns:
             if field not in document:
                 if self._drops_lines:
+                    self.lose_here()
                     return []
                 raise ValueError(f'The field "{field}" is missing')
             if pattern.fullmatch(json_text(document[field])) is None:
@@ -142,6 +145,9 @@ class ChangeDecoder(JsonLines):
             if marks is None:
                 return None
             taken = marks
+        wrong = bad | odd
+        if wrong.any():
+            self.losses.rows(int(wrong.sum()), lines.bad(int(np.argmax(wrong)), "").line)
         found = unfold(events, metadata, taken)
         return found if self._names else Columns(found.arrays[1:], found.num_rows, found.kinds)
 

@@ -17,6 +17,7 @@ from flowsql_core.graph.specs import WindowAggregateSpec, WindowKind, WindowProp
 from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.kernels import rows as row_kernels
+from flowsql_runtime.metrics.told import Waiting, earliest
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext, OperatorSnapshot
@@ -103,6 +104,14 @@ class WindowAggregateOperator(Operator[WindowAggregateSpec]):
         self._fired_ms: int | None = None
         #: By number of a key, -1 between two firings: what merging slices counts with.
         self._scratch: Int32s = np.zeros(0, np.int32)
+        ctx.tell(Waiting, self._earliest_open)
+
+    def _earliest_open(self) -> Waiting | None:
+        window = self.spec.window
+        _, ends = self._windows_of(self._index.namespaces())
+        passed = self.current_watermark if self._fired_ms is None else self._fired_ms
+        start = None if window.kind is WindowKind.SESSION else self._slicing.start
+        return earliest("window", ends, self._trigger_ms(ends), passed, start, window.zone, window.processing_time)
 
     def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
         """Accumulators by slice or window."""

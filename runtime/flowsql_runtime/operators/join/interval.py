@@ -18,6 +18,7 @@ from flowsql_core.graph.specs import JoinKind
 from flowsql_core.graph.time_join_specs import IntervalJoinSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.kernels import interval as kernels
+from flowsql_runtime.metrics.registry import LATE_DROPPED
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.operators.join.regular import compiled_condition
 from flowsql_runtime.operators.join.side import MOST_PAIRS, JoinSide, key_pairs, row_ranges
@@ -137,8 +138,8 @@ class IntervalJoinOperator(Operator[IntervalJoinSpec]):
     Out    +I rows, left columns then right: pairs with the row that makes them, in the order of the partners' times;
            rows without a partner beside NULLs when their interval is over.
     State  rows by key, side and time until their interval is over, and a timer a key and side.
-    Late   a row whose interval is over is not kept, but meets what is still there. The watermark is held back by the
-           longer part of the interval, so that no result is late.
+    Late   a row whose interval is over is not kept, but meets what is still there; without a partner there it is
+           counted as dropped. The watermark is held back by the longer part of the interval, so that no result is late.
 
     A join in processing time does the same by the clock; rows that wait at the end of the input are dropped.
 
@@ -295,6 +296,10 @@ class IntervalJoinOperator(Operator[IntervalJoinSpec]):
         cached = np.maximum(moments.before, 0) < uppers
         if not self._possible:
             cached[:] = False
+        if self.spec.row_time and not self._outer[side]:
+            late = ~cached & ~met & (times <= moments.before)
+            if late.any():
+                self.ctx.metrics.count(LATE_DROPPED, int(late.sum()))
         kept, stay = self._expire_own(side, slots, times, cached, met, moments, events, touched)
         if self._outer[side]:
             alone = np.flatnonzero(~cached & ~met).astype(np.int32)

@@ -19,6 +19,7 @@ from flowsql_core.graph.time_join_specs import TemporalJoinSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.kernels import temporal as kernels
 from flowsql_runtime.kernels.interval import NO_TIMER
+from flowsql_runtime.metrics.told import Waiting
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.operators.join.regular import compiled_condition
 from flowsql_runtime.operators.join.side import JoinSide, key_pairs
@@ -181,6 +182,11 @@ class TemporalJoinOperator(Operator[TemporalJoinSpec]):
         self._written = ctx.state.slot_times("written", self._index) if self.spec.state_ttl_ms else None
         self._condition = compiled_condition(self.spec.condition, ctx)
         self._next = 0
+        ctx.tell(Waiting, self._earliest_open)
+
+    def _earliest_open(self) -> Waiting | None:
+        due = self._waiting.earliest_ms
+        return None if due is None else Waiting("row", 1, None, due, due)
 
     def initialize_state(self, snapshot: OperatorSnapshot | None) -> None:
         """Numbers of left rows go on behind those of all subtasks."""

@@ -86,6 +86,11 @@ class WaitingRows:
         return sum(len(part.rows) for part in self._parts)
 
     @property
+    def earliest_ms(self) -> int | None:
+        """The time of the earliest row; None without rows."""
+        return min((part.earliest_ms for part in self._parts), default=None)
+
+    @property
     def full(self) -> bool:
         """Whether no more rows should wait here."""
         parts = self._parts

@@ -14,6 +14,7 @@ from flowsql_core.graph.specs import JoinKind, WindowJoinSpec
 from flowsql_core.record import record
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.kernels import outer_join as kernels
+from flowsql_runtime.metrics.told import Waiting, earliest
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext
 from flowsql_runtime.operators.join.regular import compiled_condition
 from flowsql_runtime.operators.join.side import JoinSide, counted_sides, key_pairs, row_ranges
@@ -87,6 +88,11 @@ class WindowJoinOperator(Operator[WindowJoinSpec]):
             stored = [to_arrow(column.type) for column in side.schema]
             self._rows.append(ctx.state.row_list(name, self._index, stored))
         self._condition = compiled_condition(self.spec.condition, ctx)
+        ctx.tell(Waiting, self._earliest_open)
+
+    def _earliest_open(self) -> Waiting | None:
+        ends = self._index.namespaces()
+        return earliest("window", ends, self._trigger_ms(ends), self.current_watermark, zone=self.spec.zone)
 
     def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
         """The rows of both sides by window."""

@@ -31,6 +31,7 @@ from flowsql_runtime.kernels.match import (
     START,
     STATE,
 )
+from flowsql_runtime.metrics.told import Waiting, earliest
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.evaluation import eval_context
 from flowsql_runtime.operators.match.expressions import MatchExpressions, Places
@@ -81,9 +82,15 @@ class MatchOperator(Operator[MatchSpec]):
         counts = [pa.int32()] * len(spec.variables)
         self._runs = ctx.state.row_list("runs", self._index, [pa.int32(), pa.int32(), pa.bool_(), *counts])
         self._alarms = ctx.state.timers("alarms", self._index)
+        if spec.row_time:
+            ctx.tell(Waiting, self._earliest_open)
         self._compute = compile_projections(spec.computed, context)
         self._walker = Walker(spec, self._stored, context, lambda n: ctx.metrics.count("numConditionsAskedInPython", n))
         self._measures = MatchExpressions(spec.measures, self._stored, context)
+
+    def _earliest_open(self) -> Waiting | None:
+        times = self._waiting_index.namespaces()
+        return earliest("row", times, times, self.current_watermark)
 
     def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
         """Rows and runs by key; the pattern must be the same."""

@@ -12,6 +12,7 @@ from flowsql_core.batch import ChangelogBatch, WatermarkTrack, watermark_per_row
 from flowsql_core.column_bytes import joined, taken
 from flowsql_core.element import Watermark
 from flowsql_core.graph.over_specs import OverAggregateSpec
+from flowsql_runtime.metrics.told import Waiting, earliest
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.operators.over.idle_keys import IdleKeys
 from flowsql_runtime.operators.over.keyed import KeyedOverOperator, WaitingRows, in_time_order, rows_at
@@ -46,12 +47,17 @@ class RowTimeOverOperator(KeyedOverOperator):
         """Make the state."""
         super().open(ctx)
         self._waiting = WaitingRows(ctx, self.spec)
+        ctx.tell(Waiting, self._earliest_open)
         self._idle_keys = None
         if self.spec.state_ttl_ms and (self.spec.preceding is None or self.spec.counts_rows):
             self._idle_keys = IdleKeys(ctx.state, self._index, self.spec.state_ttl_ms, slack=True)
         if self.spec.preceding is not None:
             width = None if self.spec.counts_rows else self.spec.preceding
             self._lateness = Lateness(ctx.state, self._index, width)
+
+    def _earliest_open(self) -> Waiting | None:
+        times = self._waiting.times()
+        return earliest("row", times, times, self.current_watermark)
 
     def _other_names(self, columns: Sequence[str]) -> dict[str, TableNames]:
         names = WaitingRows.names(self.spec, columns)

@@ -17,6 +17,7 @@ from flowsql_core.graph.rank_specs import DeduplicateSpec
 from flowsql_core.row import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.kernels import one_row
+from flowsql_runtime.metrics.told import Waiting
 from flowsql_runtime.operators.aggregate.group import MiniBatchOperator
 from flowsql_runtime.operators.base import OperatorContext
 from flowsql_runtime.state.arrow_words import value_words
@@ -63,6 +64,7 @@ class DeduplicateOperator(MiniBatchOperator):
             if self._waits:
                 columns.append(StoredColumn("state", pa.int64(), False))
                 self._timers = ctx.state.timers("timers", self._index)
+                ctx.tell(Waiting, self._earliest_open)
             self._times = ctx.state.column_store("times", self._index, columns)
         if self._waits or spec.emit_update_before:
             stored = [StoredColumn(f"r{place}", type_) for place, type_ in enumerate(types)]
@@ -190,6 +192,10 @@ class DeduplicateOperator(MiniBatchOperator):
         assert self._rows is not None
         assert self._timers is not None
         return self._times, self._rows, self._timers
+
+    def _earliest_open(self) -> Waiting | None:
+        due = self._stores()[2].earliest()
+        return None if due is None else Waiting("row", 1, None, due, due)
 
     def _keep_first(self, batch: ChangelogBatch, slots: Int32s, fresh: Int32s) -> None:
         times_store, rows_store, timers = self._stores()

@@ -18,6 +18,7 @@ from flowsql_core.graph.rank_specs import OrderKeys, SortSpec, TemporalSortSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
 from flowsql_runtime.kernels import time_order
+from flowsql_runtime.metrics.told import Waiting, earliest
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
 from flowsql_runtime.operators.rank.top_n import sort_columns
@@ -68,6 +69,12 @@ class TemporalSortOperator(Operator[TemporalSortSpec]):
         self._left = _NEVER
         self._index = ctx.state.window_index([])
         self._rows = ctx.state.row_list("rows", self._index, [to_arrow(column.type) for column in self.spec.input])
+        if self.spec.time_index is not None:
+            ctx.tell(Waiting, self._earliest_open)
+
+    def _earliest_open(self) -> Waiting | None:
+        times = self._index.namespaces()
+        return earliest("row", times, times, self.current_watermark)
 
     def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
         """Rows that wait."""

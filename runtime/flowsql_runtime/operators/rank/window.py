@@ -16,6 +16,7 @@ from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.rank_specs import WindowDeduplicateSpec, WindowRankSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_runtime.kernels import one_row
+from flowsql_runtime.metrics.told import Waiting, earliest
 from flowsql_runtime.operators.base import Operator, OperatorContext
 from flowsql_runtime.operators.rank.top_n import order_text, sort_columns
 from flowsql_runtime.state.arrow_words import value_words
@@ -39,6 +40,11 @@ class _WindowedRows(Operator[Any]):
         spec = self.spec
         self._types = [to_arrow(column.type) for column in spec.input]
         self._index = ctx.state.window_index([self._types[key] for key in spec.partition])
+        ctx.tell(Waiting, self._earliest_open)
+
+    def _earliest_open(self) -> Waiting | None:
+        ends = self._index.namespaces()
+        return earliest("window", ends, self._trigger_ms(ends), self.current_watermark, zone=self.spec.zone)
 
     def names(self, columns: Sequence[str], tables: dict[str, TableNames], kept: str) -> StateNames:
         """What is kept of the rows of each window."""

@@ -14,6 +14,7 @@ from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import WindowProperty
 from flowsql_core.graph.window_specs import EmittingWindowSpec
 from flowsql_core.types.arrow import to_arrow
+from flowsql_runtime.metrics.told import Waiting, earliest
 from flowsql_runtime.operators.aggregate.emit import changelog_of
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
@@ -53,6 +54,13 @@ class EmittingWindowOperator(Operator[EmittingWindowSpec]):
         types = [to_arrow(self.spec.input[column].type) for column in self.spec.grouping]
         self._index = ctx.state.window_index(types)
         self._program.open(ctx.state, self._index, "window")
+        ctx.tell(Waiting, self._earliest_open)
+
+    def _earliest_open(self) -> Waiting | None:
+        ends, window = self._index.namespaces(), self.spec.window
+        dues, start = self._trigger_ms(ends), self._slicing.start
+        passed = self.ctx.clock.now_ms() if window.processing_time else self.current_watermark
+        return earliest("window", ends, dues, passed, start, window.zone, window.processing_time)
 
     def state_names(self, arriving: Sequence[Lineage]) -> StateNames:
         """Accumulators by window."""

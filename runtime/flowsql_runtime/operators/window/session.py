@@ -18,6 +18,7 @@ from flowsql_core.graph.specs import OperatorSpec, WindowProperty, WindowSpec
 from flowsql_core.graph.window_specs import SessionAggregateSpec, SessionTableFunctionSpec
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Schema
+from flowsql_runtime.metrics.told import Waiting
 from flowsql_runtime.operators.aggregate.group import signs_of
 from flowsql_runtime.operators.aggregate.program import AggregateProgram
 from flowsql_runtime.operators.base import Int64s, Operator, OperatorContext, OperatorSnapshot
@@ -56,6 +57,14 @@ class SessionOperator(Operator[S]):
         self._sessions = SessionState(ctx.state, types, self.window.size_ms, self.window.zone)
         self._rows_taken = 0
         self._alarm_ms: int | None = None
+        ctx.tell(Waiting, self._earliest_open)
+
+    def _earliest_open(self) -> Waiting | None:
+        due = self._sessions.earliest()
+        if due is None:
+            return None
+        end = int(to_local_ms(np.array([due + 1]), self.window.zone)[0])
+        return Waiting("session", 1, None, end, due, self.window.zone, self.window.processing_time)
 
     def window_facts(self, columns: Sequence[str]) -> dict[str, str]:
         """What makes kept sessions good for another query."""

@@ -1,0 +1,1 @@
+"""Why an operator gives no rows, a small class each; ``silence.py`` has the list."""
