@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from flowsql.pipeline.names import functions_called, tables_read
+from flowsql.testing.files import SUFFIX
 from flowsql_core.catalog import ANONYMOUS, ObjectPath
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.record import record
@@ -106,8 +107,8 @@ class Project:
 
 
 def sql_files(folder: Path) -> list[Path]:
-    """The files of a project in order; hidden folders are none of it."""
-    found = (path.relative_to(folder) for path in folder.rglob("*.sql"))
+    """The files of a project in order; hidden folders are none of it, nor are files of tests."""
+    found = (path.relative_to(folder) for path in folder.rglob("*.sql") if not path.name.endswith(SUFFIX))
     return [folder / path for path in sorted(found) if not any(part.startswith(".") for part in path.parts)]
 
 

@@ -117,6 +117,31 @@ class Planner:
         except RecursionError:
             raise _too_deep(logical) from None
 
+    def physical(self, operation: Explainable) -> tuple[tuple[Physical, ...], PlanContext]:
+        """The physical plans that run for a statement, and what they were planned with.
+
+        Raises:
+            PlanError: as for :meth:`plan_query` and :meth:`plan_inserts`.
+        """
+        queries = operation.inserts if isinstance(operation, op.StatementSet) else (operation,)
+        sinks = tuple(
+            each.rel if isinstance(each, op.Insert) else Sink(each.rel, None, _COLLECT_NAME, span=each.span)
+            for each in queries
+        )
+        context = PlanContext(self._configuration)
+
+        def planned() -> tuple[Physical, ...]:
+            roots = self._physical(sinks, context)
+            refuse_other_in_batch(roots, self._configuration)
+            # Some refusals are those of operators.
+            self._stream_graph(roots, context)
+            return roots
+
+        try:
+            return with_room(planned), context
+        except RecursionError:
+            raise _too_deep(sinks) from None
+
     def row_times(self, query: op.Query) -> frozenset[int]:
         """The columns that are row times in the query's plan: what functions make of one has its type alone.
 

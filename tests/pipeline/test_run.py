@@ -336,6 +336,12 @@ def test_the_example(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert stored(project / "out" / "best") == ['{"customer":"ada","spent":19.9}', '{"customer":"cy","spent":60.5}']
 
 
+def test_files_of_tests_are_no_nodes(project: Path) -> None:
+    made = f"CREATE TABLE t WITH ({FILES}, 'path' = 'out/t') AS SELECT 1 AS n;"
+    write(project, {"a.sql": made, "a.test.sql": "TEST 'none of the pipeline';"})
+    assert statuses(run(project)) == {"a.sql:1": "done"}
+
+
 def test_files_by_name_are_inputs(project: Path) -> None:
     sql = f"""CREATE VIEW big AS SELECT n, s FROM 'in.csv' WHERE n > 1;
 CREATE TABLE t WITH ({FILES}, 'path' = 'out/t') AS SELECT big.n, other.m FROM big, 'other.jsonl';"""

@@ -79,6 +79,7 @@ LEFT_OUT = {
     "lineage.md": 1,
     # A query that runs until somebody ends it.
     "no_output.md": 1,
+    "lint.md": 1,
     "pipelines.md": 2,
     "process_functions.md": 2,
     # Typed by tests/cli/shell/test_transcript.py.

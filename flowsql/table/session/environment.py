@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from flowsql_planner.bind import operations as op
     from flowsql_planner.catalog.store import CatalogStore
     from flowsql_planner.lineage.model import Lineage
+    from flowsql_planner.lint.model import Finding, Rule
     from flowsql_planner.logical.nodes import Rel
 
 N = TypeVar("N", bound="ast.Node")
@@ -153,6 +154,13 @@ class TableEnvironment(CatalogObjects):
         from flowsql.table.session.variables import with_variables
 
         return with_variables(self, tree, source)
+
+    def lint_sql(self, script: str) -> list[Finding]:
+        """What bites in the statements of a script, and those that fail; nothing is run. Flink has no such method.
+
+        What the script defines and sets is gone with it.
+        """
+        return self.lint_script(_source(script, "lint_sql"))
 
     def create_statement_set(self) -> StatementSet:
         """Collect INSERTs that shall run as one job."""
@@ -315,6 +323,23 @@ class TableEnvironment(CatalogObjects):
         executor = LineageExecutor(self.catalogs, self.configuration)
         self._go_through(source, executor)
         return executor.lineage
+
+    def lint_script(
+        self,
+        source: Source,
+        rules: Sequence[Rule] | None = None,
+        definitions: Sequence[tuple[Statement, Source]] = (),
+    ) -> list[Finding]:
+        """What bites in a script, up to its QUIT, and its statements that fail; ``rules`` None: all. Nothing is run.
+
+        What it defines and sets is gone with it. ``definitions``: of other scripts, which it finds.
+        """
+        from flowsql.table.session.linting import lint_script
+        from flowsql_planner.catalog.scratch import ScratchCatalogs
+        from flowsql_planner.lint.registry import RULES
+
+        catalogs, configuration = ScratchCatalogs(self.catalogs), self.configuration.with_layer()
+        return lint_script(catalogs, configuration, source, RULES if rules is None else rules, definitions)
 
     def _go_through(self, source: Source, executor: StatementExecutor) -> None:
         """Let an executor of its own have the statements of a script, up to its QUIT."""

@@ -36,6 +36,11 @@ class FileCatalog:
         if self.database(default_database) is None:
             self.create_database(default_database, CatalogDatabase())
 
+    @staticmethod
+    def is_made(path: str, default_database: str) -> bool:
+        """Whether opening the catalog writes nothing."""
+        return (Path(path.removeprefix("file://")) / _escaped(default_database) / _DATABASE).exists()
+
     # Databases
 
     def databases(self) -> list[str]:

@@ -56,6 +56,10 @@ class FunctionManager:
         #: Functions that SQL named, by path, text and name.
         self._loaded: dict[tuple[str, str | None, str], ScalarUdf] = {}
 
+    def take_over(self, other: FunctionManager) -> None:
+        """Know the temporary functions of another session."""
+        self._temporary, self._system, self._loaded = dict(other._temporary), dict(other._system), dict(other._loaded)
+
     def qualify(self, parts: Sequence[str]) -> ObjectPath:
         """The full path of a function's name, its last part in lower case."""
         path = self._catalogs.qualify(parts)

@@ -21,8 +21,9 @@ from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_planner.catalog.factory import create_catalog
 from flowsql_planner.catalog.functions import FunctionManager
-from flowsql_planner.catalog.memory import GenericInMemoryCatalog, existing_object
+from flowsql_planner.catalog.memory import GenericInMemoryCatalog, copied, existing_object
 from flowsql_planner.catalog.modules import ModuleManager
+from flowsql_planner.catalog.schema import Options
 from flowsql_planner.catalog.store import CatalogDescriptor, CatalogStore, MemoryCatalogStore
 
 DEFAULT_CATALOG = "default_catalog"
@@ -80,6 +81,27 @@ class CatalogManager:
             self._told.add((name, note))
             self.on_inferred(name, note)
 
+    def take_over(self, other: CatalogManager) -> None:
+        """Know what another manager knows, and share nothing with it that changes.
+
+        Raises:
+            BindError, ConnectorError: a catalog of the store cannot be opened.
+        """
+        for name in other.catalog_names():
+            catalog = other.find_catalog(name)
+            assert catalog is not None
+            self._catalogs[name] = copied(catalog, other.default_database(name))
+            self._default_databases[name] = other.default_database(name)
+        if other._has_store:
+            for name in other.store.names():
+                self.store.put(name, other.descriptor(name))
+        self._temporary = dict(other._temporary)
+        if "functions" in other.__dict__:
+            self.functions.take_over(other.functions)
+        if "modules" in other.__dict__:
+            self.modules.take_over(other.modules)
+        self.current_catalog, self.current_database = other.current_catalog, other.current_database
+
     # Catalogs
 
     def catalog_names(self) -> list[str]:
@@ -96,9 +118,13 @@ class CatalogManager:
         if found is None and self._has_store:
             descriptor = self.store.get(name)
             if descriptor is not None:
-                found, self._default_databases[name] = create_catalog(name, descriptor.options)
+                found, self._default_databases[name] = self.open_catalog(name, descriptor.options)
                 self._catalogs[name] = found
         return found
+
+    def open_catalog(self, name: str, options: Options, at: Span | None = None) -> tuple[Catalog, str]:
+        """A catalog as CREATE CATALOG describes it, and its default database."""
+        return create_catalog(name, options, at)
 
     def catalog(self, name: str, at: Span | None = None) -> Catalog:
         """A catalog by name; BindError when there is none."""
@@ -127,7 +153,7 @@ class CatalogManager:
         """CREATE CATALOG: make it and keep its definition."""
         if name in self.catalog_names():
             raise BindError("catalog-exists", f"Catalog {name} already exists.", at)
-        self.register_catalog(name, *create_catalog(name, descriptor.options, at), at)
+        self.register_catalog(name, *self.open_catalog(name, descriptor.options, at), at)
         self.store.put(name, descriptor)
 
     def descriptor(self, name: str, at: Span | None = None) -> CatalogDescriptor:
@@ -140,7 +166,7 @@ class CatalogManager:
 
     def alter_catalog(self, name: str, descriptor: CatalogDescriptor, at: Span | None = None) -> None:
         """Replace a catalog's definition. A catalog in memory keeps its objects; others are opened anew."""
-        made, default = create_catalog(name, descriptor.options, at)
+        made, default = self.open_catalog(name, descriptor.options, at)
         old = self._catalogs.get(name)
         if isinstance(made, GenericInMemoryCatalog) and isinstance(old, GenericInMemoryCatalog):
             if old.database(default) is None:

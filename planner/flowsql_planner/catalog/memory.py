@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowsql_core.catalog import CatalogDatabase, CatalogFunction, CatalogObject, CatalogTable, TableDetails
+from flowsql_core.catalog import Catalog, CatalogDatabase, CatalogFunction, CatalogObject, CatalogTable, TableDetails
 from flowsql_core.errors import BindError
 
 
@@ -94,6 +94,25 @@ class GenericInMemoryCatalog:
         if database not in self._objects:
             raise BindError("database-not-found", f"Database {database} does not exist in Catalog {self.name}.")
         return self._objects[database]
+
+
+def copied(catalog: Catalog, default_database: str) -> GenericInMemoryCatalog:
+    """What a catalog holds, in memory: changes of the copy stay there."""
+    made = GenericInMemoryCatalog(catalog.name, default_database)
+    for name in catalog.databases():
+        database = catalog.database(name)
+        if database is None:
+            continue
+        if made.database(name) is None:
+            made.create_database(name, database)
+        else:
+            made.alter_database(name, database)
+        for each, value in catalog.objects(name).items():
+            made.put(name, each, value)
+            made.put_details(name, each, catalog.details(name, each))
+        for each, function in catalog.functions(name).items():
+            made.put_function(name, each, function)
+    return made
 
 
 def existing_object(name: str, catalog: str) -> BindError:

@@ -18,6 +18,10 @@ class ModuleManager:
         self._loaded = [CORE]
         self._used = [CORE]
 
+    def take_over(self, other: ModuleManager) -> None:
+        """Have the modules of another session."""
+        self._loaded, self._used = list(other._loaded), list(other._used)
+
     @property
     def used(self) -> tuple[str, ...]:
         """Used modules in the order of resolution."""

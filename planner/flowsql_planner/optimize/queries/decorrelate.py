@@ -26,7 +26,7 @@ def _decorrelated(rel: Rel) -> Rel:
     if not isinstance(rel, Apply):
         return rel
     if not is_correlated(rel.right):
-        return joined(rel.left, rel.right, rel.kind, rel.condition)
+        return joined(rel.left, rel.right, rel.kind, rel.condition, rel.span)
     if rel.kind in (JoinKind.SEMI, JoinKind.ANTI):
         frame = hoisted(rel.right)
         if frame is None:
@@ -43,7 +43,7 @@ def _semi_join(rel: Apply, frame: Frame) -> Join:
     for part in frame.conditions:
         shifted = remap_inputs(part, lambda index: index + width)
         parts.append(retype_expr(replace_outer(shifted, lambda call: rel.parameters[slot_of(call)]), columns))
-    return joined(rel.left, frame.rel, rel.kind, conjunction(tuple(parts)))
+    return joined(rel.left, frame.rel, rel.kind, conjunction(tuple(parts)), rel.span)
 
 
 def _join(rel: Apply) -> Rel:
@@ -53,7 +53,7 @@ def _join(rel: Apply) -> Rel:
     frame = Grouper(rel.left, rel.parameters).frame(right)
     condition = _moved(rel.condition, rel, frame)
     on = conjunction((*equalities(rel.parameters, frame, width), *conjuncts(condition)))
-    made = joined(rel.left, frame.rel, rel.kind, on)
+    made = joined(rel.left, frame.rel, rel.kind, on, rel.span)
     exprs: list[Expr] = [ref(made.schema, index) for index in range(width)]
     if above is None:
         exprs += [ref(made.schema, width + frame.places[index]) for index in range(len(right.schema))]

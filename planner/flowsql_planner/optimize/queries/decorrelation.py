@@ -16,6 +16,7 @@ from flowsql_compute.functions.registry import resolve_call
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import Call, Expr, InputRef, Literal, conjunction, conjuncts, input_refs, remap_inputs
 from flowsql_core.graph.specs import JoinKind
+from flowsql_core.span import Span
 from flowsql_core.types.logical import BooleanType, Column, without_attribute
 from flowsql_planner.logical.correlation import (
     first_outer_call,
@@ -339,9 +340,9 @@ class Grouper:
         return retype_expr(bound, columns)
 
 
-def joined(left: Rel, right: Rel, kind: JoinKind, condition: Expr | None) -> Join:
-    """A join of two plans."""
-    bare = Join(left, right, kind, condition, ())
+def joined(left: Rel, right: Rel, kind: JoinKind, condition: Expr | None, span: Span | None = None) -> Join:
+    """A join of two plans; ``span``: of the query that it stands for."""
+    bare = Join(left, right, kind, condition, (), span=span)
     return make_join(bare, left, right, condition)
 
 

@@ -15,6 +15,7 @@ from flowsql_compute.functions.registry import resolve_call, resolve_case
 from flowsql_core.errors import PlanError
 from flowsql_core.expr import AggregateCall, Call, Cast, Expr, InputRef, Literal
 from flowsql_core.graph.specs import JoinKind
+from flowsql_core.span import Span
 from flowsql_core.types.logical import BIGINT, BOOLEAN, Column, LogicalType
 from flowsql_planner.logical.correlation import is_correlated
 from flowsql_planner.logical.internal_calls import EXISTS, IN_QUERY, SCALAR, SOME_QUERY
@@ -42,15 +43,16 @@ class Wanted(enum.Enum):
 
 @dataclass(slots=True)
 class Attached:
-    """A plan beside which the queries of expressions stand: each adds columns on the right."""
+    """A plan beside which the queries of expressions stand: each adds columns on the right. ``span``: of the query."""
 
     rel: Rel
+    span: Span | None = None
 
     def join(self, right: Rel, kind: JoinKind, parameters: tuple[Expr, ...], condition: Expr | None = None) -> int:
         """Put the answer of a query beside the rows; the place of its first column."""
         width = len(self.rel.schema)
         schema = join_schema(self.rel.schema, right.schema, kind)
-        self.rel = Apply(self.rel, right, kind, parameters, condition, schema)
+        self.rel = Apply(self.rel, right, kind, parameters, condition, schema, self.span)
         return width
 
     def column(self, index: int) -> InputRef:
@@ -63,7 +65,7 @@ class Attached:
 
 def semi_join(rel: Rel, call: Call, negated: bool) -> Rel:
     """The rows for which [NOT] EXISTS or [NOT] IN is TRUE."""
-    made = Attached(rel)
+    made = Attached(rel, call.span)
     width = len(rel.schema)
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
     plan = call.option("plan")

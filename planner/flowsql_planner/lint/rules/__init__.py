@@ -1,0 +1,1 @@
+"""The rules, a small family a module; ``flowsql_planner.lint.registry`` lists them."""
