@@ -11,27 +11,31 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from flowsql.configuration import set_options
 from flowsql.table.session.environment import TableEnvironment
-from flowsql.testing.rows import Row, materialized, typed_batch
+from flowsql.table.syntax.object_paths import split_path
+from flowsql.testing.rows import Row, batch_of_values, materialized, moment_ms, texts_of, typed_batch
 from flowsql_connectors import given, registry
 from flowsql_connectors.datastream import mode_text
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath
 from flowsql_core.clock import ManualClock
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
-from flowsql_core.errors import BindError, ExecutionError, FlowSqlError
-from flowsql_core.graph.specs import SinkSpec, TableSpec
+from flowsql_core.errors import BindError, FlowSqlError
+from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
 from flowsql_core.row import ALL_CHANGES, INSERT_ONLY, ChangelogMode
 from flowsql_core.span import Source
-from flowsql_core.types.logical import Column, Schema
-from flowsql_grammar import ast
+from flowsql_core.types.logical import Column, Schema, quote_identifier, without_attribute
+from flowsql_grammar import ast, parse_statement
 from flowsql_planner.bind import operations as op
 from flowsql_planner.logical.nodes import Scan, Sink
 from flowsql_planner.logical.rewrite import walk
 from flowsql_runtime.cluster.local import LocalCluster
+
+if TYPE_CHECKING:
+    from flowsql.common.job_client import JobClient
 
 #: What a test runs with unless it says otherwise: answers that no machine and no moment changes.
 DEFAULTS: Final = {"table.local-time-zone": "UTC", "parallelism.default": "1"}
@@ -60,12 +64,18 @@ class Table:
 
 @dataclass
 class Job:
-    """A running INSERT, and the tables that it writes."""
+    """An INSERT, and the tables of the test that it writes and reads. ``client``: None before it begins."""
 
-    client: Any
+    statement: ast.Statement
     source: Source
     writes: list[Table]
     reads: list[Table]
+    client: JobClient | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """It began and has ended."""
+        return self.client is not None and self.client.is_over()
 
 
 @dataclass
@@ -83,18 +93,17 @@ class Play:
         options: of the session, over :data:`DEFAULTS`.
     """
 
-    def __init__(self, options: Mapping[str, str] = {}) -> None:
-        configuration = Configuration(values={})
-        set_options(configuration, {**DEFAULTS, **options}.items())
+    def __init__(self, options: Mapping[str, str]) -> None:
+        configuration = set_options(Configuration(values={}), {**DEFAULTS, **options}.items())
         self.clock = ManualClock()
         self.environment = TableEnvironment.of_configuration(configuration.with_layer())
         self.environment._executor.use_cluster(LocalCluster(self.clock))
         self._scratch = TableEnvironment.of_configuration(Configuration(values=dict(DEFAULTS)))
-        self._waiting: list[tuple[Any, Source]] = []
+        #: INSERTs of the script that wait for :meth:`start`.
+        self._statements: list[tuple[ast.Statement, Source]] = []
         self._tables: dict[ObjectPath, Table] = {}
         self._jobs: list[Job] = []
         self._folder = tempfile.mkdtemp(prefix="flowsql-test-")
-        self._is_started = False
         self._savepoints = 0
         #: What made a job fail, until a step asks for it.
         self.failure: FlowSqlError | None = None
@@ -110,7 +119,7 @@ class Play:
     def close(self) -> None:
         """End all jobs, and forget the rows."""
         for job in self._jobs:
-            if not job.client.is_over():
+            if job.client is not None and not job.is_over:
                 job.client.cancel_and_wait()
         for table in self._tables.values():
             given.forget(table.list_name)
@@ -121,7 +130,7 @@ class Play:
     def run(self, statement: ast.Statement, source: Source) -> None:
         """A definition takes effect; an INSERT waits until :meth:`start`."""
         if isinstance(statement, _RUNS):
-            self._waiting.append((statement, source))
+            self._statements.append((statement, source))
         elif isinstance(statement, ast.QueryStatement):
             raise BindError(
                 "query-in-test",
@@ -153,51 +162,49 @@ class Play:
             BindError: a table is read, and the test does not say what it holds.
         """
         says = {self.path_of(name): about for name, about in told.items()}
-        bound = [(self.environment.bind_tree(statement, source), source) for statement, source in self._waiting]
-        self._is_started = True
-        sinks = [[sink.table for sink in _sinks(operation)] for operation, _ in bound]
-        written = {ObjectPath(*table.path) for tables in sinks for table in tables if table is not None}
+        bound = [self.environment.bind_tree(statement, source) for statement, source in self._statements]
+        written = {path for operation in bound for path in _written(operation)}
         views = [name for name in dict.fromkeys(watched) if self._is_view(name)]
-        bound_views = [self._bound_view(name) for name in views]
-        scans = [{ObjectPath(*scan.table.path) for scan in _scans(each)} for each, _ in [*bound, *bound_views]]
-        unknown = [path for path in sorted(set().union(*scans), key=str) if path not in written and path not in says]
-        if unknown:
+        read = {path for operation in [*bound, *map(self._bound_view, views)] for path in _read(operation)}
+        for path in sorted(read - written - says.keys(), key=str):
             raise BindError(
                 "table-not-given",
-                f"The job reads '{unknown[0].name}', and the test does not say which rows it holds.",
-                hint=f"GIVEN {unknown[0].name} and rows; or GIVEN {unknown[0].name} NOTHING; or FROM TABLE, which "
-                "reads what its connector has",
+                f"The job reads '{path.name}', and the test does not say which rows it holds.",
+                hint=f"GIVEN {path.name} and rows; or GIVEN {path.name} NOTHING; or FROM TABLE, which reads what its "
+                "connector has",
             )
         for path, table in self._tables.items():
             self._settle_options(table, says.get(path, Given()), path in written)
-        self._waiting += [self._watch(name) for name in views]
-        self._begin_all(scans)
+        self._jobs = [self._job(statement, source) for statement, source in self._statements]
+        self._jobs += [self._watching(name) for name in views]
+        if not self._is_batch():
+            for job in self._jobs:
+                self._begin(job)
 
-    def _begin_all(self, scans: Sequence[set[ObjectPath]]) -> None:
-        waiting, self._waiting = self._waiting, []
-        is_batch = self.environment.configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH
-        pending = []
-        for place, (statement, source) in enumerate(waiting):
-            operation = self.environment.bind_tree(statement, source)
-            writes = [self._tables[ObjectPath(*s.table.path)] for s in _sinks(operation) if s.table is not None]
-            reads = [self._tables[path] for path in scans[place] if path in self._tables] if place < len(scans) else []
-            pending.append((statement, source, writes, reads))
-        self._pending = pending
-        if not is_batch:
-            self._begin_pending()
+    def watch(self, name: str) -> None:
+        """Look at a view from now on: it is answered over all that was given so far."""
+        if self._is_view(name) and replace(self.path_of(name), name=_watched_name(name)) not in self._tables:
+            self._jobs.append(self._watching(name))
+            if not self._is_batch():
+                self._begin(self._jobs[-1])
+                self.settle()
 
-    def _begin_pending(self) -> None:
-        pending, self._pending = self._pending, []
-        for statement, source, writes, reads in pending:
-            result = self.environment.execute(statement, source, waiting=True)
-            self._jobs.append(Job(result.get_job_client(), source, writes, reads))
+    def _is_batch(self) -> bool:
+        return self.environment.configuration.get(RUNTIME_MODE) is RuntimeMode.BATCH
+
+    def _job(self, statement: ast.Statement, source: Source) -> Job:
+        operation = self.environment.bind_tree(statement, source)
+        writes, reads = _written(operation), _read(operation)
+        return Job(statement, source, [self._tables[path] for path in writes],
+                   [self._tables[path] for path in reads if path in self._tables])  # fmt: skip
+
+    def _begin(self, job: Job) -> None:
+        job.client = self.environment.execute(job.statement, job.source, waiting=True).get_job_client()
 
     # Tables
 
     def path_of(self, name: str) -> ObjectPath:
         """The object that a name of the test stands for."""
-        from flowsql.table.syntax.object_paths import split_path
-
         return self.environment.catalogs.qualify(split_path(name))
 
     def table(self, name: str) -> Table:
@@ -228,27 +235,25 @@ class Play:
         found = self.environment.catalogs.lookup(self.path_of(name))
         return found is not None and not isinstance(found.value, CatalogTable)
 
-    def _bound_view(self, name: str) -> tuple[Any, Source]:
-        from flowsql_grammar import parse_statement
-
+    def _bound_view(self, name: str) -> op.Query:
         source = Source(f"SELECT * FROM {name}", "<view>")
-        return self.environment.bind_tree(parse_statement(source), source), source
+        operation = self.environment.bind_tree(parse_statement(source), source)
+        assert isinstance(operation, op.Query)
+        return operation
 
-    def _watch(self, name: str) -> tuple[Any, Source]:
+    def _watching(self, name: str) -> Job:
         """An INSERT of a view into a table of the test."""
-        from flowsql_grammar import parse_statement
-
-        bound, _ = self._bound_view(name)
-        path = self.path_of(name)
-        columns = ", ".join(f"`{column.name}` {_plain_type(column)}" for column in bound.rel.schema)
-        target = f"`{_watched_name(path.name)}`"
+        columns = ", ".join(
+            f"`{column.name}` {without_attribute(column.type)}" for column in self._bound_view(name).rel.schema
+        )
+        target = f"`{_watched_name(self.path_of(name).name)}`"
         self.environment.execute_sql(f"CREATE TEMPORARY TABLE {target} ({columns}) WITH ('connector' = 'print')")
         self._replace(self.path_of(target))
         made = self._tables[self.path_of(target)]
         made.is_written = True
         self._point_to(made, ALL_CHANGES)
         source = Source(f"INSERT INTO {target} SELECT * FROM {name}", "<view>")
-        return parse_statement(source), source
+        return self._job(parse_statement(source), source)
 
     def _replace(self, path: ObjectPath) -> None:
         """Let a table of the catalog have the rows of the test."""
@@ -281,11 +286,32 @@ class Play:
         """Say which changes a table bears, now that it is known how it is used."""
         table.is_written = is_written
         if about.keeps:
-            self.environment.catalogs.alter(table.path, table.original, temporary=table.is_temporary)
+            self._take_own_rows(table)
         elif about.mode is not None:
             self._point_to(table, about.mode)
         elif is_written:
             self._point_to(table, _sink_mode(table))
+
+    def _take_own_rows(self, table: Table) -> None:
+        """Give a table what its connector has.
+
+        Raises:
+            BindError: the connector's rows never end.
+        """
+        self.environment.catalogs.alter(table.path, table.original, temporary=table.is_temporary)
+        columns = _given_columns(table.original)
+        source = registry.create_source(ScanSpec(_spec(table), (), ()), {})
+        if not source.bounded:
+            raise BindError(
+                "table-unbounded",
+                f"The rows of '{table.path.name}' never end: a test cannot read them all.",
+                hint=f"GIVEN {table.path.name} and some rows",
+            )
+        names = ", ".join(quote_identifier(column.name) for column in columns)
+        query = f"SELECT {names} FROM {'.'.join(map(quote_identifier, _names(table.path)))}"
+        for batch in self.environment.execute_sql(query).batches():
+            table.rows.add(batch)
+        self._point_to(table, source.changelog_mode)
 
     # Steps
 
@@ -301,7 +327,6 @@ class Play:
 
     def advance_time(self, by_ms: int) -> None:
         """The clock moves, and what waits for it fires."""
-        self._begin_pending_in_streaming()
         self.clock.advance(by_ms)
         self.settle()
 
@@ -323,62 +348,50 @@ class Play:
             raise BindError("input-ended", f"The rows of '{name}' have ended already.")
         return table
 
-    def _begin_pending_in_streaming(self) -> None:
-        if self.environment.configuration.get(RUNTIME_MODE) is not RuntimeMode.BATCH:
-            self._begin_pending()
-
     def settle(self) -> None:
         """Wait until all that was given has gone through all jobs.
 
         A barrier goes behind it; a job that reads what another one writes is looked at behind that one.
         """
-        if self._pending:
-            return
-        for _ in range(sum(1 for job in self._jobs if any(table.is_written for table in job.reads)) + 1):
+        readers = sum(any(table.is_written for table in job.reads) for job in self._jobs)
+        for _ in range(readers + 1):
             for job in self._jobs:
-                self._settle(job)
+                if job.client is not None:
+                    self._settle(job, job.client)
 
-    def _settle(self, job: Job) -> None:
-        if all(table.has_ended for table in job.reads) and job.reads:
-            self._wait(job)
-        if job.client.is_over():
-            self._wait(job)
-            for table in job.writes:
-                if not any(
-                    other is not job and table in other.writes and not other.client.is_over() for other in self._jobs
-                ):
-                    self._end(table)
+    def _settle(self, job: Job, client: JobClient) -> None:
+        if job.is_over or (job.reads and all(table.has_ended for table in job.reads)):
+            self._await(job, client)
             return
         self._savepoints += 1
         try:
-            job.client.trigger_savepoint(f"{self._folder}/{self._savepoints}").result()
+            client.trigger_savepoint(f"{self._folder}/{self._savepoints}").result()
         except FlowSqlError:
             # It ended or failed meanwhile.
-            self._wait(job)
+            self._await(job, client)
 
-    def _wait(self, job: Job) -> None:
+    def _await(self, job: Job, client: JobClient) -> None:
+        """The end of a job, which is that of the tables that no other one writes."""
         try:
-            job.client.wait()
+            client.wait()
         except FlowSqlError as error:
             if self.failure is None:
                 self.failure = error.within(job.source)
+        for table in job.writes:
+            if all(other.is_over for other in self._jobs if table in other.writes):
+                self._end(table)
 
-    def run_to_end_in_batch(self) -> None:
+    def _run_batch(self) -> None:
         """In batch mode jobs begin when all rows are there: one behind another."""
-        pending, self._pending = self._pending, []
         for table in self._tables.values():
             if not table.is_written:
                 self._end(table)
-        while pending:
-            ready = [job for job in pending if all(table.has_ended for table in job[3])] or pending[:1]
-            for statement, source, writes, reads in ready:
-                pending = [job for job in pending if job[0] is not statement]
-                result = self.environment.execute(statement, source, waiting=True)
-                self._jobs.append(Job(result.get_job_client(), source, writes, reads))
-                self._wait(self._jobs[-1])
-                for table in writes:
-                    if not any(table in job[2] for job in pending):
-                        self._end(table)
+        while waiting := [job for job in self._jobs if job.client is None]:
+            ready = [job for job in waiting if all(table.has_ended for table in job.reads)]
+            job = (ready or waiting)[0]
+            self._begin(job)
+            assert job.client is not None
+            self._await(job, job.client)
 
     # Looking
 
@@ -389,8 +402,6 @@ class Play:
 
     def changes(self, name: str) -> list[Row]:
         """The changes since they were asked for last, each with its kind in front."""
-        from flowsql.testing.rows import texts_of
-
         table = self._looked_at(name)
         happenings = table.rows.since(table.compared)
         table.compared += len(happenings)
@@ -398,8 +409,8 @@ class Play:
         return [(kind, *cells) for batch in batches for kind, cells in zip(*texts_of(batch, table.schema), strict=True)]
 
     def _looked_at(self, name: str) -> Table:
-        if self._pending:
-            self.run_to_end_in_batch()
+        if self._is_batch():
+            self._run_batch()
         table = self.table(name)
         if self.failure is not None:
             raise self.failure
@@ -415,14 +426,10 @@ class Play:
 
     def batch_of_values(self, name: str, names: Sequence[str], values: str) -> ChangelogBatch:
         """``VALUES (...), (...)`` as the columns of a table."""
-        from flowsql.testing.rows import batch_of_values
-
         return batch_of_values(self._scratch, _given_columns(self.definition(name)), names, values)
 
     def moment_ms(self, expression: str) -> int:
         """Milliseconds since 1970 of an expression that is a moment, as a clock in UTC shows it."""
-        from flowsql.testing.rows import moment_ms
-
         return moment_ms(self._scratch, expression)
 
 
@@ -433,14 +440,18 @@ def _given_columns(table: CatalogTable) -> Schema:
     return tuple(Column(column.name, column.type) for column in columns)
 
 
-def _plain_type(column: Column) -> str:
-    from flowsql_core.types.logical import without_attribute
-
-    return str(without_attribute(column.type))
-
-
 def _watched_name(name: str) -> str:
     return f"{name} (watched)"
+
+
+def _names(path: ObjectPath) -> tuple[str, str, str]:
+    return path.catalog, path.database, path.name
+
+
+def _spec(table: Table) -> TableSpec:
+    """The table as its own connector sees it."""
+    original = table.original
+    return TableSpec(_names(table.path), table.schema, original.options, original.partition_keys, original.primary_key)
 
 
 def _sinks(operation: Any) -> list[Sink]:
@@ -449,21 +460,23 @@ def _sinks(operation: Any) -> list[Sink]:
             return [sink]
         case op.StatementSet(inserts=inserts):
             return [insert.rel for insert in inserts]
-    raise ExecutionError("not-an-insert", "Only INSERTs and statement sets run in a test.")
+    return []
 
 
-def _scans(operation: Any) -> list[Scan]:
+def _written(operation: Any) -> list[ObjectPath]:
+    return [ObjectPath(*sink.table.path) for sink in _sinks(operation) if sink.table is not None]
+
+
+def _read(operation: Any) -> list[ObjectPath]:
     roots = [operation.rel] if isinstance(operation, op.Query) else _sinks(operation)
-    return [node for root in roots for node in walk(root) if isinstance(node, Scan)]
+    paths = (ObjectPath(*node.table.path) for root in roots for node in walk(root) if isinstance(node, Scan))
+    return list(dict.fromkeys(paths))
 
 
 def _sink_mode(table: Table) -> ChangelogMode:
     """The kinds of changes that a table's own connector takes; all where it is not here."""
-    path, original = table.path, table.original
-    names = (path.catalog, path.database, path.name)
-    spec = TableSpec(names, table.schema, original.options, original.partition_keys, original.primary_key)
     try:
-        sink = registry.create_sink(SinkSpec(spec, table.schema, INSERT_ONLY), {})
+        sink = registry.create_sink(SinkSpec(_spec(table), table.schema, INSERT_ONLY), {})
     except FlowSqlError:
         return ALL_CHANGES
     return sink.accepts(ALL_CHANGES)

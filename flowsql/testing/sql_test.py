@@ -151,9 +151,11 @@ class SqlTest:
             step()
 
     def _look_at(self, table: str) -> None:
-        if not self._is_started:
+        if self._is_started:
+            self._play.watch(table)
+        else:
             self._watched.append(table)
-        self._start()
+            self._start()
 
 
 def _text(value: Any) -> str | None:

@@ -53,6 +53,20 @@ def test_rows_of_files(tmp_path: Path) -> None:
     passes(COUNTED + "TEST 'a'; GIVEN t FROM 'rows.csv'; GIVEN t FROM 'more.jsonl'; EXPECT o FROM 'out.csv';", tmp_path)
 
 
+def test_a_table_may_keep_what_its_connector_has(tmp_path: Path) -> None:
+    (tmp_path / "names.csv").write_text("1,one\n2,two\n")
+    names = (
+        f"CREATE TABLE names (k INT, name STRING) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/names.csv', "
+        "'format' = 'csv');\nCREATE TABLE endless (k INT) WITH ('connector' = 'datagen');\n"
+        "CREATE VIEW v AS SELECT t.k, name FROM t JOIN names FOR SYSTEM_TIME AS OF t.pt ON t.k = names.k;\n"
+        "CREATE VIEW e AS SELECT k FROM endless;\nTEST 'a';\n"
+    )
+    given = "GIVEN names FROM TABLE;\nGIVEN t\n| k | ts |\n| 2 | 2024-01-01 00:00:00 |\n"
+    passes(names + given + "EXPECT v\n| k | name |\n| 2 | two |\n", tmp_path)
+    passes(names + given + "ADVANCE TIME BY INTERVAL '1' SECOND;\nEXPECT v\n| name |\n| two |\n", tmp_path)
+    assert "The rows of 'endless' never end" in failure(names + "GIVEN endless FROM TABLE; EXPECT e NOTHING;", tmp_path)
+
+
 def test_expected_values_are_of_the_columns_types(tmp_path: Path) -> None:
     passes(
         COUNTED + "TEST 'a'; GIVEN t (k, ts) VALUES (1, TIMESTAMP '2024-01-01 00:00:00');\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flowsql.cli.arguments.parser import Parser, add_session
+from flowsql.cli.arguments.parser import Parser, add_form, add_session
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,7 @@ def parse(words: Sequence[str]) -> LineageInvocation:
         allow_abbrev=False,
     )
     parser.add_argument("path", metavar="PATH", help="a script, or the folder of a pipeline")
-    parser.add_argument(
-        "--format",
-        choices=("text", "json", "mermaid"),
-        default="text",
-        help="for people, for programs (OpenLineage's column lineage facet) or a chart (default: %(default)s)",
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file")
+    add_form(parser, "for people, for programs (OpenLineage's column lineage facet) or a chart")
     add_session(parser)
     found = parser.parse_args(list(words))
     return LineageInvocation(found.path, found.format, found.output, found.init, tuple(found.settings or ()))

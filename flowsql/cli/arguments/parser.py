@@ -37,6 +37,13 @@ def add_session(parser: Parser) -> None:
     add_settings(parser)
 
 
+def add_form(parser: Parser, help_: str) -> None:
+    """``--format text|json|mermaid``, which ``help_`` explains, and ``-o``."""
+    add = parser.add_argument
+    add("--format", choices=("text", "json", "mermaid"), default="text", help=f"{help_} (default: %(default)s)")
+    add("-o", "--output", metavar="FILE", help="write to this file")
+
+
 def add_settings(parser: Parser) -> None:
     """``-D``."""
     parser.add_argument(

@@ -12,9 +12,6 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
-#: Classes of tokens that a scheme may colour.
-CLASSES: Final = ("keyword", "string", "name", "number", "comment", "hint", "operator", "error")
-
 #: By the name of the scheme: colours of keywords, strings, quoted names, numbers, comments and hints.
 SCHEMES: Final[dict[str, tuple[str, str, str, str, str, str] | None]] = {
     "DEFAULT": None,

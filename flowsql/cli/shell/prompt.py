@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import Application
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
@@ -21,21 +20,19 @@ from prompt_toolkit.styles import DynamicStyle, Style
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
-    from prompt_toolkit.input import Input
     from prompt_toolkit.lexers import Lexer
-    from prompt_toolkit.output import Output
 
 PROMPT: Final = "Flow SQL> "
 HISTORY_FILE: Final = "~/.flowsql-history"
-#: Words that need no ``;`` where they stand alone, as in psql.
-_BARE: Final = re.compile(r"(?i)\s*(quit|exit|help|clear)\s*")
+#: Commands of the shell, which need no ``;`` where they stand alone, as in psql.
+BARE: Final = re.compile(r"(?i)\s*(quit|exit|help|clear)\s*;?\s*")
 #: psql's ends of a statement.
-_ENDED_BY_COMMAND: Final = re.compile(r"\\(g|gx|G)\s*$")
+ENDED_BY_COMMAND: Final = re.compile(r"\\(g|gx|G)\s*$")
 
 
 def may_be_run(text: str, is_complete: Callable[[str], bool]) -> bool:
     """Whether Enter runs what was typed: nothing, a backslash command, or statements that are all ended."""
-    if not text.strip() or text.lstrip().startswith("\\") or _BARE.fullmatch(text) or _ENDED_BY_COMMAND.search(text):
+    if not text.strip() or text.lstrip().startswith("\\") or BARE.fullmatch(text) or ENDED_BY_COMMAND.search(text):
         return True
     return is_complete(text)
 
@@ -76,7 +73,6 @@ class Prompt:
         style: the colours now.
         line_numbers: whether lines are numbered now.
         is_complete: whether all statements of a text are ended.
-        source, output: a terminal other than that of the process.
     """
 
     def __init__(
@@ -87,8 +83,6 @@ class Prompt:
         style: Callable[[], Style],
         line_numbers: Callable[[], bool],
         is_complete: Callable[[str], bool],
-        source: Input | None = None,
-        output: Output | None = None,
     ) -> None:
         self._line_numbers = line_numbers
         self._is_complete = is_complete
@@ -110,14 +104,7 @@ class Prompt:
             search_ignore_case=True,
             style=DynamicStyle(style),
             tempfile_suffix=".sql",
-            input=source,
-            output=output,
         )
-
-    @property
-    def application(self) -> Application[str]:
-        """What reads keys and draws."""
-        return self._session.app
 
     def ask(self, typed: str = "", vi: bool = False) -> str:
         """The next text to run.

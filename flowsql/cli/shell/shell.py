@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from prompt_toolkit.styles import Style
 from flowsql.cli.arguments.parser import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from flowsql.cli.arguments.script import Invocation
 from flowsql.cli.shell.colors import SqlLexer, style_of
-from flowsql.cli.shell.prompt import Prompt, history_at
+from flowsql.cli.shell.prompt import BARE, ENDED_BY_COMMAND, Prompt, history_at
 from flowsql.cli.start import begin
 
 if TYPE_CHECKING:
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from flowsql_core.config import Configuration
 
 WELCOME = "FlowSQL shell. Statements end with ';'. HELP; lists commands, \\? those with a backslash, QUIT; leaves.\n"
-_ENDED_BY_COMMAND = re.compile(r"\\(g|gx|G)\s*$")
-#: Commands of the shell, which need no ``;``.
-_BARE = re.compile(r"(?i)\s*(quit|exit|help|clear)\s*;?\s*")
 
 
 def run(invocation: Invocation) -> int:
@@ -153,10 +149,10 @@ class Shell:
         if not text.strip():
             return
         form = None
-        if ended := _ENDED_BY_COMMAND.search(text):
+        if ended := ENDED_BY_COMMAND.search(text):
             text = text[: ended.start()] + ";"
             form = None if ended[1] == "g" else "vertical"
-        if _BARE.fullmatch(text) is None:
+        if BARE.fullmatch(text) is None:
             self.last_text = text
         error = self.session().run_text(text, form)
         self._prompt.fault = None if error is None or error.at is None else (text, error.at.start)

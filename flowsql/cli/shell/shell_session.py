@@ -132,7 +132,7 @@ class ShellSession(Session):
 
     def running_jobs(self) -> list[str]:
         """Ids of the INSERTs that run on."""
-        return [name for name, result in self._jobs.items() if not _is_over(result)]
+        return [name for name, result in list(self._jobs.items()) if not _is_over(result)]
 
     def _leave_running(self, result: TableResult, source: Source, renderer: Renderer) -> None:
         """An INSERT runs while the next statement is typed, as Flink's client leaves it to the cluster."""
@@ -161,10 +161,12 @@ class ShellSession(Session):
             print(f"[INFO] Job {name} {status}: {job.records_written():,} rows written.", flush=True)
             tell_expectations(job)
             tell_losses(job)
+        finally:
+            self._jobs.pop(name, None)
 
     def end_jobs(self) -> None:
         """Cancel what still runs."""
-        for result in self._jobs.values():
+        for result in list(self._jobs.values()):
             result.cancel()
 
     # Where answers go
