@@ -65,6 +65,11 @@ class Terminal(ABC):
         self.type(text)
         self.press("Enter")
 
+    def run(self, text: str) -> None:
+        """Give the shell a line once it waits for one: keys that come before may be lost."""
+        self.at_prompt()
+        self.enter(text)
+
     def wait_for(self, wanted: str | Callable[[str], bool], patience_s: float = PATIENCE_S) -> str:
         """The screen, once it shows a text or satisfies a condition."""
         met = wanted if callable(wanted) else lambda screen: wanted in screen

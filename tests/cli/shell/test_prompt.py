@@ -20,7 +20,7 @@ def count(text: str, times: int) -> object:
 @pytest.mark.parametrize("terminal", TERMINALS)
 def test_statements_go_over_lines_until_the_semicolon(start: Start, terminal: str) -> None:
     shell = start(terminal=terminal)
-    shell.enter("SELECT")
+    shell.run("SELECT")
     shell.wait_for("        >")
     shell.enter("1 AS x")
     shell.enter(";")
@@ -47,7 +47,7 @@ def test_ctrl_c_clears_the_line_and_ctrl_d_leaves(start: Start, terminal: str) -
     shell.wait_for("nonsense")
     shell.press("C-c")
     shell.at_prompt()
-    shell.enter("SELECT 2;")
+    shell.run("SELECT 2;")
     shell.wait_for(ONE)
     shell.at_prompt()
     shell.press("C-d")
@@ -57,25 +57,25 @@ def test_ctrl_c_clears_the_line_and_ctrl_d_leaves(start: Start, terminal: str) -
 @pytest.mark.parametrize("terminal", TERMINALS)
 def test_ctrl_c_ends_the_query_and_not_the_shell(start: Start, terminal: str) -> None:
     shell = start(terminal=terminal)
-    shell.enter(ENDLESS)
+    shell.run(ENDLESS)
     shell.wait_for("succeeded")
     shell.at_prompt()
-    shell.enter("SELECT n FROM g;")
+    shell.run("SELECT n FROM g;")
     shell.wait_for("rows/s")
     shell.press("C-c")
     assert "Query terminated, received a total of " in shell.wait_for("[INFO] Result retrieval cancelled.")
     shell.at_prompt()
-    shell.enter("SELECT 'still here';")
+    shell.run("SELECT 'still here';")
     shell.wait_for(ONE)
     shell.at_prompt()
 
 
 def test_history_lasts_and_can_be_searched(start: Start, tmp_path: Path) -> None:
     first = start()
-    first.enter("SELECT 41 AS answer;")
+    first.run("SELECT 41 AS answer;")
     first.wait_for(ONE)
     first.at_prompt()
-    first.enter(" SELECT 'a secret';")
+    first.run(" SELECT 'a secret';")
     first.wait_for(count(ONE, 2))
     first.at_prompt()
     first.press("C-d")
@@ -99,7 +99,7 @@ def test_history_lasts_and_can_be_searched(start: Start, tmp_path: Path) -> None
 
 def test_a_statement_that_failed_comes_back_with_the_cursor_at_the_fault(start: Start) -> None:
     shell = start()
-    shell.enter("SELECT nosuch, 1 AS b;")
+    shell.run("SELECT nosuch, 1 AS b;")
     screen = shell.wait_for("Column 'nosuch' not found in any table")
     assert "  |        ^^^^^^" in screen
     shell.at_prompt()
@@ -116,7 +116,7 @@ def test_a_statement_that_failed_comes_back_with_the_cursor_at_the_fault(start: 
 
 def test_tab_completes_words_tables_columns_and_options(start: Start) -> None:
     shell = start()
-    shell.enter("CREATE TABLE orders (order_id INT, price DOUBLE) WITH ('connector' = 'datagen');")
+    shell.run("CREATE TABLE orders (order_id INT, price DOUBLE) WITH ('connector' = 'datagen');")
     shell.wait_for("succeeded")
     shell.at_prompt()
     shell.type("SEL")
@@ -137,10 +137,10 @@ def test_tab_completes_words_tables_columns_and_options(start: Start) -> None:
 
 def test_line_numbers_and_vi_keys(start: Start) -> None:
     shell = start("-D", "sql-client.display.show-line-numbers=true", "-D", "sql-client.editing-mode=vi")
-    shell.enter("SELECT 1;")
+    shell.run("SELECT 1;")
     shell.wait_for(ONE)
     shell.at_prompt()
-    shell.enter("SELECT 2,")
+    shell.run("SELECT 2,")
     shell.type("4")
     shell.wait_for("       2> 4")
     # Escape, x: the character under the cursor goes.
@@ -153,48 +153,48 @@ def test_line_numbers_and_vi_keys(start: Start) -> None:
 
 def test_commands_need_no_semicolon(start: Start) -> None:
     shell = start()
-    shell.enter("help")
+    shell.run("help")
     screen = shell.wait_for("Backslash commands")
     assert "The following commands are available:" in screen
-    shell.enter("CLEAR;")
+    shell.run("CLEAR;")
     shell.wait_for(lambda screen: "available" not in screen)
-    shell.enter("quit")
+    shell.run("quit")
     shell.wait_for_end()
 
 
 def test_an_insert_runs_on_and_is_asked_about(start: Start) -> None:
     shell = start()
-    shell.enter(ENDLESS)
-    shell.enter("CREATE TABLE void (n BIGINT) WITH ('connector' = 'blackhole');")
+    shell.run(ENDLESS)
+    shell.run("CREATE TABLE void (n BIGINT) WITH ('connector' = 'blackhole');")
     shell.wait_for(count("succeeded", 2))
     shell.at_prompt()
-    shell.enter("INSERT INTO void SELECT n FROM g;")
+    shell.run("INSERT INTO void SELECT n FROM g;")
     screen = shell.wait_for("Job ID: ")
     assert "[INFO] Submitting SQL update statement to the cluster..." in screen
-    shell.enter("SELECT 'at once';")
+    shell.run("SELECT 'at once';")
     shell.wait_for(ONE)
     shell.at_prompt()
-    shell.enter("QUIT;")
+    shell.run("QUIT;")
     shell.wait_for("QUIT again to leave")
-    shell.enter("QUIT;")
+    shell.run("QUIT;")
     shell.wait_for_end()
 
 
 def test_the_end_of_a_job_is_told_above_the_prompt(start: Start) -> None:
     shell = start()
-    shell.enter("CREATE TABLE void (n INT) WITH ('connector' = 'blackhole'); INSERT INTO void VALUES (1), (2);")
+    shell.run("CREATE TABLE void (n INT) WITH ('connector' = 'blackhole'); INSERT INTO void VALUES (1), (2);")
     shell.wait_for("finished: 2 rows written.")
     shell.at_prompt()
-    shell.enter("CREATE TABLE broken (n INT) WITH ('connector'='filesystem','format'='csv','path'='/none/x.csv');")
+    shell.run("CREATE TABLE broken (n INT) WITH ('connector'='filesystem','format'='csv','path'='/none/x.csv');")
     shell.wait_for(count("succeeded.", 2))
-    shell.enter("INSERT INTO void SELECT n FROM broken;")
+    shell.run("INSERT INTO void SELECT n FROM broken;")
     shell.wait_for("/none/x.csv", 5)
 
 
 def test_an_init_file_and_its_failure(start: Start, tmp_path: Path) -> None:
     (tmp_path / "init.sql").write_text("CREATE VIEW v AS SELECT 5 AS five;")
     shell = start("-i", "init.sql")
-    shell.enter("SELECT * FROM v;")
+    shell.run("SELECT * FROM v;")
     shell.wait_for("|           5 |")
     shell.at_prompt()
     shell.press("C-d")

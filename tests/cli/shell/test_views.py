@@ -31,7 +31,7 @@ def made(tmp_path: Path) -> Path:
 def begin(start: Start, mode: str, query: str, terminal: str = "emulator", **options: str) -> Terminal:
     settings = [word for key, value in options.items() for word in ("-D", f"{key}={value}")]
     shell = start("-i", "init.sql", "-D", f"{MODE}={mode}", *settings, terminal=terminal)
-    shell.enter(query)
+    shell.run(query)
     shell.wait_for("complete")
     return shell
 
@@ -79,6 +79,7 @@ def test_pages_and_the_row_on_its_own(start: Start, made: Path, snapshot: Snapsh
     shell.press("L")
     shell.wait_for("Page: Last of 5")
     shell.press("G")
+    shell.wait_for("Goto page (1 to 5)")
     shell.enter("99")
     shell.wait_for("Page: 5 of 5")
 
@@ -89,11 +90,11 @@ def test_columns_scroll_and_texts_are_found(start: Start, made: Path) -> None:
     shell.press("d", "Right", "A")
     shell.wait_for(lambda screen: re.search(r"^ +k +t +big", screen, re.MULTILINE) is not None)
     shell.press("/")
-    shell.wait_for("Search")
+    shell.wait_for("Search for")
     shell.enter("TEXT 31")
     shell.wait_for("Page: 2 of 5")
     shell.press("/")
-    shell.wait_for("Search")
+    shell.wait_for("Search for")
     shell.enter("no such text")
     shell.wait_for("No row has 'no such text'")
 
@@ -115,9 +116,9 @@ def test_the_interval_of_refreshing(start: Start, made: Path) -> None:
 
 def test_a_running_query_is_shown_while_it_runs_and_ends_with_the_view(start: Start) -> None:
     shell = start("-D", f"{MODE}=table")
-    shell.enter("CREATE TABLE g (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '100');")
+    shell.run("CREATE TABLE g (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '100');")
     shell.wait_for("succeeded")
-    shell.enter("SELECT COUNT(*) AS c, MAX(n) - MAX(n) AS zero FROM g;")
+    shell.run("SELECT COUNT(*) AS c, MAX(n) - MAX(n) AS zero FROM g;")
     shell.wait_for(lambda screen: _count(screen) is not None)
     first = _count(shell.screen())
     shell.wait_for(lambda screen: _count(screen) not in (None, first))
@@ -141,15 +142,15 @@ def test_a_batch_query_has_a_table_and_no_changes(start: Start, made: Path) -> N
     shell = begin(start, "table", GROUPED, **{"execution.runtime-mode": "batch"})
     shell.press("q")
     shell.at_prompt()
-    shell.enter(f"SET '{MODE}' = 'changelog';")
+    shell.run(f"SET '{MODE}' = 'changelog';")
     shell.wait_for("succeeded")
-    shell.enter(GROUPED)
+    shell.run(GROUPED)
     shell.wait_for("Results of batch queries can only be served in table or tableau mode.")
 
 
 def test_the_failure_of_a_query_is_told_behind_the_view(start: Start) -> None:
     shell = start("-D", f"{MODE}=table")
-    shell.enter("SELECT 1 / (n - 1) AS x FROM (VALUES (1)) AS v(n);")
+    shell.run("SELECT 1 / (n - 1) AS x FROM (VALUES (1)) AS v(n);")
     shell.wait_for("[ERROR] Could not execute SQL statement. Reason:")
     shell.at_prompt()
 
@@ -162,9 +163,9 @@ WAITING = (
 
 def test_a_view_without_rows_says_why_when_it_is_left(start: Start) -> None:
     shell = start("-D", f"{MODE}=table", "-D", "sql-client.display.explain-silence=200 ms")
-    shell.enter(WAITING)
+    shell.run(WAITING)
     shell.wait_for("succeeded")
-    shell.enter("SELECT * FROM w;")
+    shell.run("SELECT * FROM w;")
     shell.wait_for(lambda screen: re.search(r"\[[1-9] s, ", screen) is not None)
     shell.press("q")
     shell.wait_for("table 'w' has given no row yet and waits for new files")
@@ -172,8 +173,8 @@ def test_a_view_without_rows_says_why_when_it_is_left(start: Start) -> None:
 
 def test_a_query_at_the_prompt_says_why_above_its_progress(start: Start) -> None:
     shell = start("-D", "sql-client.display.explain-silence=2500 ms")
-    shell.enter(WAITING)
+    shell.run(WAITING)
     shell.wait_for("succeeded")
-    shell.enter("SELECT * FROM w;")
+    shell.run("SELECT * FROM w;")
     shell.wait_for("table 'w' has given no row yet and waits for new files")
     shell.wait_for(lambda screen: re.search(r"1 s\.\n+\[\d+ s, 0 rows", screen) is not None)

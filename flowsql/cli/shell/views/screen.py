@@ -215,7 +215,7 @@ class View(App[None]):
 
     def action_search(self) -> None:
         """Ask for a text, and go to the next row that has it."""
-        again = f"Search (Enter: '{self._wanted}' again)" if self._wanted else "Search"
+        again = f"Search for (Enter: '{self._wanted}' again)" if self._wanted else "Search for"
         self.push_screen(Question(again), self._find)
 
     def _answered_page(self, text: str | None) -> None:
