@@ -85,7 +85,7 @@ OPTION_HOMES: Final = {
     "sql-client.editing-mode": "flowsql.cli.options",
     "sql-client.execution.max-table-result.rows": "flowsql.cli.options",
     "sql-client.execution.result-mode": "flowsql.cli.options",
-    "sql-client.verbose": "flowsql.cli.options",
+    "sql-client.verbose": "flowsql.common.public_api",
     "state.backend.rocksdb.block.blocksize": "flowsql_runtime.state.rocksdb.settings",
     "state.backend.rocksdb.block.cache-size": "flowsql_runtime.state.rocksdb.settings",
     "state.backend.rocksdb.block.metadata-blocksize": "flowsql_runtime.state.rocksdb.settings",

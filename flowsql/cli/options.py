@@ -42,7 +42,6 @@ def _rows(text: str) -> int:
     return int(text)
 
 
-VERBOSE = option("sql-client.verbose", parse_bool, False, "Print the Python trace of an error, too.")
 PRINT_TIME_COST = option(
     "sql-client.display.print-time-cost", parse_bool, True, "Print the seconds that a query took behind its row count."
 )

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, TextIO, assert_never
 from flowsql.cli import cold_start
 from flowsql.cli.expectations import tell_expectations
 from flowsql.cli.losses import tell_losses
-from flowsql.cli.options import EXPLAIN_SILENCE, PRINT_TIME_COST, PRINT_VOLUMES, VERBOSE
+from flowsql.cli.options import EXPLAIN_SILENCE, PRINT_TIME_COST, PRINT_VOLUMES
 from flowsql.cli.progress import above_progress, progress
 from flowsql.cli.render.base import Limits, Renderer
 from flowsql.cli.render.forms import FORMS
 from flowsql.cli.restarts import tell_restart
 from flowsql.cli.silence import explained_silence
+from flowsql.common.public_api import VERBOSE
 from flowsql.table.table_result import AnswerKind
 from flowsql_core.errors import ExecutionError, FlowSqlError, InternalError
 from flowsql_grammar.ast.statement import ClientCommand, ClientCommandKind

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from flowsql.common.public_api import public_api
+
 T = TypeVar("T")
 
 
+@public_api
 class CompletableFuture(Generic[T]):
     """An answer that may not be there yet.
 

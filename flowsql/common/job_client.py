@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from flowsql.common.completable_future import CompletableFuture
 from flowsql.common.failure import explain_failure
 from flowsql.common.job_execution_result import JobExecutionResult
+from flowsql.common.public_api import public_api
 from flowsql_core.errors import ExecutionError, FlowSqlError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Accumulators(dict[str, int]):
         return dict(self)
 
 
+@public_api
 class JobClient:
     """A running (or ended) job. Every method may be called from any thread."""
 

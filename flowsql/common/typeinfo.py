@@ -448,6 +448,12 @@ class ExternalTypeInfo(TypeInformation):
         return f"ExternalTypeInfo<{self._type_info!r}>"
 
 
+def row_type_of(type_: TypeInformation) -> RowTypeInfo | None:
+    """The row type of a stream of rows; None for others."""
+    inner = type_.type_info if isinstance(type_, ExternalTypeInfo) else type_
+    return inner if isinstance(inner, RowTypeInfo) else None
+
+
 class Types:
     """Makes the types: ``Types.INT()``, ``Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])``."""
 

@@ -6,6 +6,7 @@ import enum
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from flowsql.common.public_api import public_api
 from flowsql.datastream.plan import operators
 from flowsql.datastream.values.result_type import OutputType, result_type
 from flowsql_core.stream.async_functions import (
@@ -49,6 +50,7 @@ class AsyncFunctionDescriptor:
         self.output_mode = output_mode
 
 
+@public_api
 class AsyncDataStream:
     """Applies asynchronous functions to streams."""
 

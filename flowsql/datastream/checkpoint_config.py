@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from flowsql.common.public_api import public_api
 from flowsql.configuration import set_option
 from flowsql.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
 from flowsql.datastream.checkpointing_mode import CheckpointingMode
@@ -19,6 +20,7 @@ __all__ = ["CheckpointConfig"]
 _ANY_NUMBER = 2**31 - 1
 
 
+@public_api
 class CheckpointConfig:
     """The options ``execution.checkpointing.*`` of an environment under PyFlink's names.
 

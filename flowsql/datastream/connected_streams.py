@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from flowsql.common.public_api import public_api
 from flowsql.common.typeinfo import TypeInformation
 from flowsql.datastream.plan import operators
 from flowsql.datastream.values.result_type import OutputType, result_type
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from flowsql.datastream.data_stream import DataStream
 
 
+@public_api
 class ConnectedStreams:
     """Two streams, both keyed or none. Made by :meth:`DataStream.connect`."""
 
@@ -89,6 +91,7 @@ class BroadcastStream:
         self.broadcast_state_descriptors = broadcast_state_descriptors
 
 
+@public_api
 class BroadcastConnectedStream:
     """A stream, keyed or not, and a broadcast one for one function. Made by :meth:`DataStream.connect`."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, overload
 
-from flowsql.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from flowsql.common.public_api import public_api
+from flowsql.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from flowsql.common.without_java import WithoutJava
 from flowsql.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from flowsql.datastream.connectors.base import Sink, SinkFunctionOf
@@ -67,6 +68,7 @@ def check_function(function: Any, kind: type[Function], plain_allowed: bool = Tr
     raise TypeError(f"The input must be a {name}{' or a callable function' if plain_allowed else ''}")
 
 
+@public_api
 class DataStream(WithoutJava):
     """Values of one type on their way. Made by an environment, or by the methods of another stream."""
 
@@ -460,6 +462,7 @@ def count_assigner(size: int, slide: int) -> WindowAssigner[Any, Any]:
     return CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
 
 
+@public_api
 class KeyedStream(DataStream):
     """A stream whose values of equal keys are in one subtask. Made by :meth:`DataStream.key_by`."""
 
@@ -591,9 +594,3 @@ class KeyedStream(DataStream):
     def get_side_output(self, output_tag: OutputTag) -> NoReturn:
         """Refused: a keyed stream is no operator."""
         raise TypeError("Side outputs of KeyedStream are not supported.")
-
-
-def row_type_of(type_: TypeInformation) -> RowTypeInfo | None:
-    """The row type of a stream of rows; None for others."""
-    inner = type_.type_info if isinstance(type_, ExternalTypeInfo) else type_
-    return inner if isinstance(inner, RowTypeInfo) else None

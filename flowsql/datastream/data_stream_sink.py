@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from flowsql.common.public_api import public_api
 from flowsql.datastream.slot_sharing_group import SlotSharingGroup
 from flowsql_core.graph.job import ChainingStrategy
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from flowsql.datastream.plan.transformations import Recorder
 
 
+@public_api
 class DataStreamSink:
     """A sink that runs with the next ``execute``."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from flowsql.common.public_api import public_api
 from flowsql_core.graph.stream_specs import VALUE
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from flowsql.table.session.collect import CollectBuffer
 
 
+@public_api
 class CloseableIterator:
     """Values of a stream, once. A context manager: leaving it ends the job behind an unfinished iterator."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from flowsql.common.configuration import Configuration as UserConfiguration
 from flowsql.common.execution_config import ExecutionConfig
+from flowsql.common.public_api import keeps_frames, public_api
 from flowsql.common.typeinfo import TypeInformation, Types
 from flowsql.common.without_java import WithoutJava
 from flowsql.configuration import file_configuration, set_option
@@ -43,6 +44,7 @@ RESTART_STRATEGY: Final = "restart-strategy.type"
 SAVEPOINT_DIRECTORY: Final = "execution.checkpointing.savepoint-dir"
 
 
+@public_api
 class StreamExecutionEnvironment(WithoutJava):
     """Streams begin here; ``execute`` runs what was recorded since the last time.
 
@@ -53,6 +55,7 @@ class StreamExecutionEnvironment(WithoutJava):
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
+        keeps_frames(configuration)
         self.recorder = Recorder()
         #: Runs every job of the environment within one memory budget; made for the first one.
         self._cluster: LocalCluster | None = None

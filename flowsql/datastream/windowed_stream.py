@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from flowsql.common.public_api import public_api
 from flowsql.common.typeinfo import TypeInformation
 from flowsql.datastream.plan import operators
 from flowsql.datastream.plan.operators import WindowParts
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from flowsql.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
+@public_api
 class _Windowed:
     """What windows of keys and of whole streams share.
 
@@ -153,6 +155,7 @@ class _Windowed:
         )
 
 
+@public_api
 class WindowedStream(_Windowed):
     """Windows of each key. Made by :meth:`KeyedStream.window` and :meth:`KeyedStream.count_window`."""
 
@@ -161,6 +164,7 @@ class WindowedStream(_Windowed):
     _process = ProcessWindowFunction
 
 
+@public_api
 class AllWindowedStream(_Windowed):
     """Windows of a whole stream, in one subtask. Made by :meth:`DataStream.window_all`."""
 

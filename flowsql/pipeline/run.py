@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flowsql.common.public_api import public_api
 from flowsql.pipeline.fingerprint import CHANGES, fingerprints
 from flowsql.pipeline.kept import Done, Kept
 from flowsql.pipeline.order import ordered_definitions, ordered_nodes
@@ -59,6 +60,7 @@ class Outcome:
 Wait = Callable[["TableResult", "Source"], None]
 
 
+@public_api
 class Pipeline:
     """A project that was read, bound and compared with its last runs; nothing was run.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flowsql.common.public_api import public_api
 from flowsql_core.errors import BindError, NotSupportedYetError
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from flowsql.table.table_result import TableResult
 
 
+@public_api
 class CompiledPlan:
     """A planned job. Made by ``compile_plan_sql`` and ``compile_plan``, read by ``load_plan``."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from flowsql.common.public_api import public_api
 from flowsql.common.refused import Refused
 from flowsql_core.errors import NotSupportedYetError
 
 
+@public_api
 class PlanReference:
     """A file or a text with a compiled plan."""
 

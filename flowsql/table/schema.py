@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from flowsql.common.public_api import public_api
 from flowsql.common.without_java import WithoutJava
 from flowsql.table.expression import Expression
 from flowsql.table.syntax.build import ast, path, shown
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from flowsql_core.catalog import CatalogTable
 
 
+@public_api
 class Schema(WithoutJava):
     """Columns, watermarks and a key: ``Schema.new_builder().column("a", DataTypes.INT()).build()``."""
 
@@ -89,6 +91,7 @@ class Schema(WithoutJava):
     def __hash__(self) -> int:
         return hash((self.columns, self.watermarks, self.key))
 
+    @public_api
     class Builder:
         """Collects columns; ``build`` makes the schema."""
 

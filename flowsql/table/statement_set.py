@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from flowsql.common.public_api import public_api
 from flowsql.common.without_java import WithoutJava
 from flowsql.table.compiled_plan import CompiledPlan
 from flowsql.table.syntax.build import ast
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from flowsql.table.table_result import TableResult
 
 
+@public_api
 class StatementSet(WithoutJava):
     """Collects INSERTs; ``execute`` runs them together, reading a shared source once."""
 

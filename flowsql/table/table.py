@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from flowsql.common.public_api import public_api
 from flowsql.table.catalog.resolved_schema import ResolvedSchema
 from flowsql.table.explain_detail import ExplainDetail as ExplainDetail
 from flowsql.table.expression import Expression
@@ -21,23 +22,22 @@ from flowsql.table.query.grouped_table import OverWindowedTable as OverWindowedT
 from flowsql.table.query.grouped_table import WindowGroupedTable as WindowGroupedTable
 from flowsql.table.query.projection import Projection, has_aggregates, item_name, named, with_properties
 from flowsql.table.query.row_functions import named_row_call, row_call
+from flowsql.table.query.runnable import RunnableQuery
 from flowsql.table.query.sorted_queries import SORTED, inlined, inside, qualified, settled
 from flowsql.table.query.table_functions import PartitionedTable, by_function, processed, table_argument
 from flowsql.table.query.unresolved_names import fields
 from flowsql.table.syntax.build import api_nodes, ast, column, path, select
 from flowsql.table.syntax.method_text import Step
-from flowsql.table.syntax.operands import QueryOperand
 from flowsql.table.syntax.rewrite import placed
 from flowsql.table.table_pipeline import TablePipeline
-from flowsql.table.table_result import TableResult
 from flowsql.table.table_schema import TableSchema
-from flowsql.table.values.final_rows import final_rows, in_zone
 from flowsql_core.catalog import CatalogTable
 from flowsql_core.errors import BindError, did_you_mean
 
 if TYPE_CHECKING:
     from flowsql.table.session.environment import TableEnvironment
     from flowsql.table.table_descriptor import TableDescriptor
+    from flowsql.table.table_result import TableResult
     from flowsql.table.window import GroupWindow, OverWindow
     from flowsql_core.catalog import ObjectPath
     from flowsql_core.span import Source
@@ -55,7 +55,8 @@ _LATERAL = "lateral_rows"
 Known = Mapping[int, "tuple[ast.Node, Rel]"]
 
 
-class Table(QueryOperand):
+@public_api
+class Table(RunnableQuery):
     """The rows of a query, not run yet. Made by a :class:`TableEnvironment` and by the methods of other tables."""
 
     def __init__(
@@ -66,9 +67,7 @@ class Table(QueryOperand):
         limits: bool = False,
         known: Known | None = None,
     ) -> None:
-        self._environment = environment
-        self._query = query
-        self.source = source
+        super().__init__(environment, query, source)
         #: Whether order_by(), offset() or fetch() made the query: what follows of them goes into it.
         self._limits = limits
         #: The table of the catalog that this is, all of it.
@@ -344,23 +343,7 @@ class Table(QueryOperand):
         """Write names and types to standard output."""
         print(self.get_resolved_schema())
 
-    def explain(self, *extra_details: ExplainDetail) -> str:
-        """The plans as text."""
-        return self._environment.explain_tree(ast.QueryStatement(self._query), self.source, *extra_details)
-
-    def print_explain(self, *extra_details: ExplainDetail) -> None:
-        """Write the plans to standard output."""
-        print(self.explain(*extra_details))
-
-    def lineage(self, form: str = "text") -> str:
-        """Where the columns come from; forms as in :meth:`TableEnvironment.lineage_sql`."""
-        return self._environment.lineage_tree(ast.QueryStatement(self._query), self.source, form)
-
-    # What runs it
-
-    def execute(self) -> TableResult:
-        """Start the job; its rows come through the result."""
-        return self._environment.execute(ast.QueryStatement(self._query), self.source)
+    # Into another table
 
     def execute_insert(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TableResult:
         """Write the rows to a table; ``wait()`` on the result waits for the end."""
@@ -370,26 +353,6 @@ class Table(QueryOperand):
         """The way of the rows into a table, to be run, explained or added to a statement set."""
         target = self._environment.sink_path(table_path_or_descriptor, self)
         return TablePipeline(self._environment, ast.Insert(target, self._query, overwrite=overwrite), self.source)
-
-    def to_arrow(self) -> Any:
-        """Run the query and return its rows as a ``pyarrow.Table``; of an updating answer those that are left."""
-        result = self.execute()
-        try:
-            return final_rows(result.batches(), self._schema)
-        finally:
-            result.cancel()
-
-    def to_pandas(self) -> Any:
-        """Run the query and return its rows as a pandas ``DataFrame`` (needs pandas); moments in the session's zone."""
-        return in_zone(self.to_arrow(), self._environment.zone()).to_pandas()
-
-    def to_spark(self) -> Any:
-        """The query as a ``DataFrame`` of pyspark, in batch mode: Spark computes its rows when it is asked for them.
-
-        It stands in the session that the environment was created with, else in FlowSQL's own. Columns of types that
-        Spark lacks (TIME, intervals, TIMESTAMP of more than six digits, VARIANT, BITMAP) are refused.
-        """
-        return self._environment.spark_frame(self._query, self.source)
 
     # How trees grow
 

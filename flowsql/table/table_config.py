@@ -8,6 +8,7 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any, Self
 
 from flowsql.common.configuration import Configuration
+from flowsql.common.public_api import public_api
 from flowsql.common.without_java import WithoutJava
 from flowsql.configuration import set_option
 from flowsql.table.sql_dialect import SqlDialect
@@ -19,6 +20,7 @@ _STATE_TTL = "table.exec.state.ttl"
 _SQL_DIALECT = "table.sql-dialect"
 
 
+@public_api
 class TableConfig(WithoutJava):
     """A view of a TableEnvironment's configuration. What is set here counts like ``SET``."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from flowsql.common.public_api import public_api
 from flowsql.common.without_java import WithoutJava
 from flowsql.table.schema import Schema
 from flowsql.table.syntax.build import ast
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from flowsql.table.table import Table
 
 
+@public_api
 class TableDescriptor(WithoutJava):
     """A table before it is made: ``TableDescriptor.for_connector("datagen").schema(...).option(...).build()``."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flowsql.common.public_api import public_api
 from flowsql.table.catalog import ObjectIdentifier
 from flowsql.table.compiled_plan import CompiledPlan
 from flowsql.table.syntax.build import ast
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from flowsql_core.span import Source
 
 
+@public_api
 class TablePipeline:
     """An INSERT, not run yet. Made by ``Table.insert_into``, which checks that the columns fit."""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
+from flowsql.common.public_api import public_api
 from flowsql.common.without_java import WithoutJava
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.types.logical import BIGINT, STRING, BooleanType, Column, Schema, TimestampLtzType
@@ -42,6 +43,7 @@ class AnswerKind(enum.Enum):
     CHANGE = "change"
 
 
+@public_api
 class CloseableIterator:
     """Rows of a result, once. A context manager: leaving it ends the job behind an unfinished result."""
 
@@ -79,6 +81,7 @@ class CloseableIterator:
         self.close()
 
 
+@public_api
 class TableResult(WithoutJava):
     """The answer to one statement. Rows can be read once."""
 

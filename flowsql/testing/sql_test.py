@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from flowsql.common.public_api import public_api
 from flowsql.testing.compare import compare
 from flowsql.testing.play import Given, Play
 from flowsql.testing.rows import NULL, Row
@@ -17,6 +18,7 @@ from flowsql_grammar import parse_statement
 from flowsql_grammar.script import split_statements
 
 
+@public_api
 class SqlTest:
     """A job in a test: its tables are given rows, its clock and watermarks stand until they are moved.
 

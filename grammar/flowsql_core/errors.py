@@ -52,7 +52,11 @@ class FlowSqlError(Exception):
 
     def render(self) -> str:
         """The whole report: message, place with caret, hint, operator. Under 15 lines."""
-        parts = [self.message]
+        return "\n".join(part for part in (self.message, self.render_details()) if part)
+
+    def render_details(self) -> str:
+        """What the report tells behind the message; empty where the message is all."""
+        parts = []
         if self.at is not None and self.source is not None:
             parts.append(self.source.frame(self.at, self.hint or ""))
         elif self.hint:

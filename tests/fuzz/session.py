@@ -129,6 +129,8 @@ class Session:
         self._last: tuple[Source, ast.Statement] | None = None
         self._streaming = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
         self._batch = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        # A fault is named by the frame that it comes from.
+        self._streaming.get_config().set("sql-client.verbose", "true")
         self._batch.get_config().set("execution.batch.engine", "local")
         for environment in (self._streaming, self._batch):
             environment.get_config().set("table.local-time-zone", "UTC").set("io.tmp.dirs", str(folder))

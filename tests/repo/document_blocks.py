@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import re
 import shlex
 import traceback
@@ -31,6 +32,8 @@ from flowsql.configuration import file_configuration
 
 _FENCE = re.compile(r"(?ms)^ *```(?P<kind>[^\n`]*)\n(?P<text>.*?)^ *```$")
 _SECONDS = re.compile(r"\(\d+\.\d\d seconds\)")
+#: First line of what Python prints of an error, where a document shows the lines that led to it.
+_TRACE = "Traceback (most recent call last):"
 _SCRIPT_NAME = re.compile(r"-- (\w+\.sql)\n")
 
 
@@ -124,15 +127,24 @@ class Reader:
     def _program(self, text: str, shown: str | None) -> None:
         path = Path("program.py")
         path.write_text(text)
+        linecache.checkcache(str(path))
         with _printed() as printed:
             try:
                 exec(compile(text, str(path), "exec"), self._names)
             except Exception as error:
                 if shown is None:
                     raise
-                printed.write("".join(traceback.format_exception_only(error)))
+                printed.write(_trace(error) if _TRACE in shown else "".join(traceback.format_exception_only(error)))
         if shown is not None:
             assert _SECONDS.sub("", printed.getvalue()).endswith(_SECONDS.sub("", shown)), printed.getvalue()
+
+
+def _trace(error: Exception) -> str:
+    """What Python prints of an error that nobody catches, without the frame that runs the program."""
+    assert error.__traceback__ is not None
+    lines = traceback.format_exception(error.with_traceback(error.__traceback__.tb_next))
+    # Newer Pythons mark places in a line in another way.
+    return re.sub(r"(?m)^    [ ~^]+\n", "", "".join(lines))
 
 
 def commands_of(text: str) -> Iterator[tuple[str, str]]:

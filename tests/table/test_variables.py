@@ -177,7 +177,7 @@ def test_a_table_of_another_environment(environment: TableEnvironment) -> None:
 def test_the_option_turns_it_off(environment: TableEnvironment) -> None:
     frame = pa.table({"n": [1]})
     environment.get_config().set("flowsql.python-variables", "false")
-    with pytest.raises(BindError, match=r"^Object 'frame' not found$"):
+    with pytest.raises(BindError, match=r"^Object 'frame' not found\n"):
         environment.execute_sql("SELECT n FROM frame")
     assert frame.num_rows == 1
 

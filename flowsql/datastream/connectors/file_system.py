@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn, Self
 
+from flowsql.common.public_api import public_api
 from flowsql.common.refused import Refused
 from flowsql.common.serialization import BulkWriterFactory, Encoder
 from flowsql.common.typeinfo import TypeInformation, Types
@@ -57,6 +58,7 @@ class StreamFormat:
         return StreamFormat(charset_name)
 
 
+@public_api
 class FileSource(Source):
     """The lines of files. Files are dealt out to the subtasks, which read theirs in the order of the paths.
 
@@ -98,6 +100,7 @@ class FileSource(Source):
         return line_source(self._paths, self._format.charset, self._monitor_ms)
 
 
+@public_api
 class FileSourceBuilder:
     """Makes a :class:`FileSource`."""
 

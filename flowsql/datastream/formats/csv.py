@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
+from flowsql.common.public_api import public_api
 from flowsql.common.refused import refused_name
 from flowsql.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
 from flowsql.table.types import DataType, DataTypes, RowField, RowType
@@ -55,6 +56,7 @@ class CsvSchema:
         return f"CsvSchema({self.row_type}, {dict(self.options)})"
 
 
+@public_api
 class CsvSchemaBuilder:
     """Makes a :class:`CsvSchema`."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
+from flowsql.common.public_api import public_api
 from flowsql.table.catalog.entries import (
     CatalogBaseTable,
     CatalogDatabase,
@@ -48,6 +49,7 @@ class Session(Protocol):
         ...
 
 
+@public_api
 class Catalog:
     """A catalog of a session. What is changed here, SQL sees at once."""
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from flowsql.common.public_api import public_api
 from flowsql.common.refused import Refused
 from flowsql.table.syntax.object_paths import split_path
 from flowsql_core.errors import BindError
 from flowsql_core.types.logical import quote_identifier
 
 
+@public_api
 class ObjectPath:
     """``database.object`` within a catalog."""
 

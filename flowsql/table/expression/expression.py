@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from flowsql.common.public_api import public_api
 from flowsql.table.expression.enums import (
     JsonExistsOnError,
     JsonQueryOnEmptyOrError,
@@ -31,6 +32,7 @@ from flowsql_core.errors import BindError, did_you_mean
 _NO_CALL = "'{method}' stands behind an aggregate: col('a').sum.{method}; this is {shown}"
 
 
+@public_api
 class Expression(ExpressionOperand, Functions):
     """A column, a literal, a call: made by ``flowsql.table.expressions`` and by the operators and methods here.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Final
 
+from flowsql.common.public_api import public_api
 from flowsql.table.expression import Expression
 from flowsql.table.syntax.build import api_nodes, ast
 from flowsql.table.syntax.inline_functions import inline_name
@@ -27,6 +28,7 @@ _SINGLE: Final = "f0"
 _FLAT: Final[dict[int, tuple[object, TableAggregateUdf]]] = {}
 
 
+@public_api
 class AggregatedTable:
     """Groups with the fields of what an aggregate function made of each."""
 
@@ -38,6 +40,7 @@ class AggregatedTable:
         return self._whole.select(*fields)
 
 
+@public_api
 class FlatAggregateTable(AggregatedTable):
     """Groups with the rows that a table aggregate function made of each."""
 

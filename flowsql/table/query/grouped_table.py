@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from flowsql.common.public_api import public_api
 from flowsql.table.expression import Expression
 from flowsql.table.query.aggregated_table import (
     AggregatedTable,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from flowsql.table.table import Table
 
 
+@public_api
 class GroupedTable:
     """Groups of rows with equal keys."""
 
@@ -98,6 +100,7 @@ def _without_aliases(node: ast.Expression, keys: Sequence[ast.SelectItem]) -> as
     return cast(ast.Expression, rewritten(node, meant)) if aliases else node
 
 
+@public_api
 class GroupWindowedTable:
     """Rows in windows that still lack their keys."""
 
@@ -116,6 +119,7 @@ class GroupWindowedTable:
         return WindowGroupedTable(self._table, self._step, self._window, fields)
 
 
+@public_api
 class WindowGroupedTable:
     """Groups of rows in windows."""
 
@@ -197,6 +201,7 @@ class WindowGroupedTable:
         raise NotSupportedYetError("WindowGroupedTable.flat_aggregate")
 
 
+@public_api
 class WindowAggregatedTable(AggregatedTable):
     """Groups of rows in windows with the fields of what an aggregate function made of each."""
 
@@ -221,6 +226,7 @@ def _over_names(items: Sequence[ast.SelectItem]) -> Iterator[str]:
                 yield part.over.text
 
 
+@public_api
 class OverWindowedTable:
     """A table with windows around each row."""
 

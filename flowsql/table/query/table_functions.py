@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from flowsql.common.public_api import public_api
 from flowsql.table.expression import Expression
 from flowsql.table.query.projection import Projection
 from flowsql.table.syntax.build import api_nodes, ast, select
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from flowsql.table.table import Table
 
 
+@public_api
 class PartitionedTable:
     """A table whose rows belong together by keys: made by :meth:`Table.partition_by`, for :meth:`process`."""
 

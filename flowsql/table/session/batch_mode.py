@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flowsql.common.failure import explain_failure
 from flowsql.common.job_client import JobClient
+from flowsql.common.public_api import public_api
 from flowsql.jobs.watch import watch
 from flowsql_core.config import Configuration
 from flowsql_core.errors import FlowSqlError, NotSupportedYetError
@@ -35,6 +36,7 @@ L = TypeVar("L")
 S = TypeVar("S")
 
 
+@public_api
 class SparkJobClient(JobClient):
     """A job on Spark, with the local jobs around it."""
 

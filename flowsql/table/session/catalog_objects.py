@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flowsql.common.public_api import public_api
 from flowsql.table.session.user_functions import catalog_function
 from flowsql.table.syntax.build import ast, path
 from flowsql.table.syntax.object_paths import identifier, split_path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from flowsql_planner.catalog.manager import CatalogManager, Resolved
 
 
+@public_api
 class CatalogObjects:
     """Methods of a TableEnvironment about the objects of its catalogs."""
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from flowsql.common.public_api import keeps_frames, public_api
 from flowsql.configuration import file_configuration, set_options
 from flowsql.table.compiled_plan import CompiledPlan
 from flowsql.table.session.catalog_objects import CatalogObjects
@@ -49,6 +50,7 @@ DML_SYNC = option(
 _UNNAMED = itertools.count()
 
 
+@public_api
 class TableEnvironment(CatalogObjects):
     """A session of SQL and Table API. Statements run one after the other; jobs they start may overlap.
 
@@ -59,6 +61,7 @@ class TableEnvironment(CatalogObjects):
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
+        keeps_frames(configuration)
         self.catalogs = CatalogManager(_catalog_store(configuration))
         self._executor = StatementExecutor(self.catalogs, configuration)
         self._inline: set[str] = set()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from flowsql.common.job_client import JobClient
+from flowsql.common.public_api import public_api
 from flowsql.jobs.watch import watch
 from flowsql_core.config import PARALLELISM, Configuration
 from flowsql_core.errors import BindError, NotSupportedYetError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 STAGES_TITLE: Final = "== Spark Stages =="
 
 
+@public_api
 class SparkStreamClient(JobClient):
     """A stream on Spark."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from flowsql.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from flowsql.common.public_api import public_api
+from flowsql.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types, row_type_of
 from flowsql.configuration import set_options
 from flowsql.datastream.bridges.columns import columns_of, type_of_columns
 from flowsql.datastream.bridges.declared_schema import (
@@ -17,7 +18,7 @@ from flowsql.datastream.bridges.declared_schema import (
     schema_of_fields,
 )
 from flowsql.datastream.bridges.tables import RowForm, SourceStream, TablePart, scanned_streams
-from flowsql.datastream.data_stream import DataStream, row_type_of
+from flowsql.datastream.data_stream import DataStream
 from flowsql.datastream.plan.graph import to_job_graph
 from flowsql.datastream.plan.transformations import TableTransformation, Wishes
 from flowsql.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -123,6 +124,7 @@ def _plain(column: Column) -> Column:
     return Column(column.name, without_attribute(column.type))
 
 
+@public_api
 class StreamTableEnvironment(TableEnvironment):
     """A session of SQL and Table API beside a :class:`StreamExecutionEnvironment`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowsql.common.public_api import public_api
 from flowsql.table.types.data_type import DataType, RowField, RowType, data_type, logical_type
 from flowsql_core.errors import BindError
 from flowsql_core.types import logical as t
@@ -35,6 +36,7 @@ def _precision(name: str, precision: int) -> int:
     return precision
 
 
+@public_api
 class DataTypes:
     """Makes data types: ``DataTypes.STRING()``, ``DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())])``."""
 

@@ -52,8 +52,6 @@ def user_failure(
     if key is not _NOTHING:
         lines.append(f"key: {_shown(key)}")
     made.details = tuple(lines)
-    # Where nobody catches the error, Python itself writes these lines below it.
-    made.add_note("\n".join(lines))
     made.__cause__ = error
     return made
 

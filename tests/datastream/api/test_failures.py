@@ -177,7 +177,7 @@ def test_the_exception_comes_first_then_place_and_element(env: Env, name: str) -
     assert any(__file__ in line for line in error.details)
     # Where nobody catches it, Python writes the same below the traceback.
     written = "".join(traceback.format_exception(error))
-    assert written.rstrip().endswith(error.details[-1])
+    assert written.rstrip().endswith(error.render_details())
     if name not in ("open", "close"):
         assert any(line.startswith(("element: 7", "element: 5", "element: 8")) for line in error.details), error.details
 
