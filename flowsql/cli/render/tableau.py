@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from flowsql.cli.render.base import Limits, Renderer
 from flowsql.table.table_result import AnswerKind, TableResult, limited
+from flowsql.table.values.column_texts import columns_as_texts
 
 if TYPE_CHECKING:
     from flowsql_core.batch import ChangelogBatch
@@ -157,23 +158,6 @@ class VerticalRenderer(_PiecesRenderer):
             below = pc.replace_substring(texts, "\n", "\n" + " " * width + " | ")
             pieces.append(pc.binary_join_element_wise(front, below, ""))
         return "".join(f"{row}\n" for row in pc.binary_join_element_wise(*pieces, pa.scalar("\n")).to_pylist())
-
-
-def columns_as_texts(result: TableResult, batch: ChangelogBatch, null_text: str) -> list[tuple[str, Any]]:
-    """Names and texts (Arrow) of the columns of some rows, the kind of change first where rows have one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from flowsql.table.values.tableau import cells_of
-    from flowsql_core.row import SHORT_STRINGS
-
-    columns: list[tuple[str, Any]] = []
-    if result.streaming:
-        kinds = pa.array(batch.kinds if batch.kinds is not None else [0] * batch.num_rows, pa.uint8())
-        columns.append(("op", pc.take(pa.array(SHORT_STRINGS), kinds)))
-    for column, data in zip(result.schema, batch.columns, strict=True):
-        columns.append((column.name, cells_of(data, column, null_text, result.zone)))
-    return columns
 
 
 def _closing(rows: int, streaming: bool) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from flowsql.cli.options import MAX_TABLE_RESULT_ROWS, RESULT_MODE, ResultMode
-from flowsql.cli.progress import ProgressText
-from flowsql.cli.shell.views.rows import Changes, Materialized, ViewRows
+from flowsql.display.progress_text import ProgressText
+from flowsql.display.view_rows import Changes, Materialized, ViewRows
 from flowsql.table.table_result import TableResult
 from flowsql.table.values.tableau import text_width, type_width
 from flowsql_core.config import Configuration

@@ -14,7 +14,7 @@ from textual.events import Resize
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from flowsql.cli.shell.views.rows import Cells, ViewRows
+from flowsql.display.view_rows import Cells, ViewRows
 from flowsql.table.values.tableau import fitted
 
 #: Seconds between two looks at the rows, and how they are shown; None: only on demand.

@@ -47,7 +47,7 @@ class ViewRows(ABC):
 
     def texts_of(self, batch: ChangelogBatch) -> tuple[list[str], list[Cells]]:
         """Kinds of change and cells of some rows."""
-        from flowsql.cli.render.tableau import columns_as_texts
+        from flowsql.table.values.column_texts import columns_as_texts
 
         columns = [texts.to_pylist() for _, texts in columns_as_texts(self._result, batch, "<NULL>")]
         kinds = columns.pop(0) if self._result.streaming else ["+I"] * batch.num_rows
