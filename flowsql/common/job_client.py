@@ -131,6 +131,18 @@ class JobClient:
 
         return explain(job_now(self._graph, self._job.metrics, rows_read_before))
 
+    def is_endless(self) -> bool:
+        """Whether the job reads a table whose rows never end."""
+        from flowsql.display.endless import job_is_endless
+
+        return job_is_endless(self._graph)
+
+    def has_only_inserts(self) -> bool:
+        """Whether each row that a query gives is final."""
+        from flowsql.display.endless import has_only_inserts
+
+        return has_only_inserts(self._graph)
+
     def get_volumes(self) -> Volumes:
         """Rows and bytes that the job read, wrote, sent between tasks and spilled so far."""
         return self._job.volumes()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from flowsql.table.values.answer_kind import AnswerKind
+
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
     from flowsql.table.table_result import TableResult
@@ -21,8 +23,6 @@ class ProgressText:
 
     def text(self) -> str:
         """The line."""
-        from flowsql.table.table_result import AnswerKind
-
         now = time.monotonic()
         parts = [f"{now - self._started:.0f} s"]
         if self._result.kind is AnswerKind.CHANGE or self._job.is_computing():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -25,31 +26,42 @@ class ViewRows(ABC):
     def __init__(self, result: TableResult) -> None:
         self._result = result
         self._lock = threading.Lock()
-        #: The query has given all of its rows.
+        #: No further rows come: the query has given all of them, or as many as are shown.
         self.is_complete = False
         #: What made the query fail.
         self.failure: BaseException | None = None
 
     def read(self) -> None:
-        """Take the rows of the query up to its end."""
+        """Take the rows of the query up to its end, or as many as are shown."""
         try:
-            for batch in self._result.batches():
-                with self._lock:
-                    self._take(batch)
+            self.take(self._result.batches())
         except BaseException as error:
             self.failure = error
         self.is_complete = True
+
+    def take(self, batches: Iterable[ChangelogBatch]) -> None:
+        """Take rows."""
+        for batch in batches:
+            with self._lock:
+                self._take(batch)
+            if self.has_enough():
+                return
 
     def now(self) -> list[Cells]:
         """All rows at this moment."""
         with self._lock:
             return self._rows()
 
+    def has_enough(self) -> bool:
+        """Whether further rows would not be shown."""
+        return False
+
     def texts_of(self, batch: ChangelogBatch) -> tuple[list[str], list[Cells]]:
         """Kinds of change and cells of some rows."""
         from flowsql.table.values.column_texts import columns_as_texts
+        from flowsql.table.values.tableau import NULL_CELL
 
-        columns = [texts.to_pylist() for _, texts in columns_as_texts(self._result, batch, "<NULL>")]
+        columns = [texts.to_pylist() for _, texts in columns_as_texts(self._result, batch, NULL_CELL)]
         kinds = columns.pop(0) if self._result.streaming else ["+I"] * batch.num_rows
         return kinds, list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
@@ -58,6 +70,44 @@ class ViewRows(ABC):
 
     @abstractmethod
     def _rows(self) -> list[Cells]: ...
+
+
+class FirstRows(ViewRows):
+    """The first rows of a query whose rows are final, and whether there are more."""
+
+    def __init__(self, result: TableResult, wanted: int) -> None:
+        super().__init__(result)
+        self._wanted = wanted
+        self._first: list[Cells] = []
+        #: There are rows behind the first ones.
+        self.has_more = False
+
+    def has_enough(self) -> bool:
+        """Whether one row more than shown has come."""
+        return self.has_more
+
+    def _take(self, batch: ChangelogBatch) -> None:
+        left = self._wanted - len(self._first)
+        self.has_more = batch.num_rows > left
+        self._first.extend(self.texts_of(batch.slice(0, min(left, batch.num_rows)))[1])
+
+    def _rows(self) -> list[Cells]:
+        return list(self._first)
+
+
+class LastRows(ViewRows):
+    """The last rows of a query whose rows are final."""
+
+    def __init__(self, result: TableResult, kept: int) -> None:
+        super().__init__(result)
+        self._last: deque[Cells] = deque(maxlen=kept)
+
+    def _take(self, batch: ChangelogBatch) -> None:
+        kept = min(self._last.maxlen or 0, batch.num_rows)
+        self._last.extend(self.texts_of(batch.slice(batch.num_rows - kept, batch.num_rows))[1])
+
+    def _rows(self) -> list[Cells]:
+        return list(self._last)
 
 
 class Materialized(ViewRows):

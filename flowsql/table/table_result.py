@@ -6,11 +6,13 @@ import enum
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from flowsql.common.public_api import public_api
 from flowsql.common.without_java import WithoutJava
+from flowsql.table.values.answer_kind import AnswerKind as AnswerKind
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.types.logical import BIGINT, STRING, BooleanType, Column, Schema, TimestampLtzType
 
@@ -27,20 +29,6 @@ class ResultKind(enum.IntEnum):
 
     SUCCESS = 0
     SUCCESS_WITH_CONTENT = 1
-
-
-class AnswerKind(enum.Enum):
-    """What is behind a result; decides how it prints.
-
-    DONE: nothing but success. LISTING: rows known at once (SHOW, DESCRIBE). TEXT: one text (EXPLAIN). QUERY: the rows
-    of a SELECT. CHANGE: a job that writes (INSERT).
-    """
-
-    DONE = "done"
-    LISTING = "listing"
-    TEXT = "text"
-    QUERY = "query"
-    CHANGE = "change"
 
 
 @public_api
@@ -107,6 +95,8 @@ class TableResult(WithoutJava):
         self._job = job
         self._started = False
         self._cancelled = False
+        #: Batches that were looked at before anybody read the rows.
+        self._peeked: list[ChangelogBatch] = []
         #: Rows that whoever reads has been given so far.
         self.rows_given = 0
 
@@ -144,11 +134,70 @@ class TableResult(WithoutJava):
             yield self._ready
         if self._collected is None or self._job is None:
             return
+        while self._peeked:
+            batch = self._peeked.pop(0)
+            self.rows_given += batch.num_rows
+            yield batch
         for batch in self._collected.batches(self._job.is_over, deadline):
             self.rows_given += batch.num_rows
             yield batch
         if deadline is None or time.monotonic() < deadline or self._job.is_over():
             self._wait(self._job)
+
+    def is_read(self) -> bool:
+        """Whether somebody has begun to read the rows."""
+        return self._started
+
+    def peek(self, rows: int, deadline: float) -> list[ChangelogBatch]:
+        """The first changes, which whoever reads gets as well; raises what made the job fail.
+
+        Args:
+            rows: after which no further batch is waited for.
+            deadline: ``time.monotonic()`` after which no further batch is waited for.
+        """
+        assert self._collected is not None
+        assert self._job is not None
+        assert not self._started
+        held = sum(batch.num_rows for batch in self._peeked)
+        if held < rows:
+            for batch in self._collected.batches(self._job.is_over, deadline):
+                self._peeked.append(batch)
+                held += batch.num_rows
+                if held >= rows:
+                    break
+            else:
+                if self._job.is_over():
+                    self._wait(self._job)
+        return list(self._peeked)
+
+    def ready_texts(self) -> list[list[str]]:
+        """The columns of an answer that was known at once, as texts; NULL is an empty one."""
+        from flowsql.table.values.tableau import cells_of
+
+        assert self._ready is not None
+        pairs = zip(self.schema, self._ready.columns, strict=True)
+        return [cells_of(data, column, "", self.zone).to_pylist() for column, data in pairs]
+
+    def show(self, rows: int = 20, timeout: float | None = None) -> None:
+        """Show the answer as a table: rows of a query as they stand, without their changes.
+
+        In a notebook the table is kept up to date until the query ends or the cell is interrupted; elsewhere it is
+        printed once the query has ended or Ctrl-C ends it. Either way the query is over then. Of a query whose rows
+        are final no more are read than are shown.
+
+        Args:
+            rows: shown at most: the newest of a query that never ends in a notebook, the first of others.
+            timeout: seconds after which the query is ended and the rows are shown that have come.
+        """
+        from flowsql.display.show import show
+
+        show(self, rows, timeout)
+
+    def _repr_html_(self) -> str:
+        """The answer in a notebook. The first rows of a running query are shown; they can still be read."""
+        from flowsql.display.preview import result_html
+
+        return result_html(self)
 
     def collect(self) -> CloseableIterator:
         """Rows as a context-managed iterator of :class:`~flowsql.common.Row`."""
@@ -163,7 +212,8 @@ class TableResult(WithoutJava):
             ExecutionError: ``job-cancelled`` when somebody cancelled it.
         """
         if self._job is not None and self._collected is None:
-            self._wait(self._job, None if timeout_ms is None else timeout_ms / 1000)
+            with progress_of(self):
+                self._wait(self._job, None if timeout_ms is None else timeout_ms / 1000)
 
     def _wait(self, job: JobClient, timeout_s: float | None = None) -> None:
         job.wait(timeout_s)
@@ -223,6 +273,15 @@ class TableResult(WithoutJava):
         """The one text of EXPLAIN, or the values of an INSERT's answer."""
         batch = next(self.batches())
         return ", ".join(str(column[0].as_py()) for column in batch.columns)
+
+
+def progress_of(result: TableResult) -> AbstractContextManager[None]:
+    """Tells in the cell of a notebook how far a job is while the program waits for it."""
+    if "ipykernel" not in sys.modules:
+        return nullcontext()
+    from flowsql.display.notebook import cell_progress
+
+    return cell_progress(result)
 
 
 def limited(batches: Iterator[ChangelogBatch], max_rows: int | None) -> Iterator[ChangelogBatch]:

@@ -102,6 +102,20 @@ class Tableau:
             widths.append(max([text_width(column.name), *map(text_width, cells.to_pylist())]))
         return Tableau(schema, widths, "", False, zone)
 
+    @staticmethod
+    def by_texts(schema: Schema, rows: Sequence[Sequence[str]], widest: int) -> Tableau:
+        """The table of rows that are texts already: columns as wide as their widest cell, ``widest`` at most."""
+        widths = []
+        for place, column in enumerate(schema):
+            cells = max((text_width(row[place]) for row in rows), default=0)
+            widths.append(max(text_width(column.name), min(cells, widest)))
+        return Tableau(schema, widths, NULL_CELL)
+
+    def lines(self, rows: Sequence[Sequence[str]]) -> str:
+        """A line for each row of texts."""
+        lines = (" | ".join(map(fitted, row, self._widths)) for row in rows)
+        return "".join(f"| {line} |\n" for line in lines)
+
     def border(self) -> str:
         """``+----+-----+`` with its newline."""
         widths = (2, *self._widths) if self._with_op else self._widths
