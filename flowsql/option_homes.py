@@ -82,6 +82,7 @@ OPTION_HOMES: Final = {
     "sql-client.display.print-time-cost": "flowsql.cli.options",
     "sql-client.display.print-volumes": "flowsql.cli.options",
     "sql-client.display.show-line-numbers": "flowsql.cli.options",
+    "sql-client.display.warn-growing-state": "flowsql.cli.options",
     "sql-client.editing-mode": "flowsql.cli.options",
     "sql-client.execution.max-table-result.rows": "flowsql.cli.options",
     "sql-client.execution.result-mode": "flowsql.cli.options",

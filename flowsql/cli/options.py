@@ -52,6 +52,12 @@ PRINT_VOLUMES = option(
     "Behind each query and INSERT, tell on standard error the rows and bytes it read, wrote, shuffled and spilled; of "
     "several tables the rows of each.",
 )
+WARN_GROWING_STATE = option(
+    "sql-client.display.warn-growing-state",
+    parse_bool,
+    True,
+    "Warn on standard error of a stream that starts and whose state grows for ever, with the remedy.",
+)
 EXPLAIN_SILENCE = option(
     "sql-client.display.explain-silence",
     parse_duration_ms,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO, assert_never
 
 from flowsql.cli import cold_start
 from flowsql.cli.expectations import tell_expectations
+from flowsql.cli.growing_state import warned_of_growth
 from flowsql.cli.losses import tell_losses
 from flowsql.cli.options import EXPLAIN_SILENCE, PRINT_TIME_COST, PRINT_VOLUMES
 from flowsql.cli.progress import above_progress, progress
@@ -160,9 +161,15 @@ class Session:
                 assert_never(kind)
 
     def _run(self, statement: Statement, source: Source, renderer: Renderer, started: float) -> None:
-        result = self.environment.execute(statement, source, waiting=True)
-        cold_start.settle()
+        result = self._started(statement, source)
         self._show(result, source, renderer.answer, started)
+
+    def _started(self, statement: Statement, source: Source) -> TableResult:
+        """Run a statement; of one that moves rows its job has begun."""
+        with warned_of_growth(self.environment, statement, source):
+            result = self.environment.execute(statement, source, waiting=True)
+        cold_start.settle()
+        return result
 
     def _show(
         self,

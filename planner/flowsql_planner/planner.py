@@ -5,7 +5,7 @@ Logical plan -> rules -> physical plan -> shared scans -> changelog modes -> sha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -54,6 +54,8 @@ from flowsql_planner.traits.cost import scientific
 from flowsql_planner.translate.graph import StreamGraph, build_stream_graph, to_job_graph
 from flowsql_planner.translate.options import PIPELINE_NAME
 
+#: Takes the physical plans of a job that is to run, and what they were planned with.
+OnPlan = Callable[[tuple[Physical, ...], PlanContext], None]
 Explainable = op.Query | op.Insert | op.StatementSet
 _COLLECT_NAME = "*anonymous_collect$1*"
 
@@ -61,8 +63,9 @@ _COLLECT_NAME = "*anonymous_collect$1*"
 class Planner:
     """Plans statements under one configuration. Cheap to make; keeps nothing between statements."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, on_plan: OnPlan | None = None) -> None:
         self._configuration = configuration
+        self._on_plan = on_plan
 
     def plan_query(self, query: op.Query, collector: object) -> JobGraph:
         """The job whose rows go to ``collector`` (``accept(batch)``, ``finish()``).
@@ -100,6 +103,8 @@ class Planner:
                 from flowsql_planner.spark.streaming import refuse_on_spark
 
                 refuse_on_spark(roots, context)
+            if self._on_plan is not None:
+                self._on_plan(roots, context)
             graph = build_stream_graph(roots, context, collect_resources or {})
             return to_job_graph(graph, job_name, context, resources or {})
 

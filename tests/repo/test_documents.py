@@ -6,8 +6,11 @@ import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
+from weakref import WeakSet
 
 import pytest
+
+from flowsql.common import public_api
 
 from ..spark.spark_machine import ON_SPARK, hurry
 from .document_blocks import Reader
@@ -100,6 +103,8 @@ SPARKS = ("spark.md", "spark_streaming.md")
     [pytest.param(path, id=path.name, marks=ON_SPARK if path.name in SPARKS else ()) for path in documents()],
 )
 def test_every_block_does_what_it_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Sessions of other tests that show all frames of errors may still be alive.
+    monkeypatch.setattr(public_api, "_sessions", WeakSet())
     if path.name in SPARKS:
         hurry()
     write_data(tmp_path)

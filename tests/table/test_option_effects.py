@@ -61,6 +61,12 @@ CREATE TABLE nothing (a INT) WITH ('connector' = 'filesystem', 'path' = '{Path(_
 'source.path.regex-pattern' = '.*[.]nosuch', 'source.monitor-interval' = '1 s'); SELECT a FROM nothing
 """
 
+#: A stream whose state grows for ever.
+GROWING = """
+CREATE TABLE endless (a INT) WITH ('connector' = 'datagen', 'rows-per-second' = '1');
+SELECT a, MAX(a) FROM endless GROUP BY a
+"""
+
 #: Values under which an option is set beside those that it is looked at with.
 Options = dict[str, str]
 
@@ -549,6 +555,7 @@ EFFECTS: dict[str, Effect] = {
     "sql-client.execution.result-mode": Effect("CHANGELOG", in_the_shell("SELECT 1;", "1")),
     "sql-client.display.print-volumes": Effect("true", command("SELECT 1")),
     "sql-client.display.explain-silence": Effect("200 ms", command(SILENT, "--timeout", "1.5")),
+    "sql-client.display.warn-growing-state": Effect("false", command(GROWING, "--timeout", "0.5")),
     "sql-client.display.print-time-cost": Effect("true", command("SELECT 1")),
     "sql-client.verbose": Effect("true", command("SELECT nowhere")),
     "table.catalog-store.file.path": Effect("/nowhere", catalog_store, {"table.catalog-store.kind": "file"}),

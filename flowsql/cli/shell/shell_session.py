@@ -11,7 +11,6 @@ import sys
 import threading
 from typing import IO, TYPE_CHECKING, TextIO
 
-from flowsql.cli import cold_start
 from flowsql.cli.expectations import tell_expectations
 from flowsql.cli.losses import tell_losses
 from flowsql.cli.options import RESULT_MODE, ResultMode
@@ -102,8 +101,7 @@ class ShellSession(Session):
         self._terminal.flush()
 
     def _run(self, statement: Statement, source: Source, renderer: Renderer, started: float) -> None:
-        result = self.environment.execute(statement, source, waiting=True)
-        cold_start.settle()
+        result = self._started(statement, source)
         if result.kind is AnswerKind.CHANGE and not self.environment.configuration.get(DML_SYNC):
             self._leave_running(result, source, renderer)
         elif result.kind in (AnswerKind.LISTING, AnswerKind.TEXT) and self.out is self._terminal and self._pager():

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from flowsql_planner.lineage.model import Lineage
     from flowsql_planner.lint.model import Finding, Rule
     from flowsql_planner.logical.nodes import Rel
+    from flowsql_planner.planner import OnPlan
 
 N = TypeVar("N", bound="ast.Node")
 
@@ -293,6 +294,10 @@ class TableEnvironment(CatalogObjects):
         with located(source):
             result = self._executor.execute(statement, source)
             return result if waiting else self._synchronous(result)
+
+    def watch_plans(self, watcher: OnPlan | None) -> None:
+        """Have ``watcher`` called with the physical plans of each stream that is to run; None: nobody."""
+        self._executor.on_plan = watcher
 
     def check_initial(self, statement: Statement, source: Source) -> None:
         """Refuse what may not stand in an initialization file: queries and changes of data."""

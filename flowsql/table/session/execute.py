@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from flowsql_planner.catalog.manager import CatalogManager
     from flowsql_planner.compiled_plan import CompiledPlan
     from flowsql_planner.logical.nodes import Rel
-    from flowsql_planner.planner import Explainable, Planner
+    from flowsql_planner.planner import Explainable, OnPlan, Planner
     from flowsql_runtime.cluster.local import LocalCluster
     from flowsql_runtime.spark.sessions.host import SparkHost
 
@@ -68,6 +68,8 @@ class StatementExecutor:
         self.spark: SparkHost | None = None
         #: Views of the program's DataFrames.
         self._frames: list[str] = []
+        #: Is told the physical plans of streams before they run.
+        self.on_plan: OnPlan | None = None
         #: Rows of tables that the program gave, by the id under which jobs find them.
         self._rows: dict[str, InlineRows] = {}
 
@@ -362,7 +364,7 @@ class StatementExecutor:
     def _planner(self) -> Planner:
         from flowsql_planner.planner import Planner
 
-        return Planner(self._with_zone())
+        return Planner(self._with_zone(), self.on_plan)
 
     def _with_zone(self) -> Configuration:
         """The session's options with the machine's time zone by its name, so that everyone below means the same."""

@@ -64,6 +64,10 @@ class PlanContext:
         """The source of a table that reads everything: what it can do."""
         return self.source(ScanSpec(table, tuple(range(len(table.columns))), table.columns), span)
 
+    def reads_without_end(self) -> bool:
+        """Whether a table that was planned has rows that never end."""
+        return any(not source.bounded for source in self._sources.values())
+
     def source_mode(self, table: TableSpec, span: Span | None) -> ChangelogMode:
         """The changelog that a scan of a table emits."""
         return self.table_source(table, span).changelog_mode

@@ -8,12 +8,21 @@ import re
 import traceback
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
+from flowsql.common import public_api
 from flowsql.errors import BindError, FlowSqlError, InternalError
 from flowsql.table import TableEnvironment
 from tests.repo.packages import ROOT
+
+
+@pytest.fixture(autouse=True)
+def no_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions of other tests that show all frames may still be alive."""
+    monkeypatch.setattr(public_api, "_sessions", WeakSet())
+
 
 CASES = (Path(__file__).parent / "traces.txt").read_text().split("\n====\n")
 _ERRORS = {
