@@ -211,7 +211,7 @@ class Session:
         with explained_silence(result, patience_ms, told.append):
             yield
         if told and not result.rows_given:
-            print(told[-1], file=sys.stderr, flush=True)
+            print(f"[INFO] {told[-1]}", file=sys.stderr, flush=True)
 
     def _tell_of(self, job: JobClient, result: TableResult) -> None:
         """What a job that has ended has to say beside its answer."""

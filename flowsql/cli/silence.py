@@ -47,7 +47,7 @@ def explained_silence(
 
 
 def _to_standard_error(line: str) -> None:
-    above_progress(sys.stderr).write(f"{line}\n")
+    above_progress(sys.stderr).write(f"[INFO] {line}\n")
     sys.stderr.flush()
 
 
@@ -90,4 +90,4 @@ class _Watch:
 
 def _line(given: int, seconds: float, text: str) -> str:
     so_long = f"{seconds:.0f} seconds" if seconds >= 1.5 else f"{seconds:.1g} s"
-    return f"[INFO] No {'more ' if given else ''}rows for {so_long}: {text}."
+    return f"No {'more ' if given else ''}rows for {so_long}: {text}."

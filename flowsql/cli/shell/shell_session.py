@@ -13,11 +13,12 @@ from typing import IO, TYPE_CHECKING, TextIO
 
 from flowsql.cli.expectations import tell_expectations
 from flowsql.cli.losses import tell_losses
-from flowsql.cli.options import RESULT_MODE, ResultMode
+from flowsql.cli.options import EXPLAIN_SILENCE, RESULT_MODE, ResultMode
 from flowsql.cli.render.base import Limits, Renderer
 from flowsql.cli.render.forms import FORMS
 from flowsql.cli.restarts import tell_restart
 from flowsql.cli.session import HELP, Session, StatementFailedError
+from flowsql.cli.silence import explained_silence
 from flowsql.table.session.environment import DML_SYNC
 from flowsql.table.table_result import AnswerKind
 from flowsql_core.errors import FlowSqlError
@@ -148,8 +149,10 @@ class ShellSession(Session):
     def _await(self, result: TableResult, job: JobClient, source: Source) -> None:
         """Tell how a job ended. The prompt takes what is printed meanwhile and stays below it."""
         name = job.get_job_id()
+        patience_ms = self.environment.configuration.get(EXPLAIN_SILENCE)
         try:
-            job.wait()
+            with explained_silence(result, patience_ms, lambda line: print(f"[INFO] Job {name}: {line}", flush=True)):
+                job.wait()
         except FlowSqlError as error:
             print(f"[ERROR] Job {name} failed. Reason:\n{error.within(source).render()}", flush=True)
         except Exception as error:  # a fault of FlowSQL's own

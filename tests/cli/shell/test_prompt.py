@@ -191,6 +191,18 @@ def test_the_end_of_a_job_is_told_above_the_prompt(start: Start) -> None:
     shell.wait_for("/none/x.csv", 5)
 
 
+def test_an_insert_that_gives_no_rows_says_why_above_the_prompt(start: Start) -> None:
+    shell = start("-D", "sql-client.display.explain-silence=300 ms")
+    shell.run(ENDLESS)
+    shell.run("CREATE TABLE void (n BIGINT) WITH ('connector' = 'blackhole');")
+    shell.wait_for(count("succeeded", 2))
+    shell.at_prompt()
+    shell.run("INSERT INTO void SELECT n FROM g WHERE MOD(n, 7) = 9;")
+    # The name of the job may break the line.
+    shell.wait_for(lambda screen: "= 9 is true of none" in " ".join(screen.split()))
+    shell.at_prompt()
+
+
 def test_an_init_file_and_its_failure(start: Start, tmp_path: Path) -> None:
     (tmp_path / "init.sql").write_text("CREATE VIEW v AS SELECT 5 AS five;")
     shell = start("-i", "init.sql")
