@@ -43,7 +43,7 @@ class Connector:
 
 _BUILT_IN: Final[dict[str, Connector]] = {
     "blackhole": Connector(sink="flowsql_connectors.blackhole:BlackholeSinkFactory"),
-    "datagen": Connector(source="flowsql_connectors.datagen:DatagenSourceFactory"),
+    "datagen": Connector(source="flowsql_connectors.datagen.source:DatagenSourceFactory"),
     "filesystem": Connector(
         source="flowsql_connectors.filesystem.factory:FileSourceFactory",
         sink="flowsql_connectors.filesystem.factory:FileSinkFactory",

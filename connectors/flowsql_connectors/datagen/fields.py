@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import decimal
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_connectors.datagen.realistic import KINDS
+from flowsql_connectors.datagen.rows import Make, RowRange, local_ms
 from flowsql_connectors.options import ConnectorOption, OptionValues, optional, parse_boolean, parse_positive
 from flowsql_core.arrow import compute as pc
 from flowsql_core.config import parse_duration_ms
@@ -49,22 +49,6 @@ _DEFAULT_COLLECTION_SIZE: Final = 3
 
 
 @record
-class RowRange:
-    """Rows ``first``, ``first + stride``, ... of the job, ``count`` of them."""
-
-    first: int
-    stride: int
-    count: int
-
-    def indexes(self) -> npt.NDArray[np.int64]:
-        """Row numbers, int64 (count,)."""
-        return self.first + self.stride * np.arange(self.count, dtype=np.int64)
-
-
-Make = Callable[[RowRange, np.random.Generator, int], Any]
-
-
-@record
 class ColumnGenerator:
     """Makes an Arrow array for a range of rows; ``length``: rows until a sequence ends, None if it does not."""
 
@@ -78,11 +62,11 @@ class ColumnGenerator:
 
 def _kind(path: str) -> ConnectorOption[str]:
     def parse(text: str) -> str:
-        if text not in ("random", "sequence"):
-            raise ValueError(f"Unsupported generator kind: {text}. Expected random or sequence")
+        if text not in ("random", "sequence", *KINDS):
+            raise ValueError(f"Unsupported generator kind: {text}. Expected random, sequence, {', '.join(KINDS)}")
         return text
 
-    return ConnectorOption(f"fields.{path}.kind", parse, "random", "random or sequence.")
+    return ConnectorOption(f"fields.{path}.kind", parse, "random", f"random, sequence, {', '.join(KINDS)}.")
 
 
 def _bound(path: str, end: str, type_: LogicalType) -> ConnectorOption[Any]:
@@ -139,6 +123,9 @@ def column_options(column: Column, table: TableSpec) -> tuple[ConnectorOption[An
     kind = _kind(column.name)
     if table.option(kind.key) == "sequence" and _can_count(column.type):
         return (kind, _start(column.name), _end(column.name))
+    realistic = KINDS.get(table.option(kind.key) or "")
+    if realistic is not None:
+        return (kind, *realistic.options(column.name), _null_rate(column.name))
     return (kind, *_random_options(column.name, column.type))
 
 
@@ -168,7 +155,20 @@ def column_generator(column: Column, values: OptionValues) -> ColumnGenerator:
     """The generator of a top-level column."""
     if values.get(_kind(column.name)) == "sequence":
         return _sequence(column, values)
+    kind = values.get(_kind(column.name))
+    if kind in KINDS:
+        return ColumnGenerator(_realistic(column, kind, values))
     return ColumnGenerator(_random(column.name, column.type, values))
+
+
+def _realistic(column: Column, kind: str, values: OptionValues) -> Make:
+    realistic = KINDS[kind]
+    if not realistic.fits(column.type):
+        raise BindError(
+            "unsupported-generator",
+            f"Column '{column.name}' of type {column.type} has no {kind} generator: it makes {realistic.types}.",
+        )
+    return _with_nulls(realistic.make(column.name, column.type, values), values.get(_null_rate(column.name)))
 
 
 def _sequence(column: Column, values: OptionValues) -> ColumnGenerator:
@@ -199,8 +199,10 @@ def _to_decimal(numbers: pa.Int64Array, type_: DecimalType) -> Any:
 
 
 def _random(path: str, type_: LogicalType, values: OptionValues) -> Make:
-    make = _random_not_null(path, type_, values)
-    null_rate = values.get(_null_rate(path))
+    return _with_nulls(_random_not_null(path, type_, values), values.get(_null_rate(path)))
+
+
+def _with_nulls(make: Make, null_rate: float) -> Make:
     if null_rate == 0:
         return make
 
@@ -225,11 +227,9 @@ def _random_not_null(path: str, type_: LogicalType, values: OptionValues) -> Mak
         case CharacterType() | BinaryType() | VarBinaryType():
             return _random_texts(path, type_, values)
         case DateType():
-            return lambda rows, rng, now_ms: _all(rows, _local_ms(now_ms) // 86_400_000, pa.int32()).cast(pa.date32())
+            return lambda rows, rng, now_ms: _all(rows, local_ms(now_ms) // 86_400_000, pa.int32()).cast(pa.date32())
         case TimeType():
-            return lambda rows, rng, now_ms: _all(rows, _local_ms(now_ms) % 86_400_000, pa.int32()).cast(
-                pa.time32("ms")
-            )
+            return lambda rows, rng, now_ms: _all(rows, local_ms(now_ms) % 86_400_000, pa.int32()).cast(pa.time32("ms"))
         case TimestampType() | TimestampLtzType():
             return _random_timestamps(path, type_, values)
         case YearMonthIntervalType():
@@ -255,10 +255,6 @@ def _random_not_null(path: str, type_: LogicalType, values: OptionValues) -> Mak
 
 def _all(rows: RowRange, value: int, type_: pa.DataType) -> Any:
     return pa.array(np.full(rows.count, value, dtype=np.int64)).cast(type_)
-
-
-def _local_ms(now_ms: int) -> int:
-    return now_ms + time.localtime(now_ms // 1000).tm_gmtoff * 1000
 
 
 def _small_counts(rows: RowRange, rng: np.random.Generator, now_ms: int) -> Any:
@@ -357,7 +353,7 @@ def _random_timestamps(path: str, type_: TimestampType | TimestampLtzType, value
     target = to_arrow(type_)
 
     def make(rows: RowRange, rng: np.random.Generator, now_ms: int) -> Any:
-        base = now_ms if isinstance(type_, TimestampLtzType) else _local_ms(now_ms)
+        base = now_ms if isinstance(type_, TimestampLtzType) else local_ms(now_ms)
         past = rng.integers(0, max_past_ms, rows.count) if max_past_ms else np.zeros(rows.count, dtype=np.int64)
         zone = target.tz
         return pa.array(base - past).cast(pa.timestamp("ms", zone)).cast(target)

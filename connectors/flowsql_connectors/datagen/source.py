@@ -1,7 +1,7 @@
 """``datagen``: rows out of nothing, column by column: random values or sequences, at a rate.
 
 Row ``i`` of the job is made by subtask ``i mod parallelism``; a split is that arithmetic progression with its position.
-The values themselves stand in ``datagen_fields``. Source: Flink manual, "DataGen SQL Connector".
+The values themselves stand in ``fields`` and ``realistic``. Source: Flink manual, "DataGen SQL Connector".
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import orjson
 
-from flowsql_connectors.datagen_fields import ColumnGenerator, RowRange, column_generator, column_options
+from flowsql_connectors.datagen.fields import ColumnGenerator, column_generator, column_options
+from flowsql_connectors.datagen.rows import RowRange
 from flowsql_connectors.options import (
     SCAN_PARALLELISM,
     ConnectorOption,

@@ -1,0 +1,1 @@
+"""``datagen``: rows out of nothing."""
