@@ -14,12 +14,13 @@ WORKERS ?= 2
 MINUTES ?= 10
 SEED ?= 1
 
-.PHONY: help demo test check bench fuzz chaos parity clean
+.PHONY: help demo test check docs bench fuzz chaos parity clean
 
 help:
 	@echo "make demo   one SQL script over 336,776 real flights"
 	@echo "make test   the whole test suite"
 	@echo "make check  formatting, lint, types, layers, tests"
+	@echo "make docs   the documents as a site: build/site/index.html"
 	@echo "make bench  cold start, micro benchmarks, Python functions, streams, Nexmark"
 	@echo "make fuzz   10,000 mutated statements and formatted scripts, 10,000 random expressions, property tests with many more examples,"
 	@echo "            random queries run in many ways, in batch mode, and asked of DuckDB (MINUTES=10 SEED=1)"
@@ -43,6 +44,10 @@ $(VENV)/test.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m flowsql_compute.compiler.prepare
 	@touch $@
 
+$(VENV)/docs.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
 $(DEMO_DATA)/flights.csv: examples/prepare_flights.py $(VENV)/demo.installed
 	$(BIN)/python examples/prepare_flights.py $(DEMO_DATA)
 
@@ -58,6 +63,10 @@ check: $(VENV)/test.installed $(DEMO_DATA)/flights.csv
 	$(BIN)/mypy
 	PYTHONPATH=.:grammar:planner:runtime:connectors $(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+docs: $(VENV)/docs.installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo build/site/index.html
 
 bench: $(VENV)/test.installed
 	$(BIN)/python benchmarks/cold_start.py
