@@ -14,11 +14,12 @@ WORKERS ?= 2
 MINUTES ?= 10
 SEED ?= 1
 
-.PHONY: help demo test check docs bench fuzz chaos parity clean
+.PHONY: help demo test test-servers check docs bench fuzz chaos parity clean
 
 help:
 	@echo "make demo   one SQL script over 336,776 real flights"
 	@echo "make test   the whole test suite"
+	@echo "make test-servers  what talks to real servers (Kafka, PostgreSQL, ...), which the tests start; installs what is missing of them"
 	@echo "make check  formatting, lint, types, layers, tests"
 	@echo "make docs   the documents as a site: build/site/index.html"
 	@echo "make bench  cold start, micro benchmarks, Python functions, streams, Nexmark"
@@ -56,6 +57,9 @@ demo: $(VENV)/demo.installed $(DEMO_DATA)/flights.csv
 
 test: $(VENV)/test.installed $(DEMO_DATA)/flights.csv
 	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-servers: $(VENV)/test.installed
+	$(BIN)/python -m pytest -q -n 0 -m servers
 
 check: $(VENV)/test.installed $(DEMO_DATA)/flights.csv
 	$(BIN)/ruff format --check .

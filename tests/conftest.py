@@ -14,6 +14,11 @@ from hypothesis import settings
 from .cold_state import cold_operators as cold_operators
 from .cold_state import each_backend as each_backend
 from .cold_state import leave_to_chaos
+from .servers import kafka_server as kafka_server
+from .servers import mariadb_server as mariadb_server
+from .servers import postgres_server as postgres_server
+from .servers import registry_server as registry_server
+from .servers import s3_server as s3_server
 
 # Hypothesis repeats its examples by itself where it finds that it runs in continuous integration.
 settings.register_profile("fuzz", max_examples=1000, deadline=None, print_blob=True, derandomize=False)
