@@ -86,6 +86,14 @@ def _clause(tokens: list[Token], index: int, accepted: set[int]) -> str | None:
         return "write CREATE TEMPORARY SYSTEM FUNCTION"
     if words[:1] == ["LIMIT"] and upper == ",":
         return "write LIMIT count OFFSET start"
+    if words == ["BY", "ALL"]:
+        return "GROUP BY names its columns: GROUP BY a, b"
+    if words[-1:] == ["*"] and upper in ("EXCLUDE", "REPLACE", "RENAME"):
+        return f"there is no * {upper}: name the columns that are wanted"
+    if words == ["EXCEPT", "("] and index > _CONTEXT and tokens[index - 3].text == "*":
+        return "there is no * EXCEPT: name the columns that are wanted"
+    if upper == "FROM" and not words:
+        return "a query begins with SELECT: SELECT * FROM t"
     if words == ["SELECT", "TOP"]:
         return "write LIMIT count at the end"
     if upper in _STATEMENTS and 0 in accepted:
