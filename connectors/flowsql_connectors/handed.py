@@ -43,7 +43,7 @@ class HandedRows:
             if batch is None:
                 return None
         if batch.num_rows > max_rows:
-            self._left = batch.slice(max_rows, batch.num_rows - max_rows)
+            self._left = batch.slice(max_rows, batch.num_rows)
             batch = batch.slice(0, max_rows)
         return batch
 

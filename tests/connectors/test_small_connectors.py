@@ -15,6 +15,7 @@ import pytest
 
 from flowsql_connectors import registry
 from flowsql_connectors.blackhole import BlackholeWriter
+from flowsql_connectors.handed import HandedRows
 from flowsql_connectors.spi.source import ReadStatus
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import ManualClock
@@ -220,3 +221,12 @@ def test_third_party_connector_is_found_by_entry_point(monkeypatch: pytest.Monke
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Point()])
     assert registry.sink_factory("pigeon").identifier == "blackhole"
     assert "pigeon" in registry.identifiers()
+
+
+def test_handed_rows_come_whole_in_pieces_of_any_size() -> None:
+    table = table_of("a INT", {})
+    rows = HandedRows([batch_of(table, [[n] for n in range(10)]), batch_of(table, [[10]])])
+    taken = []
+    while (batch := rows.take(4)) is not None:
+        taken.append(batch.columns[0].to_pylist())
+    assert taken == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9], [10]]
