@@ -25,10 +25,13 @@ ENTRY_POINT_GROUP: Final = "flowsql.connectors"
 
 @record
 class Connector:
-    """What stands behind one identifier: factories as ``module:Class`` (imported on use), None where there is none."""
+    """What stands behind one identifier, as ``module:Class`` (imported on use) or a class; None where there is none.
 
-    source: str | None = None
-    sink: str | None = None
+    ``source``: a ``SourceFactory`` or a ``RowSource``. ``sink``: a ``SinkFactory`` or a ``BatchSink``.
+    """
+
+    source: str | type | None = None
+    sink: str | type | None = None
     #: The option that names another table of the catalogs, if there is one: see ``SourceFactory.with_referenced``.
     table_reference: str | None = None
     #: The table function whose calls are tables of this connector: see ``SourceFactory.discovered``.
@@ -54,6 +57,10 @@ _BUILT_IN: Final[dict[str, Connector]] = {
     ),
     "jdbc": Connector(source="flowsql_connectors.jdbc:JdbcSourceFactory"),
     "print": Connector(sink="flowsql_connectors.print:PrintSinkFactory"),
+    "python": Connector(
+        source="flowsql_connectors.rowwise.by_class:PythonSourceFactory",
+        sink="flowsql_connectors.rowwise.by_class:PythonSinkFactory",
+    ),
 }
 
 #: Connectors of tables that a program makes without a WITH clause: nobody is told to name them.
@@ -74,6 +81,9 @@ _INTERNAL: Final[dict[str, Connector]] = {
 #: Connectors of floors above this one, which know things that nothing here may know.
 _PROVIDED: Final[dict[str, Connector]] = {}
 
+#: Connectors that a program registered for itself.
+_REGISTERED: Final[dict[str, Connector]] = {}
+
 #: Connectors of Flink's own distribution that FlowSQL knows by name and does not have yet.
 _KNOWN_ELSEWHERE: Final = frozenset(
     {"kafka", "upsert-kafka", "elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb", "mysql-cdc",
@@ -84,6 +94,17 @@ _KNOWN_ELSEWHERE: Final = frozenset(
 def provide(identifier: str, connector: Connector) -> None:
     """Offer a connector that a floor above has; again is no mistake."""
     _PROVIDED[identifier] = connector
+
+
+def register(identifier: str, connector: Connector) -> None:
+    """Know a connector by a name in this process; again replaces it.
+
+    Raises:
+        BindError: the name is one of FlowSQL's own.
+    """
+    if identifier in _BUILT_IN or identifier in _INTERNAL or identifier in _PROVIDED:
+        raise BindError("connector-exists", f"FlowSQL has a connector '{identifier}' already: take another name.")
+    _REGISTERED[identifier] = connector
 
 
 def table_function(name: str) -> tuple[str, SourceFactory] | None:
@@ -110,7 +131,7 @@ def at_location(path: tuple[str, str, str], text: str) -> TableSpec:
 
 def identifiers() -> list[str]:
     """Every identifier that ``'connector' = '...'`` may name, sorted."""
-    return sorted({*_BUILT_IN, *(point.name for point in _offered())})
+    return sorted({*_BUILT_IN, *_REGISTERED, *(point.name for point in _offered())})
 
 
 def source_factory(identifier: str) -> SourceFactory:
@@ -123,7 +144,9 @@ def source_factory(identifier: str) -> SourceFactory:
         )
     factory = _load(identifier, connector.source)
     if not isinstance(factory, SourceFactory):
-        raise BindError("bad-connector", f"Connector '{identifier}': {connector.source} is not a SourceFactory.")
+        raise BindError(
+            "bad-connector", f"Connector '{identifier}': {connector.source} is neither a SourceFactory nor a RowSource."
+        )
     return factory
 
 
@@ -137,7 +160,9 @@ def sink_factory(identifier: str) -> SinkFactory:
         )
     factory = _load(identifier, connector.sink)
     if not isinstance(factory, SinkFactory):
-        raise BindError("bad-connector", f"Connector '{identifier}': {connector.sink} is not a SinkFactory.")
+        raise BindError(
+            "bad-connector", f"Connector '{identifier}': {connector.sink} is neither a SinkFactory nor a BatchSink."
+        )
     return factory
 
 
@@ -212,7 +237,15 @@ def validate_table(table: TableSpec, *, as_source: bool = True) -> None:
 
 def _known(table: TableSpec) -> Connector | None:
     identifier = table.option("connector") or ""
-    return _BUILT_IN.get(identifier) or _INTERNAL.get(identifier) or _offer(identifier)
+    return _at_hand(identifier) or _offer(identifier)
+
+
+def _at_hand(identifier: str) -> Connector | None:
+    """The connector of a name, where no other package needs to be asked."""
+    for known in (_BUILT_IN, _INTERNAL, _PROVIDED, _REGISTERED):
+        if identifier in known:
+            return known[identifier]
+    return None
 
 
 def _identifier(table: TableSpec) -> str:
@@ -227,15 +260,9 @@ def _identifier(table: TableSpec) -> str:
 
 
 def _find(identifier: str) -> Connector:
-    if identifier in _BUILT_IN:
-        return _BUILT_IN[identifier]
-    if identifier in _INTERNAL:
-        return _INTERNAL[identifier]
-    if identifier in _PROVIDED:
-        return _PROVIDED[identifier]
-    offered = _offer(identifier)
-    if offered is not None:
-        return offered
+    found = _at_hand(identifier) or _offer(identifier)
+    if found is not None:
+        return found
     known = identifiers()
     near = did_you_mean(identifier, known)
     install = (
@@ -255,11 +282,19 @@ def _offer(identifier: str) -> Connector | None:
     """The connector that another package offers under a name."""
     for point in _offered():
         if point.name == identifier:
-            connector = point.load()
-            if not isinstance(connector, Connector):
-                raise BindError("bad-connector", f"Entry point '{point.value}' is not a Connector.")
-            return connector
+            return _as_connector(point.load(), point.value)
     return None
+
+
+def _as_connector(loaded: object, name: str) -> Connector:
+    from flowsql_connectors.rowwise.base import BatchSink, RowSource
+
+    if isinstance(loaded, Connector):
+        return loaded
+    if isinstance(loaded, type) and issubclass(loaded, RowSource | BatchSink):
+        is_source = issubclass(loaded, RowSource)
+        return Connector(source=loaded if is_source else None, sink=None if is_source else loaded)
+    raise BindError("bad-connector", f"Entry point '{name}' is no Connector, RowSource or BatchSink.")
 
 
 def _offered() -> EntryPoints:
@@ -269,13 +304,32 @@ def _offered() -> EntryPoints:
     return entry_points(group=ENTRY_POINT_GROUP)
 
 
-def _load(identifier: str, path: str) -> object:
-    module, _, name = path.partition(":")
+def _load(identifier: str, named: str | type) -> object:
+    """The factory that a name or a class leads to."""
     try:
-        return getattr(import_module(module), name)()
+        kind = named if isinstance(named, type) else _imported(named)
     except ImportError as error:
         raise ConnectorError(
             "connector-not-installed",
             f"Connector '{identifier}' needs the Python module '{error.name}', which is not installed.",
             hint=f"pip install {error.name}",
         ) from error
+    if issubclass(kind, SourceFactory | SinkFactory):
+        return kind()
+    from flowsql_connectors.rowwise.base import BatchSink, RowSource
+
+    if issubclass(kind, RowSource):
+        from flowsql_connectors.rowwise.source import RowSourceFactory
+
+        return RowSourceFactory(kind)
+    if issubclass(kind, BatchSink):
+        from flowsql_connectors.rowwise.sink import BatchSinkFactory
+
+        return BatchSinkFactory(kind)
+    return kind()
+
+
+def _imported(path: str) -> type:
+    module, _, name = path.partition(":")
+    kind: type = getattr(import_module(module), name)
+    return kind

@@ -1,12 +1,20 @@
-"""Format name -> factory, imported on use; and the formats that are known by name only."""
+"""Format name -> factory, imported on use; and the formats that are known by name only.
+
+Packages offer formats under the entry point group ``flowsql.formats``: the identifier leads to a ``FormatFactory``.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from flowsql_connectors.formats.format import FormatFactory, unknown_format
-from flowsql_core.errors import NotSupportedYetError
+from flowsql_core.errors import BindError, NotSupportedYetError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
+ENTRY_POINT_GROUP: Final = "flowsql.formats"
 
 _FACTORIES: Final = {
     "canal-json": "flowsql_connectors.formats.change.factory:canal",
@@ -24,7 +32,7 @@ _NOT_YET: Final = frozenset({"avro", "orc", "protobuf", "avro-confluent", "debez
 
 def identifiers() -> list[str]:
     """Every format that ``'format' = '...'`` may name, sorted."""
-    return sorted(_FACTORIES)
+    return sorted({*_FACTORIES, *(point.name for point in _offered())})
 
 
 def format_factory(identifier: str) -> FormatFactory:
@@ -32,8 +40,25 @@ def format_factory(identifier: str) -> FormatFactory:
     if identifier in _NOT_YET:
         raise NotSupportedYetError(f"format '{identifier}'")
     if identifier not in _FACTORIES:
-        raise unknown_format(identifier, list(_FACTORIES))
+        return _of_a_package(identifier)
     module, _, name = _FACTORIES[identifier].partition(":")
     factory = getattr(import_module(module), name)()
     assert isinstance(factory, FormatFactory)
     return factory
+
+
+def _of_a_package(identifier: str) -> FormatFactory:
+    point = next((point for point in _offered() if point.name == identifier), None)
+    if point is None:
+        raise unknown_format(identifier, identifiers())
+    kind = point.load()
+    if not (isinstance(kind, type) and issubclass(kind, FormatFactory)):
+        raise BindError("bad-format", f"Entry point '{point.value}' is no FormatFactory.")
+    return kind()
+
+
+def _offered() -> EntryPoints:
+    """Formats of other packages. Looked for when a name is not built in: the search is slow."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=ENTRY_POINT_GROUP)

@@ -1,0 +1,1 @@
+"""Connectors in plain Python: sources that iterate over rows, sinks that take batches."""
