@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from flowsql.cli.arguments.parser import (
@@ -16,7 +15,7 @@ from flowsql.cli.arguments.parser import (
 from flowsql.cli.arguments.script import Invocation
 from flowsql.cli.restarts import restarts_told_here
 from flowsql.cli.session import Session, StatementFailedError
-from flowsql.cli.start import begin
+from flowsql.cli.start import begin, leave_closed_pipe
 from flowsql.table.session.environment import TableEnvironment
 
 
@@ -42,8 +41,7 @@ def run(invocation: Invocation) -> int:
     except StatementFailedError:
         return EXIT_FAILED
     except BrokenPipeError:
-        # Whoever read our output has enough. Python must not complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_closed_pipe()
         return EXIT_FAILED
     except TerminatedError:
         return EXIT_TERMINATED

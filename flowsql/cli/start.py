@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,6 +68,11 @@ def _reading_error(error: OSError | UnicodeDecodeError) -> str:
 def warn(text: str) -> None:
     """What configuration has to say, on standard error."""
     print(f"[WARNING] {text}", file=sys.stderr)
+
+
+def leave_closed_pipe() -> None:
+    """Whoever read our output has enough. Python must not complain again when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def use_utf8() -> None:

@@ -1,5 +1,7 @@
 """How processes of one user talk about jobs: one line of JSON asks, one line answers, then the connection ends.
 
+To ``sample`` many lines answer, until the job ends or whoever asked closes the connection.
+
 ::
 
     {"flowsql": 1, "method": "savepoint", "arguments": {"job": "6d96...", "directory": "/var/savepoints"}}

@@ -10,10 +10,11 @@ import contextlib
 import logging
 import os
 import secrets
+import select
 import socket
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,11 @@ logger = logging.getLogger(__name__)
 REQUEST_S = 10.0
 #: What the end of the process waits for answers that are under way.
 LAST_ANSWERS_S = 5.0
+#: A client that takes nothing is looked after so often.
+LOOK_AFTER_MS = 200
+
+_Handle = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+_Follow = Callable[[str, Mapping[str, Any]], Iterator[Mapping[str, Any]] | None]
 
 
 class ControlEndpoint:
@@ -38,14 +44,18 @@ class ControlEndpoint:
 
     Args:
         handle: method and arguments to the answer; its FlowSqlErrors go to the client.
+        follow: method and arguments to the answers of a request that has many; None for those that have one. The
+            iterator is closed when the client is gone.
 
     Raises:
         ExecutionError: the folder of sockets is not this user's alone.
         OSError: the socket cannot be made.
     """
 
-    def __init__(self, handle: Callable[[str, Mapping[str, Any]], Mapping[str, Any]]) -> None:
+    def __init__(self, handle: _Handle, follow: _Follow = lambda method, arguments: None) -> None:
         self._handle = handle
+        self._follow = follow
+        self._closing = False
         self._process = os.getpid()
         folder = made_control_folder()
         sweep()
@@ -67,6 +77,7 @@ class ControlEndpoint:
         if os.getpid() != self._process:
             return
         atexit.unregister(self.close)
+        self._closing = True
         with contextlib.suppress(OSError):
             self.path.unlink()
         with contextlib.suppress(OSError):
@@ -90,21 +101,71 @@ class ControlEndpoint:
             with client, contextlib.suppress(OSError):
                 if _same_user(client):
                     client.settimeout(REQUEST_S)
-                    client.sendall(self._answer(_read_line(client)))
+                    self._reply(client, _read_line(client))
         finally:
             with self._changed:
                 self._under_way -= 1
                 self._changed.notify_all()
 
-    def _answer(self, line: bytes) -> bytes:
+    def _reply(self, client: socket.socket, line: bytes) -> None:
         try:
             method, arguments = decode_request(line)
-            return encode_answer(self._handle(method, arguments))
+            answers = self._follow(method, arguments)
+            if answers is None:
+                last = encode_answer(self._handle(method, arguments))
+            else:
+                self._stream(client, answers)
+                return
         except FlowSqlError as error:
-            return encode_error(error)
+            last = encode_error(error)
         except Exception as error:  # the client must hear of everything
             logger.exception("a control request failed")
-            return encode_error(InternalError(f"{type(error).__name__}: {error}"))
+            last = encode_error(InternalError(f"{type(error).__name__}: {error}"))
+        client.setblocking(True)
+        client.settimeout(REQUEST_S)
+        client.sendall(last)
+
+    def _stream(self, client: socket.socket, answers: Iterator[Mapping[str, Any]]) -> None:
+        """Send answers for as long as the client wants them; at the end of the process one more, maybe the last."""
+        client.setblocking(False)
+        is_ending = False
+        try:
+            for answer in answers:
+                if _is_gone(client) or not self._send(client, encode_answer(answer)) or is_ending:
+                    return
+                is_ending = self._closing
+        finally:
+            close = getattr(answers, "close", None)
+            if close is not None:
+                close()
+
+    def _send(self, client: socket.socket, data: bytes) -> bool:
+        """Whether all of it went: a client that takes nothing must not keep the process from ending."""
+        left = memoryview(data)
+        poll = select.poll()
+        poll.register(client, select.POLLOUT)
+        while left:
+            if not poll.poll(LOOK_AFTER_MS):
+                if self._closing or _is_gone(client):
+                    return False
+                continue
+            try:
+                left = left[client.send(left) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                return False
+        return True
+
+
+def _is_gone(client: socket.socket) -> bool:
+    """Whether the other end closed a connection (that does not block)."""
+    try:
+        return not client.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def _read_line(client: socket.socket) -> bytes:

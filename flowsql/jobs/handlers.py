@@ -5,11 +5,13 @@ A request is a method's name and its arguments, an answer is what JSON can say. 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from flowsql_core.errors import BindError, ExecutionError
+from flowsql.jobs.job_id import checked_id, job_not_found
+from flowsql.jobs.job_info import JobInfo
+from flowsql.jobs.sampling import list_edges, sample
+from flowsql_core.errors import ExecutionError
 
 if TYPE_CHECKING:
     from flowsql.jobs.registry import JobRegistry
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
 
 Arguments: TypeAlias = Mapping[str, Any]
 Answer: TypeAlias = dict[str, Any]
-
-_JOB_ID = re.compile(r"[0-9a-fA-F]{32}")
 
 
 def list_jobs(jobs: JobRegistry, arguments: Arguments) -> Answer:
@@ -63,12 +63,37 @@ def stop_job(jobs: JobRegistry, arguments: Arguments) -> Answer:
     return {"path": path}
 
 
+def read_metrics(jobs: JobRegistry, arguments: Arguments) -> Answer:
+    """``jobs``: what is known of each job that runs (``info``), and what its tasks count (``reading``).
+
+    ``job``: of this one alone; then also of one that has ended, which counts nothing any more.
+    """
+    from flowsql_runtime.metrics.readings import reading_of
+
+    if arguments.get("job") is None:
+        alive = [job for info in jobs.infos() if (job := jobs.alive(info.id)) is not None]
+        return {"jobs": [{"info": JobInfo.of(job).to_json(), "reading": reading_of(job).to_json()} for job in alive]}
+    job_id = checked_id(arguments["job"])
+    job = jobs.alive(job_id)
+    if job is not None:
+        return {"jobs": [{"info": JobInfo.of(job).to_json(), "reading": reading_of(job).to_json()}]}
+    info = jobs.find(job_id)
+    if info is None:
+        raise job_not_found(job_id)
+    return {"jobs": [{"info": info.to_json(), "reading": None}]}
+
+
 METHODS: Final[Mapping[str, Callable[[JobRegistry, Arguments], Answer]]] = {
     "list": list_jobs,
     "savepoint": take_savepoint,
     "stop": stop_job,
     "cancel": cancel_job,
+    "metrics": read_metrics,
+    "edges": list_edges,
 }
+
+#: What is answered piece by piece until somebody has enough, or the job ends.
+STREAMS: Final[Mapping[str, Callable[[JobRegistry, Arguments], Iterator[Answer]]]] = {"sample": sample}
 
 
 def handle(jobs: JobRegistry, method: str, arguments: Arguments) -> Answer:
@@ -79,30 +104,18 @@ def handle(jobs: JobRegistry, method: str, arguments: Arguments) -> Answer:
     """
     action = METHODS.get(method)
     if action is None:
-        raise ExecutionError("control-method", f"There is no method '{method}'.", hint=f"one of {', '.join(METHODS)}")
+        names = ", ".join((*METHODS, *STREAMS))
+        raise ExecutionError("control-method", f"There is no method '{method}'.", hint=f"one of {names}")
     return action(jobs, arguments)
 
 
-def checked_id(text: object) -> str:
-    """A job's id in its one spelling.
+def follow(jobs: JobRegistry, method: str, arguments: Arguments) -> Iterator[Answer] | None:
+    """The answers to a request that has many; None: it has one.
 
-    Raises:
-        BindError: it is none.
+    An answer comes every half second at least, also where there is nothing new. Whoever has enough closes the iterator.
     """
-    if not isinstance(text, str) or _JOB_ID.fullmatch(text) is None:
-        raise BindError(
-            "bad-job-id",
-            f'Cannot parse JobID from "{text}". The expected format is [0-9a-fA-F]{{32}}, e.g. '
-            "fd72014d4c864993a2e5a9287b4a9c5d.",
-        )
-    return text.lower()
-
-
-def job_not_found(job_id: str) -> ExecutionError:
-    """No process knows the job."""
-    return ExecutionError(
-        "job-not-found", f"Could not find Flink job ({job_id})", hint="SHOW JOBS and 'flowsql job list' name them"
-    )
+    begin = STREAMS.get(method)
+    return None if begin is None else begin(jobs, arguments)
 
 
 def _savable(jobs: JobRegistry, job_id: object) -> Job:

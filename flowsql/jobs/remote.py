@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,25 +35,43 @@ class RemoteProcess:
         Raises:
             ExecutionError: what went wrong there; ``process-gone`` and ``process-silent`` when it did not answer.
         """
+        with contextlib.closing(self._answers(method, arguments, timeout_s)) as answers:
+            return next(answers)
+
+    def follow(self, method: str, arguments: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Its answers to a request that has many, for as long as it gives some. Closing the iterator ends the request.
+
+        Raises:
+            ExecutionError: as :meth:`ask`; ``process-gone`` also once it has ended.
+        """
+        return self._answers(method, arguments, QUICK_S)
+
+    def _answers(
+        self, method: str, arguments: Mapping[str, Any], timeout_s: float | None
+    ) -> Generator[Mapping[str, Any], None, None]:
+        """Answers until the process closes the connection, which then is told as an error."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             try:
                 connection.settimeout(QUICK_S)
                 connection.connect(str(self.socket))
                 connection.sendall(encode_request(method, arguments))
                 connection.settimeout(timeout_s)
-                line = bytearray()
-                while not line.endswith(b"\n"):
+                received = bytearray()
+                while True:
                     part = connection.recv(65_536)
                     if not part:
                         raise ExecutionError("process-gone", f"Process {self.id} ended before it answered.")
-                    line += part
+                    received += part
+                    *lines, rest = received.split(b"\n") if b"\n" in part else (received,)
+                    received = bytearray(rest)
+                    for line in lines:
+                        yield decode_answer(bytes(line))
             except TimeoutError as error:
                 raise ExecutionError(
                     "process-silent", f"Process {self.id} does not answer.", hint="it may be stopped or out of memory"
                 ) from error
             except (ConnectionError, FileNotFoundError) as error:
                 raise ExecutionError("process-gone", f"Process {self.id} ended before it answered.") from error
-        return decode_answer(bytes(line))
 
     def jobs(self) -> list[JobInfo]:
         """What it runs and ran, the newest first."""

@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from flowsql.jobs.registry import JobRegistry
@@ -60,7 +60,7 @@ class _Offer:
                 time.sleep(min(left_s, PATIENCE_S))
             from flowsql.jobs.endpoint import ControlEndpoint
 
-            endpoint = ControlEndpoint(_handle)
+            endpoint = ControlEndpoint(_handle, _follow)
         except Exception as error:  # jobs run without it
             logger.warning("Jobs of this process cannot be reached from others: %s", error)
             return
@@ -72,6 +72,12 @@ def _handle(method: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     from flowsql.jobs.handlers import handle
 
     return handle(JOBS, method, arguments)
+
+
+def _follow(method: str, arguments: Mapping[str, Any]) -> Iterator[Mapping[str, Any]] | None:
+    from flowsql.jobs.handlers import follow
+
+    return follow(JOBS, method, arguments)
 
 
 _OFFER: Final = _Offer()

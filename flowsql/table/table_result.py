@@ -14,7 +14,7 @@ from flowsql.common.public_api import public_api
 from flowsql.common.without_java import WithoutJava
 from flowsql.table.values.answer_kind import AnswerKind as AnswerKind
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.types.logical import BIGINT, STRING, BooleanType, Column, Schema, TimestampLtzType
+from flowsql_core.types.logical import BIGINT, DOUBLE, STRING, BooleanType, Column, Schema, TimestampLtzType
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
@@ -330,6 +330,8 @@ def _batch(schema: Schema, rows: list[tuple[Any, ...]]) -> ChangelogBatch:
             return pa.bool_()
         if isinstance(column.type, TimestampLtzType):
             return pa.timestamp("us", "UTC")
+        if column.type == DOUBLE:
+            return pa.float64()
         return pa.int64() if column.type == BIGINT else pa.string()
 
     columns = [pa.array([row[i] for row in rows], arrow_type(column)) for i, column in enumerate(schema)]

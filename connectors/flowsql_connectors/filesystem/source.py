@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -30,6 +30,9 @@ from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.row import ChangelogMode
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import BIGINT, STRING, LogicalType, Schema, TimestampLtzType
+
+if TYPE_CHECKING:
+    from flowsql_connectors.spi.tail import TableTail
 
 _METADATA: dict[str, LogicalType] = {
     "file.path": STRING.as_nullable(False),
@@ -119,11 +122,16 @@ class FileSource(LookupTableSource):
     def create_enumerator(self) -> SplitEnumerator:
         """Ranges of the table's files."""
         self._decoder_for(1)
+        return FileEnumerator(self._find, self._cut, self._values.get(MONITOR_INTERVAL))
 
-        def cut(file: FoundFile, target_bytes: int) -> list[Range]:
-            return self._format.ranges(FileView(file.path, file.size, file.compression), target_bytes)
+    def tail(self) -> TableTail:
+        """The files that were changed last, and what is added."""
+        from flowsql_connectors.filesystem.tail import FileTail
 
-        return FileEnumerator(self._find, cut, self._values.get(MONITOR_INTERVAL))
+        return FileTail(self._find, self._cut, self._format.grows_by_lines, self._values.get(MONITOR_INTERVAL))
+
+    def _cut(self, file: FoundFile, target_bytes: int) -> list[Range]:
+        return self._format.ranges(FileView(file.path, file.size, file.compression), target_bytes)
 
     def _find(self, path: str | None = None) -> list[FoundFile]:
         """All files of the table, or one of them; those of partitions that the filters leave."""

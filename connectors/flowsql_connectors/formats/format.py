@@ -242,6 +242,11 @@ class FileFormat(ABC):
         """Change kinds that rows of this format carry, read or written."""
         return INSERT_ONLY
 
+    @property
+    def grows_by_lines(self) -> bool:
+        """Whether rows may be added to a file, line by line."""
+        return True
+
     def metadata_columns(self) -> Mapping[str, LogicalType]:
         """What the format tells of a row beside its columns."""
         return {}

@@ -65,6 +65,11 @@ class ParquetFormat(FileFormat):
 
     identifier = "parquet"
 
+    @property
+    def grows_by_lines(self) -> bool:
+        """The end of a file tells what is in it."""
+        return False
+
     def ranges(self, file: FileView, target_bytes: int) -> list[Range]:
         """One range a row group."""
         with open_parquet(file) as parquet:

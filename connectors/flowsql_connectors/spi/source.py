@@ -25,6 +25,7 @@ from flowsql_core.types.logical import LogicalType, Schema
 
 if TYPE_CHECKING:
     from flowsql_connectors.options import OptionSet
+    from flowsql_connectors.spi.tail import TableTail
 
 
 @record
@@ -242,6 +243,10 @@ class TableSource(ABC):
     def metadata_columns(self) -> Mapping[str, LogicalType]:
         """Readable metadata keys with their types."""
         return {}
+
+    def tail(self) -> TableTail | None:
+        """Looks at the newest rows; None: the connector does not know where they are."""
+        return None
 
     @abstractmethod
     def create_enumerator(self) -> SplitEnumerator:

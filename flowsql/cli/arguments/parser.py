@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import NoReturn
 
+#: How answers are printed; ``flowsql.cli.render.forms`` has what does it.
+FORMATS = ("tableau", "jsonl", "csv", "markdown", "vertical")
+
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -42,6 +45,32 @@ def add_form(parser: Parser, help_: str) -> None:
     add = parser.add_argument
     add("--format", choices=("text", "json", "mermaid"), default="text", help=f"{help_} (default: %(default)s)")
     add("-o", "--output", metavar="FILE", help="write to this file")
+
+
+def add_live_rows(parser: Parser) -> None:
+    """``--rows``, ``--timeout`` and ``--format`` of commands that show rows as they come."""
+    add = parser.add_argument
+    add("--rows", metavar="N", type=count, help="end after N rows")
+    add("--timeout", metavar="SECONDS", type=seconds, help="end after this time")
+    add("--format", choices=FORMATS, default=FORMATS[0], help="how rows are printed (default: %(default)s)")
+
+
+def count(text: str) -> int:
+    """A number of rows."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a number of rows, got '{text}'")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A time, in seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got '{text}'")
+    return value
 
 
 def add_settings(parser: Parser) -> None:

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from flowsql.cli.arguments.parser import Parser, add_session
-
-FORMATS = ("tableau", "jsonl", "csv", "markdown", "vertical")
+from flowsql.cli.arguments.parser import FORMATS, Parser, add_session, count, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,9 @@ def _make_parser() -> Parser:
         prog="flowsql",
         description="Run Flink SQL: a shell, a script file, or statements from the command line.",
         epilog="exit codes: 0 all statements succeeded, 1 a statement failed, 2 usage error, 130 interrupted, "
-        "143 terminated. See also: flowsql job --help (jobs that are running), flowsql plan --help (changed scripts), "
+        "143 terminated. See also: flowsql job --help (jobs that are running), "
+        "flowsql top --help, flowsql sample --help, flowsql tail --help (what they do, and their rows), "
+        "flowsql plan --help (changed scripts), "
         "flowsql run --help (folders of scripts), flowsql test --help (tests of SQL), "
         "flowsql explain --help (plans), flowsql lineage --help (where columns come from), "
         "flowsql fmt --help (scripts laid out), flowsql lint --help (what bites in scripts).",
@@ -103,8 +103,8 @@ def _make_parser() -> Parser:
     add("--format", choices=FORMATS, default=FORMATS[0], help="how answers are printed (default: %(default)s)")
     add("-o", "--output", metavar="FILE", help="write answers to this file")
     add("-hist", "--history", metavar="FILE", help="where the shell keeps what was typed (default: ~/.flowsql-history)")
-    add("--max-rows", metavar="N", type=_count, help="end each query after N rows")
-    add("--timeout", metavar="SECONDS", type=_seconds, help="end each query after this time")
+    add("--max-rows", metavar="N", type=count, help="end each query after N rows")
+    add("--timeout", metavar="SECONDS", type=seconds, help="end each query after this time")
     add("--version", action=_Version, help="print the version and end")
     return parser
 
@@ -134,19 +134,3 @@ class _Version(argparse.Action):
             text = "(not installed)"
         print(f"flowsql {text}")
         parser.exit()
-
-
-def _count(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"expected a number of rows, got '{text}'")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got '{text}'")
-    return value

@@ -9,7 +9,7 @@ from flowsql.cli.render.base import Renderer
 from flowsql.cli.render.lines import CsvRenderer, JsonLinesRenderer
 from flowsql.cli.render.tableau import MarkdownRenderer, TableauRenderer, VerticalRenderer
 
-#: Where to, and whether the seconds of a query are told. The names stand in ``flowsql.cli.arguments.script``, too.
+#: Where to, and whether the seconds of a query are told. The names stand in ``flowsql.cli.arguments.parser``, too.
 FORMS: Final[dict[str, Callable[[TextIO, bool], Renderer]]] = {
     "tableau": TableauRenderer,
     "jsonl": lambda out, _: JsonLinesRenderer(out),

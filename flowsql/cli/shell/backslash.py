@@ -206,6 +206,17 @@ def _watch(shell: Shell, rest: str) -> None:
         time.sleep(seconds)
 
 
+def _top(shell: Shell, rest: str) -> None:
+    from flowsql.cli.live.screen import show_top
+    from flowsql.jobs.everywhere import resolved_id
+    from flowsql_core.errors import FlowSqlError
+
+    try:
+        show_top(resolved_id(rest) if rest else None, interval_s=1.0)
+    except FlowSqlError as error:
+        raise WrongUseError(error.render()) from None
+
+
 def _edit(shell: Shell, rest: str) -> None:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     if rest:
@@ -258,6 +269,7 @@ COMMANDS: Final = {
         BackslashCommand("c", "[[CATALOG.]DATABASE]", "the database in use; with a name another one", _use),
         BackslashCommand("g", "", "run the last statement again", _again),
         BackslashCommand("watch", "[SECONDS]", "run it again and again, every 2 seconds", _watch),
+        BackslashCommand("top", "[JOB]", "running jobs on a screen, those of this shell among them", _top),
         BackslashCommand("e", "[FILE]", "edit it (or a file) with $EDITOR and put it at the prompt", _edit),
         BackslashCommand("p", "", "print it", _print_last),
         BackslashCommand("i", "FILE", "run a file of statements", _include),

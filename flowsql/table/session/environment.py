@@ -312,6 +312,12 @@ class TableEnvironment(CatalogObjects):
         self._go_through(source, executor)
         return executor.jobs
 
+    def define(self, source: Source) -> None:
+        """Let definitions and options of a script take effect, up to its QUIT; its queries and changes are left out."""
+        from flowsql.table.session.planning import DefiningExecutor
+
+        self._go_through(source, DefiningExecutor(self.catalogs, self.configuration), leaves_jobs_out=True)
+
     def job_of(self, statement: Statement, source: Source) -> JobGraph:
         """The job that an INSERT, a statement set or a query would start, in streaming mode."""
         from flowsql.table.session.planning import PlanningExecutor
@@ -349,12 +355,16 @@ class TableEnvironment(CatalogObjects):
         catalogs, configuration = ScratchCatalogs(self.catalogs), self.configuration.with_layer()
         return lint_script(catalogs, configuration, source, RULES if rules is None else rules, definitions)
 
-    def _go_through(self, source: Source, executor: StatementExecutor) -> None:
+    def _go_through(self, source: Source, executor: StatementExecutor, leaves_jobs_out: bool = False) -> None:
         """Let an executor of its own have the statements of a script, up to its QUIT."""
+        from flowsql_grammar.ast import statement as ast
         from flowsql_grammar.ast.statement import ClientCommand, ClientCommandKind
 
+        left_out = (ast.QueryStatement, ast.Insert, ast.StatementSet, ast.Update, ast.Delete, ast.Merge, ast.Explain)
         with located(source):
             for statement in self.statements(source):
+                if leaves_jobs_out and isinstance(statement, left_out):
+                    continue
                 if not isinstance(statement, ClientCommand):
                     executor.execute(statement, source)
                 elif statement.kind is ClientCommandKind.QUIT:

@@ -6,7 +6,7 @@ import logging
 from typing import assert_never
 
 from flowsql.jobs.everywhere import act_on, known_jobs
-from flowsql.jobs.handlers import checked_id
+from flowsql.jobs.job_id import checked_id
 from flowsql.jobs.job_info import JobInfo
 from flowsql.session_zone import session_zone
 from flowsql.table import table_result as answers

@@ -51,3 +51,20 @@ class PlanningExecutor(StatementExecutor):
     def _planned(self, graph: JobGraph) -> TableResult:
         self.jobs.append(self._with_rows(graph))
         return answers.done()
+
+
+class DefiningExecutor(StatementExecutor):
+    """Carries out definitions and settings; what would start a job, change data or stop a job is left out."""
+
+    def run(self, operation: op.Operation) -> TableResult:
+        """Do it, or not; of CREATE TABLE AS the first half."""
+        from flowsql_planner.bind import operations as op
+
+        match operation:
+            case op.CreateTableAs(create, _):
+                return super().run(create)
+            case op.SetOption() | op.ResetOption():
+                return super().run(operation)
+            case _ if isinstance(operation, op.DdlOperation):
+                return super().run(operation)
+        return answers.done()

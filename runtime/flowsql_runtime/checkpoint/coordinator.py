@@ -29,6 +29,7 @@ from flowsql_runtime.checkpoint.settings import CheckpointSettings
 from flowsql_runtime.checkpoint.shared_files import SharedFiles, SharedUpload
 from flowsql_runtime.checkpoint.storage import CHECKPOINT_PREFIX, SnapshotFolder
 from flowsql_runtime.checkpoint.write import SnapshotWriters, WrittenTask, write_task
+from flowsql_runtime.metrics.checkpoints import CheckpointMetrics, CompletedStats
 from flowsql_runtime.network.in_flight import InFlight
 from flowsql_runtime.operators.base import OperatorSnapshot
 from flowsql_runtime.task.services import JobServices
@@ -98,6 +99,7 @@ class CheckpointCoordinator:
         tasks: all of them; sources are triggered.
         ids: checkpoint numbers, rising over all attempts.
         completed: the job's snapshots, kept over attempts.
+        metrics: counts snapshots, over attempts too.
         on_failure: more checkpoints in a row failed than are tolerable, or a commit did.
     """
 
@@ -111,6 +113,7 @@ class CheckpointCoordinator:
         settings: CheckpointSettings,
         completed: CompletedCheckpoints,
         ids: itertools.count[int],
+        metrics: CheckpointMetrics,
         clock: Clock,
         on_failure: Callable[[BaseException], None],
     ) -> None:
@@ -121,6 +124,9 @@ class CheckpointCoordinator:
         self._settings = settings
         self._completed = completed
         self._ids = ids
+        self._metrics = metrics
+        # What an attempt before this one had under way is given up.
+        metrics.in_progress = 0
         self._clock = clock
         self._on_failure = on_failure
         self._writers = SnapshotWriters()
@@ -313,6 +319,7 @@ class CheckpointCoordinator:
         enumerators = self._services.snapshot_enumerators(number)
         pending = _Pending(barrier, folder, self._completed.shared, self._now_s(), alive, enumerators, future)
         self._pending[number] = pending
+        self._metrics.in_progress = len(self._pending)
         sources = list(self._sources())
         if not sources:
             self._fail(number, "all sources have finished")
@@ -449,6 +456,7 @@ class CheckpointCoordinator:
         if pending is None:
             return  # given up while its metadata was on the way
         self._last_end_s = self._now_s()
+        self._measure(pending, made)
         if not pending.barrier.kind.is_savepoint:
             self._failures = 0
             older = [one for one in self._pending.values() if one.id < number]
@@ -480,6 +488,21 @@ class CheckpointCoordinator:
         if pending.future is not None:
             pending.future.set_result(made.folder.path)
 
+    def _measure(self, pending: _Pending, made: CompletedCheckpoint) -> None:
+        manifest = made.manifest
+        written_bytes = manifest.checkpointed_bytes
+        self._metrics.in_progress = len(self._pending)
+        self._metrics.completed += 1
+        self._metrics.last = CompletedStats(
+            pending.id,
+            pending.barrier.timestamp_ms,
+            round(1000 * (self._last_end_s - pending.began_s)),
+            manifest.size_bytes,
+            manifest.size_bytes if written_bytes is None else written_bytes,
+            pending.barrier.kind.is_savepoint,
+            made.folder.path,
+        )
+
     # -- giving up
 
     def _fail(self, number: int, reason: str) -> None:
@@ -501,6 +524,8 @@ class CheckpointCoordinator:
 
     def _give_up(self, pending: _Pending, reason: str) -> None:
         self._pending.pop(pending.id, None)
+        self._metrics.in_progress = len(self._pending)
+        self._metrics.failed += 1
         pending.given_up = True
         self._last_end_s = self._now_s()
         self._writers.submit(pending.remove)

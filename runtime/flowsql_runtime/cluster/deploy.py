@@ -39,6 +39,7 @@ from flowsql_runtime.network.partition import (
 from flowsql_runtime.network.selector import make_selector
 from flowsql_runtime.operators.base import OperatorContext, SourceOperator
 from flowsql_runtime.operators.registry import make_operator, operator_class
+from flowsql_runtime.sampling.tap import JobTaps
 from flowsql_runtime.task.chain import (
     ChainedOperator,
     ChainingOutput,
@@ -143,6 +144,7 @@ class Deployment:
     network_memory: OperatorMemory
     spill: SpillSpace | None
     seed: int
+    taps: JobTaps = field(default_factory=JobTaps)
     restored: RestoredState = field(default_factory=NothingRestored)
     cut: Cut | None = None
     #: Whether barriers wait for each other.
@@ -472,7 +474,7 @@ class _Builder:
             made = nodes[node.id]
             if self._latency is not None:
                 made.report_latency = self._latency.reporter(made.metrics, node.uid, self._job.processing_time.clock)
-            made.output = self._output_class(made.metrics, main[node.id], side[node.id])
+            made.output = self._output_class(made.metrics, main[node.id], side[node.id], self._job.taps)
             context = self._context(vertex, node, subtask, made.metrics, mailbox, rng, progress)
             made.operator.setup(context, made.output)
         return OperatorChain([nodes[node.id] for node in vertex.operators])

@@ -18,6 +18,7 @@ from flowsql_core.graph.job import JobGraph
 from flowsql_runtime.metrics.registry import JobMetrics
 from flowsql_runtime.metrics.volumes import Volumes, volumes_at_home
 from flowsql_runtime.operators.base import OperatorSnapshot
+from flowsql_runtime.sampling.tap import JobTaps
 from flowsql_runtime.task.restore import JobSnapshot
 from flowsql_runtime.task.task import StreamTask
 
@@ -138,7 +139,11 @@ class Job:
     def __init__(self, graph: JobGraph, job_id: str | None = None) -> None:
         self.id = job_id or secrets.token_hex(16)
         self.name = graph.name
+        #: What runs.
+        self.graph = graph
         self.metrics = JobMetrics()
+        #: Where somebody may look at rows.
+        self.taps = JobTaps()
         self._status = JobStatus.INITIALIZING
         self._exception: FlowSqlError | None = None
         self._consequences: list[BaseException] = []

@@ -213,6 +213,7 @@ class JobMaster:
             processing_time=ProcessingTime(self._clock),
             budget=self._budget,
             metrics=self.job.metrics,
+            taps=self.job.taps,
             network_memory=OperatorMemory(self._budget, "exchange"),
             spill=make_spill_space(graph, self._configuration, self.job.id),
             seed=self._seed,
@@ -270,6 +271,7 @@ class JobMaster:
             settings=self._settings,
             completed=self._snapshots(),
             ids=self._ids,
+            metrics=self.job.metrics.checkpoints,
             clock=self._clock,
             on_failure=self._checkpoints_failed,
         )

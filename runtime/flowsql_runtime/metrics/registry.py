@@ -14,7 +14,9 @@ from typing import Final
 
 from flowsql_core.element import MIN_WATERMARK
 from flowsql_core.graph.expectation import ExpectationCounts
+from flowsql_runtime.metrics.checkpoints import CheckpointMetrics
 from flowsql_runtime.metrics.told import Answer
+from flowsql_runtime.metrics.waiting import WaitClock
 
 Number = int | float
 #: Rows that came behind the watermark that closed what they belong to (Flink's name).
@@ -107,6 +109,7 @@ class OperatorMetrics:
         "output_watermark_ms",
         "records_in",
         "records_out",
+        "state_bytes",
         "subtask",
         "told",
         "where",
@@ -121,6 +124,8 @@ class OperatorMetrics:
         self.records_out = 0
         self.input_watermark_ms = MIN_WATERMARK
         self.output_watermark_ms = MIN_WATERMARK
+        #: Memory that its keyed state takes, as of a few inputs ago; None: it keeps none.
+        self.state_bytes: int | None = None
         self._counters: dict[str, Counter] = {}
         self._gauges: dict[str, Callable[[], Number]] = {}
         self._histograms: dict[str, Histogram] = {}
@@ -180,6 +185,8 @@ class OperatorMetrics:
             "currentInputWatermark": self.input_watermark_ms,
             "currentOutputWatermark": self.output_watermark_ms,
         }
+        if self.state_bytes is not None:
+            found["stateBytes"] = self.state_bytes
         found.update((name, counter.value) for name, counter in list(self._counters.items()))
         found.update((name, read()) for name, read in list(self._gauges.items()))
         for counts in self.expectations:
@@ -196,12 +203,12 @@ class TaskMetrics:
     """Metrics of one subtask: exchange volumes and where its time went."""
 
     __slots__ = (
-        "back_pressured_ns",
+        "back_pressured",
         "buffers_in",
         "buffers_out",
         "bytes_in",
         "bytes_out",
-        "idle_ns",
+        "idle",
         "name",
         "operators",
         "started_ns",
@@ -217,8 +224,9 @@ class TaskMetrics:
         self.buffers_out = 0
         self.bytes_in = 0
         self.bytes_out = 0
-        self.idle_ns = 0
-        self.back_pressured_ns = 0
+        #: Waits for input, and for room at the receivers.
+        self.idle = WaitClock()
+        self.back_pressured = WaitClock()
         self.started_ns = 0
         self.stopped_ns = 0
 
@@ -230,12 +238,18 @@ class TaskMetrics:
         """The task ended; shares stand still from here."""
         self.stopped_ns = time.perf_counter_ns()
 
+    def times_ns(self) -> tuple[int, int, int]:
+        """How long the task has been running, has been idle and has been back-pressured; waits under way included."""
+        if not self.started_ns:
+            return 0, 0, 0
+        now_ns = self.stopped_ns or time.perf_counter_ns()
+        return now_ns - self.started_ns, self.idle.until_ns(now_ns), self.back_pressured.until_ns(now_ns)
+
     def values(self) -> dict[str, Number]:
         """All metrics by name, now; the ``...MsPerSecond`` ones are averages over the task's life."""
-        end = self.stopped_ns or time.perf_counter_ns()
-        alive = max(1, end - self.started_ns) if self.started_ns else 1
-        idle, blocked = self.idle_ns, self.back_pressured_ns
+        alive, idle, blocked = self.times_ns()
         busy = max(0, alive - idle - blocked) if self.started_ns else 0
+        alive = max(1, alive)
         return {
             "numBuffersIn": self.buffers_in,
             "numBuffersOut": self.buffers_out,
@@ -252,6 +266,7 @@ class JobMetrics:
 
     def __init__(self) -> None:
         self.tasks: list[TaskMetrics] = []
+        self.checkpoints = CheckpointMetrics()
 
     def operators(self) -> Iterator[OperatorMetrics]:
         """Every operator of every subtask."""

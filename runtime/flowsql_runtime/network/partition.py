@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from time import perf_counter_ns
 
 import numpy as np
 
@@ -150,9 +149,9 @@ class RecordWriter:
         """In the middle of an input only the hard limit blocks."""
         for channel in tuple(self._maybe_full):
             if channel.overfull():
-                began_ns = perf_counter_ns()
+                self._metrics.back_pressured.begin()
                 channel.await_room()
-                self._metrics.back_pressured_ns += perf_counter_ns() - began_ns
+                self._metrics.back_pressured.end()
 
     def _check(self) -> None:
         if self._failure is not None:

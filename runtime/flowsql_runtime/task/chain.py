@@ -10,6 +10,7 @@ from flowsql_core.element import MAX_WATERMARK, LatencyMarker, Watermark, Waterm
 from flowsql_core.errors import FlowSqlError, InternalError
 from flowsql_runtime.metrics.registry import OperatorMetrics
 from flowsql_runtime.operators.base import Operator
+from flowsql_runtime.sampling.tap import JobTaps
 
 
 def named_failure(error: Exception, operator: str) -> FlowSqlError:
@@ -112,18 +113,22 @@ class CopyingChainingOutput(ChainingOutput):
 class OperatorOutput:
     """What an operator holds as ``output``: counts, then hands on to the targets of the main output or of a tag.
 
-    Time and markers go to every target, side outputs included, as in Flink.
+    Time and markers go to every target, side outputs included, as in Flink. Whoever looks at the rows (``taps``) sees
+    them before the targets do.
     """
 
-    __slots__ = ("_all", "_main", "_marked", "_metrics", "_side")
+    __slots__ = ("_all", "_main", "_marked", "_metrics", "_point", "_side", "_side_points")
 
     def __init__(
         self,
         metrics: OperatorMetrics,
         main: Sequence[Target],
         side: Mapping[str, Sequence[Target]],
+        taps: JobTaps,
     ) -> None:
         self._metrics = metrics
+        self._point = taps.point(metrics.node_id)
+        self._side_points = {tag: taps.point(metrics.node_id, tag) for tag in side}
         self._main: Target | None = _joined(main)
         self._side = {tag: _joined(targets) for tag, targets in side.items()}
         self._all = (*main, *(target for targets in side.values() for target in targets))
@@ -133,6 +138,10 @@ class OperatorOutput:
         """Rows of the main output."""
         metrics = self._metrics
         metrics.records_out += batch.num_rows
+        taps = self._point.taps
+        if taps is not None:
+            for tap in taps:
+                tap.offer(batch)
         if batch.track is not None:
             metrics.output_watermark_ms = batch.track.last_ms
             for target in self._side.values():
@@ -146,6 +155,10 @@ class OperatorOutput:
         target = self._side.get(tag)
         if target is not None:
             self._metrics.records_out += batch.num_rows
+            taps = self._side_points[tag].taps
+            if taps is not None:
+                for tap in taps:
+                    tap.offer(batch)
             target.collect(batch)
 
     def emit_watermark(self, watermark: Watermark) -> None:

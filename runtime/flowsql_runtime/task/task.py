@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from time import perf_counter_ns
 from typing import Any, Protocol, TypeAlias, assert_never
 
 from flowsql_core.batch import ChangelogBatch
@@ -215,6 +214,8 @@ class StreamTask:
             if node.uid in restored.operators and level_ms > MIN_WATERMARK:
                 # Receivers behind an exchange start without a watermark: tell them where this operator stands.
                 node.output.emit_watermark(Watermark(level_ms))
+        for ctx in self._stateful:
+            ctx.metrics.state_bytes = ctx.state.nbytes
         if self.checkpoints is not None:
             self.checkpoints.task_started(self.key)
 
@@ -359,20 +360,25 @@ class StreamTask:
                     break
             else:
                 return
-            began_ns = perf_counter_ns()
+            self.metrics.back_pressured.begin()
             self.mailbox.sleep(self._seconds_to_timer())
-            self.metrics.back_pressured_ns += perf_counter_ns() - began_ns
+            self.metrics.back_pressured.end()
 
     def _account(self) -> None:
         """Reserve what the operators' state has grown to; a breach of the budget names the operator."""
         for ctx in self._stateful:
-            if ctx.state.nbytes > ctx.memory.held_bytes:
-                ctx.memory.resize(ctx.state.nbytes)
+            ctx.metrics.state_bytes = state_bytes = ctx.state.nbytes
+            if state_bytes > ctx.memory.held_bytes:
+                ctx.memory.resize(state_bytes)
 
     def _idle(self) -> None:
-        began_ns = perf_counter_ns()
+        if self._stateful and self._inputs_to_account != ACCOUNT_EVERY:
+            # Nothing may come for long: whoever looks meanwhile sees what the last inputs left.
+            self._inputs_to_account = ACCOUNT_EVERY
+            self._account()
+        self.metrics.idle.begin()
         self.mailbox.sleep(self._seconds_to_timer())
-        self.metrics.idle_ns += perf_counter_ns() - began_ns
+        self.metrics.idle.end()
 
     def _next_timer_ms(self) -> int | None:
         if self._stopping is not None:

@@ -178,3 +178,22 @@ def test_a_query_at_the_prompt_says_why_above_its_progress(start: Start) -> None
     shell.run("SELECT * FROM w;")
     shell.wait_for("table 'w' has given no row yet and waits for new files")
     shell.wait_for(lambda screen: re.search(r"1 s\.\n+\[\d+ s, 0 rows", screen) is not None)
+
+
+def test_running_jobs_are_shown_behind_the_prompt(start: Start, tmp_path: Path) -> None:
+    shell = start(FLOWSQL_RUNTIME_DIR=str(tmp_path / "run"))
+    shell.run("CREATE TABLE g (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '100');")
+    shell.wait_for("succeeded")
+    shell.run("CREATE TABLE h (n BIGINT) WITH ('connector' = 'blackhole');")
+    shell.wait_for(lambda screen: screen.count("succeeded") == 2)
+    shell.run("INSERT INTO h SELECT n FROM g;")
+    shell.wait_for("Job ID")
+    shell.run("\\top")
+    shell.wait_for("Running jobs: 1")
+    shell.wait_for("database.h")
+    shell.press("Enter")
+    shell.wait_for("Source: g[1]")
+    shell.press("q")
+    shell.at_prompt()
+    shell.run("\\top nothing")
+    shell.wait_for("[ERROR] 'nothing' is not a running job.")

@@ -1,0 +1,1 @@
+"""Live rows of running jobs: taps at the outputs of operators, and what they are called."""
