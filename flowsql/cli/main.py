@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from flowsql.cli.arguments.parser import (
+    EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_TERMINATED,
     EXIT_USAGE,
@@ -55,7 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             cold_start.compute_alone()
             cold_start.keep_pandas_out()
         code: int = import_module(module).run(invocation)
+        sys.stdout.flush()
         return code
+    except BrokenPipeError:
+        # Whoever read the output has enough.
+        from flowsql.cli.start import leave_closed_pipe
+
+        leave_closed_pipe()
+        return EXIT_FAILED
     except TerminatedError:
         return EXIT_TERMINATED
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ from flowsql.cli.arguments.parser import (
 from flowsql.cli.arguments.script import Invocation
 from flowsql.cli.restarts import restarts_told_here
 from flowsql.cli.session import Session, StatementFailedError
-from flowsql.cli.start import begin, leave_closed_pipe
+from flowsql.cli.start import begin
 from flowsql.table.session.environment import TableEnvironment
 
 
@@ -39,9 +39,6 @@ def run(invocation: Invocation) -> int:
             for source, is_init in sources:
                 session.run(source, is_init)
     except StatementFailedError:
-        return EXIT_FAILED
-    except BrokenPipeError:
-        leave_closed_pipe()
         return EXIT_FAILED
     except TerminatedError:
         return EXIT_TERMINATED

@@ -10,7 +10,7 @@ from flowsql.cli.arguments.sample import SampleInvocation
 from flowsql.cli.live.rows import show_live
 from flowsql.cli.render.base import Limits
 from flowsql.cli.render.forms import FORMS
-from flowsql.cli.start import leave_closed_pipe, use_utf8
+from flowsql.cli.start import use_utf8
 from flowsql.jobs.everywhere import act_on, follow, resolved_id
 from flowsql.table.table_result import listing
 from flowsql_core.errors import FlowSqlError
@@ -35,9 +35,6 @@ def run(invocation: SampleInvocation) -> int:
             return EXIT_OK
         answers = follow("sample", job_id, operator=invocation.edge)
         return show_live(answers, job_id, invocation.format, sys.stdout, invocation.rows, invocation.timeout_s)
-    except BrokenPipeError:
-        leave_closed_pipe()
-        return EXIT_FAILED
     except FlowSqlError as error:
         sys.stdout.flush()
         print(f"flowsql sample: error: {error.render()}", file=sys.stderr)

@@ -13,7 +13,7 @@ from flowsql.cli.live.newest import NewestRows
 from flowsql.cli.live.rows import show_live
 from flowsql.cli.render.base import Limits
 from flowsql.cli.render.forms import FORMS
-from flowsql.cli.start import leave_closed_pipe, read_script, use_utf8, warn
+from flowsql.cli.start import read_script, use_utf8, warn
 from flowsql.configuration import command_line_configuration
 from flowsql.jobs.everywhere import follow, resolved_id
 from flowsql.session_zone import session_zone
@@ -38,8 +38,7 @@ def run(invocation: TailInvocation) -> int:
             return show_live(answers, job_id, invocation.format, sys.stdout, invocation.rows, invocation.timeout_s)
         _show(invocation)
     except BrokenPipeError:
-        leave_closed_pipe()
-        return EXIT_FAILED
+        raise
     except (OSError, UnicodeDecodeError) as error:
         print(f"flowsql tail: error: {error}", file=sys.stderr)
         return EXIT_USAGE
