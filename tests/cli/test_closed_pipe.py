@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "words", [("job", "list"), ("lint", "--rules"), ("top", "--once"), ("-c", "SELECT * FROM (VALUES 1, 2) AS t (n)")]
+    "words", [("job", "list"), ("lint", "--rules"), ("-c", "SELECT * FROM (VALUES 1, 2) AS t (n)")]
 )
 def test_a_reader_that_goes_away(words: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "flowsql.cli", *words]
