@@ -139,17 +139,23 @@ class Play:
                 "CREATE VIEW v AS ..., and EXPECT v",
             ).within(source)
         elif isinstance(statement, ast.CreateTable) and statement.query is not None:
-            raise BindError(
-                "ctas-in-test",
-                "CREATE TABLE AS runs at once, before the test can give rows.",
-                statement.span,
-                "CREATE TABLE with its columns, and INSERT INTO",
-            ).within(source)
+            self._create_as(statement, statement.query, source)
         else:
             self.environment.execute(statement, source)
             if isinstance(statement, ast.CreateTable):
                 # Views over it are bound next, and its connector may not be here.
                 self._replace(self.environment.catalogs.qualify(statement.name.texts))
+
+    def _create_as(self, statement: ast.CreateTable, query: ast.Query, source: Source) -> None:
+        """CREATE TABLE AS: the table is there at once, its rows come as those of an INSERT."""
+        operation = self.environment.bind_tree(statement, source)
+        assert isinstance(operation, op.CreateTableAs)
+        self.environment.run_bound(operation.create, source)
+        self._replace(self.environment.catalogs.qualify(statement.name.texts))
+        answer = self.environment.bind_tree(ast.QueryStatement(query, span=query.span), source)
+        assert isinstance(answer, op.Query)
+        columns = tuple(ast.Identifier((ast.Name(column.name, quoted=True),)) for column in answer.rel.schema)
+        self._statements.append((ast.Insert(statement.name, query, columns, span=statement.span), source))
 
     def start(self, told: Mapping[str, Given], watched: Iterable[str] = ()) -> None:
         """Begin all INSERTs.
