@@ -56,6 +56,10 @@ _BUILT_IN: Final[dict[str, Connector]] = {
         named_by_location=True,
     ),
     "jdbc": Connector(source="flowsql_connectors.jdbc:JdbcSourceFactory"),
+    "memory": Connector(
+        source="flowsql_connectors.memory.connector:MemorySourceFactory",
+        sink="flowsql_connectors.memory.connector:MemorySinkFactory",
+    ),
     "print": Connector(sink="flowsql_connectors.print:PrintSinkFactory"),
     "python": Connector(
         source="flowsql_connectors.rowwise.by_class:PythonSourceFactory",

@@ -35,6 +35,7 @@ ARGUMENTS: Final = "over the distinct values of an argument, one pass of all row
 
 #: Module and function, and why it may.
 ALLOWED: Final = {
+    "flowsql_connectors/memory/store:KeptRows._last_of_keys": "over batches of changes",
     "flowsql_connectors/datagen/realistic:_faker": "distinct values that are made once, before the first row",
     "flowsql_runtime/state/rocksdb/cold_entries:cold_object_tables": "state that holds Python objects",
     "flowsql_runtime/state/rocksdb/native_snapshot:_buckets_by_index": "over numbers of buckets, at a restore",

@@ -1,0 +1,1 @@
+"""``memory``: tables of this process, asked while jobs write them."""
