@@ -77,7 +77,7 @@ class OptionSet:
         Raises:
             BindError: ``missing-option``, ``unsupported-option`` or ``invalid-option-value``.
         """
-        values = dict(table.options)
+        values = table.filled_options()
         identifier = values.get("connector", "")
         missing = sorted(option.key for option in self.required if option.key not in values)
         if missing:

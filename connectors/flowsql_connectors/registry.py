@@ -146,7 +146,7 @@ def source_factory(identifier: str) -> SourceFactory:
             "connector-is-sink-only",
             f"Connector '{identifier}' can only be used as a sink. It cannot be used as a source.",
         )
-    factory = _load(identifier, connector.source)
+    factory = factory_of(identifier, connector.source)
     if not isinstance(factory, SourceFactory):
         raise BindError(
             "bad-connector", f"Connector '{identifier}': {connector.source} is neither a SourceFactory nor a RowSource."
@@ -162,7 +162,7 @@ def sink_factory(identifier: str) -> SinkFactory:
             "connector-is-source-only",
             f"Connector '{identifier}' can only be used as a source. It cannot be used as a sink.",
         )
-    factory = _load(identifier, connector.sink)
+    factory = factory_of(identifier, connector.sink)
     if not isinstance(factory, SinkFactory):
         raise BindError(
             "bad-connector", f"Connector '{identifier}': {connector.sink} is neither a SinkFactory nor a BatchSink."
@@ -215,7 +215,7 @@ def table_reference(table: TableSpec) -> tuple[str, str] | None:
 def location(table: TableSpec) -> str | None:
     """The path or URI of a table's rows, as declared; None where they have none, and for unknown connectors."""
     connector = _known(table)
-    return None if connector is None or connector.location is None else table.option(connector.location)
+    return None if connector is None or connector.location is None else table.declared(connector.location)
 
 
 def with_referenced(table: TableSpec, referenced: TableSpec) -> TableSpec:
@@ -308,8 +308,12 @@ def _offered() -> EntryPoints:
     return entry_points(group=ENTRY_POINT_GROUP)
 
 
-def _load(identifier: str, named: str | type) -> object:
-    """The factory that a name or a class leads to."""
+def factory_of(identifier: str, named: str | type) -> object:
+    """The factory that ``module:Class`` or a class leads to.
+
+    Args:
+        identifier: of the connector, for messages.
+    """
     try:
         kind = named if isinstance(named, type) else _imported(named)
     except ImportError as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from flowsql_core.secrets.hidden import hidden
+
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
 
@@ -14,4 +16,4 @@ def tell_losses(job: JobClient) -> None:
     told = job.lost_rows()
     if told:
         sys.stdout.flush()
-        print("\n".join(f"[WARNING] {lost}" for lost in told), file=sys.stderr, flush=True)
+        print(hidden("\n".join(f"[WARNING] {lost}" for lost in told)), file=sys.stderr, flush=True)

@@ -20,10 +20,10 @@ from flowsql.cli.arguments.parser import (
 
 #: The first word, if it is one of these, names a module of ``flowsql.cli.arguments`` that reads the others, and one of
 #: ``flowsql.cli.commands`` that does what they say. Without such a word a script runs.
-COMMANDS: Final = ("explain", "fmt", "job", "lineage", "lint", "plan", "run", "sample", "tail", "test", "top")
+COMMANDS: Final = ("explain", "fmt", "init", "job", "lineage", "lint", "plan", "run", "sample", "tail", "test", "top")
 
-#: Commands that only read SQL: they start without what the engine needs.
-_WITHOUT_ENGINE: Final = frozenset(("fmt",))
+#: Commands that only read or write SQL: they start without what the engine needs.
+_WITHOUT_ENGINE: Final = frozenset(("fmt", "init"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -22,6 +22,7 @@ from flowsql.cli.silence import explained_silence
 from flowsql.common.public_api import VERBOSE
 from flowsql.table.table_result import AnswerKind
 from flowsql_core.errors import ExecutionError, FlowSqlError, InternalError
+from flowsql_core.secrets.hidden import hidden
 from flowsql_grammar.ast.statement import ClientCommand, ClientCommandKind
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class Session:
         text = error.render()
         trace = ""
         if self.environment.configuration.get(VERBOSE):
-            trace = "".join(traceback.format_exception(error))
+            trace = hidden("".join(traceback.format_exception(error)))
         sys.stdout.flush()
         print(f"[ERROR] Could not execute SQL statement. Reason:\n{text}", file=sys.stderr)
         if trace:

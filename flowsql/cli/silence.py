@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from flowsql.cli.progress import above_progress
 from flowsql.table.table_result import AnswerKind
+from flowsql_core.secrets.hidden import hidden
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
@@ -82,7 +83,7 @@ class _Watch:
             if found is not None and found.key != key and not stop.is_set():
                 key = found.key
                 next_look = now + PERIOD_S
-                self._tell(_line(given, now - quiet_since, found.text))
+                self._tell(hidden(_line(given, now - quiet_since, found.text)))
 
     def _given(self) -> int:
         return self._result.rows_given if self._result.kind is AnswerKind.QUERY else self._job.records_written()

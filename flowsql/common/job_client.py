@@ -209,6 +209,10 @@ class JobClient:
             savepoint_directory, SnapshotKind.DRAIN if advance_to_end_of_event_time else SnapshotKind.SUSPEND
         )
 
+    def stopped_with(self) -> str | None:
+        """The path of the savepoint that ended the job, whoever asked for it; None: it ended otherwise, or runs."""
+        return self._job.stopped_with
+
     def _savepoint(self, directory: str | None, kind: SnapshotKind) -> CompletableFuture[str]:
         from flowsql_runtime.cluster.job import path_of
 

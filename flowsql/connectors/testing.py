@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from flowsql.connectors.register import register
 from flowsql.table.values.result_rows import rows_of
 from flowsql_connectors import registry
 from flowsql_connectors.rowwise.base import BatchSink, RowSource
@@ -54,10 +53,12 @@ def check_source(
     Raises:
         AssertionError: rows are missing, double or others; ``poll`` waits; a thread outlives ``close``.
     """
-    register(_NAME, source=source)
+    factory = registry.factory_of(_NAME, source)
+    assert isinstance(factory, SourceFactory), f"{source} is neither a RowSource nor a SourceFactory"
     schema = _schema(columns)
     table = TableSpec(("kit", "kit", "kit"), schema, (("connector", _NAME), *(options or {}).items()))
-    whole = _Scan(table, schema)
+    factory.options(table).check(table)
+    whole = _Scan(factory, table)
     first = whole.run(1, rows)
     assert first, "the source gives no rows: the kit needs some"
     if expected is not None:
@@ -70,7 +71,7 @@ def check_source(
         for parallelism in (1, 2):
             _check_cut(whole, first, cut, parallelism)
     for place, column in enumerate(schema):
-        alone = _Scan(table, schema, (place,))
+        alone = _Scan(factory, table, (place,))
         values = [(row[place],) for row in first]
         if whole.bounded:
             _same(alone.run(1, rows), values, f"the column '{column.name}' read alone, - read with the others")
@@ -96,10 +97,12 @@ def check_sink(
     Raises:
         AssertionError: rows are missing, double or others behind a flush, or change when the sink is closed.
     """
-    register(_NAME, sink=sink)
+    factory = registry.factory_of(_NAME, sink)
+    assert isinstance(factory, SinkFactory), f"{sink} is neither a BatchSink nor a SinkFactory"
     schema = _schema(columns)
     table = TableSpec(("kit", "kit", "kit"), schema, (("connector", _NAME), *(options or {}).items()))
-    made = registry.create_sink(SinkSpec(table, schema, INSERT_ONLY), {})
+    factory.options(table).check(table)
+    made = factory.create_sink(SinkSpec(table, schema, INSERT_ONLY), {})
     assert made.accepts(INSERT_ONLY) == INSERT_ONLY, "a sink takes a query that only inserts"
     context = WriterContext("kit", 0, 1, SystemClock(), {}, lambda name, by: None, lambda call: call())
     writer, committer = made.create_writer(context), made.create_committer()
@@ -122,15 +125,16 @@ def check_sink(
 class _Scan:
     """A scan of some columns, read as an engine would."""
 
-    def __init__(self, table: TableSpec, schema: Schema, columns: tuple[int, ...] | None = None) -> None:
-        chosen = tuple(range(len(schema))) if columns is None else columns
-        self._output = tuple(schema[place] for place in chosen)
+    def __init__(self, factory: SourceFactory, table: TableSpec, columns: tuple[int, ...] | None = None) -> None:
+        chosen = tuple(range(len(table.columns))) if columns is None else columns
+        self._factory = factory
+        self._output = tuple(table.columns[place] for place in chosen)
         self._spec = ScanSpec(table, chosen, self._output)
         self.bounded = self.source().bounded
 
     def source(self) -> TableSource:
         """Made anew, as each process makes it."""
-        return registry.create_source(self._spec, {})
+        return self._factory.create_source(self._spec, {})
 
     def reader(self, splits: Sequence[Split], subtask: int = 0, parallelism: int = 1) -> SourceReader:
         """A reader that has its splits and gets no more."""

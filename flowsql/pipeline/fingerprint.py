@@ -14,6 +14,7 @@ from flowsql.pipeline.project import Definition, Node, Project
 from flowsql_connectors.filesystem.files import find_files
 from flowsql_core.catalog import ANONYMOUS, CatalogTable, ObjectPath
 from flowsql_core.errors import FlowSqlError
+from flowsql_core.secrets.placeholders import filled
 from flowsql_grammar import ast
 from flowsql_grammar.printer import print_sql
 from flowsql_planner.catalog.manager import CatalogManager
@@ -98,7 +99,7 @@ def _files(path: ObjectPath, catalogs: CatalogManager) -> list[str]:
     if found is None or not isinstance(found.value, CatalogTable):
         return []
     location = dict(found.value.options).get("path")
-    return [] if location is None else _found(location)
+    return [] if location is None else _found(filled(location))
 
 
 def _found(location: str) -> list[str]:

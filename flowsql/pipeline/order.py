@@ -6,7 +6,8 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from flowsql.pipeline.project import Definition, Node, Place, Project
+from flowsql.pipeline.place import Place
+from flowsql.pipeline.project import Definition, Node, Project
 from flowsql_core.catalog import ObjectPath
 from flowsql_core.errors import FlowSqlError
 from flowsql_grammar import ast

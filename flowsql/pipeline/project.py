@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from flowsql.pipeline.folder import ProjectFolder
+from flowsql.pipeline.manifest import Overlay
 from flowsql.pipeline.names import functions_called, tables_read
-from flowsql.testing.files import SUFFIX
+from flowsql.pipeline.place import Place
+from flowsql.pipeline.variables import with_variables
+from flowsql.table.syntax.object_paths import split_path
 from flowsql_core.catalog import ANONYMOUS, ObjectPath
-from flowsql_core.errors import BindError, FlowSqlError
-from flowsql_core.record import record
-from flowsql_core.span import Source, Span
+from flowsql_core.config import RUNTIME_MODE, RuntimeMode
+from flowsql_core.errors import BindError, FlowSqlError, did_you_mean
+from flowsql_core.secrets.placeholders import filled
+from flowsql_core.span import Source
 from flowsql_grammar import ast
 
 if TYPE_CHECKING:
     from flowsql.table.session.environment import TableEnvironment
     from flowsql_grammar.ast.statement import Statement
-
-#: What the runner keeps of a project, inside of it.
-OWN_FOLDER = ".flowsql"
-
-
-@record
-class Place:
-    """Where a statement, or a name in it, stands."""
-
-    source: Source
-    span: Span
-
-    def __str__(self) -> str:
-        return f"{self.source.name}:{self.source.position(self.span.start)[0]}"
-
-    def error(self, code: str, message: str, hint: str | None = None) -> FlowSqlError:
-        """What is wrong there."""
-        return BindError(code, message, self.span, hint).within(self.source)
 
 
 @dataclass(slots=True, eq=False)
@@ -106,30 +93,30 @@ class Project:
         return {each.function: each for each in self.definitions if each.function is not None}
 
 
-def sql_files(folder: Path) -> list[Path]:
-    """The files of a project in order; hidden folders are none of it, nor are files of tests."""
-    found = (path.relative_to(folder) for path in folder.rglob("*.sql") if not path.name.endswith(SUFFIX))
-    return [folder / path for path in sorted(found) if not any(part.startswith(".") for part in path.parts)]
+def read_project(opened: ProjectFolder, environment: TableEnvironment, *, fills: bool = True) -> Project:
+    """Read all files; SET and RESET hold for the rest of their file.
 
-
-def read_project(folder: Path, environment: TableEnvironment) -> Project:
-    """Read all files; SET and RESET hold for the rest of their file. ``environment``: of which names are.
+    Args:
+        opened: the project with its profile, whose WITH options and variables are put in.
+        environment: of which names are.
+        fills: whether what stands for placeholders in WITH options has to be there.
 
     Raises:
-        FlowSqlError: a statement that cannot be read, or that has no place in a pipeline; a name that is defined twice.
+        FlowSqlError: a statement that cannot be read, or that has no place in a project; a name that is defined twice;
+            a table of the profile that the project does not have; a secret that is not there.
     """
-    project = Project()
-    for path in sql_files(folder):
-        source = Source(_text(path), str(path.relative_to(folder)))
-        environment.configuration.reset_all()
-        try:
-            for statement in environment.statements(source):
-                _take(project, statement, source, environment)
-        except FlowSqlError as error:
-            raise error.within(source) from None
+    reader = _Reader(opened, environment)
+    for path in opened.sql_files():
+        source = Source(_text(path), str(path.relative_to(opened.folder)))
+        if opened.variables is not None:
+            source = with_variables(source, opened.variables)
+        reader.read(source)
     environment.configuration.reset_all()
-    _refuse_doubles(project)
-    return project
+    _refuse_doubles(reader.project)
+    reader.check_overlays()
+    if fills:
+        reader.check_placeholders()
+    return reader.project
 
 
 def _text(path: Path) -> str:
@@ -140,42 +127,114 @@ def _text(path: Path) -> str:
         raise BindError("unreadable-file", f"Cannot read '{path}': {why}") from None
 
 
-def _take(project: Project, statement: Statement, source: Source, environment: TableEnvironment) -> None:
-    place = Place(source, statement.span)
-    if isinstance(statement, ast.Execute) and isinstance(statement.statement, ast.Insert):
-        statement = statement.statement
-    settings = dict(environment.configuration.items())
-    match statement:
-        case ast.Set(key=str()) | ast.Reset():
-            environment.execute(statement, source)
-            mode = environment.configuration.text("execution.runtime-mode") or ""
-            if mode.lower() != "batch":
-                raise place.error("pipeline-mode", "A pipeline runs in batch mode", "leave execution.runtime-mode out")
-        case ast.CreateTable() | ast.CreateView():
-            found = _described(Definition(statement, place, settings), environment)
-            found.path = environment.catalogs.qualify(statement.name.texts)
-            project.definitions.append(found)
-            if isinstance(statement, ast.CreateTable) and statement.query is not None:
-                node = Node(statement, place, settings, found.reads, found.calls, (found.path,), found)
+class _Reader:
+    """Takes the statements of the files of a project."""
+
+    def __init__(self, opened: ProjectFolder, environment: TableEnvironment) -> None:
+        self.project = Project()
+        self._environment = environment
+        self._mode = environment.configuration.get(RUNTIME_MODE)
+        self._overlays: dict[ObjectPath, tuple[Overlay, bool]] = {}
+        for overlay, is_target in opened.overlays:
+            path = environment.catalogs.qualify(split_path(overlay.table))
+            if path in self._overlays:
+                first = self._overlays[path][0].place
+                message = f"{first} and {overlay.place} both give options to '{overlay.table}'"
+                raise overlay.place.error("defined-twice", message, "a table is either read only or written")
+            self._overlays[path] = overlay, is_target
+
+    def read(self, source: Source) -> None:
+        self._environment.configuration.reset_all()
+        try:
+            for statement in self._environment.statements(source):
+                self._take(statement, source)
+        except FlowSqlError as error:
+            raise error.within(source) from None
+
+    def _take(self, statement: Statement, source: Source) -> None:
+        environment, project = self._environment, self.project
+        place = Place(source, statement.span)
+        if isinstance(statement, ast.Execute) and isinstance(statement.statement, ast.Insert):
+            statement = statement.statement
+        settings = dict(environment.configuration.items())
+        match statement:
+            case ast.Set(key=str()) | ast.Reset():
+                environment.execute(statement, source)
+                if environment.configuration.get(RUNTIME_MODE) is not self._mode:
+                    raise _other_mode(place, self._mode)
+            case ast.CreateTable() | ast.CreateView():
+                path = environment.catalogs.qualify(statement.name.texts)
+                if isinstance(statement, ast.CreateTable) and path in self._overlays:
+                    statement = _overlaid(statement, self._overlays[path][0])
+                found = _described(Definition(statement, place, settings), environment)
+                found.path = path
+                project.definitions.append(found)
+                if isinstance(statement, ast.CreateTable) and statement.query is not None:
+                    node = Node(statement, place, settings, found.reads, found.calls, (found.path,), found)
+                    project.nodes.append(node)
+            case ast.CreateFunction():
+                found = Definition(statement, place, settings, function=statement.name.last.text.lower())
+                project.definitions.append(found)
+            case ast.CreateCatalog() | ast.CreateDatabase():
+                project.definitions.append(Definition(statement, place, settings))
+            case ast.Insert() | ast.StatementSet():
+                inserts = (statement,) if isinstance(statement, ast.Insert) else statement.statements
+                tables = tuple(environment.catalogs.qualify(insert.target.texts) for insert in inserts)
+                node = _described(Node(statement, place, settings), environment)
+                node.tables = tuple(dict.fromkeys(tables))
                 project.nodes.append(node)
-        case ast.CreateFunction():
-            found = Definition(statement, place, settings, function=statement.name.last.text.lower())
-            project.definitions.append(found)
-        case ast.CreateCatalog() | ast.CreateDatabase():
-            project.definitions.append(Definition(statement, place, settings))
-        case ast.Insert() | ast.StatementSet():
-            inserts = (statement,) if isinstance(statement, ast.Insert) else statement.statements
-            tables = tuple(environment.catalogs.qualify(insert.target.texts) for insert in inserts)
-            node = _described(Node(statement, place, settings), environment)
-            node.tables = tuple(dict.fromkeys(tables))
-            project.nodes.append(node)
-        case _:
-            raise place.error(
-                "not-in-a-pipeline",
-                "This statement has no place in a pipeline",
-                "a project holds SET, CREATE, INSERT, CREATE TABLE AS and statement sets; names of other databases are "
-                "written in full",
-            )
+            case _:
+                raise place.error(
+                    "not-in-a-pipeline",
+                    "This statement has no place in a pipeline",
+                    "a project holds SET, CREATE, INSERT, CREATE TABLE AS and statement sets; names of other databases "
+                    "are written in full",
+                )
+
+    def check_overlays(self) -> None:
+        """Tables of the profile are those of the project, read or written as it says."""
+        tables = self.project.tables
+        writers = {path: node for node in self.project.nodes for path in node.tables}
+        for path, (overlay, is_target) in self._overlays.items():
+            definition = tables.get(path)
+            if definition is None or not isinstance(definition.statement, ast.CreateTable):
+                names = [known.name for known, each in tables.items() if isinstance(each.statement, ast.CreateTable)]
+                hint = did_you_mean(path.name, names)
+                raise overlay.place.error("no-table", f"The project has no table '{overlay.table}'", hint)
+            writer = writers.get(path)
+            if is_target and writer is None:
+                message = f"Nothing in the project writes '{overlay.table}'"
+                raise overlay.place.error("not-a-target", message, "its options belong into 'sources'")
+            if not is_target and writer is not None:
+                message = f"'{overlay.table}' is written by {writer.place}"
+                raise overlay.place.error("not-a-source", message, "its options belong into 'targets'")
+
+    def check_placeholders(self) -> None:
+        """What stands for placeholders in WITH options is there."""
+        for definition in self.project.definitions:
+            if not isinstance(definition.statement, ast.CreateTable | ast.CreateCatalog):
+                continue
+            overlay = self._overlays.get(definition.path, (None,))[0] if definition.path is not None else None
+            places = {} if overlay is None else {option.key: option.place for option in overlay.options}
+            for option in definition.statement.options:
+                place = places.get(option.key) or Place(definition.place.source, option.span)
+                try:
+                    filled(option.value)
+                except FlowSqlError as error:
+                    raise place.located(error) from None
+
+
+def _other_mode(place: Place, mode: RuntimeMode) -> FlowSqlError:
+    if mode is RuntimeMode.BATCH:
+        return place.error("pipeline-mode", "A pipeline runs in batch mode", "leave execution.runtime-mode out")
+    hint = "execution.runtime-mode is of the whole project: it stands in [options] of flowsql.toml"
+    return place.error("pipeline-mode", f"This project runs in {mode.value} mode", hint)
+
+
+def _overlaid(statement: ast.CreateTable, overlay: Overlay) -> ast.CreateTable:
+    own = {} if overlay.replaces else {option.key: option for option in statement.options}
+    given = {each.key: ast.Option(each.key, each.value, span=statement.name.span) for each in overlay.options}
+    return replace(statement, options=tuple({**own, **given}.values()))
 
 
 def _described(found: W, environment: TableEnvironment) -> W:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flowsql.pipeline.run import Outcome, Status
+from flowsql.pipeline.outcome import Outcome, Status
 from flowsql_runtime.metrics.volumes import size_text
 
 _HEAD = ("node", "table", "status", "rows", "seconds", "read", "written", "dropped", "warned")
@@ -45,20 +45,11 @@ def _size(count_bytes: int | None) -> str:
     return "" if count_bytes is None else size_text(count_bytes)
 
 
-def plan_table(outcomes: Sequence[Outcome]) -> str:
-    """``--dry-run``: the order, and why each node would run."""
-    lines = [
-        (str(each.node.place), each.node.title, f"runs: {each.reason}" if each.reason else "unchanged")
-        for each in outcomes
-    ]
-    widths = [max((len(line[column]) for line in lines), default=0) for column in range(2)]
-    return "\n".join(f"{node.ljust(widths[0])}  {table.ljust(widths[1])}  {text}" for node, table, text in lines)
-
-
 def report_json(outcomes: Sequence[Outcome], seconds: float) -> dict[str, Any]:
-    """``--report``: ``status`` of the whole is ``done``, ``failed`` or ``cancelled``."""
+    """``--report``: ``status`` of the whole is ``done``, ``failed``, ``cancelled`` or ``stopped``."""
     states = {outcome.status for outcome in outcomes}
-    status = "cancelled" if Status.CANCELLED in states else "failed" if Status.FAILED in states else "done"
+    worst = (Status.CANCELLED, Status.FAILED, Status.STOPPED, Status.DONE)
+    status = next((status.value for status in worst if status in states), Status.DONE.value)
     return {"status": status, "seconds": round(seconds, 3), "nodes": [_node(outcome) for outcome in outcomes]}
 
 

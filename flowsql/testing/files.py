@@ -27,6 +27,8 @@ _PAIR: Final = re.compile(r"'((?:[^']|'')*)'\s*=\s*'((?:[^']|'')*)'")
 _FORMS: Final = {
     "test": rf"TEST\s+{_TEXT}",
     "script": rf"SCRIPT\s+{_TEXT}(?:\s+WITH\s*\((?P<pairs>.*)\))?",
+    "script-project": r"SCRIPT\s+PROJECT",
+    "script-nodes": r"SCRIPT\s+NODES?\s+(?P<columns>.+)",
     "given-values": rf"GIVEN\s+{_NAME}\s*(?:\((?P<columns>[^)]*)\)\s*)?(?P<values>VALUES\b.*)",
     "given-file": rf"GIVEN\s+{_NAME}\s+FROM\s+{_TEXT}",
     "given-table": rf"GIVEN\s+{_NAME}\s+FROM\s+TABLE",
@@ -84,13 +86,17 @@ class Case:
 
 @record
 class TestFile:
-    """A file: what stands in front of the first test belongs to each of them."""
+    """A file: what stands in front of the first test belongs to each of them.
+
+    ``folder``: where paths in it begin; absolute.
+    """
 
     __test__ = False
 
     source: Source
     before: tuple[Step | Span, ...]
     cases: tuple[Case, ...]
+    folder: Path
 
 
 def read_file(path: Path) -> TestFile:
@@ -117,7 +123,7 @@ def parse_tests(source: Source) -> TestFile:
         raise ParseError(
             "no-test", "There is no test in this file.", Span(0, 0), "TEST 'what it is about'; begins one"
         ).within(source)
-    return TestFile(source, tuple(before), tuple(cases))
+    return TestFile(source, tuple(before), tuple(cases), Path(source.name).absolute().parent)
 
 
 def _parts(source: Source) -> Iterator[Step | Span]:
@@ -170,6 +176,8 @@ def _step(source: Source, start: int) -> tuple[Step, int]:
 _SHOWN: Final = {
     "test": "TEST 'name'",
     "script": "SCRIPT 'job.sql' WITH ('day' = '2024-01-01')",
+    "script-project": "SCRIPT PROJECT",
+    "script-nodes": "SCRIPT NODE t",
     "given": "GIVEN t and below it a table '| a | b |'",
     "given-values": "GIVEN t VALUES (1, 'a')",
     "given-file": "GIVEN t FROM 'rows.csv'",

@@ -24,6 +24,7 @@ from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath
 from flowsql_core.clock import ManualClock
 from flowsql_core.config import RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError, FlowSqlError
+from flowsql_core.graph.expectation import EXPECTATIONS
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
 from flowsql_core.row import ALL_CHANGES, INSERT_ONLY, ChangelogMode
 from flowsql_core.span import Source
@@ -96,7 +97,8 @@ class Play:
     def __init__(self, options: Mapping[str, str]) -> None:
         configuration = set_options(Configuration(values={}), {**DEFAULTS, **options}.items())
         self.clock = ManualClock()
-        self.environment = TableEnvironment.of_configuration(configuration.with_layer())
+        # What a test defines is gone with it.
+        self.environment = TableEnvironment.of_configuration(configuration.with_layer()).tried_out()
         self.environment._executor.use_cluster(LocalCluster(self.clock))
         self._scratch = TableEnvironment.of_configuration(Configuration(values=dict(DEFAULTS)))
         #: INSERTs of the script that wait for :meth:`start`.
@@ -138,20 +140,27 @@ class Play:
                 statement.span,
                 "CREATE VIEW v AS ..., and EXPECT v",
             ).within(source)
-        elif isinstance(statement, ast.CreateTable) and statement.query is not None:
-            self._create_as(statement, statement.query, source)
+        else:
+            self.define(statement, source)
+            if isinstance(statement, ast.CreateTable) and statement.query is not None:
+                self.insert_of(statement, source)
+
+    def define(self, statement: ast.Statement, source: Source) -> None:
+        """A definition takes effect; of a CREATE TABLE AS the table alone."""
+        if isinstance(statement, ast.CreateTable) and statement.query is not None:
+            operation = self.environment.bind_tree(statement, source)
+            assert isinstance(operation, op.CreateTableAs)
+            self.environment.run_bound(operation.create, source)
         else:
             self.environment.execute(statement, source)
-            if isinstance(statement, ast.CreateTable):
-                # Views over it are bound next, and its connector may not be here.
-                self._replace(self.environment.catalogs.qualify(statement.name.texts))
+        if isinstance(statement, ast.CreateTable):
+            # Views over it are bound next, and its connector may not be here.
+            self._replace(self.environment.catalogs.qualify(statement.name.texts))
 
-    def _create_as(self, statement: ast.CreateTable, query: ast.Query, source: Source) -> None:
-        """CREATE TABLE AS: the table is there at once, its rows come as those of an INSERT."""
-        operation = self.environment.bind_tree(statement, source)
-        assert isinstance(operation, op.CreateTableAs)
-        self.environment.run_bound(operation.create, source)
-        self._replace(self.environment.catalogs.qualify(statement.name.texts))
+    def insert_of(self, statement: ast.CreateTable, source: Source) -> None:
+        """The rows of a CREATE TABLE AS come as those of an INSERT: they wait until :meth:`start`."""
+        query = statement.query
+        assert query is not None
         answer = self.environment.bind_tree(ast.QueryStatement(query, span=query.span), source)
         assert isinstance(answer, op.Query)
         columns = tuple(ast.Identifier((ast.Name(column.name, quoted=True),)) for column in answer.rel.schema)
@@ -285,7 +294,8 @@ class Play:
 
     def _point_to(self, table: Table, mode: ChangelogMode) -> None:
         options = (("connector", given.IDENTIFIER), ("mode", mode_text(mode)), ("rows", table.list_name))
-        replaced = replace(table.original, options=options)
+        expectations = tuple(option for option in table.original.options if option[0] == EXPECTATIONS)
+        replaced = replace(table.original, options=(*options, *expectations))
         self.environment.catalogs.alter(table.path, replaced, temporary=table.is_temporary)
 
     def _settle_options(self, table: Table, about: Given, is_written: bool) -> None:
@@ -457,7 +467,8 @@ def _names(path: ObjectPath) -> tuple[str, str, str]:
 def _spec(table: Table) -> TableSpec:
     """The table as its own connector sees it."""
     original = table.original
-    return TableSpec(_names(table.path), table.schema, original.options, original.partition_keys, original.primary_key)
+    options = tuple(option for option in original.options if option[0] != EXPECTATIONS)
+    return TableSpec(_names(table.path), table.schema, options, original.partition_keys, original.primary_key)
 
 
 def _sinks(operation: Any) -> list[Sink]:

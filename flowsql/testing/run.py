@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flowsql.pipeline.folder import BATCH, ProjectFolder, open_project, project_around
+from flowsql.pipeline.manifest import MANIFEST
+from flowsql.pipeline.variables import with_variables
 from flowsql.testing.compare import Difference, compare
 from flowsql.testing.files import Case, Cells, Step, TestFile
 from flowsql.testing.play import Given, Play
+from flowsql.testing.project_nodes import play_nodes
 from flowsql.testing.rows import NULL, Row, materialized, texts_of
+from flowsql_core.config import Configuration
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.row import ALL_CHANGES
 from flowsql_core.span import Source, Span
@@ -40,7 +46,13 @@ class _WrongError(Exception):
     """A step is not met; the text says how."""
 
 
-def run_case(file: TestFile, case: Case, options: Mapping[str, str], update: bool = False) -> Outcome:
+def run_case(
+    file: TestFile,
+    case: Case,
+    options: Mapping[str, str],
+    update: bool = False,
+    project: ProjectFolder | None = None,
+) -> Outcome:
     """Run one test.
 
     Args:
@@ -48,12 +60,13 @@ def run_case(file: TestFile, case: Case, options: Mapping[str, str], update: boo
         case: the test.
         options: of its session.
         update: take what differs as what is expected, see :attr:`Outcome.updates`.
+        project: around it.
     """
     outcome = Outcome(case.name, file.source.position(case.span.start)[0])
     started = time.perf_counter()
     try:
         with Play(options) as play:
-            _Run(file, case, play, outcome if update else None).run()
+            _Run(file, case, play, outcome if update else None, project).run()
     except _WrongError as error:
         outcome.error = str(error)
     except FlowSqlError as error:
@@ -63,19 +76,22 @@ def run_case(file: TestFile, case: Case, options: Mapping[str, str], update: boo
 
 
 class _Run:
-    def __init__(self, file: TestFile, case: Case, play: Play, updated: Outcome | None) -> None:
+    def __init__(
+        self, file: TestFile, case: Case, play: Play, updated: Outcome | None, project: ProjectFolder | None
+    ) -> None:
         self._file = file
         self._case = case
         self._play = play
         self._updated = updated
-        self._folder = Path(file.source.name).parent
+        self._project = project
+        self._folder = file.folder
         self._steps = [*file.before, *case.steps]
         self._has_ended = False
         #: What a definition or the start of the jobs failed with.
         self._failure: FlowSqlError | None = None
 
     def run(self) -> None:
-        steps = [part for part in self._steps if isinstance(part, Step) and part.kind != "script"]
+        steps = [part for part in self._steps if isinstance(part, Step) and not part.kind.startswith("script")]
         try:
             self._define()
             self._play.start(
@@ -111,6 +127,20 @@ class _Run:
                 source = self._script(part)
                 for span in split_statements(source):
                     self._play.run(parse_statement(source, span), source)
+            elif part.kind.startswith("script"):
+                self._play_nodes(part)
+
+    def _play_nodes(self, step: Step) -> None:
+        if self._project is None:
+            raise BindError(
+                "no-project", "There is no flowsql.toml around this test.", step.span, "SCRIPT 'file' runs a file"
+            ).within(self._file.source)
+        try:
+            play_nodes(self._play, self._project, step.columns)
+        except FlowSqlError as error:
+            if error.at is None:
+                error.at = step.span
+            raise error.within(self._file.source) from None
 
     def _script(self, step: Step) -> Source:
         path = self._folder / step.text
@@ -123,7 +153,9 @@ class _Run:
             ).within(self._file.source) from None  # fmt: skip
         for key, value in step.pairs:
             text = text.replace("${" + key + "}", value)
-        return Source(text, str(path))
+        source = Source(text, str(path))
+        variables = None if self._project is None else self._project.variables
+        return source if variables is None else with_variables(source, variables)
 
     @staticmethod
     def _told(steps: Sequence[Step]) -> dict[str, Given]:
@@ -275,9 +307,33 @@ def run_file(
     options: Mapping[str, str],
     wanted: Callable[[str], bool] = lambda name: True,
     update: bool = False,
+    profile: str | None = None,
 ) -> list[Outcome]:
-    """Run the tests of a file whose names are wanted, in their order. With ``update`` the file is written anew."""
-    outcomes = [run_case(file, case, options, update) for case in file.cases if wanted(case.name)]
+    """Run the tests of a file whose names are wanted, in their order.
+
+    In a project its options count beneath ``options``, and paths begin in its folder.
+
+    Args:
+        file: of which.
+        options: of all sessions.
+        wanted: whether a test of a name runs.
+        update: write the file anew, with what is found as what is expected.
+        profile: of the project around; None: the one of tests, else its own.
+
+    Raises:
+        BindError: the ``flowsql.toml`` around is wrong, or has no such profile.
+        OSError: there is a ``profile`` and no project.
+    """
+    around = project_around(file.folder)
+    if around is None and profile is not None:
+        raise FileNotFoundError(f"--profile is of projects, and there is no {MANIFEST} around this file")
+    project = None if around is None else open_project(around, profile, tests=True)
+    if project is not None:
+        own = Configuration(values=dict(BATCH))
+        project.put_options(own)
+        options = {**dict(own.items()), **options}
+    with contextlib.nullcontext() if project is None else project.inside():
+        outcomes = [run_case(file, case, options, update, project) for case in file.cases if wanted(case.name)]
     changes = [change for outcome in outcomes for change in outcome.updates]
     if changes:
         from flowsql.testing.compare import table_text

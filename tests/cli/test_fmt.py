@@ -156,7 +156,7 @@ def test_standard_input(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ([], "required: PATH"),
+        ([], "no flowsql.toml here or above"),
         (["-", "a.sql"], "'-' is standard input"),
         (["-w", "3", "a.sql"], "from 20 on, got '3'"),
         (["nowhere.sql"], "'nowhere.sql' does not exist"),

@@ -85,7 +85,7 @@ def test_rules_that_are_chosen(capsys: pytest.CaptureFixture[str]) -> None:
         (["--select", "unbound-state", "job.sql"], "did you mean 'unbounded-state'?"),
         (["nowhere.sql"], "No such file"),
         (["empty"], "holds no *.sql file"),
-        ([], "give a script, a folder or '-'"),
+        ([], "no flowsql.toml here or above"),
         (["-i", "job.sql", "job.sql"], "Unsupported operation in the initialization file"),
     ],
 )

@@ -114,9 +114,10 @@ def test_full_runs_everything_and_a_dry_run_nothing(project: Path, capsys: pytes
     assert capsys.readouterr().out == (
         "0.sql:3  alone  runs: it has not run to its end yet\n"
         "a.sql:3  t1     runs: it has not run to its end yet\n"
-        "b.sql:2  t2     runs: it has not run to its end yet\n"
+        "b.sql:2  t2     runs: it has not run to its end yet (behind a.sql:3)\n"
     )
     assert not (project / "out").exists()
+    assert not (project / ".flowsql").exists()
     run(project)
     assert statuses(run(project, "--full")) == ALL_DONE
     assert stored(project / "out" / "t2") == ['{"a":11}', '{"a":21}']
@@ -279,13 +280,13 @@ def test_damaged_files_are_told(project: Path, capsys: pytest.CaptureFixture[str
     [
         (["nowhere"], "'nowhere' is no folder"),
         (["project"], "'project' holds no *.sql file"),
-        (["-D", "execution.runtime-mode=streaming", "project"], "a pipeline runs in batch mode"),
+        (["--profile", "dev", "project"], "There is no profile 'dev': the project has no flowsql.toml."),
+        ([], "no flowsql.toml here or above"),
+        (["--format", "json", "project"], "--format is of --dry-run"),
         (["--engine", "flink", "project"], "invalid choice: 'flink'"),
     ],
 )
 def test_usage(project: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if "-D" in words:
-        write(project, CHAIN)
     assert main(["run", *words]) == 2
     assert message in capsys.readouterr().err
 

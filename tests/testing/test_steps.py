@@ -168,6 +168,7 @@ def test_errors_are_expected(tmp_path: Path) -> None:
         ("GIVEN t FROM 'nosuch.csv'; EXPECT o NOTHING;", "'nosuch.csv' cannot be read"),
         ("SCRIPT 'nosuch.sql'; GIVEN t NOTHING; EXPECT o NOTHING;", "The script 'nosuch.sql' cannot be read"),
         ("SELECT 1; GIVEN t NOTHING; EXPECT o NOTHING;", "A query on its own has no table"),
+        ("SCRIPT PROJECT;", "There is no flowsql.toml around this test."),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told(steps: str, complaint: str, tmp_path: Path) -> None:

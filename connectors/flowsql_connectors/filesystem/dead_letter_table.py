@@ -27,7 +27,7 @@ def with_letters(table: TableSpec, letters: TableSpec) -> TableSpec:
             "name a filesystem table with format json, not partitioned",
         )
     kept = tuple(item for item in table.options if item[0] != DEAD_LETTER_TABLE.key)
-    return replace(table, options=(*kept, (DEAD_LETTER_PATH.key, letters.option(PATH.key) or "")))
+    return replace(table, options=(*kept, (DEAD_LETTER_PATH.key, letters.declared(PATH.key) or "")))
 
 
 def _check_columns(letters: TableSpec) -> None:

@@ -60,7 +60,7 @@ class FileSourceFactory(SourceFactory):
 
     def plain_files(self, table: TableSpec) -> PlainFiles | None:
         """The path, where no option changes which rows there are or what is in them."""
-        options = dict(table.options)
+        options = table.filled_options()
         if any(key.startswith(_OWN_WAY) for key in options) or PATH.key not in options:
             return None
         return PlainFiles(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from glob import has_magic, iglob
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from flowsql_connectors.spi.source import InferredTable
 from flowsql_core.errors import BindError, ConnectorError, did_you_mean
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
+from flowsql_core.secrets.placeholders import has_placeholder
 from flowsql_core.types.logical import BIGINT, DATE, STRING, Column, LogicalType
 
 _FORMATS: Final = {
@@ -43,7 +45,7 @@ def infer_files(table: TableSpec) -> InferredTable:
     Raises:
         BindError, ConnectorError: no such files, files of several formats or of an unknown one, empty or damaged ones.
     """
-    options = dict(table.options)
+    options = table.filled_options()
     path = os.path.expanduser(options.get(PATH.key, ""))
     options[PATH.key] = path
     files = _files(path, options)
@@ -52,6 +54,9 @@ def infer_files(table: TableSpec) -> InferredTable:
     if known is not None and known[0] == files:
         return known[1]
     made = _inferred(path, options, files, table.partition_keys)
+    placeholders = {name: text for name, text in table.options if has_placeholder(text)}
+    if placeholders:
+        made = replace(made, options=tuple({**dict(made.options), **placeholders}.items()))
     if len(_FOUND) >= _MOST_FOUND:
         _FOUND.clear()
     _FOUND[key] = files, made

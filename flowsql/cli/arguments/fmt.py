@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flowsql.cli.arguments.parser import Parser
+from flowsql.cli.arguments.parser import PROJECT_AROUND, Parser
 
 STANDARD_INPUT = "-"
 _DEFAULT_WIDTH = 100
@@ -15,7 +15,7 @@ _LEAST_WIDTH = 20
 
 @dataclass(frozen=True, slots=True)
 class FmtInvocation:
-    """``flowsql fmt``: ``paths`` are files and folders, or :data:`STANDARD_INPUT` alone.
+    """``flowsql fmt``: ``paths`` are files and folders, or :data:`STANDARD_INPUT` alone; none: the project around.
 
     ``check`` and ``diff`` only tell what would change.
     """
@@ -36,7 +36,7 @@ def parse(words: Sequence[str]) -> FmtInvocation:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("paths", metavar="PATH", nargs="+", help="files; folders with *.sql files; '-': standard input to output")
+    add("paths", metavar="PATH", nargs="*", help=f"files, folders, '-' (standard input to output); {PROJECT_AROUND}")
     add("--check", action="store_true", help="write nothing, list the files that would change")
     add("--diff", action="store_true", help="write nothing, show what would change")
     add(

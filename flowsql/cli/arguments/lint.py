@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flowsql.cli.arguments.parser import Parser, add_session
+from flowsql.cli.arguments.parser import PROJECT_AROUND, Parser, add_profile, add_session
 
 FORMATS = ("text", "json", "github")
 
 
 @dataclass(frozen=True, slots=True)
 class LintInvocation:
-    """``flowsql lint``: ``paths`` are scripts, folders, or '-'. ``lists_rules``: nothing is linted."""
+    """``flowsql lint``: ``paths`` are scripts, folders, or '-'; none: the project around.
+
+    ``lists_rules``: nothing is linted.
+    """
 
     paths: tuple[str, ...]
+    profile: str | None
     lists_rules: bool
     select: tuple[str, ...]
     ignore: tuple[str, ...]
@@ -34,17 +38,18 @@ def parse(words: Sequence[str]) -> LintInvocation:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("paths", metavar="PATH", nargs="*", help="a script, a folder (all *.sql in it), or '-' for standard input")
+    what = f"a script, a folder, or '-' for standard input; {PROJECT_AROUND}"
+    add("paths", metavar="PATH", nargs="*", help=what)
+    add_profile(parser)
     add("--rules", action="store_true", help="list the rules")
     add("--select", metavar="RULES", type=_names, action="extend", default=[], help="only these, with commas between")
     add("--ignore", metavar="RULES", type=_names, action="extend", default=[], help="not these, with commas between")
     add("--format", choices=FORMATS, default=FORMATS[0], help="how findings are printed (default: %(default)s)")
     add_session(parser)
     found = parser.parse_args(list(words))
-    if not found.paths and not found.rules:
-        parser.error("give a script, a folder or '-'")
     return LintInvocation(
         tuple(found.paths),
+        found.profile,
         found.rules,
         tuple(found.select),
         tuple(found.ignore),

@@ -16,6 +16,10 @@ EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
 
+#: What a command is about that is given no path.
+PROJECT_AROUND = "default: the project here or above, with a flowsql.toml"
+
+
 class TerminatedError(KeyboardInterrupt):
     """SIGTERM arrived: unwinds as Ctrl-C does."""
 
@@ -71,6 +75,13 @@ def seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got '{text}'")
     return value
+
+
+def add_profile(parser: Parser) -> None:
+    """``--profile``."""
+    parser.add_argument(
+        "--profile", metavar="NAME", help="a profile of flowsql.toml (default: $FLOWSQL_PROFILE, or the project's own)"
+    )
 
 
 def add_settings(parser: Parser) -> None:

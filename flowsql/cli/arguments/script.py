@@ -72,7 +72,7 @@ def _make_parser() -> Parser:
         "143 terminated. See also: flowsql job --help (jobs that are running), "
         "flowsql top --help, flowsql sample --help, flowsql tail --help (what they do, and their rows), "
         "flowsql plan --help (changed scripts), "
-        "flowsql run --help (folders of scripts), flowsql test --help (tests of SQL), "
+        "flowsql init --help and flowsql run --help (projects), flowsql test --help (tests of SQL), "
         "flowsql explain --help (plans), flowsql lineage --help (where columns come from), "
         "flowsql fmt --help (scripts laid out), flowsql lint --help (what bites in scripts).",
         allow_abbrev=False,

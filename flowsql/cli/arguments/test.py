@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flowsql.cli.arguments.parser import Parser, add_settings
+from flowsql.cli.arguments.parser import Parser, add_profile, add_settings
 
 
 @dataclass(frozen=True, slots=True)
 class TestInvocation:
-    """``flowsql test``: files and folders; ``name``: a part of the names of tests that run."""
+    """``flowsql test``: files and folders; none: the tests of the project around, or those in the working directory.
+
+    ``name``: a part of the names of tests that run.
+    """
 
     paths: tuple[str, ...]
+    profile: str | None
     name: str
     update: bool
     verbose: bool
@@ -29,7 +33,8 @@ def parse(words: Sequence[str]) -> TestInvocation:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("paths", metavar="PATH", nargs="*", default=["."], help="files, and folders that are searched (default: .)")
+    add("paths", metavar="PATH", nargs="*", help="files, and folders (default: the project here or above, else .)")
+    add_profile(parser)
     add("-k", dest="name", metavar="TEXT", default="", help="only tests with this text in their names")
     add("--update", action="store_true", help="write tables of rows that differ as what is expected; review the diff")
     add("-v", "--verbose", action="store_true", help="name tests that pass, too")
@@ -37,5 +42,11 @@ def parse(words: Sequence[str]) -> TestInvocation:
     add_settings(parser)
     found = parser.parse_args(list(words))
     return TestInvocation(
-        tuple(found.paths), found.name, found.update, found.verbose, found.junit, tuple(found.settings or ())
+        tuple(found.paths),
+        found.profile,
+        found.name,
+        found.update,
+        found.verbose,
+        found.junit,
+        tuple(found.settings or ()),
     )

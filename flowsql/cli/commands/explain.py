@@ -1,17 +1,22 @@
-"""``flowsql explain PATH``: the plans of a script, and the tasks that would run."""
+"""``flowsql explain PATH``: the plans of a script or a project, and the tasks that would run."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from flowsql.cli.arguments.explain import ExplainInvocation
 from flowsql.cli.arguments.parser import EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from flowsql.cli.project import found_project, project_environment, refuse_profile, require_sql
 from flowsql.cli.start import open_output, read_script, warn
 from flowsql.configuration import command_line_configuration
+from flowsql.pipeline.bound import BoundProject
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.config import RUNTIME_MODE, RuntimeMode
 from flowsql_core.errors import BindError, FlowSqlError
+from flowsql_core.graph.job import JobGraph
+from flowsql_core.secrets.hidden import hidden
 from flowsql_core.span import Source
 from flowsql_grammar import ast
 from flowsql_planner.explain.job_graph import FORMS, PlacedJob, job_text
@@ -22,12 +27,11 @@ _EXPLAINED = (ast.Insert, ast.StatementSet, ast.QueryStatement)
 def run(invocation: ExplainInvocation) -> int:
     """Print or write the plans; the exit code."""
     try:
-        configuration = command_line_configuration(invocation.settings, "tableau", warn)
-        environment = TableEnvironment.of_configuration(configuration)
-        sources = [Source(read_script(name), name) for name in (invocation.init, invocation.path) if name is not None]
-        parts = [part for source in sources for part in _explained(environment, source, invocation.format == "text")]
+        path = invocation.path
+        is_project = path is None or (path != "-" and Path(path).is_dir())
+        parts = list(_of_project(invocation) if is_project else _of_script(invocation))
         if not parts:
-            raise BindError("nothing-to-explain", f"'{invocation.path}' has neither an INSERT nor a query.")
+            raise BindError("nothing-to-explain", f"'{path or '.'}' has neither an INSERT nor a query.")
         jobs = [job for _, job in parts if job is not None]
         if invocation.format == "text":
             text = "\n\n".join(plan + ("" if job is None else f"\n{job_text([job])}") for plan, job in parts)
@@ -36,7 +40,7 @@ def run(invocation: ExplainInvocation) -> int:
                 raise BindError("batch-picture", "Pictures are of streaming jobs; --format text explains batch mode.")
             text = FORMS[invocation.format](jobs)
         out = open_output(invocation.output)
-        out.write(text.rstrip("\n") + "\n")
+        out.write(hidden(text).rstrip("\n") + "\n")
         out.flush()
         if out is not sys.stdout:
             out.close()
@@ -47,6 +51,29 @@ def run(invocation: ExplainInvocation) -> int:
         print(f"flowsql: error: {error.render()}", file=sys.stderr)
         return EXIT_FAILED
     return EXIT_OK
+
+
+def _of_script(invocation: ExplainInvocation) -> Iterator[tuple[str, PlacedJob | None]]:
+    refuse_profile(invocation.profile, f"'{invocation.path}'")
+    environment = TableEnvironment.of_configuration(command_line_configuration(invocation.settings, "tableau", warn))
+    sources = [Source(read_script(name), name) for name in (invocation.init, invocation.path) if name is not None]
+    for source in sources:
+        yield from _explained(environment, source, invocation.format == "text")
+
+
+def _of_project(invocation: ExplainInvocation) -> Iterator[tuple[str, PlacedJob | None]]:
+    """Of each node, in the order of the run; nothing is kept of it in the folder."""
+    opened = found_project(invocation.path, invocation.profile)
+    require_sql(opened, invocation.path)
+    if invocation.init is not None:
+        raise OSError("a project has no initialization file: leave -i out")
+    environment = project_environment(opened, invocation.settings)
+    with opened.inside():
+        bound = BoundProject(opened, environment.tried_out())
+        for node in bound.order:
+            text = f"-- {node.place}\n{bound.explain(node)}" if invocation.format == "text" else ""
+            graph = None if bound.is_batch else bound.plan(node)
+            yield text, PlacedJob(str(node.place), graph) if isinstance(graph, JobGraph) else None
 
 
 def _explained(

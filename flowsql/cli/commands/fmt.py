@@ -24,9 +24,12 @@ def run(invocation: FmtInvocation) -> int:
     if invocation.paths == (STANDARD_INPUT,):
         return _standard_input(invocation)
     try:
-        files = sql_files(invocation.paths)
+        files = sql_files(invocation.paths) if invocation.paths else _project_files()
     except OSError as error:
         print(f"flowsql: error: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except FlowSqlError as error:
+        print(f"flowsql: error: {error.render()}", file=sys.stderr)
         return EXIT_USAGE
     changed = failed = 0
     for file in files:
@@ -68,6 +71,21 @@ def sql_files(paths: Sequence[str]) -> list[Path]:
             raise FileNotFoundError(f"'{path}' holds no *.sql file")
         found |= dict.fromkeys(file for file in files if not file.name.endswith(_TESTS))
     return list(found)
+
+
+def _project_files() -> list[Path]:
+    """The files of the project around the working directory.
+
+    Raises:
+        OSError: there is none, or it has no SQL.
+        BindError: its ``flowsql.toml`` is wrong.
+    """
+    from flowsql.pipeline.folder import open_project, project_around
+
+    around = project_around(Path.cwd())
+    if around is None:
+        raise FileNotFoundError("give files or folders: no flowsql.toml here or above")
+    return [Path(os.path.relpath(file)) for file in open_project(around).sql_files()]
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

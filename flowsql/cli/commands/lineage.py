@@ -1,4 +1,4 @@
-"""``flowsql lineage PATH``: where the columns that a script or a pipeline writes come from."""
+"""``flowsql lineage PATH``: where the columns that a script or a project writes come from."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 from flowsql.cli.arguments.lineage import LineageInvocation
 from flowsql.cli.arguments.parser import EXIT_FAILED, EXIT_OK, EXIT_USAGE
-from flowsql.cli.commands.run import inside
+from flowsql.cli.project import found_project, project_environment, refuse_profile, require_sql
+from flowsql.cli.start import warn
 from flowsql.configuration import command_line_configuration
-from flowsql.pipeline.project import sql_files
-from flowsql.pipeline.run import Pipeline
+from flowsql.pipeline.bound import BoundProject
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.span import Source
@@ -21,7 +21,9 @@ from flowsql_planner.lineage.model import Lineage
 def run(invocation: LineageInvocation) -> int:
     """Print or write the lineage; the exit code."""
     try:
-        found = _of_project(invocation) if Path(invocation.path).is_dir() else _of_script(invocation)
+        path = invocation.path
+        is_script = path is not None and not Path(path).is_dir()
+        found = _of_script(invocation, path) if path is not None and is_script else _of_project(invocation)
         text = render_lineage(found, invocation.format).rstrip("\n") + "\n"
         if invocation.output is None:
             print(text, end="")
@@ -36,34 +38,27 @@ def run(invocation: LineageInvocation) -> int:
     return EXIT_OK
 
 
-def _of_script(invocation: LineageInvocation) -> list[Lineage]:
-    environment = _environment(invocation)
+def _of_script(invocation: LineageInvocation, path: str) -> list[Lineage]:
+    refuse_profile(invocation.profile, f"'{path}'")
+    configuration = command_line_configuration(invocation.settings, "tableau", warn)
+    environment = TableEnvironment.of_configuration(configuration)
     found: list[Lineage] = []
-    for name in (invocation.init, invocation.path):
+    for name in (invocation.init, path):
         if name is not None:
             text = Path(name).read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
             found += environment.lineage_of(Source(text, name))
     if not found:
         hint = "it needs a query or an INSERT"
-        raise BindError("no-lineage", f"'{invocation.path}' moves no rows.", hint=hint)
+        raise BindError("no-lineage", f"'{path}' moves no rows.", hint=hint)
     return found
 
 
 def _of_project(invocation: LineageInvocation) -> list[Lineage]:
     """All nodes, bound as a run binds them; nothing is kept of it in the folder."""
-    folder = Path(invocation.path).absolute()
-    if not sql_files(folder):
-        raise FileNotFoundError(f"'{invocation.path}' holds no *.sql file")
+    opened = found_project(invocation.path, invocation.profile)
+    require_sql(opened, invocation.path)
     if invocation.init is not None:
-        raise OSError("a pipeline has no initialization file: leave -i out")
-    environment = _environment(invocation, ("execution.runtime-mode", "batch"))
-    with inside(folder):
-        return Pipeline(folder, environment).lineage()
-
-
-def _environment(invocation: LineageInvocation, *settings: tuple[str, str]) -> TableEnvironment:
-    def warn(text: str) -> None:
-        print(f"[WARNING] {text}", file=sys.stderr)
-
-    configuration = command_line_configuration((*settings, *invocation.settings), "tableau", warn)
-    return TableEnvironment.of_configuration(configuration)
+        raise OSError("a project has no initialization file: leave -i out")
+    environment = project_environment(opened, invocation.settings)
+    with opened.inside():
+        return BoundProject(opened, environment.tried_out()).lineage()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 from flowsql.cli.arguments.lint import LintInvocation
 from flowsql.cli.arguments.parser import EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from flowsql.cli.project import found_project, project_environment, refuse_profile, require_sql
+from flowsql.cli.start import warn
 from flowsql.configuration import command_line_configuration
-from flowsql.pipeline.project import sql_files
+from flowsql.pipeline.folder import ProjectFolder
 from flowsql.pipeline.shared_definitions import SharedDefinitions, Written
+from flowsql.pipeline.variables import with_variables
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.errors import FlowSqlError
 from flowsql_core.span import Source
 from flowsql_planner.lint.formats import FORMATS
+from flowsql_planner.lint.model import Finding
 from flowsql_planner.lint.registry import RULES, chosen
 
 #: The path that means standard input, and its name in findings.
@@ -28,14 +33,12 @@ def run(invocation: LintInvocation) -> int:
         return EXIT_OK
     try:
         rules = chosen(invocation.select, invocation.ignore)
-        environment = _environment(invocation)
-        initial = _initial(invocation, environment)
-        found = [
-            finding
-            for sources in map(_sources, invocation.paths)
-            for source, definitions in sources
-            for finding in environment.lint_script(source, rules, [*initial, *definitions])
-        ]
+        found: list[Finding] = []
+        for path in invocation.paths or (None,):
+            environment, sources = _read_path(path, invocation)
+            initial = _initial(invocation, environment)
+            for source, definitions in sources:
+                found += environment.lint_script(source, rules, [*initial, *definitions])
     except (OSError, UnicodeDecodeError) as error:
         print(f"flowsql: error: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -54,21 +57,37 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _sources(path: str) -> list[tuple[Source, list[Written]]]:
-    """The scripts of a path in order, each with what it needs of others of its folder.
+def _read_path(
+    path: str | None, invocation: LintInvocation
+) -> tuple[TableEnvironment, list[tuple[Source, list[Written]]]]:
+    """A session, and the scripts of a path in order, each with what it needs of others of its folder.
+
+    A folder with a ``flowsql.toml`` brings its options and variables.
 
     Raises:
         OSError: the path leads to no script.
+        BindError: a ``flowsql.toml`` is wrong, or a variable is not known.
     """
-    if path == _STANDARD_INPUT:
-        return [(Source(sys.stdin.read().replace("\r\n", "\n"), _ITS_NAME), [])]
-    if not Path(path).is_dir():
-        return [(_read(Path(path)), [])]
-    sources = [_read(file) for file in sql_files(Path(path))]
-    if not sources:
-        raise FileNotFoundError(f"'{path}' holds no *.sql file")
+    if path is not None and not Path(path).is_dir():
+        refuse_profile(invocation.profile, f"'{path}'")
+        is_input = path == _STANDARD_INPUT
+        source = Source(sys.stdin.read().replace("\r\n", "\n"), _ITS_NAME) if is_input else _read(Path(path))
+        return _environment(invocation), [(source, [])]
+    opened = found_project(path, invocation.profile)
+    require_sql(opened, path)
+    plain = opened.manifest is None
+    environment = _environment(invocation) if plain else project_environment(opened, invocation.settings)
+    sources = [_read(file) for file in _files(opened, path)]
+    if opened.variables is not None:
+        sources = [with_variables(source, opened.variables) for source in sources]
     shared = SharedDefinitions(sources)
-    return [(source, shared.needed_by(source)) for source in sources]
+    return environment, [(source, shared.needed_by(source)) for source in sources]
+
+
+def _files(opened: ProjectFolder, path: str | None) -> list[Path]:
+    """The scripts, under the names that lead there from where the command was called."""
+    start = Path(os.path.relpath(opened.folder)) if path is None else Path(path)
+    return [start / file.relative_to(opened.folder) for file in opened.sql_files()]
 
 
 def _read(path: Path) -> Source:
@@ -85,10 +104,6 @@ def _read(path: Path) -> Source:
 
 def _environment(invocation: LintInvocation) -> TableEnvironment:
     """The session that all scripts begin in; none of them changes it."""
-
-    def warn(text: str) -> None:
-        print(f"[WARNING] {text}", file=sys.stderr)
-
     configuration = command_line_configuration(invocation.settings, "tableau", warn)
     return TableEnvironment.of_configuration(configuration)
 

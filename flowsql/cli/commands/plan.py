@@ -1,15 +1,21 @@
-"""``flowsql plan OLD NEW``: what becomes of the state of a job when its script changes."""
+"""``flowsql plan``: what becomes of the state of jobs when a script changes, or a project since its last run."""
 
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from flowsql.cli.arguments.parser import EXIT_FAILED, EXIT_LOSES, EXIT_OK, EXIT_USAGE
 from flowsql.cli.arguments.plan import PlanInvocation
+from flowsql.cli.project import found_project, project_environment, require_sql
+from flowsql.cli.start import warn
 from flowsql.configuration import command_line_configuration
+from flowsql.pipeline.bound import BoundProject
+from flowsql.pipeline.changes import node_changes
+from flowsql.pipeline.kept import Kept
 from flowsql.table.session.environment import TableEnvironment
 from flowsql_core.errors import BindError, FlowSqlError
 from flowsql_core.graph.job import JobGraph
@@ -22,9 +28,12 @@ _METADATA: Final = "_metadata"
 
 def run(invocation: PlanInvocation) -> int:
     """Print the plan; the exit code says whether a restore would refuse it."""
+    if invocation.old is None or invocation.new is None:
+        return _plan_project(invocation)
+    old_path, new_path = invocation.old, invocation.new
     try:
-        new = _jobs(invocation.new, invocation)
-        old = _remembered(invocation, len(new))
+        new = _jobs(new_path, invocation)
+        old = _remembered(old_path, new_path, invocation, len(new))
     except (OSError, UnicodeDecodeError) as error:
         print(f"flowsql: error: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -37,8 +46,13 @@ def run(invocation: PlanInvocation) -> int:
         if len(new) > 1:
             print(f"{'' if number == 1 else chr(10)}Job {number}: {graph.name}")
         print(render(changes), end="")
-        clean = clean and not any(one.loses or one.restarts for one in changes)
+        clean = clean and not _is_refused(changes)
     return EXIT_OK if clean else EXIT_LOSES
+
+
+def _is_refused(changes: Sequence[Change]) -> bool:
+    """Whether a restore needs further options."""
+    return any(one.loses or one.restarts for one in changes)
 
 
 def render(changes: Sequence[Change]) -> str:
@@ -68,16 +82,38 @@ def _options(changes: Sequence[Change]) -> list[tuple[str, bool]]:
     ]
 
 
+def _plan_project(invocation: PlanInvocation) -> int:
+    """Compare a project with its last run; nothing is started, and nothing is kept of it in the folder."""
+    try:
+        opened = found_project(invocation.old, invocation.profile)
+        require_sql(opened, invocation.old)
+        environment = project_environment(opened, invocation.settings)
+        with opened.inside():
+            bound = BoundProject(opened, environment.tried_out())
+            changes = node_changes(bound, Kept(opened))
+    except OSError as error:
+        print(f"flowsql: error: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except FlowSqlError as error:
+        print(f"flowsql: error: {error.render()}", file=sys.stderr)
+        return EXIT_FAILED
+    width = max((len(one.where) for one in changes), default=0)
+    clean = True
+    for one in changes:
+        reason = f"  {one.reason}" if one.reason else ""
+        print(f"{one.kind.value:<9}  {one.where:<{width}}  {one.title}{reason}".rstrip())
+        if one.operators is not None:
+            print(textwrap.indent(render(one.operators), "    "), end="")
+            clean = clean and not _is_refused(one.operators)
+    return EXIT_OK if clean else EXIT_LOSES
+
+
 def _jobs(script: str, invocation: PlanInvocation) -> list[JobGraph]:
     """The jobs of a script, each script in a session of its own.
 
     Raises:
         BindError: it has none.
     """
-
-    def warn(text: str) -> None:
-        print(f"[WARNING] {text}", file=sys.stderr)
-
     environment = TableEnvironment.of_configuration(command_line_configuration(invocation.settings, "tableau", warn))
     found: list[JobGraph] = []
     for name in (invocation.init, script):
@@ -89,22 +125,22 @@ def _jobs(script: str, invocation: PlanInvocation) -> list[JobGraph]:
     return found
 
 
-def _remembered(invocation: PlanInvocation, jobs: int) -> list[list[Remembered]]:
+def _remembered(old_path: str, new_path: str, invocation: PlanInvocation, jobs: int) -> list[list[Remembered]]:
     """What ran before, by job.
 
     Raises:
         BindError: there are not as many jobs as in the new script.
         ConnectorError: the snapshot cannot be read.
     """
-    path = Path(invocation.old)
+    path = Path(old_path)
     if path.is_file() and path.name != _METADATA:
-        old = [remembered_of(graph) for graph in _jobs(invocation.old, invocation)]
+        old = [remembered_of(graph) for graph in _jobs(old_path, invocation)]
     else:
-        old = [remembered_in(open_snapshot(invocation.old.removesuffix(f"/{_METADATA}")).manifest)]
+        old = [remembered_in(open_snapshot(old_path.removesuffix(f"/{_METADATA}")).manifest)]
     if len(old) != jobs:
         raise BindError(
             "jobs-differ",
-            f"'{invocation.new}' starts {jobs} jobs, '{invocation.old}' has {len(old)}: jobs are compared one by one.",
+            f"'{new_path}' starts {jobs} jobs, '{old_path}' has {len(old)}: jobs are compared one by one.",
             hint="put the INSERTs into one statement set, or plan the script of each job by itself",
         )
     return old

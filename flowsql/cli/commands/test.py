@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 from flowsql.cli.arguments.parser import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from flowsql.cli.arguments.test import TestInvocation
+from flowsql.pipeline.folder import open_project, project_around
 from flowsql.testing.files import SUFFIX, read_file
 from flowsql.testing.run import Outcome, run_file
 from flowsql_core.errors import FlowSqlError
@@ -18,12 +21,18 @@ def run(invocation: TestInvocation) -> int:
     """Run the tests and tell what is wrong; the exit code."""
     started = time.perf_counter()
     try:
-        paths = found_files(invocation.paths)
+        paths = found_files(invocation.paths) if invocation.paths else _project_files()
+    except FlowSqlError as error:
+        print(f"flowsql test: error: {error.render()}", file=sys.stderr)
+        return EXIT_USAGE
     except OSError as error:
         print(f"flowsql test: error: cannot read '{error.filename}': {error.strerror}", file=sys.stderr)
         return EXIT_USAGE
     if not paths:
-        print(f"flowsql test: error: no file ends with '{SUFFIX}' in {', '.join(invocation.paths)}", file=sys.stderr)
+        print(
+            f"flowsql test: error: no file ends with '{SUFFIX}' in {', '.join(invocation.paths) or '.'}",
+            file=sys.stderr,
+        )
         return EXIT_USAGE
     options = dict(invocation.settings)
     ran: list[tuple[Path, list[Outcome]]] = []
@@ -31,7 +40,7 @@ def run(invocation: TestInvocation) -> int:
     for path in paths:
         try:
             file = read_file(path)
-            outcomes = run_file(file, options, lambda name: invocation.name in name, invocation.update)
+            outcomes = run_file(file, options, _named(invocation.name), invocation.update, invocation.profile)
         except (FlowSqlError, OSError, UnicodeDecodeError) as error:
             broken += 1
             reason = error.render() if isinstance(error, FlowSqlError) else str(error)
@@ -47,6 +56,22 @@ def run(invocation: TestInvocation) -> int:
     if not every and not broken:
         return EXIT_USAGE
     return EXIT_FAILED if failed or broken else EXIT_OK
+
+
+def _named(part: str) -> Callable[[str], bool]:
+    return lambda name: part in name
+
+
+def _project_files() -> list[Path]:
+    """The tests of the project around the working directory; those below it where there is no project.
+
+    Raises:
+        BindError: the ``flowsql.toml`` is wrong.
+    """
+    around = project_around(Path.cwd())
+    if around is None:
+        return found_files((".",))
+    return [Path(os.path.relpath(path)) for path in open_project(around, tests=True).test_files()]
 
 
 def found_files(names: tuple[str, ...]) -> list[Path]:

@@ -87,11 +87,12 @@ def plan_query(
 
 
 def plan_inserts(
-    configuration: Configuration, inserts: Sequence[op.Insert], given: SparkHost | None
+    configuration: Configuration, inserts: Sequence[op.Insert], given: SparkHost | None, *, starts: bool = True
 ) -> JobGraph | SparkJob:
-    """INSERTs in batch mode; arguments as of :func:`plan_query`."""
+    """INSERTs in batch mode; arguments as of :func:`plan_query`. ``starts``: the job is going to be started."""
     configuration = _started(configuration)
-    _start_early(configuration, given)
+    if starts:
+        _start_early(configuration, given)
     return _chosen(
         configuration,
         given,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from flowsql.table.table_descriptor import TableDescriptor
     from flowsql.table.table_result import TableResult
     from flowsql_core.graph.job import JobGraph
+    from flowsql_core.graph.spark import SparkJob
     from flowsql_core.types.logical import LogicalType, Schema
     from flowsql_grammar import ast
     from flowsql_grammar.ast.statement import Statement
@@ -393,6 +394,20 @@ class TableEnvironment(CatalogObjects):
         """Do what a statement of a text asks for; the caller waits for jobs itself."""
         with located(source):
             return self._executor.run(operation)
+
+    def plan_bound(self, inserts: Sequence[op.Insert], source: Source) -> JobGraph | SparkJob:
+        """The job that INSERTs of a text would start; nothing is started."""
+        with located(source):
+            return self._executor.plan(tuple(inserts))
+
+    def tried_out(self) -> TableEnvironment:
+        """A session under the same options, whose definitions are gone with it, whatever keeps the catalogs."""
+        from flowsql_planner.catalog.scratch import ScratchCatalogs
+
+        made = TableEnvironment(self.configuration)
+        made.catalogs = ScratchCatalogs(self.catalogs)
+        made._executor = StatementExecutor(made.catalogs, self.configuration)
+        return made
 
     def explain_tree(self, statement: Statement, source: Source, *details: object) -> str:
         """The plans of a statement as text."""

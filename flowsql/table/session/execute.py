@@ -24,6 +24,7 @@ from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.spark import EXECUTION_TARGET, streams_on_spark
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.row import RowKind
+from flowsql_core.secrets.hidden import hidden
 from flowsql_core.span import Source, Span
 from flowsql_core.types.logical import STRING, Column
 from flowsql_planner.bind import operations as op
@@ -212,7 +213,7 @@ class StatementExecutor:
             case op.EndStatementSet():
                 return self._end_statement_set()
             case op.Explain(explained, details):
-                return answers.text_answer(self._explain(explained, details))
+                return answers.text_answer(hidden(self._explain(explained, details)))
             case op.CreateTableAs(create, insert):
                 # Also when IF NOT EXISTS found a table: as in Flink, the rows go to that one.
                 self._apply(create)
@@ -237,7 +238,8 @@ class StatementExecutor:
                 self._set(key, value)
             case op.ShowOptions():
                 schema = (Column("key", STRING), Column("value", STRING))
-                return answers.listing(schema, list(self._configuration.items()))
+                options = [(key, hidden(value)) for key, value in self._configuration.items()]
+                return answers.listing(schema, options)
             case op.ResetOption(key):
                 self._reset(key)
             case op.ClientCommand(name):
@@ -413,6 +415,14 @@ class StatementExecutor:
 
             return spark_streaming.submit_inserts(self._with_zone(), inserts, self.spark)
         return self._submit(self._planner().plan_inserts(inserts))
+
+    def plan(self, inserts: tuple[op.Insert, ...]) -> JobGraph | SparkJob:
+        """The job that INSERTs would start; nothing is started, Spark neither."""
+        if self._is_batch():
+            from flowsql.table.session import batch_mode as bounded
+
+            return bounded.plan_inserts(self._with_zone(), inserts, self.spark, starts=False)
+        return self._planner().plan_inserts(inserts)
 
     def _submit_bounded(self, planned: JobGraph | SparkJob, buffer: CollectBuffer | None) -> JobClient:
         """Start a job of batch mode on the engine that it was planned for."""

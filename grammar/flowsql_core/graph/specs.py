@@ -14,6 +14,7 @@ from flowsql_core.expr import AggregateCall, Expr, Literal
 from flowsql_core.graph.constraints import Constraint, Expectation
 from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode, RowKind
+from flowsql_core.secrets.placeholders import filled
 from flowsql_core.types.logical import Schema
 
 Options = tuple[tuple[str, str], ...]
@@ -44,8 +45,17 @@ class TableSpec:
         return self.path[-1:] if self.path[0] == ANONYMOUS else self.path
 
     def option(self, key: str) -> str | None:
-        """One WITH option."""
+        """One WITH option, its placeholders filled in."""
+        text = self.declared(key)
+        return None if text is None else filled(text)
+
+    def declared(self, key: str) -> str | None:
+        """One WITH option as it is written, to be shown."""
         return dict(self.options).get(key)
+
+    def filled_options(self) -> dict[str, str]:
+        """All WITH options, their placeholders filled in; for connectors alone."""
+        return {key: filled(text) for key, text in self.options}
 
 
 @record

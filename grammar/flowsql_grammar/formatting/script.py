@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowsql_core.errors import InternalError
+from flowsql_core.errors import FlowSqlError, InternalError
 from flowsql_core.span import Source
 from flowsql_grammar import ast
 from flowsql_grammar.formatting.comments import attach_comments
@@ -19,6 +19,7 @@ from flowsql_grammar.formatting.document import Cat, Doc, Renderer
 from flowsql_grammar.formatting.expression import EXPRESSIONS
 from flowsql_grammar.formatting.layout import doc_of, leaf_doc, notes, plain, written
 from flowsql_grammar.formatting.query import QUERIES
+from flowsql_grammar.formatting.stand_ins import StandIns
 from flowsql_grammar.formatting.statement import STATEMENTS
 from flowsql_grammar.lexer import Token, tokenize
 from flowsql_grammar.script import bare_words, cut, parse_script
@@ -35,7 +36,8 @@ def format_script(source: Source | str, width: int = DEFAULT_WIDTH) -> str:
     r"""The statements of a script as people like to read them: the same trees, the same comments.
 
     Args:
-        source: the script; line ends of Windows become ``\n``, a byte order mark goes.
+        source: the script; line ends of Windows become ``\n``, a byte order mark goes. ``${name}`` may stand where an
+            identifier may.
         width: columns that lines do not exceed where they can be broken.
 
     Raises:
@@ -47,7 +49,18 @@ def format_script(source: Source | str, width: int = DEFAULT_WIDTH) -> str:
     FROM t
     GROUP BY a
     """
-    script = Script(normalised(source))
+    source = normalised(source)
+    stand_ins = StandIns(source.text)
+    try:
+        return stand_ins.put_back(_formatted(Source(stand_ins.text, source.name, source.first_line), width))
+    except FlowSqlError as error:
+        # Everything stands where it stood.
+        error.source, error.message = source, stand_ins.shown(error.message)
+        raise
+
+
+def _formatted(source: Source, width: int) -> str:
+    script = Script(source)
     text = script.render(width)
     made = Script(Source(text))
     # What is laid out stays as it is when it is laid out again: a comment that came to begin a line may break others.

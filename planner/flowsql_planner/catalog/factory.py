@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowsql_core.catalog import Catalog
 from flowsql_core.errors import BindError, did_you_mean
+from flowsql_core.secrets.placeholders import filled
 from flowsql_core.span import Span
 from flowsql_planner.catalog.memory import GenericInMemoryCatalog
 from flowsql_planner.catalog.schema import Options
@@ -22,7 +23,7 @@ def create_catalog(name: str, options: Options, at: Span | None = None) -> tuple
     Raises:
         BindError: no such type, or options that the type does not know (Flink's words).
     """
-    given = dict(options)
+    given = {key: filled(value) for key, value in options}
     kind = given.get("type")
     if kind is None:
         raise _unable(

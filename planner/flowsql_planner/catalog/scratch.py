@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowsql_core.catalog import Catalog
+from flowsql_core.secrets.placeholders import filled
 from flowsql_core.span import Span
 from flowsql_planner.catalog.factory import DEFAULT_DATABASE, PATH, create_catalog
 from flowsql_planner.catalog.manager import CatalogManager
@@ -19,7 +20,7 @@ class ScratchCatalogs(CatalogManager):
 
     def open_catalog(self, name: str, options: Options, at: Span | None = None) -> tuple[Catalog, str]:
         """A copy of the catalog; a folder that is not there yet is not made."""
-        given = dict(options)
+        given = {key: filled(value) for key, value in options}
         if given.get("type") == "file" and given.get(PATH):
             from flowsql_planner.catalog.file import FileCatalog
 

@@ -161,6 +161,8 @@ class Job:
         #: Whether the attempt that runs, or waits to run again in part, shall end.
         self._halted = threading.Event()
         self.master: SavepointTaker | None = None
+        #: The savepoint that ended the job, where one did.
+        self.stopped_with: str | None = None
 
     @property
     def status(self) -> JobStatus:

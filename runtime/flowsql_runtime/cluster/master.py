@@ -345,7 +345,7 @@ class JobMaster:
         stopped_with = None
         if self._coordinator is not None:
             self._coordinator.stop()
-            stopped_with = self._coordinator.stopped_with
+            stopped_with = self.job.stopped_with = self._coordinator.stopped_with
         try:
             # From here a cancellation comes too late.
             if self.job._seal() and stopped_with is None:

@@ -14,6 +14,7 @@ import pytest
 from flowsql.connectors import At, BatchSink, ConnectorOption, OptionSet, RowKind, RowSource, register
 from flowsql.errors import BindError, ConnectorError, FlowSqlError, PlanError
 from flowsql.table import EnvironmentSettings, TableEnvironment
+from flowsql_connectors import registry
 from flowsql_core.row import ALL_CHANGES, ChangelogMode
 
 FAILS_AT = ConnectorOption("fails-at", int, -1, "The row that fails.")
@@ -74,6 +75,12 @@ class Keyed(Seen):
 class Refuses(BatchSink):
     def write(self, rows: pa.RecordBatch, kinds: pa.StringArray | None) -> None:
         raise OSError("disk full")
+
+
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone behind it."""
+    monkeypatch.setattr(registry, "_REGISTERED", {})
 
 
 @pytest.fixture(params=["streaming", "batch"])

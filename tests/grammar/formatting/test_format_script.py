@@ -31,6 +31,10 @@ from flowsql_grammar.formatting.script import Script
         ("select * /* c */ from t", "SELECT * /* c */ FROM t\n"),
         ("select - -1, -(-1), +x", "SELECT - -1, -(-1), +x\n"),
         ("begin statement set;", "BEGIN STATEMENT SET;\n"),
+        (
+            "select ${a},count(*) from ${db}.${a}_t where ${c.d} and x='${q}' -- ${c}\n group by ${a}",
+            "SELECT ${a}, COUNT(*)\nFROM ${db}.${a}_t\nWHERE ${c.d} AND x = '${q}' -- ${c}\nGROUP BY ${a}\n",
+        ),
     ],
 )
 def test_small_scripts(text: str, made: str) -> None:
@@ -42,6 +46,13 @@ def test_what_is_no_sql_is_told_with_its_place() -> None:
     with pytest.raises(ParseError) as caught:
         format_script(Source("\ufeffselect 1;\r\nselect from", "job.sql"))
     assert "--> job.sql:2:8" in caught.value.render()
+
+
+def test_a_variable_that_stands_where_no_name_may() -> None:
+    with pytest.raises(ParseError) as caught:
+        format_script(Source("select 1;\nselect * from t limit ${n}", "job.sql"))
+    assert 'Encountered "${n}" at line 2, column 23' in caught.value.render()
+    assert "2 | select * from t limit ${n}\n  |                       ^^^^" in caught.value.render()
 
 
 def test_a_builder_refuses_what_the_tables_accept() -> None:

@@ -31,7 +31,7 @@ def findings(script: str) -> list[str]:
     for each in environment.lint_sql(script.replace("${FOLDER}", str(FOLDER))):
         line, column = each.position
         name = f"error[{each.rule}]" if each.is_error else each.rule
-        lines.append(f"{line}:{column} {name}: {each.message}")
+        lines.append(f"{line}:{column} {name}: {each.message.splitlines()[0]}")
     return lines
 
 
