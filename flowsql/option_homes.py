@@ -59,6 +59,7 @@ OPTION_HOMES: Final = {
     "pipeline.object-reuse": "flowsql_core.config",
     "pipeline.operator-chaining.enabled": "flowsql_planner.translate.options",
     "pipeline.watermark-alignment.allow-unaligned-source-splits": "flowsql_runtime.time.alignment",
+    "protobuf.descriptor-files": "flowsql_connectors.formats.protobuf.descriptors",
     "python.execution-mode": "flowsql_runtime.python.options",
     "python.fn-execution.arrow.batch.size": "flowsql_runtime.python.options",
     "python.fn-execution.bundle.size": "flowsql_runtime.python.options",

@@ -23,6 +23,9 @@ from flowsql.cli.main import main
 from flowsql.option_homes import OPTION_HOMES
 from flowsql.session_zone import session_zone
 from flowsql.table.session.environment import TableEnvironment
+from flowsql_connectors.formats.format import EncodeContext
+from flowsql_connectors.formats.protobuf.factory import ProtobufFormatFactory
+from flowsql_connectors.options import OptionValues
 from flowsql_core.config import LOCAL_TIME_ZONE, Configuration
 from flowsql_core.errors import ConnectorError, FlowSqlError
 from flowsql_core.graph.job import JobGraph
@@ -126,6 +129,13 @@ def outcome(work: Callable[[], Any]) -> Any:
 def job_of(sql: str) -> Callable[[Options], Any]:
     """The job graph, without the options that it carries along."""
     return lambda options: outcome(lambda: replace(graph(sql, options), configuration=()))
+
+
+def described(options: Options) -> str:
+    """What is said of a type of messages that no file describes."""
+    table = TableSpec(("c", "d", "t"), (), ())
+    format_ = ProtobufFormatFactory().create(OptionValues({"protobuf.message-class-name": "x.Y"}), table)
+    return str(outcome(lambda: format_.message_encoder((), EncodeContext(options))))
 
 
 def plan_of(sql: str) -> Callable[[Options], Any]:
@@ -462,6 +472,7 @@ TWICE = f"SELECT a.who FROM ({GROUPED}) AS a JOIN ({GROUPED}) AS b ON a.who = b.
 PROJECTIONS = "SELECT a FROM plain UNION ALL SELECT b FROM plain"
 
 EFFECTS: dict[str, Effect] = {
+    "protobuf.descriptor-files": Effect("/nowhere.desc", described),
     "execution.target": Effect("spark", plan_of("SELECT who, COUNT(*) FROM clicks GROUP BY who")),
     "flowsql.spark.max-bytes-per-batch": Effect("7 mb", lambda o: BatchedSources(graph(GROUPED, o))._file_options()),
     "flowsql.spark.max-files-per-batch": Effect("7", lambda o: BatchedSources(graph(GROUPED, o))._file_options()),

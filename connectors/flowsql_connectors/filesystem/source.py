@@ -25,7 +25,7 @@ from flowsql_connectors.spi.lookup import LookupContext, LookupTableSource, Part
 from flowsql_connectors.spi.source import BatchedInput, ReaderContext, SourceReader, SplitEnumerator
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import BindError, ExecutionError
-from flowsql_core.expr import Expr
+from flowsql_core.expr import Expr, input_refs, remap_inputs
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.row import ChangelogMode
 from flowsql_core.types.arrow import to_arrow
@@ -67,6 +67,11 @@ class FileSource(LookupTableSource):
         positions = {column.name: at for at, column in enumerate(self._file_columns)}
         wanted = [names[index] for index in scan.projection]
         self._file_projection = tuple(positions[name] for name in wanted if name in positions)
+        self._file_filters = tuple(
+            remap_inputs(part, lambda index: positions[names[index]])
+            for part in scan.filters
+            if all(names[index] in positions for index in input_refs(part))
+        )
         known = self.metadata_columns()
         for key in scan.metadata:
             if key not in known:
@@ -183,6 +188,7 @@ class FileSource(LookupTableSource):
                 tells_bad_rows=self._bad_rows is not None,
                 metadata=tuple(key.removeprefix(_OF_VALUE) for key in self._scan.metadata if key not in _METADATA),
                 lose=lose,
+                filters=self._file_filters,
             )
         )
 

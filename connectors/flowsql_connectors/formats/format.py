@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 from flowsql_connectors.options import OptionSet, OptionValues
 from flowsql_connectors.spi.counters import Lose, lose_silently
 from flowsql_core.errors import BindError, did_you_mean
+from flowsql_core.expr import Expr
 from flowsql_core.graph.specs import TableSpec
 from flowsql_core.record import record
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
@@ -46,6 +47,8 @@ class DecodeContext:
     metadata: tuple[str, ...] = ()
     #: Takes the numbers of rows and fields that are left out.
     lose: Lose = lose_silently
+    #: What every wanted row fulfils, over ``columns``; a decoder may leave other rows out, and need not.
+    filters: tuple[Expr, ...] = ()
 
 
 @record
@@ -62,16 +65,19 @@ class Columns:
     """Decoded rows: one array per projected column; ``num_rows`` counts where there is no column.
 
     ``kinds``: what each row does, uint8 of :mod:`flowsql_core.row`; None for insert-only rows.
+    ``lines``: of formats that tell, the number of the line that each row comes from, counted from 0, ascending.
     """
 
     arrays: tuple[Any, ...]
     num_rows: int
     kinds: npt.NDArray[np.uint8] | None = None
+    lines: npt.NDArray[np.int64] | None = None
 
     def slice(self, start: int, stop: int) -> Columns:
         """Rows [start, stop) as views."""
         kinds = None if self.kinds is None else self.kinds[start:stop]
-        return Columns(tuple(array.slice(start, stop - start) for array in self.arrays), stop - start, kinds)
+        lines = None if self.lines is None else self.lines[start:stop]
+        return Columns(tuple(array.slice(start, stop - start) for array in self.arrays), stop - start, kinds, lines)
 
     @staticmethod
     def joined(parts: Sequence[Columns]) -> Columns:
@@ -84,7 +90,9 @@ class Columns:
             kinds = np.concatenate(
                 [np.zeros(part.num_rows, np.uint8) if part.kinds is None else part.kinds for part in parts]
             )
-        return Columns(arrays, sum(part.num_rows for part in parts), kinds)
+        lines = [part.lines for part in parts if part.lines is not None]
+        told = np.concatenate(lines) if len(lines) == len(parts) else None
+        return Columns(arrays, sum(part.num_rows for part in parts), kinds, told)
 
 
 class Decoder(ABC):
@@ -232,8 +240,50 @@ class TextPart(PartEncoder):
         """Lines need no end."""
 
 
+@record
+class Messages:
+    """Messages of a queue or log, each by itself a value of a format.
+
+    ``values``: a binary array, NULL where a message has none. ``place``: where the message at an index is, in words.
+    """
+
+    values: Any
+    place: Callable[[int], str]
+
+
+class MessageDecoder(ABC):
+    """Reads messages, many at once."""
+
+    @abstractmethod
+    def decode(self, messages: Messages) -> Columns:
+        """The rows of all messages in order; ``lines`` are the indexes of the messages that they come from.
+
+        There are no arrays where there are no rows.
+        """
+
+
+@record
+class EncodeContext:
+    """What an encoder of messages needs besides the columns.
+
+    ``subject``: the name that formats with a schema registry keep the schema under unless the table gives one; Kafka's
+    are ``<topic>-key`` and ``<topic>-value``.
+    """
+
+    configuration: Mapping[str, str]
+    subject: str | None = None
+
+
+class MessageEncoder(ABC):
+    """Writes rows as messages, a row each."""
+
+    @abstractmethod
+    def encode(self, columns: tuple[Any, ...], num_rows: int, kinds: npt.NDArray[np.uint8] | None = None) -> Any:
+        """A binary array, a message a row; NULL where the format has no form of the row."""
+
+
 class FileFormat(ABC):
-    """A format of the filesystem connector, made from the options of a table."""
+    """A format, made from the options of a table: of files, of messages, or of both."""
 
     identifier: ClassVar[str]
 
@@ -257,13 +307,40 @@ class FileFormat(ABC):
             return [Range(0, file.size)] if file.size else []
         return [Range(start, min(start + target_bytes, file.size)) for start in range(0, file.size, target_bytes)]
 
-    @abstractmethod
     def decoder(self, context: DecodeContext) -> Decoder:
-        """A decoder for a scan; raises NotSupportedYetError for what it cannot read."""
+        """A decoder for a scan of files; raises NotSupportedYetError for what it cannot read.
 
-    @abstractmethod
+        Raises:
+            BindError: it is a format of messages alone.
+        """
+        raise self._not_for("files", "messages (Kafka)")
+
     def encoder(self, columns: Schema) -> FileEncoder:
-        """An encoder for the columns that stand in the files."""
+        """An encoder for the columns that stand in the files.
+
+        Raises:
+            BindError: it is a format of messages alone.
+        """
+        raise self._not_for("files", "messages (Kafka)")
+
+    def message_decoder(self, context: DecodeContext) -> MessageDecoder:
+        """A decoder for messages.
+
+        Raises:
+            BindError: it is a format of files alone.
+        """
+        raise self._not_for("messages", "files")
+
+    def message_encoder(self, columns: Schema, context: EncodeContext | None = None) -> MessageEncoder:
+        """An encoder of rows with these columns as messages.
+
+        Raises:
+            BindError: it is a format of files alone.
+        """
+        raise self._not_for("messages", "files")
+
+    def _not_for(self, what: str, instead: str) -> BindError:
+        return BindError("unfit-format", f"Format '{self.identifier}' is for {instead}, not for {what}.")
 
 
 class FormatFactory(ABC):

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from flowsql_compute.eval.time.machine_zone import machine_zone
+from flowsql_connectors.formats.columnar.row_groups import GroupFilter
 from flowsql_connectors.formats.format import (
     Columns,
     DecodeContext,
@@ -112,16 +113,18 @@ class ParquetDecoder(Decoder):
         self._context = context
         self._path: str | None = None
         self._file: Any = None
+        plain_times = format_.utc_timezone or machine_zone() == "UTC"
+        self._filter = GroupFilter(context.filters, context.columns, plain_times)
 
     def read(self, file: FileView, part: Range) -> Iterator[Columns]:
-        """The rows of the row groups ``[start, stop)``."""
+        """The rows of the row groups ``[start, stop)``, but for groups that can hold no wanted one."""
         wanted = [self._context.columns[index] for index in self._context.projection]
         parquet = self._opened(file)
         present = set(parquet.schema_arrow.names)
         names = [column.name for column in wanted if column.name in present]
         batches = parquet.iter_batches(
             batch_size=self._context.batch_rows,
-            row_groups=list(range(part.start, part.stop)),
+            row_groups=self._groups(parquet, part),
             columns=names,
             use_threads=False,
         )
@@ -137,11 +140,16 @@ class ParquetDecoder(Decoder):
         except (OSError, pa.ArrowInvalid) as error:
             raise ConnectorError("damaged-file", f"File {file.path} is no readable parquet file: {error}") from error
 
+    def _groups(self, parquet: Any, part: Range) -> list[int]:
+        """The row groups of a range that may hold wanted rows."""
+        metadata = parquet.metadata
+        return [group for group in range(part.start, part.stop) if self._filter.may_hold(metadata.row_group(group))]
+
     def range_bytes(self, file: FileView, part: Range) -> int:
         """Of the columns that are read."""
         wanted = {self._context.columns[index].name for index in self._context.projection}
         metadata = self._opened(file).metadata
-        groups = [metadata.row_group(number) for number in range(part.start, part.stop)]
+        groups = [metadata.row_group(number) for number in self._groups(self._file, part)]
         columns = (group.column(place) for group in groups for place in range(group.num_columns))
         return sum(
             found.total_compressed_size

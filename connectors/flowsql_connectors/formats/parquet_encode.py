@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from flowsql_compute.eval.time.machine_zone import machine_zone
+from flowsql_connectors.formats.columnar.counted_output import CountedOutput
+from flowsql_connectors.formats.columnar.field_names import named_as
 from flowsql_connectors.formats.format import DecodeContext, FileEncoder, FileView, PartEncoder, PartStream
 from flowsql_core.arrow import compute as pc
 from flowsql_core.errors import InternalError
@@ -45,6 +47,7 @@ class ParquetEncoder(FileEncoder):
         for array, column, field in zip(columns, self._columns, self.schema, strict=True):
             if isinstance(column.type, TimestampType) and not self.format.utc_timezone:
                 array = _as_instant(array)
+            array = named_as(array, field.type)
             arrays.append(pc.cast(array, options=pc.CastOptions(field.type, allow_time_truncate=True)))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -74,11 +77,10 @@ class ParquetPart(PartEncoder):
 
     def __init__(self, encoder: ParquetEncoder, stream: PartStream) -> None:
         self._encoder = encoder
-        self._stream = stream
+        self._output = CountedOutput(stream)
         self._writer: Any = None
         self._kept: list[Any] = []
         self._kept_bytes = 0
-        self._written_bytes = 0
 
     def append(self, rows: Any, start: int, stop: int) -> None:
         """Keep rows; write a row group when enough are there."""
@@ -91,7 +93,7 @@ class ParquetPart(PartEncoder):
     @property
     def size_bytes(self) -> int:
         """Encoded bytes and the kept rows' own size."""
-        return self._written_bytes + self._kept_bytes
+        return self._output.written + self._kept_bytes
 
     def close(self) -> None:
         """Write the last row group and the footer."""
@@ -104,7 +106,7 @@ class ParquetPart(PartEncoder):
         if self._writer is None:
             codec = self._encoder.format.compression
             self._writer = pq.ParquetWriter(
-                _Counting(self),
+                self._output,
                 self._encoder.schema,
                 compression="NONE" if codec == "UNCOMPRESSED" else codec,
                 use_deprecated_int96_timestamps=not self._encoder.format.int64_timestamps,
@@ -113,42 +115,6 @@ class ParquetPart(PartEncoder):
             table = pa.Table.from_batches(self._kept, self._encoder.schema)
             self._kept, self._kept_bytes = [], 0
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-
-    def write_through(self, data: bytes) -> int:
-        """Encoded bytes on their way to the stream."""
-        self._written_bytes += len(data)
-        return self._stream.write(data)
-
-
-class _Counting:
-    """The file object that Arrow's writer wants."""
-
-    def __init__(self, part: ParquetPart) -> None:
-        self._part = part
-        self._at = 0
-        self.closed = False
-
-    def write(self, data: Any) -> int:
-        self._at += self._part.write_through(bytes(data))
-        return len(data)
-
-    def tell(self) -> int:
-        return self._at
-
-    def flush(self) -> None:
-        """Nothing is kept back here."""
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
 
 
 def _as_instant(array: Any) -> Any:

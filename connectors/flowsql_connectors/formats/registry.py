@@ -1,4 +1,4 @@
-"""Format name -> factory, imported on use; and the formats that are known by name only.
+"""Format name -> factory, imported on use.
 
 Packages offer formats under the entry point group ``flowsql.formats``: the identifier leads to a ``FormatFactory``.
 """
@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from flowsql_connectors.formats.format import FormatFactory, unknown_format
-from flowsql_core.errors import BindError, NotSupportedYetError
+from flowsql_core.errors import BindError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP: Final = "flowsql.formats"
 
 _FACTORIES: Final = {
+    "avro": "flowsql_connectors.formats.avro.factory:AvroFormatFactory",
+    "avro-confluent": "flowsql_connectors.formats.avro.confluent.factory:ConfluentFormatFactory",
     "canal-json": "flowsql_connectors.formats.change.factory:canal",
     "csv": "flowsql_connectors.formats.csv:CsvFormatFactory",
+    "debezium-avro-confluent": "flowsql_connectors.formats.avro.confluent.debezium:DebeziumAvroFormatFactory",
     "debezium-json": "flowsql_connectors.formats.change.factory:debezium",
     "json": "flowsql_connectors.formats.json:JsonFormatFactory",
     "maxwell-json": "flowsql_connectors.formats.change.factory:maxwell",
     "ogg-json": "flowsql_connectors.formats.change.factory:ogg",
+    "orc": "flowsql_connectors.formats.columnar.orc:OrcFormatFactory",
     "parquet": "flowsql_connectors.formats.parquet:ParquetFormatFactory",
+    "protobuf": "flowsql_connectors.formats.protobuf.factory:ProtobufFormatFactory",
     "raw": "flowsql_connectors.formats.raw:RawFormatFactory",
 }
-
-_NOT_YET: Final = frozenset({"avro", "orc", "protobuf", "avro-confluent", "debezium-avro-confluent"})
 
 
 def identifiers() -> list[str]:
@@ -37,8 +40,6 @@ def identifiers() -> list[str]:
 
 def format_factory(identifier: str) -> FormatFactory:
     """The factory of a format; BindError in Flink's words for an unknown one."""
-    if identifier in _NOT_YET:
-        raise NotSupportedYetError(f"format '{identifier}'")
     if identifier not in _FACTORIES:
         return _of_a_package(identifier)
     module, _, name = _FACTORIES[identifier].partition(":")

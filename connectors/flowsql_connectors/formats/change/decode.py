@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from flowsql_connectors.formats.change.events import Bools, Events, flattened, unfold
 from flowsql_connectors.formats.change.lines import codes, names_in_lines, without_lines
-from flowsql_connectors.formats.change.styles import Action
+from flowsql_connectors.formats.change.styles import REPLICA_IDENTITY, Action
 from flowsql_connectors.formats.format import Columns, DecodeContext
 from flowsql_connectors.formats.json_decode import BadLineError, JsonLines, Lines
 from flowsql_connectors.formats.json_values import double_text, json_text, stripped_text
@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 _PAYLOAD: Final = "payload"
 #: In place of rows without columns; no object has such a field.
 _NO_FIELD: Final = "\x00"
-#: What Debezium's and Ogg's databases are asked for; Flink's hint.
-_REPLICA_IDENTITY: Final = (
-    'The "{field}" field of {op} message is null, if you are using {name} Postgres Connector, please check the '
-    "Postgres table has been set REPLICA IDENTITY to FULL level."
-)
 
 
 class ChangeDecoder(JsonLines):
@@ -205,7 +200,7 @@ class ChangeDecoder(JsonLines):
         if action[row] in (Action.UPDATE, Action.DELETE) and not fields[style.before][row].is_valid:
             if not style.partial:
                 op = "UPDATE" if action[row] == Action.UPDATE else "DELETE"
-                return lines.bad(row, _REPLICA_IDENTITY.format(field=style.before, op=op, name=style.name))
+                return lines.bad(row, REPLICA_IDENTITY.format(field=style.before, op=op, name=style.name))
             return lines.bad(row, f'The field "{style.before}" is missing or NULL, although "{style.op}" is "{word}"')
         if style.listed and fields[style.after][row].is_valid:
             return lines.bad(row, f'A row in "{style.after}" or "{style.before}" is missing or NULL')

@@ -28,6 +28,11 @@ from flowsql_core.types.logical import (
 _LTZ_3: Final = TimestampLtzType(precision=3)
 _LTZ_6: Final = TimestampLtzType(precision=6)
 _TEXTS: Final = ArrayType(element=STRING)
+#: What Debezium's and Ogg's databases are asked for; Flink's hint.
+REPLICA_IDENTITY: Final = (
+    'The "{field}" field of {op} message is null, if you are using {name} Postgres Connector, please check the '
+    "Postgres table has been set REPLICA IDENTITY to FULL level."
+)
 
 
 class Action(enum.IntEnum):

@@ -1,0 +1,1 @@
+"""Avro: object container files, and messages with and without a schema registry."""

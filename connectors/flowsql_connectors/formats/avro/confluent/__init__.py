@@ -1,0 +1,1 @@
+"""Messages whose schema stands in a schema registry."""

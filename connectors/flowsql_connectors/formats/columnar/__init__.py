@@ -1,0 +1,1 @@
+"""What columnar file formats share, and ORC."""

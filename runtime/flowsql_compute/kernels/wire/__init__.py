@@ -1,0 +1,1 @@
+"""Kernels of binary formats of records: their bytes to columns and back."""
