@@ -15,7 +15,7 @@ from flowsql_core.errors import BindError, ConnectorError, did_you_mean
 from flowsql_core.graph.spark import SparkReader
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
 from flowsql_core.record import record
-from flowsql_core.types.logical import Schema
+from flowsql_core.types.logical import LogicalType, Schema
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -56,6 +56,10 @@ _BUILT_IN: Final[dict[str, Connector]] = {
         named_by_location=True,
     ),
     "jdbc": Connector(source="flowsql_connectors.jdbc:JdbcSourceFactory"),
+    "kafka": Connector(
+        source="flowsql_connectors.kafka.factory:KafkaSourceFactory",
+        sink="flowsql_connectors.kafka.factory:KafkaSinkFactory",
+    ),
     "memory": Connector(
         source="flowsql_connectors.memory.connector:MemorySourceFactory",
         sink="flowsql_connectors.memory.connector:MemorySinkFactory",
@@ -64,6 +68,10 @@ _BUILT_IN: Final[dict[str, Connector]] = {
     "python": Connector(
         source="flowsql_connectors.rowwise.by_class:PythonSourceFactory",
         sink="flowsql_connectors.rowwise.by_class:PythonSinkFactory",
+    ),
+    "upsert-kafka": Connector(
+        source="flowsql_connectors.kafka.factory:UpsertKafkaSourceFactory",
+        sink="flowsql_connectors.kafka.factory:UpsertKafkaSinkFactory",
     ),
 }
 
@@ -90,7 +98,7 @@ _REGISTERED: Final[dict[str, Connector]] = {}
 
 #: Connectors of Flink's own distribution that FlowSQL knows by name and does not have yet.
 _KNOWN_ELSEWHERE: Final = frozenset(
-    {"kafka", "upsert-kafka", "elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb", "mysql-cdc",
+    {"elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb", "mysql-cdc",
      "postgres-cdc", "socket"}
 )  # fmt: skip
 
@@ -187,6 +195,11 @@ def create_sink(sink: SinkSpec, configuration: Mapping[str, str]) -> TableSink:
 def supports_overwrite(table: TableSpec) -> bool:
     """Whether INSERT OVERWRITE may replace what a table holds."""
     return sink_factory(_identifier(table)).supports_overwrite()
+
+
+def writable_metadata(table: TableSpec) -> Mapping[str, LogicalType]:
+    """Metadata keys that an INSERT into a table may write, with their types."""
+    return sink_factory(_identifier(table)).writable_metadata(table)
 
 
 def plain_files(table: TableSpec) -> PlainFiles | None:

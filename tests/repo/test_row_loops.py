@@ -32,6 +32,7 @@ LOOPED_OVER: Final = {"tolist"}
 
 ODD: Final = "over odd rows: tests/connectors/test_bulk_paths sees that there are no others"
 ARGUMENTS: Final = "over the distinct values of an argument, one pass of all rows each"
+CLIENT: Final = "Kafka's client library gives and takes a Python object a record"
 
 #: Module and function, and why it may.
 ALLOWED: Final = {
@@ -118,6 +119,10 @@ ALLOWED: Final = {
     "flowsql_connectors/formats/inferring/json:_may_lose_digits": "over columns of a sample",
     "flowsql_connectors/formats/inferring/json:_merged": "over a sample whose fields have several types",
     "flowsql_connectors/formats/json_decode:JsonLines._line_by_line": ODD,
+    "flowsql_connectors/kafka/encode:RecordEncoder._with_metadata": "over metadata columns, of which there are three",
+    "flowsql_connectors/kafka/producer:_messages": CLIENT,
+    "flowsql_connectors/kafka/rows:RecordRows.decode": CLIENT,
+    "flowsql_connectors/kafka/rows:_of_messages": CLIENT,
     "flowsql_runtime/operators/changelog_function:FromChangelogOperator._kinds_of": "over distinct values: codes",
     "flowsql_connectors/formats/json_decode:JsonLines._objects": ODD,
     "flowsql_connectors/formats/text_values:_parse_distinct": "over distinct values of texts that Arrow does not cast",

@@ -11,10 +11,14 @@ from flowsql_connectors.formats.csv_tokens import CsvDialect
 from flowsql_connectors.formats.format import (
     DecodeContext,
     Decoder,
+    EncodeContext,
     FileEncoder,
     FileFormat,
     FormatFactory,
+    MessageDecoder,
+    MessageEncoder,
 )
+from flowsql_connectors.formats.messages.lines import LineMessageEncoder, LineMessages
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_connectors.options import (
     COLUMNS_INFERRED,
@@ -142,6 +146,20 @@ class CsvFormat(FileFormat):
         from flowsql_connectors.formats.csv_encode import CsvEncoder
 
         return CsvEncoder(self, columns)
+
+    def message_decoder(self, context: DecodeContext) -> MessageDecoder:
+        """A row a message."""
+        self._refuse_header()
+        return LineMessages(self.decoder, context, self.ignore_parse_errors, row_a_message=True)
+
+    def message_encoder(self, columns: Schema, context: EncodeContext | None = None) -> MessageEncoder:
+        """A row a message."""
+        self._refuse_header()
+        return LineMessageEncoder(self.encoder(columns))
+
+    def _refuse_header(self) -> None:
+        if self.header:
+            raise BindError("invalid-option-value", f"Messages have no head: '{HEADER.key}' is for files.")
 
 
 class CsvFormatFactory(FormatFactory):

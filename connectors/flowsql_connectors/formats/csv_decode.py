@@ -90,7 +90,7 @@ class CsvDecoder(Decoder):
                 raise self._error(file, position, bad) from bad
             except UnicodeDecodeError as error:
                 raise ExecutionError(
-                    "csv-not-utf8", f"Invalid UTF-8 in file {file.path}: {error}. csv files are read as UTF-8."
+                    "csv-not-utf8", f"Invalid UTF-8 in {file.origin}: {error}. csv is read as UTF-8."
                 ) from error
 
     def _scanned(self, block: Block) -> Columns | None:
@@ -550,7 +550,7 @@ class CsvDecoder(Decoder):
         header = 1 if self._format.header and not before else 0
         return ExecutionError(
             "csv-parse-error",
-            f"{bad.reason}\nin file {file.path}, row {before + bad.row + 1 + header}{shown}",
+            f"{bad.reason}\nin {file.place('row', before + bad.row + 1 + header)}{shown}",
             hint=wider_type_hint(self._format.inferred, bad.field)
             if self._format.inferred and bad.field
             else "'csv.ignore-parse-errors' = 'true' reads such fields as NULL and skips such rows",

@@ -49,15 +49,30 @@ class DecodeContext:
     lose: Lose = lose_silently
     #: What every wanted row fulfils, over ``columns``; a decoder may leave other rows out, and need not.
     filters: tuple[Expr, ...] = ()
+    #: Decoders whose lines are not a row each say which line a row comes from: ``Columns.lines``.
+    tells_lines: bool = False
 
 
 @record
 class FileView:
-    """A file as a decoder sees it; ``compression`` is None for a plain file."""
+    """A file as a decoder sees it; ``compression`` is None for a plain file.
+
+    ``contents``: bytes in memory instead of a file; ``path`` then says in words where they come from.
+    """
 
     path: str
     size: int
     compression: str | None = None
+    contents: bytes | None = None
+
+    @property
+    def origin(self) -> str:
+        """Where the bytes come from, for messages: ``file /a.csv``."""
+        return f"file {self.path}" if self.contents is None else self.path
+
+    def place(self, unit: str, number: int) -> str:
+        """Where a row is, for messages: ``file /a.csv, line 3``. What is in memory is a single message."""
+        return f"{self.origin}, {unit} {number}" if self.contents is None else self.path
 
 
 @record

@@ -7,10 +7,14 @@ from typing import Any
 from flowsql_connectors.formats.format import (
     DecodeContext,
     Decoder,
+    EncodeContext,
     FileEncoder,
     FileFormat,
     FormatFactory,
+    MessageDecoder,
+    MessageEncoder,
 )
+from flowsql_connectors.formats.messages.lines import LineMessageEncoder, LineMessages
 from flowsql_connectors.formats.text_values import TextDialect
 from flowsql_connectors.options import (
     COLUMNS_INFERRED,
@@ -146,6 +150,14 @@ class JsonFormat(FileFormat):
         from flowsql_connectors.formats.json_encode import JsonEncoder
 
         return JsonEncoder(self, columns)
+
+    def message_decoder(self, context: DecodeContext) -> MessageDecoder:
+        """An object, or an array of them, a message."""
+        return LineMessages(self.decoder, context, self.ignore_parse_errors, newline=" ")
+
+    def message_encoder(self, columns: Schema, context: EncodeContext | None = None) -> MessageEncoder:
+        """An object a message."""
+        return LineMessageEncoder(self.encoder(columns))
 
 
 class JsonFormatFactory(FormatFactory):

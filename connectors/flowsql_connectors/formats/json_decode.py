@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileView, Range, wider_type_hint
@@ -47,6 +50,8 @@ _SMALL_BYTES: Final = 4 * 1024
 _PATIENCE: Final = 8
 #: A line that is not blank, from its first character on.
 _LINE: Final = re.compile(rb"\S[^\n]*")
+#: A line that begins with something else than an object.
+_NO_OBJECT: Final = re.compile(rb"^[^\S\n]*[^\s{]", re.MULTILINE)
 _NO_COLUMN: Final = "\x00"
 
 
@@ -74,6 +79,14 @@ class Lines:
     numbers: Sequence[int] | None = None
     told: Sequence[tuple[bool, ...]] | None = None
 
+    def of_rows(self) -> npt.NDArray[np.int64]:
+        """The number of each row's line."""
+        if self.numbers is not None:
+            return np.asarray(self.numbers, np.int64)
+        from flowsql_connectors.formats.change.lines import shown_lines
+
+        return shown_lines(self.data) + self.first
+
     def bad(self, row: int, reason: str) -> BadLineError:
         """The error of a row."""
         if self.numbers is not None:
@@ -93,6 +106,7 @@ class JsonLines(Decoder):
         number_text: see :class:`JsonConverter`.
         reshaped: lines go through the kernel of :class:`JsonShape`, which reads numbers from texts, too.
         lose: takes the numbers of lines and fields that are left out.
+        tells_lines: rows bear the numbers of their lines.
     """
 
     def __init__(
@@ -103,9 +117,11 @@ class JsonLines(Decoder):
         number_text: NumberToText | None = None,
         reshaped: bool = False,
         lose: Lose = lose_silently,
+        tells_lines: bool = False,
     ) -> None:
         self._format = format_
         self.losses = Losses(lose, "line")
+        self.tells_lines = tells_lines
         #: The line that is being read.
         self._line = 0
         self._wanted = list(wanted)
@@ -169,7 +185,7 @@ class JsonLines(Decoder):
         Raises:
             BadLineError: some line must not be as it is.
         """
-        return columns
+        return replace(columns, lines=lines.of_rows()) if self.tells_lines else columns
 
     def complaint(self, bad: BadLineError) -> str:
         """What is said of a bad line before its place."""
@@ -208,7 +224,7 @@ class JsonLines(Decoder):
         """Arrow's reading, or None where it refuses or may differ from Flink's."""
         import pyarrow.json as pajson
 
-        if not _is_utf8(data):
+        if not _is_utf8(data) or not _begins_objects(data):
             return None
         shaped = data if self._shape is None else self._shape.shaped(data)
         if shaped is None:
@@ -322,7 +338,7 @@ class JsonLines(Decoder):
         shown = bad.raw[:200].decode("utf-8", "replace")
         return ExecutionError(
             "json-parse-error",
-            f"{self.complaint(bad)}\nin file {file.path}, line {before + bad.line + 1}: {shown}",
+            f"{self.complaint(bad)}\nin {file.place('line', before + bad.line + 1)}: {shown}",
             hint=wider_type_hint(self._format.inferred, bad.field)
             if self._format.inferred and bad.field
             else f"'{self._format.prefix}.ignore-parse-errors' = 'true' reads such fields as NULL and skips such lines",
@@ -334,7 +350,13 @@ class JsonDecoder(JsonLines):
 
     def __init__(self, format_: JsonFormat, context: DecodeContext) -> None:
         wanted = tuple(context.columns[index] for index in context.projection)
-        super().__init__(format_, wanted, context.tells_bad_rows, lose=context.lose)
+        super().__init__(format_, wanted, context.tells_bad_rows, lose=context.lose, tells_lines=context.tells_lines)
+
+
+def _begins_objects(data: bytes) -> bool:
+    """Whether each line begins an object: Arrow crashes where the first value of a block is ``null``."""
+    begun = data.startswith(b"{") + data.count(b"\n{")
+    return begun == data.count(b"\n") + (not data.endswith(b"\n")) or _NO_OBJECT.search(data) is None
 
 
 def _is_utf8(data: bytes) -> bool:

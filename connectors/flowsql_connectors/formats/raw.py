@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import codecs
 
-from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
+from flowsql_connectors.formats.format import (
+    DecodeContext,
+    Decoder,
+    EncodeContext,
+    FileEncoder,
+    FileFormat,
+    FormatFactory,
+    MessageDecoder,
+    MessageEncoder,
+)
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, parse_choice
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
@@ -56,6 +65,18 @@ class RawFormat(FileFormat):
         from flowsql_connectors.formats.raw_lines import RawEncoder
 
         return RawEncoder(self, columns)
+
+    def message_decoder(self, context: DecodeContext) -> MessageDecoder:
+        """A value a message."""
+        from flowsql_connectors.formats.messages.raw import RawMessages
+
+        return RawMessages(self, context)
+
+    def message_encoder(self, columns: Schema, context: EncodeContext | None = None) -> MessageEncoder:
+        """A value a message."""
+        from flowsql_connectors.formats.messages.raw import RawMessageEncoder
+
+        return RawMessageEncoder(self.encoder(columns))
 
 
 class RawFormatFactory(FormatFactory):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -47,27 +47,37 @@ class RawDecoder(Decoder):
         """The lines that begin in a byte range."""
         for position, data in read_rows(file, part, line_start, whole_lines):
             lines = _lines(data)
-            arrays = [self._values(lines, column.type, file, position) for column in self._wanted]
+
+            def place(row: int, file: FileView = file, position: int = position) -> str:
+                return file.place("line", rows_before(file, position) + row + 1)
+
+            arrays = [self.values(lines, column.type, place) for column in self._wanted]
             yield Columns(tuple(arrays), len(lines))
 
-    def _values(self, lines: pa.BinaryArray, type_: LogicalType, file: FileView, position: int) -> Any:
+    def values(self, lines: pa.BinaryArray, type_: LogicalType, place: Callable[[int], str]) -> Any:
+        """Values of bytes, none of which is NULL; ``place``: where one of them is, in words.
+
+        Raises:
+            ExecutionError: bytes have another length than values of the type.
+        """
         match type_:
             case BinaryStringType():
                 return lines
             case CharacterType():
                 return self._texts(lines)
         dtype = _number_type(type_, self._format.little_endian)
-        offsets = np.frombuffer(lines.buffers()[1], np.int32)[: len(lines) + 1]
+        offsets = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset : lines.offset + len(lines) + 1]
         wrong = np.flatnonzero(np.diff(offsets) != dtype.itemsize)
         if len(wrong):
             row = int(wrong[0])
-            line = rows_before(file, position) + row + 1
             raise ExecutionError(
                 "raw-size",
                 f"Size of data received for deserializing {type_.root} type is not {dtype.itemsize}.\n"
-                f"in file {file.path}, line {line}: {lines[row].as_py()[:200]!r}",
+                f"in {place(row)}: {lines[row].as_py()[:200]!r}",
             )
-        values = np.frombuffer(lines.buffers()[2], dtype, len(lines))
+        values = (
+            np.frombuffer(lines.buffers()[2], dtype, len(lines), int(offsets[0])) if len(lines) else np.empty(0, dtype)
+        )
         native = values != 0 if isinstance(type_, BooleanType) else values.astype(dtype.newbyteorder("="))
         return pa.array(native, to_arrow(type_))
 

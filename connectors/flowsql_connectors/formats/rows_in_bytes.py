@@ -109,6 +109,9 @@ def read_rows(
 
     A plain file's range is one piece; of a compressed file (always one range) come pieces of some megabytes.
     """
+    if file.contents is not None:
+        yield 0, file.contents
+        return
     if file.compression is not None:
         yield from _decompressed_rows(file, cut_rows)
         return
@@ -126,6 +129,10 @@ def read_blocks(
     file: FileView, part: Range, find_row_start: FindRowStart, cut_rows: CutRows, block: Block
 ) -> Iterator[tuple[int, Block]]:
     """As :func:`read_rows`, each piece in the same ``block``."""
+    if file.contents is not None:
+        block.fill(file.contents)
+        yield 0, block
+        return
     if file.compression is not None:
         for position, data in _decompressed_rows(file, cut_rows):
             block.fill(data)

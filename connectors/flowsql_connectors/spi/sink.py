@@ -14,6 +14,7 @@ from flowsql_core.clock import Clock
 from flowsql_core.graph.specs import SinkSpec, TableSpec
 from flowsql_core.record import record
 from flowsql_core.row import ChangelogMode
+from flowsql_core.types.logical import LogicalType
 
 if TYPE_CHECKING:
     from flowsql_connectors.options import OptionSet
@@ -167,6 +168,13 @@ class SinkFactory(ABC):
     def supports_overwrite(self) -> bool:
         """Whether INSERT OVERWRITE may replace what a table holds; Flink's ``SupportsOverwrite``."""
         return False
+
+    def writable_metadata(self, table: TableSpec) -> Mapping[str, LogicalType]:
+        """Metadata keys that an INSERT may write, with their types; Flink's ``SupportsWritingMetadata``.
+
+        Their columns stand behind the physical ones: ``SinkSpec.metadata``.
+        """
+        return {}
 
     @abstractmethod
     def options(self, table: TableSpec) -> OptionSet:

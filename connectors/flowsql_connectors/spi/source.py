@@ -125,6 +125,12 @@ class SourceReader(ABC):
         """Unfinished splits with their positions (counted to the last polled row): handing them to ``add_splits`` of
         a new reader goes on exactly behind the last row that was polled."""
 
+    def positions_durable(self, splits: Sequence[Split]) -> None:
+        """A checkpoint that holds this snapshot of the reader is complete: whoever else keeps positions may be told.
+
+        Not called where a job has no checkpoints. It must not fail: positions elsewhere are for others to look at.
+        """
+
     def close(self) -> None:
         """Release files, threads, connections."""
 

@@ -459,10 +459,10 @@ class SinkConflictsSpec(OperatorSpec):
 
 @record
 class SinkSpec(OperatorSpec):
-    """Write a table. The input's columns are the table's physical columns, types already cast.
+    """Write a table. The input's columns are the table's physical columns, then those of ``metadata`` by key.
 
-    ``changelog_mode``: what arrives. ``upsert_key``: columns that identify a row for an upsert sink.
-    ``static_partition``: of INSERT ... PARTITION.
+    Types are already cast. ``changelog_mode``: what arrives. ``upsert_key``: columns that identify a row for an upsert
+    sink. ``static_partition``: of INSERT ... PARTITION.
     """
 
     table: TableSpec
@@ -471,6 +471,7 @@ class SinkSpec(OperatorSpec):
     overwrite: bool = False
     static_partition: Options = ()
     upsert_key: tuple[int, ...] = ()
+    metadata: tuple[str, ...] = ()
 
 
 @record

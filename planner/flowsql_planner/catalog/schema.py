@@ -37,6 +37,17 @@ def physical_columns(table: CatalogTable) -> Schema:
     return tuple(Column(c.name, c.type) for c in table.columns if c.kind is ColumnKind.PHYSICAL)
 
 
+def persisted_metadata(table: CatalogTable) -> tuple[TableColumn, ...]:
+    """Metadata columns that an INSERT writes."""
+    return tuple(column for column in metadata_columns(table) if not column.virtual)
+
+
+def written_columns(table: CatalogTable) -> Schema:
+    """Columns that an INSERT writes, in the order of the DDL."""
+    persisted = persisted_metadata(table)
+    return tuple(Column(c.name, c.type) for c in table.columns if c.kind is ColumnKind.PHYSICAL or c in persisted)
+
+
 def metadata_columns(table: CatalogTable) -> tuple[TableColumn, ...]:
     """Columns that the connector adds."""
     return tuple(column for column in table.columns if column.kind is ColumnKind.METADATA)

@@ -464,7 +464,7 @@ class Sink:
 
     ``table`` None: the collected result of a SELECT (``name`` is then ``*anonymous_collect$n*``). ``on_conflict``: the
     action of ON CONFLICT DO, if written. ``target_columns``: indexes of the columns that the statement lists.
-    ``expectations``: of the table.
+    ``expectations``: of the table. ``metadata``: keys of the columns behind the physical ones.
     """
 
     input: Rel
@@ -477,6 +477,7 @@ class Sink:
     on_conflict: str | None = None
     target_columns: tuple[int, ...] = ()
     expectations: tuple[Expectation, ...] = ()
+    metadata: tuple[str, ...] = ()
 
     @property
     def schema(self) -> Schema:

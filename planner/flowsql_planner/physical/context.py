@@ -76,9 +76,17 @@ class PlanContext:
         """Whether the changes of a scan are made a complete changelog by the table's primary key.
 
         Raises:
-            PlanError: the table has none.
+            PlanError: the table has none, or batch mode does not read its upserts.
         """
         mode = self.source_mode(table, span)
+        if mode.upsert and self.bounded:
+            raise PlanError(
+                "updates-in-batch",
+                "Querying a table in batch mode is currently only possible for INSERT-only table sources. But the "
+                f"source for table '{table.name}' produces other changelog messages than just INSERT.",
+                span,
+                f"SET '{RUNTIME_MODE.key}' = 'streaming'",
+            )
         if mode.upsert:
             if not table.primary_key:
                 raise PlanError(

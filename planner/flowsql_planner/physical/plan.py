@@ -300,6 +300,7 @@ def _sink(rel: Sink, source: Physical, context: PlanContext) -> Physical:
         on_conflict=rel.on_conflict,
         target_columns=rel.target_columns,
         expectations=rel.expectations,
+        metadata=rel.metadata,
         span=rel.span,
     )
     keys = sink.written_partition_keys()

@@ -45,6 +45,8 @@ class ScanOperator(SourceOperator[ScanSpec]):
         #: The last checkpoint whose barrier passed, or never will.
         self._passed = 0
         self._stop_at: int | None = None
+        #: Unfinished splits at the barriers of checkpoints that are not complete yet.
+        self._positions: dict[int, list[Split]] = {}
         #: The splits that the reader was told to pause.
         self._paused: frozenset[str] = frozenset()
 
@@ -193,11 +195,20 @@ class ScanOperator(SourceOperator[ScanSpec]):
         self._passed = max(self._passed, checkpoint_id - 1)
         self._take_new()
         splits = self._opened().snapshot()
+        self._positions[checkpoint_id] = splits
         self._pass(checkpoint_id)
         return OperatorSnapshot(lists={SPLITS: tuple(encode_split(split) for split in splits)})
 
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The reader may tell others where it stood."""
+        splits = self._positions.get(checkpoint_id)
+        self._positions = {number: kept for number, kept in self._positions.items() if number > checkpoint_id}
+        if splits is not None:
+            self._opened().positions_durable(splits)
+
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         """What waits for its barrier need not wait any longer."""
+        self._positions.pop(checkpoint_id, None)
         self._pass(checkpoint_id)
 
     def _pass(self, checkpoint_id: int) -> None:

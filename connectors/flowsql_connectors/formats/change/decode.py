@@ -56,6 +56,7 @@ class ChangeDecoder(JsonLines):
             stripped_text if decimals else double_text,
             reshaped=self._style.listed,
             lose=context.lose,
+            tells_lines=context.tells_lines,
         )
 
     def _envelope(self, context: DecodeContext) -> Schema:
@@ -144,7 +145,8 @@ class ChangeDecoder(JsonLines):
         if wrong.any():
             self.losses.rows(int(wrong.sum()), lines.bad(int(np.argmax(wrong)), "").line)
         found = unfold(events, metadata, taken)
-        return found if self._names else Columns(found.arrays[1:], found.num_rows, found.kinds)
+        numbers = lines.of_rows()[found.lines] if self.tells_lines else None
+        return Columns(found.arrays if self._names else found.arrays[1:], found.num_rows, found.kinds, numbers)
 
     def complaint(self, bad: BadLineError) -> str:
         """Flink's words, and the reason."""

@@ -70,7 +70,7 @@ def flattened(action: npt.NDArray[np.int8], before: Any, new: Any) -> Events:
 
 
 def unfold(events: Events, kept: Sequence[Any], taken: Bools | None) -> Columns:
-    """The rows of events that lack nothing.
+    """The rows of events that lack nothing, with the lines of the events.
 
     Args:
         events: in order.
@@ -94,7 +94,7 @@ def unfold(events: Events, kept: Sequence[Any], taken: Bools | None) -> Columns:
             arrays.append(both.take(pa.array(event + from_new * size)))
     lines = pa.array(events.line[event])
     arrays.extend(array.take(lines) for array in kept)
-    return Columns(tuple(arrays), len(event), kinds if kinds.any() else None)
+    return Columns(tuple(arrays), len(event), kinds if kinds.any() else None, events.line[event])
 
 
 def _nulls(array: Any) -> Bools:

@@ -7,8 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowsql_connectors.formats.change.styles import CANAL, DEBEZIUM, MAXWELL, OGG, ChangeStyle
-from flowsql_connectors.formats.format import DecodeContext, Decoder, FileEncoder, FileFormat, FormatFactory
+from flowsql_connectors.formats.format import (
+    DecodeContext,
+    Decoder,
+    EncodeContext,
+    FileEncoder,
+    FileFormat,
+    FormatFactory,
+    MessageDecoder,
+    MessageEncoder,
+)
 from flowsql_connectors.formats.json import JsonFormat, JsonOptions
+from flowsql_connectors.formats.messages.lines import LineMessageEncoder, LineMessages
 from flowsql_connectors.options import ConnectorOption, OptionSet, OptionValues, optional, parse_boolean
 from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import TableSpec
@@ -66,6 +76,14 @@ class ChangeFormat(FileFormat):
                 hint=f"leave '{self.identifier}.schema-include' out of tables that are written",
             )
         return ChangeEncoder(self, columns)
+
+    def message_decoder(self, context: DecodeContext) -> MessageDecoder:
+        """An event a message; those without bytes are tombstones."""
+        return LineMessages(self.decoder, context, skips_empty=True, newline=" ")
+
+    def message_encoder(self, columns: Schema, context: EncodeContext | None = None) -> MessageEncoder:
+        """An event a message."""
+        return LineMessageEncoder(self.encoder(columns))
 
 
 class ChangeFormatFactory(FormatFactory):

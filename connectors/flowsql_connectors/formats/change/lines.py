@@ -72,6 +72,11 @@ def names_in_lines(data: bytes, rows: int, field: str, names: Sequence[str]) -> 
     return marks.view(np.bool_).reshape(rows, len(words)) if plain == 0 else None
 
 
+def shown_lines(data: bytes) -> npt.NDArray[np.int64]:
+    """Numbers of the lines that hold more than blanks."""
+    return np.flatnonzero(~_blank(data, _line_starts(data)))
+
+
 def _blank(data: bytes, starts: npt.NDArray[np.int64]) -> Bools:
     """Whether each line holds nothing but blanks."""
     shown = np.frombuffer(data, np.uint8) > 0x20

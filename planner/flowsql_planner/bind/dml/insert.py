@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from flowsql_compute.functions.registry import resolve_cast
 from flowsql_connectors import registry
-from flowsql_core.catalog import CatalogTable, ColumnKind, ObjectPath
+from flowsql_core.catalog import CatalogTable, ObjectPath
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.expr import Cast, Expr, Literal
+from flowsql_core.graph.specs import TableSpec
 from flowsql_core.span import Span
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
@@ -22,7 +23,13 @@ from flowsql_planner.bind.expression.scope import Scope
 from flowsql_planner.bind.query.query import bind_query
 from flowsql_planner.bind.query.table import hinted_options
 from flowsql_planner.catalog.manager import quoted
-from flowsql_planner.catalog.schema import Options, physical_columns, table_spec
+from flowsql_planner.catalog.schema import (
+    Options,
+    persisted_metadata,
+    physical_columns,
+    table_spec,
+    written_columns,
+)
 from flowsql_planner.error_position import errors_at
 from flowsql_planner.logical.nodes import Project, Rel, Sink
 from flowsql_planner.logical.rewrite import refs
@@ -47,7 +54,7 @@ def bind_insert(context: BindContext, node: ast.Insert) -> op.Insert:
         bind_query(context, node.query)
     path, table = _find_sink(context, node.target)
     if node.columns:
-        _listed(node, table, [column.name for column in physical_columns(table)])
+        _listed(node, table, [column.name for column in written_columns(table)])
     rel = bind_query(context, node.query)
     if node.overwrite:
         _check_overwrite(path, table, node.target.span)
@@ -86,16 +93,8 @@ def sink_of(
     span: Span | None = None,
 ) -> Sink:
     """The sink node over a query whose columns stand in the sink's order: checked, and cast where types differ."""
-    persisted = [c for c in table.columns if c.kind is ColumnKind.METADATA and not c.virtual]
-    if persisted:
-        raise BindError(
-            "metadata-sink",
-            f"Table '{path}' declares persistable metadata columns, but the underlying DynamicTableSink doesn't "
-            "implement the SupportsWritingMetadata interface. If the column should not be persisted, it can be "
-            "declared with the VIRTUAL keyword.",
-            span,
-            f"'{persisted[0].name}' is such a column",
-        )
+    spec = table_spec(path, table, options)
+    metadata = _writable_metadata(path, table, spec, span)
     if table.distribution is not None:
         raise BindError(
             "bucketed-sink",
@@ -104,18 +103,75 @@ def sink_of(
             span,
             "ALTER TABLE ... DROP DISTRIBUTION",
         )
-    target = physical_columns(table)
+    target = written_columns(table)
     fitted = _fit(rel, target, path, span)
+    if metadata:
+        fitted = _metadata_last(fitted, table, metadata, span)
     return Sink(
         fitted,
-        table_spec(path, table, options),
+        spec,
         str(path),
         overwrite,
         static_partition,
         options,
         span,
         expectations=expectations_of(context, path, table, options, span),
+        metadata=tuple(metadata),
     )
+
+
+def _writable_metadata(
+    path: ObjectPath, table: CatalogTable, spec: TableSpec, span: Span | None
+) -> dict[str, t.LogicalType]:
+    """The keys of the metadata columns that the connector writes, in the order of the DDL, with its types."""
+    persisted = persisted_metadata(table)
+    if not persisted:
+        return {}
+    with errors_at(span):
+        writable = registry.writable_metadata(spec)
+    if not writable:
+        raise BindError(
+            "metadata-sink",
+            f"Table '{path}' declares persistable metadata columns, but the underlying DynamicTableSink doesn't "
+            "implement the SupportsWritingMetadata interface. If the column should not be persisted, it can be "
+            "declared with the VIRTUAL keyword.",
+            span,
+            f"'{persisted[0].name}' is such a column",
+        )
+    found = {}
+    for column in persisted:
+        key = column.metadata_key or column.name
+        if key not in writable:
+            raise BindError(
+                "metadata-sink",
+                f"Invalid metadata key '{key}' in column '{column.name}' of table '{path}'. The DynamicTableSink class "
+                "supports the following metadata keys for writing:\n" + "\n".join(writable),
+                span,
+                f"declare '{column.name}' with VIRTUAL if it is only read",
+            )
+        if not sink_cast_allowed(column.type.as_nullable(), writable[key].as_nullable()) and not avoids_cast(
+            column.type.as_nullable(), writable[key].as_nullable()
+        ):
+            raise BindError(
+                "metadata-sink",
+                f"Invalid data type for metadata column '{column.name}' of table '{path}'. The column cannot be "
+                f"declared as '{column.type}' because the type must be castable to metadata type '{writable[key]}'.",
+                span,
+            )
+        found[key] = writable[key]
+    return found
+
+
+def _metadata_last(rel: Rel, table: CatalogTable, metadata: dict[str, t.LogicalType], span: Span | None) -> Rel:
+    """The sink's row as connectors see it: physical columns, then metadata in the connector's types."""
+    target = written_columns(table)
+    values = dict(zip((column.name for column in target), refs(rel.schema), strict=True))
+    physical = physical_columns(table)
+    exprs: list[Expr] = [values[column.name] for column in physical]
+    for column, type_ in zip(persisted_metadata(table), metadata.values(), strict=True):
+        exprs.append(_cast(values[column.name], type_, span))
+    names = (*(column.name for column in physical), *(column.name for column in persisted_metadata(table)))
+    return Project(rel, tuple(exprs), names, span)
 
 
 def _find_sink(context: BindContext, name: ast.Identifier) -> tuple[ObjectPath, CatalogTable]:
@@ -306,7 +362,7 @@ def _partition_text(context: BindContext, entry: ast.PartitionEntry) -> str:
 
 def _spread(rel: Rel, node: ast.Insert, path: ObjectPath, table: CatalogTable, constants: dict[str, Expr]) -> Rel:
     """The query's columns at their places in the sink's row; constants of the partition and NULLs around them."""
-    target = physical_columns(table)
+    target = written_columns(table)
     names = [column.name for column in target]
     listed = _listed(node, table, names) if node.columns else [name for name in names if name not in constants]
     if len(listed) != len(rel.schema) and not node.columns:
@@ -361,7 +417,7 @@ def _listed(node: ast.Insert, table: CatalogTable, names: Sequence[str]) -> list
     for column in node.columns:
         name = ".".join(column.texts)
         found = table.column(name) if len(column.parts) == 1 else None
-        if found is None or found.kind is not ColumnKind.PHYSICAL:
+        if found is None or name not in names:
             raise BindError(
                 "column-not-found", f"Unknown target column '{name}'", column.span, did_you_mean(name, names)
             )

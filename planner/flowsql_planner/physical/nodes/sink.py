@@ -62,13 +62,15 @@ class SinkNode(Physical):
     target_columns: tuple[int, ...] = ()
     #: What the table expects of its rows.
     expectations: tuple[Expectation, ...] = ()
+    #: Metadata keys of the columns behind the physical ones.
+    metadata: tuple[str, ...] = ()
     #: Whether rows are materialised by the table's primary key.
     materialize: bool = False
 
     def writing(self, mode: ChangelogMode) -> SinkSpec:
         """The table's sink as far as planning is concerned, when the query produces ``mode``."""
         assert self.table is not None
-        return SinkSpec(self.table, self.schema, mode, self.overwrite, self.static_partition)
+        return SinkSpec(self.table, self.schema, mode, self.overwrite, self.static_partition, metadata=self.metadata)
 
     def taken_mode(self, arriving: ChangelogMode, connectors: Connectors) -> ChangelogMode:
         """What the table's sink takes when the query produces ``arriving``."""
@@ -227,6 +229,7 @@ class SinkNode(Physical):
             self.overwrite,
             self.static_partition,
             upsert_key=self._sink_key(),
+            metadata=self.metadata,
         )
 
     def enforcer(self, job: JobContext) -> ConstraintEnforcerSpec | None:
@@ -253,10 +256,8 @@ class SinkNode(Physical):
     def _written(self) -> Schema:
         """The rows that the table gets under its names, of which messages speak."""
         assert self.table is not None
-        return tuple(
-            Column(wanted.name, column.type)
-            for wanted, column in zip(self.table.columns, self.inputs[0].schema, strict=True)
-        )
+        names = (*(column.name for column in self.table.columns), *self.metadata)
+        return tuple(Column(name, column.type) for name, column in zip(names, self.inputs[0].schema, strict=True))
 
     def _sink_key(self) -> tuple[int, ...]:
         return self.primary_key() or smallest(self.inputs[0].upsert_keys()) or ()

@@ -1,0 +1,273 @@
+"""Clients of a Kafka cluster: made from a table's properties, and what they say when something is wrong.
+
+librdkafka's defaults give way to those of Kafka's Java clients where the two differ in what a reader or writer sees.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from flowsql_connectors.kafka.properties import API_TIMEOUT, client_properties, number_of
+from flowsql_core.errors import BindError, ConnectorError
+
+try:
+    import confluent_kafka as ck
+    from confluent_kafka import admin as ck_admin
+except ImportError as missing:
+    raise ConnectorError(
+        "connector-not-installed",
+        f"Connector 'kafka' needs the Python module '{missing.name}', which is not installed.",
+        hint="pip install 'flowsql[kafka]'",
+    ) from missing
+
+T = TypeVar("T")
+
+#: Which group id a consumer has that commits nothing: librdkafka demands one.
+_NO_GROUP: Final = "flowsql"
+#: How long one question waits before it is seen whether the cluster refuses to talk at all, seconds.
+_SLICE_S: Final = 2.0
+_DEFAULTS: Final[dict[str, str | int | float | bool]] = {
+    # What goes wrong comes as errors; the library's own lines on standard error would be doubles.
+    "log_level": 2,
+    "allow.auto.create.topics": False,
+}
+_READS: Final[dict[str, str | int | float | bool]] = {
+    "isolation.level": "read_uncommitted",
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    # Partitions are assigned by hand: nobody waits for this consumer to ask.
+    "max.poll.interval.ms": 86_400_000,
+}
+_WRITES: Final[dict[str, str | int | float | bool]] = {
+    "partitioner": "murmur2_random",
+    "delivery.report.only.error": True,
+    "allow.auto.create.topics": True,
+    "linger.ms": 5,
+}
+#: Properties of one kind of client, which the other kind would complain of.
+_ONLY_CONSUMERS: Final = {
+    "group.id", "group.instance.id", "isolation.level", "enable.auto.commit", "auto.commit.interval.ms",
+    "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms", "fetch.min.bytes", "fetch.max.bytes",
+    "fetch.wait.max.ms", "max.partition.fetch.bytes", "check.crcs", "queued.min.messages",
+    "queued.max.messages.kbytes", "fetch.error.backoff.ms", "enable.partition.eof",
+}  # fmt: skip
+_ONLY_PRODUCERS: Final = {
+    "acks", "retries", "linger.ms", "batch.size", "compression.type", "enable.idempotence", "delivery.timeout.ms",
+    "transaction.timeout.ms", "queue.buffering.max.kbytes", "queue.buffering.max.messages", "partitioner",
+    "max.in.flight.requests.per.connection", "request.timeout.ms", "compression.level", "batch.num.messages",
+}  # fmt: skip
+#: Codes behind which waiting does not help.
+_HOPELESS: Final = {
+    ck.KafkaError._AUTHENTICATION,
+    ck.KafkaError._RESOLVE,
+    ck.KafkaError._SSL,
+    ck.KafkaError.SASL_AUTHENTICATION_FAILED,
+    ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    ck.KafkaError._FATAL,
+}
+
+
+class Cluster:
+    """The cluster of one table. Makes clients; they keep what the brokers complained of last."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._properties = client_properties(given)
+        self._given = given
+        self.servers = given["bootstrap.servers"]
+        self.timeout_s = number_of(given, API_TIMEOUT, 60_000) / 1000
+        self._complaint: Any = None
+        self._outage = False
+
+    @property
+    def group(self) -> str | None:
+        """``properties.group.id``."""
+        return self._given.get("group.id")
+
+    @property
+    def isolation(self) -> Any:
+        """Up to where a topic is read: for questions about its end."""
+        committed = self._given.get("isolation.level") == "read_committed"
+        return ck.IsolationLevel.READ_COMMITTED if committed else ck.IsolationLevel.READ_UNCOMMITTED
+
+    def consumer(self, more: Mapping[str, object] | None = None) -> Any:
+        """A consumer without partitions."""
+        reset = self._given.get("auto.offset.reset", "none")
+        own = {"group.id": _NO_GROUP, "auto.offset.reset": "error" if reset == "none" else reset}
+        return self._client(ck.Consumer, {**_READS, **own}, _ONLY_PRODUCERS, more or {})
+
+    def producer(self, more: Mapping[str, object] | None = None) -> Any:
+        """A producer."""
+        return self._client(ck.Producer, _WRITES, _ONLY_CONSUMERS, more or {})
+
+    def admin(self) -> Any:
+        """A client for questions."""
+        return self._client(ck_admin.AdminClient, {}, _ONLY_CONSUMERS | _ONLY_PRODUCERS, {})
+
+    def _client(
+        self,
+        make: Callable[[dict[str, Any]], T],
+        defaults: Mapping[str, object],
+        foreign: set[str],
+        more: Mapping[str, object],
+    ) -> T:
+        properties = {name: value for name, value in self._properties.items() if name not in foreign}
+        config: dict[str, Any] = {**_DEFAULTS, **defaults, **properties, **more, "error_cb": self._complain}
+        try:
+            return make(config)
+        except ck.KafkaException as error:
+            # Names and values of properties: librdkafka's sentence says which one; values of secrets are not in it.
+            raise BindError(
+                "kafka-property", f"Kafka's client refuses its properties: {error.args[0].str()}"
+            ) from error
+
+    def _complain(self, error: Any) -> None:
+        if error.code() in _HOPELESS:
+            self._complaint = error
+        elif error.code() in (ck.KafkaError._ALL_BROKERS_DOWN, ck.KafkaError._TRANSPORT):
+            self._outage = True
+
+    def take_outage(self) -> bool:
+        """Whether brokers were lost since this was asked last."""
+        outage, self._outage = self._outage, False
+        return outage
+
+    def check(self) -> None:
+        """Raise what the brokers complained of, where waiting does not help."""
+        if self._complaint is not None:
+            raise self.failure("cannot be used", self._complaint)
+
+    def ask(self, what: str, question: Callable[[float], T], poll: Callable[[float], object]) -> T:
+        """An answer of the cluster, within ``properties.default.api.timeout.ms``.
+
+        Args:
+            what: the question, for the message.
+            question: asks, and waits so many seconds.
+            poll: serves the client's callbacks.
+        """
+        deadline = time.monotonic() + self.timeout_s
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return question(max(0.1, min(_SLICE_S, left)))
+            except ck.KafkaException as error:
+                poll(0)
+                self.check()
+                found = error.args[0]
+                if left <= _SLICE_S or not passes(found):
+                    raise self.failure(f"did not answer: {what}", found) from error
+
+    def failure(self, what: str, error: Any) -> ConnectorError:
+        """The sentence of an error."""
+        match error.code():
+            case ck.KafkaError._RESOLVE:
+                return ConnectorError("kafka-host", f"Kafka at '{self.servers}' cannot be found: {error.str()}")
+            case ck.KafkaError._AUTHENTICATION | ck.KafkaError.SASL_AUTHENTICATION_FAILED:
+                return ConnectorError(
+                    "kafka-login",
+                    f"Kafka at '{self.servers}' refused the login: {error.str()}",
+                    hint="'properties.sasl.mechanism', 'properties.sasl.jaas.config' or 'properties.sasl.username' and "
+                    "'properties.sasl.password' say who logs in",
+                )
+            case ck.KafkaError._FENCED | ck.KafkaError._FATAL:
+                return ConnectorError(
+                    "kafka-fenced",
+                    f"Kafka at '{self.servers}' takes no more records of this job: {error.str()}",
+                    hint="of two jobs with one 'sink.transactional-id-prefix' the one that started last goes on",
+                )
+        return ConnectorError("kafka", f"Kafka at '{self.servers}' {what}: {error.str()}")
+
+    # -- questions
+
+    def partitions(self, consumer: Any, topics: Sequence[str] | None) -> dict[str, list[int]]:
+        """Partitions by topic; ``topics`` None: of all topics that are not Kafka's own.
+
+        Raises:
+            ConnectorError: a topic is not there.
+        """
+        if topics is None:
+            listed = self.ask("which topics there are", lambda s: consumer.list_topics(timeout=s), consumer.poll).topics
+            return {name: sorted(topic.partitions) for name, topic in listed.items() if topic.error is None}
+        found: dict[str, list[int]] = {}
+        for name in topics:
+            topic = self.ask(
+                f"which partitions '{name}' has",
+                lambda s, name=name: consumer.list_topics(name, timeout=s),  # type: ignore[misc]
+                consumer.poll,
+            ).topics[name]
+            if topic.error is not None:
+                raise self.no_topic(name, topic.error)
+            found[name] = sorted(topic.partitions)
+        return found
+
+    def no_topic(self, name: str, error: Any) -> ConnectorError:
+        """The sentence of a topic that cannot be read or written."""
+        if error.code() in (ck.KafkaError.UNKNOWN_TOPIC_OR_PART, ck.KafkaError._UNKNOWN_TOPIC):
+            return ConnectorError(
+                "kafka-topic",
+                f"Topic '{name}' does not exist: This server does not host this topic-partition. ('{self.servers}')",
+                hint="create it, or mend 'topic'",
+            )
+        return ConnectorError("kafka-topic", f"Topic '{name}' cannot be used: {error.str()} ('{self.servers}')")
+
+    def offsets(self, spec: Any, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """An offset of each partition; -1 where no record is at or behind a timestamp.
+
+        Args:
+            spec: ``OffsetSpec`` of the client library.
+        """
+        asked = {ck.TopicPartition(topic, partition): spec for topic, partition in partitions}
+        if not asked:
+            return {}
+        client = self.admin()
+
+        def question(seconds: float) -> dict[tuple[str, int], int]:
+            futures = client.list_offsets(asked, isolation_level=self.isolation, request_timeout=seconds)
+            return {(tp.topic, tp.partition): future.result().offset for tp, future in futures.items()}
+
+        return self.ask("offsets of partitions", question, client.poll)
+
+    def earliest(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The first offsets."""
+        return self.offsets(ck_admin.OffsetSpec.earliest(), partitions)
+
+    def latest(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The offsets behind the last records."""
+        return self.offsets(ck_admin.OffsetSpec.latest(), partitions)
+
+    def at(self, timestamp_ms: int, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The offsets of the first records at or behind a moment; behind the last record where there is none."""
+        found = self.offsets(ck_admin.OffsetSpec.for_timestamp(timestamp_ms), partitions)
+        ends = self.latest([key for key, offset in found.items() if offset < 0])
+        return {**found, **ends}
+
+    def committed(self, consumer: Any, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int | None]:
+        """What the group has committed."""
+        asked = [ck.TopicPartition(topic, partition) for topic, partition in partitions]
+        if not asked:
+            return {}
+        told = self.ask(
+            f"offsets of group '{self.group}'", lambda s: consumer.committed(asked, timeout=s), consumer.poll
+        )
+        return {(tp.topic, tp.partition): tp.offset if tp.offset >= 0 else None for tp in told}
+
+
+def passes(error: Any) -> bool:
+    """Whether an error may be another one, or none, a moment later."""
+    return bool(
+        error.retriable()
+        or error.code()
+        in (
+            ck.KafkaError._TRANSPORT,
+            ck.KafkaError._TIMED_OUT,
+            ck.KafkaError._ALL_BROKERS_DOWN,
+            ck.KafkaError._WAIT_COORD,
+            ck.KafkaError.LEADER_NOT_AVAILABLE,
+            ck.KafkaError.COORDINATOR_NOT_AVAILABLE,
+            ck.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+            ck.KafkaError.NOT_COORDINATOR,
+            ck.KafkaError.NOT_LEADER_FOR_PARTITION,
+        )
+    )

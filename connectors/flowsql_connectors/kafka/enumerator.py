@@ -1,0 +1,199 @@
+"""Splits of scans of topics: one a partition, from the offset where the job begins to the one where its input ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from flowsql_connectors.kafka.properties import AUTO_OFFSET_RESET
+from flowsql_connectors.spi.source import Split, SplitEnumerator
+from flowsql_core.errors import ConnectorError
+from flowsql_core.record import record
+
+if TYPE_CHECKING:
+    from flowsql_connectors.kafka.client import Cluster
+
+Partition = tuple[str, int]
+_MASK: Final = 0x7FFFFFFF
+
+
+@record
+class Boundary:
+    """Where reading begins or ends: a mode of ``scan.startup.mode`` or ``scan.bounded.mode``."""
+
+    mode: str
+    offsets: Mapping[int, int] | None = None
+    timestamp_ms: int | None = None
+
+
+@record
+class TopicSplit:
+    """A partition from ``offset`` on, without the first ``rows_done`` rows of that record.
+
+    ``stop``: the offset before which reading ends; None: never.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    rows_done: int = 0
+    stop: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The partition's name."""
+        return f"{self.topic}-{self.partition}"
+
+    def encode(self) -> Split:
+        """The split as opaque bytes."""
+        return Split(self.id, orjson.dumps([self.topic, self.partition, self.offset, self.rows_done, self.stop]))
+
+    @staticmethod
+    def decode(split: Split) -> TopicSplit:
+        """The split behind opaque bytes."""
+        return TopicSplit(*orjson.loads(split.data))
+
+
+class TopicEnumerator(SplitEnumerator):
+    """Finds partitions when the job starts, and new ones if asked.
+
+    Args:
+        topics: names, or a pattern that names match as a whole.
+        given: the table's properties.
+        interval_ms: how often to look for new partitions; None: never.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topics: tuple[str, ...] | re.Pattern[str],
+        given: Mapping[str, str],
+        start: Boundary,
+        stop: Boundary,
+        interval_ms: int | None,
+    ) -> None:
+        self._cluster = cluster
+        self._topics = topics
+        self._given = given
+        self._start = start
+        self._stop = stop
+        self._interval_ms = interval_ms
+        self._known: set[Partition] = set()
+
+    def initial_splits(self, parallelism: int) -> list[list[Split]]:
+        """All partitions that have something to read, or may have it later."""
+        found = self._find()
+        self._known.update(found)
+        return self._deal(self._splits(found, self._start), parallelism)
+
+    def discovery_interval_ms(self) -> int | None:
+        """``scan.topic-partition-discovery.interval``."""
+        return self._interval_ms
+
+    def discover(self, parallelism: int) -> list[Split]:
+        """Partitions that are new, from their first record on."""
+        new = [partition for partition in self._find() if partition not in self._known]
+        return [split.encode() for split in self._splits(new, Boundary("earliest-offset"))]
+
+    def assign(self, found: list[Split], parallelism: int) -> list[list[Split]]:
+        """Deal out new partitions, and remember them."""
+        decoded = [TopicSplit.decode(split) for split in found]
+        self._known.update((split.topic, split.partition) for split in decoded)
+        return self._deal(decoded, parallelism)
+
+    def redistribute(self, splits: list[Split], parallelism: int) -> list[list[Split]]:
+        """Each partition by its own number, at its position."""
+        return self._deal([TopicSplit.decode(split) for split in splits], parallelism)
+
+    def snapshot(self) -> bytes:
+        """The partitions that were dealt out."""
+        return orjson.dumps(sorted(self._known))
+
+    def restore(self, state: bytes) -> None:
+        """The partitions that were dealt out."""
+        self._known = {(topic, partition) for topic, partition in orjson.loads(state)}
+
+    def _find(self) -> list[Partition]:
+        consumer = self._cluster.consumer()
+        try:
+            if isinstance(self._topics, tuple):
+                found = self._cluster.partitions(consumer, self._topics)
+            else:
+                everything = self._cluster.partitions(consumer, None)
+                found = {name: parts for name, parts in everything.items() if self._topics.fullmatch(name)}
+        finally:
+            consumer.close()
+        return sorted((topic, partition) for topic, partitions in found.items() for partition in partitions)
+
+    def _splits(self, partitions: list[Partition], start: Boundary) -> list[TopicSplit]:
+        if not partitions:
+            return []
+        starts = self._offsets(start, partitions)
+        first = self._cluster.earliest(partitions)
+        stops: Mapping[Partition, int | None] = dict.fromkeys(partitions)
+        if self._stop.mode != "unbounded":
+            stops = self._offsets(self._stop, partitions, ends=True)
+        splits = []
+        for topic, partition in partitions:
+            stop = stops[topic, partition]
+            # Records before the first one are gone.
+            begin = max(starts[topic, partition], first[topic, partition])
+            if stop is None or begin < stop:
+                splits.append(TopicSplit(topic, partition, begin, 0, stop))
+        return splits
+
+    def _offsets(self, at: Boundary, partitions: list[Partition], ends: bool = False) -> dict[Partition, int]:
+        match at.mode:
+            case "earliest-offset":
+                return self._cluster.earliest(partitions)
+            case "latest-offset":
+                return self._cluster.latest(partitions)
+            case "timestamp":
+                assert at.timestamp_ms is not None
+                return self._cluster.at(at.timestamp_ms, partitions)
+            case "specific-offsets":
+                assert at.offsets is not None
+                given = {(topic, p): at.offsets[p] for topic, p in partitions if p in at.offsets}
+                return {**self._cluster.earliest([one for one in partitions if one not in given]), **given}
+        return self._of_group(partitions, ends)
+
+    def _of_group(self, partitions: list[Partition], ends: bool) -> dict[Partition, int]:
+        consumer = self._cluster.consumer()
+        try:
+            told = self._cluster.committed(consumer, partitions)
+        finally:
+            consumer.close()
+        unknown = [partition for partition, offset in told.items() if offset is None]
+        found = {partition: offset for partition, offset in told.items() if offset is not None}
+        reset = self._given.get(AUTO_OFFSET_RESET, "none").lower()
+        if unknown and not ends and reset not in ("earliest", "latest"):
+            topic, partition = unknown[0]
+            raise ConnectorError(
+                "kafka-no-offset",
+                f"Undefined offset with no reset policy for partitions: [{topic}-{partition}]: group "
+                f"'{self._cluster.group}' has committed none.",
+                hint="'scan.startup.mode' = 'earliest-offset' reads all, 'properties.auto.offset.reset' says where to "
+                "begin without an offset",
+            )
+        if ends or reset == "earliest":
+            return {**found, **self._cluster.earliest(unknown)}
+        return {**found, **self._cluster.latest(unknown)}
+
+    def _deal(self, splits: list[TopicSplit], parallelism: int) -> list[list[Split]]:
+        """Flink's rule: the partitions of a topic one after another, from a reader on that the topic's name tells."""
+        dealt: list[list[Split]] = [[] for _ in range(parallelism)]
+        for split in sorted(splits, key=lambda split: (split.topic, split.partition)):
+            first = ((_java_hash(split.topic) * 31) & _MASK) % parallelism
+            dealt[(first + split.partition) % parallelism].append(split.encode())
+        return dealt
+
+
+def _java_hash(text: str) -> int:
+    """``String.hashCode``, without its sign."""
+    value = 0
+    for unit in memoryview(text.encode("utf-16-le")).cast("H"):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value

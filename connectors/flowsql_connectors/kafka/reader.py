@@ -1,0 +1,354 @@
+"""Reading partitions: a thread consumes and decodes ahead while the task works on what it polled.
+
+The position of a split is the offset of the next row's record and how many of that record's rows were polled, so a
+restored reader goes on exactly behind the last row, also where a record holds several.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import confluent_kafka as ck
+import numpy as np
+import numpy.typing as npt
+
+from flowsql_connectors.formats.format import Columns
+from flowsql_connectors.kafka.client import Cluster, passes
+from flowsql_connectors.kafka.enumerator import TopicSplit
+from flowsql_connectors.kafka.rows import RecordRows
+from flowsql_connectors.spi.counters import BYTES_READ
+from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch
+from flowsql_core.batch import ChangelogBatch
+from flowsql_core.errors import ConnectorError
+from flowsql_core.record import record
+
+logger = logging.getLogger(__name__)
+
+#: Decoded rows that may wait, in batches.
+_BATCHES_AHEAD: Final = 2
+#: How long the thread waits for records before it looks for new splits, seconds.
+_WAIT_S: Final = 0.1
+
+
+@record
+class _Piece:
+    """Decoded rows of one partition. ``offsets``: of each row's record; ``next``: of the record behind them."""
+
+    split_id: str
+    columns: Columns
+    offsets: npt.NDArray[np.int64]
+    next: int
+    ends: bool
+
+
+@dataclass(slots=True)
+class _Fetch:
+    """Where consuming stands in a partition."""
+
+    split: TopicSplit
+    next: int
+    paused: bool = False
+
+
+class TopicReader(SourceReader):
+    """Reads the partitions of one subtask side by side.
+
+    Args:
+        commits: whether positions that a checkpoint holds are committed under the group.
+        poll_records: records that are consumed at once.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        rows: RecordRows,
+        empty: ChangelogBatch,
+        commits: bool,
+        poll_records: int,
+        context: ReaderContext,
+    ) -> None:
+        self._cluster = cluster
+        self._rows = rows
+        self._empty = empty
+        self._commits = commits
+        self._poll_records = poll_records
+        self._context = context
+        self._changed = threading.Condition()
+        self._positions: dict[str, TopicSplit] = {}
+        #: Splits that ended since the last checkpoint was complete: their offsets are committed with it.
+        self._ended: dict[str, TopicSplit] = {}
+        #: Positions that the thread has to commit.
+        self._to_commit: dict[str, TopicSplit] = {}
+        self._new: list[TopicSplit] = []
+        self._pieces: deque[_Piece] = deque()
+        self._failure: BaseException | None = None
+        self._paused: Set[str] = frozenset()
+        self._no_more = False
+        self._closed = False
+        self._wake: Callable[[], None] | None = None
+        self._thread: threading.Thread | None = None
+        self._consumer: Any = None
+        #: The piece that polling is cutting into batches, and where it stands there.
+        self._current: _Piece | None = None
+        self._at = 0
+
+    def add_splits(self, splits: list[Split]) -> None:
+        """Take over partitions and start to consume."""
+        with self._changed:
+            for encoded in splits:
+                split = TopicSplit.decode(encoded)
+                self._positions[split.id] = split
+                self._new.append(split)
+            if splits and self._thread is None:
+                self._consumer = self._cluster.consumer()
+                name = f"kafka-{self._context.subtask}"
+                self._thread = threading.Thread(target=self._consume_all, name=name, daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def no_more_splits(self) -> None:
+        """END follows the last row."""
+        with self._changed:
+            self._no_more = True
+        self._call_wake()
+
+    def poll(self, max_rows: int) -> SplitBatch | ReadStatus:
+        """The next rows of a partition that is not paused; what went wrong in the thread is raised here."""
+        while (piece := self._take()) is not None:
+            polled = self._cut(piece, max_rows)
+            if polled.batch.num_rows or polled.finished:
+                return polled
+        with self._changed:
+            if self._failure is not None:
+                raise self._failure
+            return ReadStatus.END if self._no_more and not self._positions else ReadStatus.NOTHING_NOW
+
+    def _take(self) -> _Piece | None:
+        if self._current is not None and self._current.split_id not in self._paused:
+            return self._current
+        with self._changed:
+            if self._current is not None:
+                # It goes on where it was cut once its partition is not paused any more.
+                rest = self._current.columns.slice(self._at, self._current.columns.num_rows)
+                left = replace(self._current, columns=rest, offsets=self._current.offsets[self._at :])
+                self._pieces.appendleft(left)
+                self._current = None
+            for place, piece in enumerate(self._pieces):
+                if piece.split_id not in self._paused:
+                    del self._pieces[place]
+                    self._current, self._at = piece, 0
+                    self._changed.notify_all()
+                    return piece
+        return None
+
+    def _cut(self, piece: _Piece, max_rows: int) -> SplitBatch:
+        start = self._at
+        stop = min(start + max_rows, piece.columns.num_rows)
+        self._at = stop
+        position = self._positions[piece.split_id]
+        finished = False
+        if stop == piece.columns.num_rows:
+            self._current = None
+            position = replace(position, offset=piece.next, rows_done=0)
+            finished = piece.ends
+        else:
+            offset = int(piece.offsets[stop])
+            done = stop - int(np.searchsorted(piece.offsets, offset))
+            if offset == position.offset:
+                # Rows of the record that were polled before this piece, or before its first cut.
+                done = position.rows_done + stop - max(start, int(np.searchsorted(piece.offsets, offset)))
+            position = replace(position, offset=offset, rows_done=done)
+        if finished:
+            del self._positions[piece.split_id]
+            self._ended[piece.split_id] = position
+        else:
+            self._positions[piece.split_id] = position
+        if start == stop:
+            return SplitBatch(piece.split_id, self._empty, finished)
+        part = piece.columns.slice(start, stop)
+        return SplitBatch(piece.split_id, ChangelogBatch.of(part.arrays, part.kinds, num_rows=stop - start), finished)
+
+    def wake_when_available(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` once something can be polled."""
+        with self._changed:
+            ready = self._failure is not None or (self._no_more and not self._positions)
+            ready = ready or any(piece.split_id not in self._paused for piece in self._pieces)
+            ready = ready or (self._current is not None and self._current.split_id not in self._paused)
+            self._wake = None if ready else wake
+        if ready:
+            wake()
+
+    def pause_splits(self, paused: Set[str]) -> bool:
+        """These are consumed no further; what was consumed of them waits."""
+        with self._changed:
+            self._paused = frozenset(paused)
+            self._changed.notify_all()
+        return True
+
+    def snapshot(self) -> list[Split]:
+        """Unfinished partitions at the rows that were polled last."""
+        return [position.encode() for position in self._positions.values()]
+
+    def positions_durable(self, splits: Sequence[Split]) -> None:
+        """The thread commits the offsets under the group."""
+        if not self._commits:
+            return
+        ended, self._ended = self._ended, {}
+        with self._changed:
+            self._to_commit.update(ended)
+            self._to_commit.update((split.id, TopicSplit.decode(split)) for split in splits)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop the thread; what it had consumed ahead is consumed again by whoever goes on."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout=10)
+
+    # -- the thread's side ------------------------------------------------------------------------------------------
+
+    def _consume_all(self) -> None:
+        fetches: dict[tuple[str, int], _Fetch] = {}
+        try:
+            while self._may_consume(fetches):
+                self._commit()
+                first = self._consumer.consume(1, _WAIT_S)
+                self._cluster.check()
+                if first:
+                    self._split_up(first + self._consumer.consume(self._poll_records - 1, 0), fetches)
+        except BaseException as error:  # raised again where it is polled
+            with self._changed:
+                self._failure = _translated(error, self._cluster)
+            self._call_wake()
+        finally:
+            self._commit()
+            self._consumer.close()
+
+    def _commit(self) -> None:
+        """Tell the group where tables stand; a commit that fails is logged, and the next one makes up for it."""
+        with self._changed:
+            positions, self._to_commit = self._to_commit, {}
+        if positions:
+            offsets = [ck.TopicPartition(one.topic, one.partition, one.offset) for one in positions.values()]
+            try:
+                self._consumer.commit(offsets=offsets, asynchronous=True)
+            except ck.KafkaException as error:
+                logger.warning("offsets of group '%s' were not committed: %s", self._cluster.group, error.args[0].str())
+
+    def _may_consume(self, fetches: dict[tuple[str, int], _Fetch]) -> bool:
+        """Take new partitions, pause and resume, and wait for room; False at the end."""
+        with self._changed:
+            while not self._closed and not self._new and not self._to_commit and self._full():
+                self._changed.wait()
+            if self._closed:
+                return False
+            new, self._new = self._new, []
+            paused = self._paused
+        if new:
+            fetches.update(((split.topic, split.partition), _Fetch(split, split.offset)) for split in new)
+            self._consumer.incremental_assign(
+                [ck.TopicPartition(split.topic, split.partition, split.offset) for split in new]
+            )
+        for stops, change in ((True, self._consumer.pause), (False, self._consumer.resume)):
+            some = [one for one in fetches.values() if one.paused != stops and (one.split.id in paused) == stops]
+            if some:
+                change([ck.TopicPartition(one.split.topic, one.split.partition) for one in some])
+                for one in some:
+                    one.paused = stops
+        return True
+
+    def _full(self) -> bool:
+        """Whether enough rows wait that may be polled."""
+        waiting = sum(piece.columns.num_rows for piece in self._pieces if piece.split_id not in self._paused)
+        return waiting >= _BATCHES_AHEAD * self._context.batch_rows
+
+    def _split_up(self, messages: Sequence[Any], fetches: dict[tuple[str, int], _Fetch]) -> None:
+        """Records by partition; what stands among them that is none."""
+        groups: dict[tuple[str, int], list[Any]] = {}
+        ends: dict[tuple[str, int], int] = {}
+        for message in messages:
+            key = (message.topic(), message.partition())
+            error = message.error()
+            if error is None:
+                groups.setdefault(key, []).append(message)
+            elif error.code() == ck.KafkaError._PARTITION_EOF:
+                ends[key] = message.offset()
+            elif not passes(error):
+                raise _bad_partition(key, error, fetches.get(key), self._cluster)
+        for key, group in groups.items():
+            if key in fetches:
+                self._decode(key, group, fetches)
+        for key, end in ends.items():
+            fetch = fetches.get(key)
+            # Behind the last record there may be marks of transactions, which are none.
+            if fetch is not None and end > fetch.next:
+                self._put(fetch, fetches, Columns((), 0), np.empty(0, np.int64), end)
+
+    def _decode(self, key: tuple[str, int], group: list[Any], fetches: dict[tuple[str, int], _Fetch]) -> None:
+        fetch = fetches[key]
+        offsets = np.fromiter((message.offset() for message in group), np.int64, len(group))
+        following = int(offsets[-1]) + 1
+        if fetch.split.stop is not None and following > fetch.split.stop:
+            kept = int(np.searchsorted(offsets, fetch.split.stop))
+            group, offsets, following = group[:kept], offsets[:kept], fetch.split.stop
+        if not group:
+            self._put(fetch, fetches, Columns((), 0), offsets, following)
+            return
+        columns = self._rows.decode(*key, group, offsets)
+        self._context.count(BYTES_READ, sum(map(len, group)))
+        assert columns.lines is not None
+        of_rows = offsets[columns.lines]
+        if fetch.next == fetch.split.offset and fetch.split.rows_done and int(offsets[0]) == fetch.split.offset:
+            done = fetch.split.rows_done
+            columns, of_rows = columns.slice(done, columns.num_rows), of_rows[done:]
+        self._put(fetch, fetches, columns, of_rows, following)
+
+    def _put(
+        self,
+        fetch: _Fetch,
+        fetches: dict[tuple[str, int], _Fetch],
+        columns: Columns,
+        offsets: npt.NDArray[np.int64],
+        following: int,
+    ) -> None:
+        split = fetch.split
+        ends = split.stop is not None and following >= split.stop
+        fetch.next = following
+        if ends:
+            del fetches[split.topic, split.partition]
+            self._consumer.incremental_unassign([ck.TopicPartition(split.topic, split.partition)])
+        with self._changed:
+            self._pieces.append(_Piece(split.id, columns, offsets, following, ends))
+        self._call_wake()
+
+    def _call_wake(self) -> None:
+        with self._changed:
+            wake, self._wake = self._wake, None
+        if wake is not None:
+            wake()
+
+
+def _translated(error: BaseException, cluster: Cluster) -> BaseException:
+    if isinstance(error, ck.KafkaException):
+        return cluster.failure("cannot be read", error.args[0])
+    return error
+
+
+def _bad_partition(key: tuple[str, int], error: Any, fetch: _Fetch | None, cluster: Cluster) -> ConnectorError:
+    topic, partition = key
+    if error.code() in (ck.KafkaError._AUTO_OFFSET_RESET, ck.KafkaError.OFFSET_OUT_OF_RANGE):
+        offset = "its position" if fetch is None else f"offset {fetch.next}"
+        return ConnectorError(
+            "kafka-offset",
+            f"Topic '{topic}', partition {partition} has no record at {offset} any more: {error.str()}",
+            hint="retention or a new topic of that name removed it; 'properties.auto.offset.reset' = 'earliest' or "
+            "'latest' goes on elsewhere, and loses what is missing",
+        )
+    return cluster.no_topic(topic, error)

@@ -1,0 +1,221 @@
+"""What only a real broker shows: transactions that outlive their writers, jobs and brokers that are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from flowsql_core.errors import ConnectorError
+from tests.chaos.recovery.harness import newest, published
+from tests.connectors.kafka.broker import PARTITIONS, Broker, real_broker
+from tests.connectors.kafka.test_sink import Insert, contents, transactional
+from tests.servers import SCRIPTS, Server
+
+pytestmark = pytest.mark.servers
+ROOT = Path(__file__).resolve().parents[3]
+KILLS = 12
+_LONGEST_S = 60.0
+
+
+def test_a_commit_that_is_repeated_writes_what_is_missing(kafka_server: dict[str, str]) -> None:
+    broker = real_broker(kafka_server["KAFKA"])
+    topic = broker.made_topic("again")
+    table = transactional(broker, topic)
+    insert = Insert(table)
+    assert insert.committer is not None
+    prepared = []
+    for number in range(3):
+        insert.write([number])
+        prepared += insert.writer.prepare_commit()
+        insert.committer.commit(prepared[:1] if number == 0 else [], end_of_input=False)
+    # The process dies, and a restored job commits what its checkpoint holds: the first one is there already.
+    restored = Insert(table)
+    assert restored.committer is not None
+    restored.committer.commit(prepared[:2], end_of_input=False)
+    restored.committer.commit(prepared, end_of_input=False)
+    Insert(table).committer.commit(prepared, end_of_input=True)  # type: ignore[union-attr]
+    assert [value for _, value in contents(broker, topic)] == [b'{"a":0}', b'{"a":1}', b'{"a":2}']
+    # Whoever still held the transactions before is shut out.
+    insert.write([9])
+    with pytest.raises(ConnectorError):
+        insert.committer.commit(insert.writer.prepare_commit(), end_of_input=False)
+    assert len(contents(broker, topic)) == 3
+
+
+class Job:
+    """A script of a process of its own, which goes on from its newest checkpoint."""
+
+    def __init__(self, script: str, folder: Path) -> None:
+        self._script = script
+        self.folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        checkpoints = self.folder / "checkpoints"
+        options = {
+            "execution.checkpointing.interval": "100 ms",
+            "execution.checkpointing.dir": str(checkpoints),
+            "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        }
+        last = newest(self.folder)
+        if last is not None:
+            options["execution.state-recovery.path"] = str(last)
+        path = self.folder / "job.sql"
+        path.write_text("".join(f"SET '{key}' = '{text}';\n" for key, text in options.items()) + self._script)
+        paths = [ROOT, *(ROOT / name for name in ("grammar", "planner", "runtime", "connectors"))]
+        with (self.folder / "stderr").open("ab") as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "flowsql.cli", "-f", str(path)],
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
+            )
+
+    def wait_for(self, what: str, condition: Callable[[], bool]) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + _LONGEST_S
+        while not condition():
+            code = self._process.poll()
+            assert code is None, f"ended with {code} before {what}: {(self.folder / 'stderr').read_text()}"
+            assert time.monotonic() < deadline, f"no {what}: {(self.folder / 'stderr').read_text()}"
+            time.sleep(0.02)
+
+    def wait_for_checkpoint(self) -> None:
+        before = published(self.folder)
+        self.wait_for("checkpoint", lambda: bool(published(self.folder) - before))
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+
+@contextlib.contextmanager
+def feeding(broker: Broker, topic: str) -> Iterator[list[int]]:
+    """Rows are written all the time; the list holds how many there are."""
+    written = [0]
+    ended = threading.Event()
+
+    def feed() -> None:
+        while not ended.wait(0.05):
+            for partition in range(PARTITIONS):
+                rows = range(written[0], written[0] + 25)
+                broker.write(topic, *({"id": id_, "k": id_ % 7} for id_ in rows), partition=partition)
+                written[0] += len(rows)
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    try:
+        yield written
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _tables(address: str, source: str, target: str, sink: str) -> str:
+    return f"""
+CREATE TABLE src (id BIGINT, k INT) WITH (
+  'connector' = 'kafka', 'topic' = '{source}', 'properties.bootstrap.servers' = '{address}',
+  'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+CREATE TABLE dst ({sink},
+  'topic' = '{target}', 'properties.bootstrap.servers' = '{address}', 'sink.delivery-guarantee' = 'exactly-once',
+  'sink.transactional-id-prefix' = '{target}');
+"""
+
+
+def _values(broker: Broker, topic: str) -> list[dict[str, int]]:
+    return [json.loads(message.value()) for message in broker.read(topic)]
+
+
+def test_each_row_is_there_once_although_the_job_is_killed(kafka_server: dict[str, str], tmp_path: Path) -> None:
+    broker = real_broker(kafka_server["KAFKA"])
+    source, target = broker.made_topic("rows"), broker.made_topic("copied")
+    script = _tables(broker.address, source, target, "id BIGINT) WITH ('connector' = 'kafka', 'format' = 'json'")
+    job = Job(script + "INSERT INTO dst SELECT id FROM src;", tmp_path)
+    draw = random.Random(5)
+    with feeding(broker, source) as written:
+        for _ in range(KILLS):
+            job.start()
+            job.wait_for_checkpoint()
+            time.sleep(draw.uniform(0, 0.4))
+            job.kill()
+    job.start()
+    job.wait_for("rows", lambda: len(_values(broker, target)) >= written[0])
+    job.wait_for_checkpoint()
+    job.kill()
+    found = Counter(row["id"] for row in _values(broker, target))
+    assert sorted(found) == list(range(written[0]))
+    assert set(found.values()) == {1}
+
+
+def test_counts_are_right_although_the_job_is_killed(kafka_server: dict[str, str], tmp_path: Path) -> None:
+    broker = real_broker(kafka_server["KAFKA"])
+    source, target = broker.made_topic("rows"), broker.made_topic("counts")
+    sink = (
+        "k INT, n BIGINT, s BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', "
+        "'key.format' = 'json', 'value.format' = 'json'"
+    )
+    job = Job(
+        _tables(broker.address, source, target, sink)
+        + "INSERT INTO dst SELECT k, COUNT(*), SUM(id) FROM src GROUP BY k;",
+        tmp_path,
+    )
+    draw = random.Random(6)
+    with feeding(broker, source) as written:
+        for _ in range(KILLS // 2):
+            job.start()
+            job.wait_for_checkpoint()
+            time.sleep(draw.uniform(0, 0.4))
+            job.kill()
+    job.start()
+
+    def newest_rows() -> dict[int, tuple[int, int]]:
+        return {row["k"]: (row["n"], row["s"]) for row in _values(broker, target)}
+
+    wanted = {k: (len(range(k, written[0], 7)), sum(range(k, written[0], 7))) for k in range(7)}
+    job.wait_for("counts", lambda: sum(n for n, _ in newest_rows().values()) >= written[0])
+    job.wait_for_checkpoint()
+    job.kill()
+    assert newest_rows() == wanted
+    counts = [row["n"] for row in _values(broker, target) if row["k"] == 3]
+    assert counts == sorted(counts), "an older count behind a newer one"
+
+
+def test_a_job_outlives_its_broker(tmp_path: Path) -> None:
+    if not SCRIPTS.exists():
+        pytest.skip("needs the scripts that start servers")
+    with tempfile.TemporaryDirectory(prefix="flowsql-") as folder:
+        server = Server("kafka", Path(folder) / "kafka")
+        try:
+            broker = real_broker(server.env["KAFKA"])
+            source, target = broker.made_topic("rows"), broker.made_topic("copied")
+            script = _tables(
+                broker.address, source, target, "id BIGINT) WITH ('connector' = 'kafka', 'format' = 'json'"
+            )
+            job = Job(script + "INSERT INTO dst SELECT id FROM src;", tmp_path)
+            broker.write(source, *({"id": id_} for id_ in range(100)))
+            job.start()
+            job.wait_for("rows", lambda: len(_values(broker, target)) == 100)
+            server.kill()
+            time.sleep(2)
+            assert server.start()["KAFKA"] == broker.address
+            broker.write(source, *({"id": id_} for id_ in range(100, 200)), partition=1)
+            job.wait_for("rows of the broker that returned", lambda: len(_values(broker, target)) >= 200)
+            job.kill()
+            assert sorted(row["id"] for row in _values(broker, target)) == list(range(200))
+        finally:
+            server.stop()
