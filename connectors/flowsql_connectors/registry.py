@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from flowsql_connectors.spi.catalog import CatalogFactory
 from flowsql_connectors.spi.sink import SinkFactory, TableSink
 from flowsql_connectors.spi.source import InferredTable, PlainFiles, SourceFactory, TableSource
 from flowsql_core.errors import BindError, ConnectorError, did_you_mean
@@ -32,6 +33,8 @@ class Connector:
 
     source: str | type | None = None
     sink: str | type | None = None
+    #: A ``CatalogFactory``: catalogs of a type of the same name.
+    catalog: str | type | None = None
     #: The option that names another table of the catalogs, if there is one: see ``SourceFactory.with_referenced``.
     table_reference: str | None = None
     #: The table function whose calls are tables of this connector: see ``SourceFactory.discovered``.
@@ -55,7 +58,11 @@ _BUILT_IN: Final[dict[str, Connector]] = {
         infers=True,
         named_by_location=True,
     ),
-    "jdbc": Connector(source="flowsql_connectors.jdbc:JdbcSourceFactory"),
+    "jdbc": Connector(
+        source="flowsql_connectors.jdbc.factory:JdbcSourceFactory",
+        sink="flowsql_connectors.jdbc.factory:JdbcSinkFactory",
+        catalog="flowsql_connectors.jdbc.catalog:JdbcCatalogFactory",
+    ),
     "kafka": Connector(
         source="flowsql_connectors.kafka.factory:KafkaSourceFactory",
         sink="flowsql_connectors.kafka.factory:KafkaSinkFactory",
@@ -175,6 +182,23 @@ def sink_factory(identifier: str) -> SinkFactory:
         raise BindError(
             "bad-connector", f"Connector '{identifier}': {connector.sink} is neither a SinkFactory nor a BatchSink."
         )
+    return factory
+
+
+def catalog_types() -> list[str]:
+    """Types of catalogs that connectors have, sorted."""
+    built_in = {name for name, connector in (_BUILT_IN | _REGISTERED).items() if connector.catalog is not None}
+    return sorted(built_in)
+
+
+def catalog_factory(identifier: str) -> CatalogFactory:
+    """The catalog factory of a connector; BindError for an unknown name or a connector without catalogs."""
+    connector = _find(identifier)
+    if connector.catalog is None:
+        raise BindError("connector-without-catalog", f"Connector '{identifier}' has no catalogs.")
+    factory = factory_of(identifier, connector.catalog)
+    if not isinstance(factory, CatalogFactory):
+        raise BindError("bad-connector", f"Connector '{identifier}': {connector.catalog} is not a CatalogFactory.")
     return factory
 
 

@@ -37,6 +37,7 @@ CLIENT: Final = "Kafka's client library gives and takes a Python object a record
 #: Module and function, and why it may.
 ALLOWED: Final = {
     "flowsql_connectors/memory/store:KeptRows._last_of_keys": "over batches of changes",
+    "flowsql_connectors/jdbc/arrays:client_values": "client libraries that take rows as Python values",
     "flowsql_connectors/datagen/realistic:_faker": "distinct values that are made once, before the first row",
     "flowsql_runtime/state/rocksdb/cold_entries:cold_object_tables": "state that holds Python objects",
     "flowsql_runtime/state/rocksdb/native_snapshot:_buckets_by_index": "over numbers of buckets, at a restore",

@@ -210,6 +210,11 @@ class TableSource(ABC):
         """Where only another engine reads the rows: what FlowSQL's own runtime does not support, in a few words."""
         return None
 
+    def stays_here(self) -> str | None:
+        """Why FlowSQL's own runtime reads the rows where another engine would be chosen, in a few words; None: it is
+        free to choose."""
+        return None
+
     def batched_input(self) -> BatchedInput | None:
         """How an engine that runs a stream batch by batch learns of new input; None: it cannot."""
         return None

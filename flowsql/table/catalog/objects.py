@@ -11,6 +11,7 @@ from typing import Any
 from flowsql.common.public_api import public_api
 from flowsql.common.refused import Refused
 from flowsql.table.syntax.object_paths import split_path
+from flowsql_connectors import registry
 from flowsql_core.errors import BindError
 from flowsql_core.types.logical import quote_identifier
 
@@ -132,5 +133,16 @@ class HiveCatalog(metaclass=Refused, construct="it runs in a JVM", hint="CREATE 
     """Tables of a Hive metastore."""
 
 
-class JdbcCatalog(metaclass=Refused, construct="it runs in a JVM", hint="CREATE CATALOG ... WITH ('type' = ...)"):
-    """Tables of a database."""
+class JdbcCatalog:
+    """Tables of a server of databases, for ``register_catalog``: what ``CREATE CATALOG`` with the type ``jdbc`` makes.
+
+    Args:
+        base_url: of the server without a database, ``jdbc:postgresql://host:port``.
+    """
+
+    def __new__(cls, catalog_name: str, default_database: str, username: str, pwd: str, base_url: str) -> Any:
+        """The catalog, whose default database was reached."""
+        options = {
+            "base-url": base_url, "default-database": default_database, "username": username, "password": pwd,
+        }  # fmt: skip
+        return registry.catalog_factory("jdbc").create_catalog(catalog_name, options)[0]

@@ -227,6 +227,8 @@ def _reason_for_local(configuration: Configuration, given: SparkHost | None, inp
     if threshold_bytes and inputs.unknown is None and inputs.size_bytes < threshold_bytes:
         size, most = _shown(inputs.size_bytes), _shown(threshold_bytes)
         return f"all inputs are known, {size} in all, below '{LOCAL_THRESHOLD.key}' ({most})"
+    if inputs.here is not None:
+        return inputs.here
     lack = _spark_lacks(configuration, given)
     return None if lack is None else f"Spark cannot run here: {lack}"
 

@@ -21,6 +21,11 @@ def has_placeholder(text: str) -> bool:
     return "${" in text and _PLACEHOLDER.search(text) is not None
 
 
+def is_placeholder(text: str) -> bool:
+    """Whether there is nothing else."""
+    return _PLACEHOLDER.fullmatch(text) is not None
+
+
 def filled(text: str) -> str:
     """The text with what its placeholders stand for: variables of the environment, files without their last line end.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from flowsql_connectors import registry
 from flowsql_core.catalog import Catalog
 from flowsql_core.errors import BindError, did_you_mean
 from flowsql_core.secrets.placeholders import filled
+from flowsql_core.secrets.shown import shown_value
 from flowsql_core.span import Span
 from flowsql_planner.catalog.memory import GenericInMemoryCatalog
 from flowsql_planner.catalog.schema import Options
+from flowsql_planner.error_position import errors_at
 
 DEFAULT_DATABASE = "default-database"
 PATH = "path"
@@ -29,14 +32,17 @@ def create_catalog(name: str, options: Options, at: Span | None = None) -> tuple
         raise _unable(
             name, "Catalog options do not contain an option key 'type' for discovering a catalog.", options, at
         )
+    if kind not in _SUPPORTED and kind in registry.catalog_types():
+        return _of_connector(name, kind, given, options, at)
     if kind not in _SUPPORTED:
+        known = sorted((*_SUPPORTED, *registry.catalog_types()))
         raise _unable(
             name,
             f"Could not find any factory for identifier '{kind}' that implements a catalog.\nAvailable factory "
-            f"identifiers are: {', '.join(_SUPPORTED)}",
+            f"identifiers are: {', '.join(known)}",
             options,
             at,
-            did_you_mean(kind, _SUPPORTED),
+            did_you_mean(kind, known),
         )
     unknown = sorted(key for key in given if key != "type" and key not in _SUPPORTED[kind])
     if unknown:
@@ -67,8 +73,32 @@ def create_catalog(name: str, options: Options, at: Span | None = None) -> tuple
     return FileCatalog(name, given[PATH], database), database
 
 
+def _of_connector(
+    name: str, kind: str, given: dict[str, str], options: Options, at: Span | None
+) -> tuple[Catalog, str]:
+    factory = registry.catalog_factory(kind)
+    known = factory.options()
+    missing = sorted(option.key for option in known.required if not given.get(option.key))
+    if missing:
+        reason = f"One or more required options are missing.\nMissing required options are: {', '.join(missing)}"
+        raise _unable(name, reason, options, at)
+    every = {option.key: option for option in (*known.required, *known.optional)}
+    unknown = sorted(key for key in given if key not in every and key not in ("type", "property-version"))
+    if unknown:
+        reason = (
+            f"Unsupported options found for '{kind}'.\nUnsupported options: {', '.join(unknown)}\nSupported options: "
+            f"{', '.join(sorted((*every, 'property-version')))}"
+        )
+        raise _unable(name, reason, options, at, did_you_mean(unknown[0], every))
+    with errors_at(at):
+        for key, text in given.items():
+            if key in every:
+                every[key].read(text)
+        return factory.create_catalog(name, dict(options))
+
+
 def _unable(name: str, reason: str, options: Options, at: Span | None, hint: str | None = None) -> BindError:
-    shown = ", ".join(f"'{key}'='{value}'" for key, value in sorted(options))
+    shown = ", ".join(f"'{key}'='{shown_value(key, value)}'" for key, value in sorted(options))
     return BindError(
         "catalog-options", f"Unable to create catalog '{name}'.\nCatalog options are: {shown}\n{reason}", at, hint
     )

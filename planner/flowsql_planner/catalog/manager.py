@@ -21,7 +21,7 @@ from flowsql_core.record import record
 from flowsql_core.span import Span
 from flowsql_planner.catalog.factory import create_catalog
 from flowsql_planner.catalog.functions import FunctionManager
-from flowsql_planner.catalog.memory import GenericInMemoryCatalog, copied, existing_object
+from flowsql_planner.catalog.memory import GenericInMemoryCatalog, existing_object, scratch_of
 from flowsql_planner.catalog.modules import ModuleManager
 from flowsql_planner.catalog.schema import Options
 from flowsql_planner.catalog.store import CatalogDescriptor, CatalogStore, MemoryCatalogStore
@@ -90,7 +90,7 @@ class CatalogManager:
         for name in other.catalog_names():
             catalog = other.find_catalog(name)
             assert catalog is not None
-            self._catalogs[name] = copied(catalog, other.default_database(name))
+            self._catalogs[name] = scratch_of(catalog, other.default_database(name))
             self._default_databases[name] = other.default_database(name)
         if other._has_store:
             for name in other.store.names():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowsql_connectors.spi.catalog import ReadOnlyCatalog
 from flowsql_core.catalog import Catalog, CatalogDatabase, CatalogFunction, CatalogObject, CatalogTable, TableDetails
 from flowsql_core.errors import BindError
 
@@ -96,8 +97,10 @@ class GenericInMemoryCatalog:
         return self._objects[database]
 
 
-def copied(catalog: Catalog, default_database: str) -> GenericInMemoryCatalog:
-    """What a catalog holds, in memory: changes of the copy stay there."""
+def scratch_of(catalog: Catalog, default_database: str) -> Catalog:
+    """What a catalog holds, in memory: changes of the copy stay there. One that nothing changes stands for itself."""
+    if isinstance(catalog, ReadOnlyCatalog):
+        return catalog
     made = GenericInMemoryCatalog(catalog.name, default_database)
     for name in catalog.databases():
         database = catalog.database(name)

@@ -7,7 +7,7 @@ from flowsql_core.secrets.placeholders import filled
 from flowsql_core.span import Span
 from flowsql_planner.catalog.factory import DEFAULT_DATABASE, PATH, create_catalog
 from flowsql_planner.catalog.manager import CatalogManager
-from flowsql_planner.catalog.memory import copied
+from flowsql_planner.catalog.memory import scratch_of
 from flowsql_planner.catalog.schema import Options
 
 
@@ -28,4 +28,4 @@ class ScratchCatalogs(CatalogManager):
                 kept = {key: value for key, value in given.items() if key != PATH} | {"type": "generic_in_memory"}
                 return create_catalog(name, tuple(kept.items()), at)
         catalog, default = create_catalog(name, options, at)
-        return copied(catalog, default), default
+        return scratch_of(catalog, default), default

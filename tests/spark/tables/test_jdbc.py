@@ -140,7 +140,7 @@ def test_parts(address: str) -> None:
         ("name INT", "", "Column 'NAME' of 'items' is STRING there, which does not fit INT"),
         ("id INT", ", 'scan.partition.num' = '3'", "Either all or none of the following options"),
         ("id INT", ", 'scan.partition.num' = '0'", "scan.partition.num"),
-        ("id INT", ", 'lookup.cache' = 'NONE'", "Unsupported options found for 'jdbc'"),
+        ("id INT", ", 'lookup.cash' = 'NONE'", "Unsupported options found for 'jdbc'"),
     ],
 )
 def test_what_does_not_fit(address: str, columns: str, more: str, said: str) -> None:
@@ -196,7 +196,7 @@ def test_only_spark_reads_it(mode: str, engine: str) -> None:
 
 
 def test_nobody_writes_it() -> None:
-    with pytest.raises(FlowSqlError, match="can only be used as a source"):
+    with pytest.raises(FlowSqlError, match="FlowSQL's own runtime has no driver for 'jdbc:x'"):
         with_table("jdbc:x", "id INT").execute_sql("INSERT INTO t VALUES (1)")
 
 

@@ -8,6 +8,7 @@ from typing import assert_never
 from flowsql_core.catalog import CatalogTable, CatalogView, ColumnKind, TableColumn
 from flowsql_core.errors import BindError, NotSupportedYetError, did_you_mean
 from flowsql_core.graph.expectation import EXPECTATIONS
+from flowsql_core.secrets.shown import shown_value
 from flowsql_core.types import logical as t
 from flowsql_grammar import ast
 from flowsql_planner.bind.context import BindContext
@@ -138,7 +139,9 @@ def _quoted_list(names: Iterable[str]) -> str:
 def _with_clause(options: Options) -> str:
     if not options:
         return ""
-    lines = ",\n".join(f"  {text_literal(key)} = {text_literal(value)}" for key, value in sorted(options))
+    lines = ",\n".join(
+        f"  {text_literal(key)} = {text_literal(shown_value(key, value))}" for key, value in sorted(options)
+    )
     return f"WITH (\n{lines}\n)\n"
 
 

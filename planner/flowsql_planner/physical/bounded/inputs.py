@@ -17,17 +17,20 @@ class Inputs:
     """What a statement reads.
 
     ``size_bytes``: of all inputs whose size is known. ``unknown``: a table whose size is not, if there is one.
-    ``waits``: an operator holds rows until its input has ended.
+    ``waits``: an operator holds rows until its input has ended. ``here``: why an input is to be read by FlowSQL's own
+    runtime, if one is.
     """
 
     size_bytes: int
     unknown: str | None
     waits: bool
+    here: str | None = None
 
 
 def inputs_of(roots: Sequence[Physical], context: PlanContext) -> Inputs:
     """The inputs of a physical plan, each table once per scan that runs."""
     size, unknown, waits = 0.0, None, False
+    here: str | None = None
     seen: set[int] = set()
     for node in (node for root in roots for node in walk(root)):
         if id(node) in seen:
@@ -38,6 +41,7 @@ def inputs_of(roots: Sequence[Physical], context: PlanContext) -> Inputs:
             case ValuesNode():
                 size += len(node.rows) * row_bytes(node.schema)
             case TableSourceScan():
+                here = here or context.table_source(node.table, node.span).stays_here()
                 found = _table_bytes(node, context)
                 if found is None:
                     unknown = unknown or node.table.name
@@ -45,7 +49,7 @@ def inputs_of(roots: Sequence[Physical], context: PlanContext) -> Inputs:
                     size += found
             case LookupJoin():
                 unknown = unknown or node.scan.table.name
-    return Inputs(int(size), unknown, waits)
+    return Inputs(int(size), unknown, waits, here)
 
 
 def _table_bytes(node: TableSourceScan, context: PlanContext) -> float | None:

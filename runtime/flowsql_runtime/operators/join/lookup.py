@@ -156,9 +156,10 @@ class LookupJoinOperator(Operator[LookupJoinSpec]):
     def _request(self, keys: list[Any]) -> FoundRows:
         """Ask the table, side by side where it may be."""
         plan, pool, n = self.spec.asynchronous, self._requests, len(keys[0])
-        if pool is None or plan is None or n == 1:
+        fewest = self._lookup.fewest_keys
+        if pool is None or plan is None or n <= fewest:
             return self._lookup.find(keys)
-        size = -(-n // plan.capacity)
+        size = max(fewest, -(-n // plan.capacity))
         starts = range(0, n, size)
         futures: list[Future[FoundRows]] = [
             pool.submit(partial(self._lookup.find, [array.slice(start, size) for array in keys])) for start in starts

@@ -1,0 +1,1 @@
+"""``jdbc``: tables of databases by Flink's options: scans, lookups, sinks, catalogs."""

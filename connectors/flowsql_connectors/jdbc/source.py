@@ -1,0 +1,198 @@
+"""Scans and lookups of tables of databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from flowsql_connectors.jdbc.address import OWN, is_own, parse_address
+from flowsql_connectors.jdbc.conditions import condition
+from flowsql_connectors.jdbc.database import Database, Dialect, Login, dialect_of
+from flowsql_connectors.jdbc.lookup import DatabaseLookup
+from flowsql_connectors.jdbc.native import NativeColumn, matched
+from flowsql_connectors.jdbc.options import (
+    AUTO_COMMIT,
+    DRIVER,
+    FETCH,
+    LOOKUP_RETRIES,
+    PASSWORD,
+    RETRY_TIMEOUT_MS,
+    TABLE,
+    URL,
+    USER,
+    checked,
+    has_spark_driver,
+)
+from flowsql_connectors.jdbc.parts import Part, PartEnumerator, parts_of
+from flowsql_connectors.jdbc.reader import PartReader
+from flowsql_connectors.lookup.options import cache_of
+from flowsql_connectors.options import OptionValues
+from flowsql_connectors.spi.lookup import LookupContext, LookupTableSource, PartialCache, TableLookup
+from flowsql_connectors.spi.source import ReaderContext, SourceReader, SplitEnumerator
+from flowsql_core.expr import Expr
+from flowsql_core.graph.specs import ScanSpec
+from flowsql_core.types.logical import Schema
+
+
+def login_of(values: OptionValues) -> Login:
+    """Where a table is, and who asks for it.
+
+    Raises:
+        BindError: the address is none, or the driver another one's.
+    """
+    address = parse_address(values.get(URL), values.get(DRIVER))
+    return Login(address, values.get(USER), values.get(PASSWORD), values.get(RETRY_TIMEOUT_MS))
+
+
+class JdbcSource(LookupTableSource):
+    """A table of a database; of a kind that FlowSQL's own runtime does not know, one that Spark alone reads."""
+
+    def __init__(self, scan: ScanSpec, configuration: Mapping[str, str]) -> None:
+        self._scan = scan
+        self._configuration = configuration
+        self._values = checked(scan.table)
+        self._parts: tuple[Part, ...] = ()
+        self._is_own = is_own(self._values.get(URL))
+        if self._is_own:
+            self._login = login_of(self._values)
+            self._parts = parts_of(scan.table, self._values)
+
+    def only_elsewhere(self) -> str | None:
+        """FlowSQL's own runtime has readers of a few kinds of databases."""
+        if self._is_own:
+            return None
+        own = ", ".join(f"jdbc:{scheme}" for scheme in OWN)
+        return f"a table of the connector 'jdbc' outside of batch mode on Spark, but of {own}"
+
+    def stays_here(self) -> str | None:
+        """Spark reads databases by drivers that it is given."""
+        if self._is_own and not has_spark_driver(self._configuration):
+            return "Spark was given no driver of the database ('spark.jars.packages' or 'spark.jars')"
+        return None
+
+    def input_bytes(self) -> int | None:
+        """As the database knows it."""
+        if not self._is_own:
+            return None
+        database = self._dialect().connect(self._login)
+        try:
+            return database.table_bytes(self._values.get(TABLE))
+        finally:
+            database.close()
+
+    def supports_projection(self) -> bool:
+        """The database leaves columns out."""
+        return True
+
+    def supports_filters(self, filters: tuple[Expr, ...]) -> tuple[bool, ...]:
+        """Comparisons with constants, IS NULL, IN, LIKE, and what AND, OR and NOT make of them."""
+        if not self._is_own:
+            return (False,) * len(filters)
+        dialect = self._dialect()
+        return tuple(condition(filter_, lambda index: f"c{index}", dialect) is not None for filter_ in filters)
+
+    def supports_limit(self) -> bool:
+        """The database stops."""
+        return self._is_own
+
+    def partial_cache(self) -> PartialCache | None:
+        """``lookup.cache`` = PARTIAL."""
+        cache = cache_of(self._values)
+        return cache if isinstance(cache, PartialCache) else None
+
+    @property
+    def concurrent(self) -> bool:
+        """Each request has a connection of its own."""
+        return True
+
+    def create_lookup(self, context: LookupContext) -> TableLookup:
+        """Queries by key."""
+        return DatabaseLookup(
+            self._dialect(),
+            self._login,
+            self._values.get(TABLE),
+            self._scan.output,
+            context.keys,
+            self._values.get(LOOKUP_RETRIES),
+        )
+
+    def create_enumerator(self) -> SplitEnumerator:
+        """The parts of ``scan.partition.*``, or the table whole."""
+        return PartEnumerator(max(1, len(self._parts)))
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        """A reader with a connection of its own."""
+        batch_rows = self._values.get(FETCH)
+        reading = _Reading(self._dialect(), self._login, self._scan, self._parts, self._values)
+        return PartReader(reading.part, reading.close, self._scan.output, batch_rows or None, self._scan.limit, context)
+
+    def _dialect(self) -> Dialect:
+        return dialect_of(self._login.address.scheme)
+
+
+class _Reading:
+    """The connection of a reader, which begins in its thread."""
+
+    def __init__(
+        self, dialect: Dialect, login: Login, scan: ScanSpec, parts: Sequence[Part], values: OptionValues
+    ) -> None:
+        self._dialect = dialect
+        self._login = login
+        self._scan = scan
+        self._parts = parts
+        self._values = values
+        self._database: Database | None = None
+        self._native: dict[str, NativeColumn] = {}
+
+    def part(self, index: int) -> Iterator[Sequence[Any]]:
+        """Batches of a part."""
+        scan, table = self._scan, self._values.get(TABLE)
+        if self._database is None:
+            self._database = self._dialect.connect(self._login, self._values.get(AUTO_COMMIT))
+            self._native = self._database.columns(table)
+        native = matched(table, self._native, self._needed(), any_type=self._dialect.any_type)
+        by_name = {column.name: column for column in native}
+        declared = scan.table.columns
+
+        def text(place: int) -> str:
+            return self._dialect.expression(by_name[declared[place].name], declared[place].type)
+
+        def read(place: int) -> str:
+            return self._dialect.read(by_name[declared[place].name], declared[place].type)
+
+        conditions = [condition(filter_, text, self._dialect) or "TRUE" for filter_ in scan.filters]
+        if self._parts:
+            conditions += self._within(self._parts[index], text)
+        # Of a query that wants no column, rows count all the same.
+        wanted = [read(place) for place in scan.projection] or ["1"]
+        query = f"SELECT {', '.join(wanted)} FROM {self._dialect.table(table)}"
+        if conditions:
+            query += " WHERE " + " AND ".join(conditions)
+        if scan.limit is not None:
+            query += f" LIMIT {scan.limit}"
+        yield from self._database.read(query, scan.output, self._values.get(FETCH))
+
+    def close(self) -> None:
+        """End transaction and connection."""
+        if self._database is not None:
+            self._database.close()
+
+    def _needed(self) -> Schema:
+        """The columns that are read or asked about."""
+        from flowsql_core.expr import input_refs
+
+        places = {*self._scan.projection, *(part.column for part in self._parts)}
+        for filter_ in self._scan.filters:
+            places |= input_refs(filter_)
+        return tuple(self._scan.table.columns[place] for place in sorted(places))
+
+    def _within(self, part: Part, text: Any) -> list[str]:
+        type_ = self._scan.table.columns[part.column].type
+        column = text(part.column)
+        found = []
+        if part.first is not None:
+            found.append(f"{column} >= {self._dialect.number(part.first, type_)}")
+        if part.end is not None:
+            end = f"{column} < {self._dialect.number(part.end, type_)}"
+            found.append(end if part.first is not None else f"({end} OR {column} IS NULL)")
+        return found

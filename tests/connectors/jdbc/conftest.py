@@ -1,0 +1,3 @@
+"""Fixtures of these tests."""
+
+from .databases import place as place

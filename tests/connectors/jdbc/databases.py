@@ -1,0 +1,151 @@
+"""Databases of tests: SQLite everywhere, PostgreSQL and MariaDB where servers are asked for."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flowsql.table.session.environment import TableEnvironment
+from flowsql_core.config import Configuration
+
+#: For ``parametrize``, with ``indirect``.
+KINDS = (
+    "sqlite",
+    pytest.param("postgres", marks=pytest.mark.servers),
+    pytest.param("mariadb", marks=pytest.mark.servers),
+)
+
+
+class Place:
+    """A database of one test. ``options``: of the WITH clause of its tables, but ``table-name``."""
+
+    kind: str
+    base: str
+    name: str
+    login: str = ""
+
+    @property
+    def url(self) -> str:
+        return f"{self.base}/{self.name}"
+
+    @property
+    def options(self) -> str:
+        return f"'connector' = 'jdbc', 'url' = '{self.url}'{self.login}"
+
+    def table(self, name: str, more: str = "") -> str:
+        """The WITH clause of a table."""
+        return f"WITH ({self.options}, 'table-name' = '{name}'{more})"
+
+    def execute(self, *statements: str) -> None:
+        raise NotImplementedError
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+
+class Sqlite(Place):
+    kind = "sqlite"
+
+    def __init__(self, folder: Path) -> None:
+        self.base, self.name = f"jdbc:sqlite:{folder}", "shop.db"
+        self.path = folder / self.name
+        with closing(sqlite3.connect(self.path)) as made:
+            made.execute("PRAGMA journal_mode = WAL")
+
+    def execute(self, *statements: str) -> None:
+        with closing(sqlite3.connect(self.path, timeout=20)) as database, database:
+            for statement in statements:
+                database.execute(statement)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.path, timeout=20)) as database:
+            return database.execute(query).fetchall()
+
+
+class Postgres(Place):
+    kind = "postgres"
+
+    def __init__(self, env: dict[str, str]) -> None:
+        import adbc_driver_postgresql.dbapi as adbc
+
+        self.base, self.name = f"jdbc:postgresql://{env['PG_HOST']}:{env['PG_PORT']}", f"t{uuid.uuid4().hex[:10]}"
+        self.login = f", 'username' = '{env['PG_USER']}', 'password' = '{env['PG_PASSWORD']}'"
+        with adbc.connect(env["PG_URL"], autocommit=True) as server, server.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE {self.name}")
+        self.uri = env["PG_URL"].rpartition("/")[0] + f"/{self.name}"
+        self._adbc = adbc
+
+    def execute(self, *statements: str) -> None:
+        with self._adbc.connect(self.uri, autocommit=True) as server, server.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with self._adbc.connect(self.uri, autocommit=True) as server, server.cursor() as cursor:
+            cursor.execute(query)
+            found: list[tuple[Any, ...]] = cursor.fetchall()
+            return found
+
+
+class MariaDb(Place):
+    kind = "mariadb"
+
+    def __init__(self, env: dict[str, str]) -> None:
+        import pymysql
+
+        self.base, self.name = f"jdbc:mariadb://{env['MYSQL_HOST']}:{env['MYSQL_PORT']}", f"t{uuid.uuid4().hex[:10]}"
+        self.login = f", 'username' = '{env['MYSQL_USER']}', 'password' = '{env['MYSQL_PASSWORD']}'"
+
+        def connect(database: str = self.name) -> pymysql.Connection[Any]:
+            return pymysql.connect(
+                host=env["MYSQL_HOST"], port=int(env["MYSQL_PORT"]), user=env["MYSQL_USER"],
+                password=env["MYSQL_PASSWORD"], database=database, autocommit=True,
+            )  # fmt: skip
+
+        self._connect = connect
+        with closing(connect(env["MYSQL_DATABASE"])) as server, server.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE {self.name}")
+
+    def execute(self, *statements: str) -> None:
+        with closing(self._connect()) as server, server.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with closing(self._connect()) as server, server.cursor() as cursor:
+            cursor.execute(query)
+            return list(cursor.fetchall())
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """The database that a parameter names."""
+    match request.param:
+        case "postgres":
+            yield Postgres(request.getfixturevalue("postgres_server"))
+        case "mariadb":
+            yield MariaDb(request.getfixturevalue("mariadb_server"))
+        case _:
+            yield Sqlite(tmp_path)
+
+
+def session(options: dict[str, str] | None = None) -> TableEnvironment:
+    """A session with options."""
+    return TableEnvironment.of_configuration(Configuration(values=options or {}))
+
+
+def answer(made: TableEnvironment, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query."""
+    with made.execute_sql(query).collect() as found:
+        return [tuple(row) for row in found]
+
+
+def insert(made: TableEnvironment, statement: str) -> None:
+    """Run an INSERT to its end."""
+    made.execute_sql(statement).wait()

@@ -1,0 +1,192 @@
+"""What ``jdbc`` tables and catalogs refuse, in one sentence and without passwords."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from flowsql.errors import FlowSqlError
+from flowsql_connectors.jdbc.address import Address, parse_address
+
+from .databases import Sqlite, answer, insert, session
+
+POSTGRES = "jdbc:postgresql://127.0.0.1:1/shop"
+SECRET = "en1gma"
+
+
+def refused(url: str, more: str = "", columns: str = "id INT, ts TIMESTAMP(3), b BOOLEAN") -> str:
+    made = session()
+    made.execute_sql(
+        f"CREATE TABLE t ({columns}) WITH ('connector' = 'jdbc', 'url' = '{url}', 'table-name' = 'g', "
+        f"'username' = 'ada', 'password' = '{SECRET}'{more})"
+    )
+    began = time.monotonic()
+    with pytest.raises(FlowSqlError) as caught:
+        answer(made, "SELECT id FROM t")
+    assert time.monotonic() - began < 20
+    assert SECRET not in caught.value.render()
+    return caught.value.render()
+
+
+def parts(column: str, number: str = "2", lower: str = "1", upper: str = "9") -> str:
+    return (
+        f", 'scan.partition.column' = '{column}', 'scan.partition.num' = '{number}', "
+        f"'scan.partition.lower-bound' = '{lower}', 'scan.partition.upper-bound' = '{upper}'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "more", "said"),
+    [
+        ("jdbc:x", "", "a table of the connector 'jdbc' outside of batch mode on Spark, but of jdbc:postgresql, "),
+        ("postgresql://h/d", "", "a table of the connector 'jdbc' outside of batch mode on Spark, but of jdbc:postgr"),
+        ("jdbc:postgresql:shop", "", "'jdbc:postgresql:shop' is no address of a database: there is no //host."),
+        ("jdbc:postgresql://h:x/d", "", "is no address of a database: Port could not be cast"),
+        (f"jdbc:postgresql://ada:{SECRET}@h/d", "", "the user belongs into 'username' and 'password'"),
+        ("jdbc:sqlite:", "", "'jdbc:sqlite:' names no file."),
+        ("jdbc:sqlite::memory:", "", "'jdbc:sqlite::memory:' names no file."),
+        ("jdbc:sqlite:/no/such/file.db", "", "The database /no/such/file.db cannot be opened: unable to open"),
+        (POSTGRES, ", 'driver' = 'org.sqlite.JDBC'", "The driver 'org.sqlite.JDBC' is not for jdbc:postgresql."),
+        (POSTGRES, ", 'scan.partition.num' = '3'", "Either all or none of the following options should be provided:"),
+        (POSTGRES, parts("size"), "'scan.partition.column': table default_catalog.default_database.t has no column"),
+        (POSTGRES, parts("b"), "'scan.partition.column': column 'b' is BOOLEAN, of which there are no ranges."),
+        (POSTGRES, parts("id", lower="a"), "Could not parse value 'a' for key 'scan.partition.lower-bound'."),
+        (POSTGRES, parts("ts", lower="5"), "Could not parse value '5' for key 'scan.partition.lower-bound'."),
+        (POSTGRES, parts("id", lower="10"), "'scan.partition.lower-bound'='10' must not be larger than"),
+        (POSTGRES, parts("id", number="0"), "Could not parse value '0' for key 'scan.partition.num'."),
+        (POSTGRES, ", 'connection.max-retry-timeout' = '10 ms'", "option must be at least 1 second"),
+        (POSTGRES, ", 'lookup.cache' = 'FULL'", "Supported values are [NONE, PARTIAL]."),
+        (POSTGRES, ", 'scan.fetch-sise' = '1'", "Unsupported options found for 'jdbc'."),
+        (POSTGRES, "", "No connection to jdbc:postgresql://127.0.0.1:1: connection to server at"),
+        ("jdbc:mysql://127.0.0.1:1/shop", "", "No connection to jdbc:mysql://127.0.0.1:1: Can't connect to MySQL"),
+        ("jdbc:mariadb://nohost.invalid/shop", "", "No connection to jdbc:mariadb://nohost.invalid:3306: "),
+        ("jdbc:postgresql://nohost.invalid/shop", "", "could not translate host name"),
+    ],
+)  # fmt: skip
+def test_refusals(url: str, more: str, said: str) -> None:
+    assert said in refused(url, more)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_a_refused_login(kind: str, request: pytest.FixtureRequest) -> None:
+    env = request.getfixturevalue(f"{kind}_server")
+    if kind == "postgres":
+        said = refused(f"jdbc:postgresql://{env['PG_HOST']}:{env['PG_PORT']}/flowsql")
+        assert "password authentication failed" in said
+    else:
+        said = refused(f"jdbc:mariadb://{env['MYSQL_HOST']}:{env['MYSQL_PORT']}/flowsql")
+        assert "Access denied for user 'ada'" in said
+
+
+def test_a_password_needs_a_user() -> None:
+    made = session()
+    made.execute_sql(
+        "CREATE TABLE t (id INT) WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:x.db', 'table-name' = 'g', "
+        f"'password' = '{SECRET}')"
+    )
+    with pytest.raises(FlowSqlError, match="Either all or none of the following options should be provided"):
+        answer(made, "SELECT * FROM t")
+    with pytest.raises(FlowSqlError, match="Either all or none of the following options should be provided"):
+        insert(made, "INSERT INTO t VALUES (1)")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("'base-url' = 'jdbc:postgresql://h'", "Missing required options are: default-database"),
+        ("'base-url' = 'jdbc:postgresql://h', 'default-database' = 'd'", "Missing required options are: password, use"),
+        ("'base-url' = 'jdbc:x', 'default-database' = 'd', 'colour' = 'red'", "Unsupported options: colour"),
+        ("'base-url' = 'jdbc:derby://h', 'default-database' = 'd'", "FlowSQL's own runtime has no driver for"),
+        (
+            "'base-url' = 'jdbc:postgresql://127.0.0.1:1', 'default-database' = 'd', 'username' = 'ada'",
+            "No connection to jdbc:postgresql://127.0.0.1:1",
+        ),
+    ],
+)
+def test_catalogs_that_cannot_be(options: str, said: str) -> None:
+    secret = "" if "password" in said else f", 'password' = '{SECRET}'"
+    with pytest.raises(FlowSqlError) as caught:
+        session().execute_sql(f"CREATE CATALOG c WITH ('type' = 'jdbc', {options}{secret})")
+    assert said in caught.value.message
+    assert SECRET not in caught.value.message
+
+
+def test_passwords_are_not_shown(tmp_path: Path) -> None:
+    shop = Sqlite(tmp_path)
+    shop.execute("CREATE TABLE g (id INT)")
+    made = session()
+    login = f"'username' = 'ada', 'password' = '{SECRET}'"
+    made.execute_sql(f"CREATE TABLE g (id INT) {shop.table('g', ', ' + login)}")
+    made.execute_sql(
+        f"CREATE CATALOG shop WITH ('type' = 'jdbc', 'base-url' = '{shop.base}', 'default-database' = '{shop.name}', "
+        f"{login})"
+    )
+    texts = [
+        answer(made, statement)[0][0]
+        for statement in (
+            "SHOW CREATE TABLE g",
+            "SHOW CREATE CATALOG shop",
+            f"SHOW CREATE TABLE shop.`{shop.name}`.g",
+            "EXPLAIN JSON_EXECUTION_PLAN SELECT * FROM g",
+        )
+    ]
+    assert all("'password' = '******'" in text for text in texts[:3])
+    assert SECRET not in "".join(texts)
+
+
+def test_placeholders_stay_in_the_tables_of_catalogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_PASSWORD", SECRET)
+    shop = Sqlite(tmp_path)
+    shop.execute("CREATE TABLE g (id INT)", "INSERT INTO g VALUES (7)")
+    made = session()
+    made.execute_sql(
+        f"CREATE CATALOG shop WITH ('type' = 'jdbc', 'base-url' = '{shop.base}', 'default-database' = '{shop.name}', "
+        "'username' = 'ada', 'password' = '${env:SHOP_PASSWORD}')"
+    )
+    assert answer(made, f"SELECT * FROM shop.`{shop.name}`.g") == [(7,)]
+    (shown,) = answer(made, f"SHOW CREATE TABLE shop.`{shop.name}`.g")
+    assert "'password' = '${env:SHOP_PASSWORD}'" in shown[0]
+
+
+def test_the_client_library_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pymysql", None)
+    monkeypatch.delitem(sys.modules, "flowsql_connectors.jdbc.mysql", raising=False)
+    said = refused("jdbc:mysql://127.0.0.1:1/shop")
+    assert "Tables at jdbc:mysql need the Python module 'pymysql', which is not installed." in said
+    assert "pip install 'flowsql[mysql]'" in said
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("jdbc:postgresql://db/shop", Address("postgresql", "shop", "db", 5432)),
+        ("jdbc:mysql://db:33/a%20b?useSSL=true", Address("mysql", "a b", "db", 33, {"useSSL": "true"})),
+        ("jdbc:mariadb://[::1]/d", Address("mariadb", "d", "::1", 3306)),
+        ("jdbc:sqlite:/tmp/a.db?cache=shared", Address("sqlite", "/tmp/a.db")),
+    ],
+)
+def test_addresses(url: str, address: Address) -> None:
+    assert parse_address(url) == address
+
+
+def test_a_lock_is_waited_for(tmp_path: Path) -> None:
+    """Nobody ends it: the write is refused within the timeout, with the reason."""
+    import sqlite3
+
+    shop = Sqlite(tmp_path)
+    shop.execute("CREATE TABLE g (id INT)")
+    made = session()
+    more = ", 'connection.max-retry-timeout' = '1 s', 'sink.max-retries' = '0'"
+    made.execute_sql(f"CREATE TABLE g (id INT) {shop.table('g', more)}")
+    with closing(sqlite3.connect(shop.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(FlowSqlError, match=r"Table 'g' in .*: database is locked"):
+            insert(made, "INSERT INTO g VALUES (1)")
+        other.execute("COMMIT")
+    insert(made, "INSERT INTO g VALUES (1)")
+    assert shop.rows("SELECT * FROM g") == [(1,)]

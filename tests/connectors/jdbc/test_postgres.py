@@ -1,0 +1,99 @@
+"""Types that PostgreSQL alone has, its schemas, and a server that comes back."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import pytest
+
+from flowsql.errors import FlowSqlError
+
+from .databases import KINDS, Place, answer, insert, session
+
+pytestmark = pytest.mark.parametrize("place", [KINDS[1]], indirect=True)
+
+
+def test_its_own_types(place: Place) -> None:
+    place.execute(
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE DOMAIN amount AS numeric(10, 2)",
+        "CREATE TABLE t (id int PRIMARY KEY, u uuid, j jsonb, m mood, a amount, n numeric, c char(3), tz timestamptz, "
+        "na numeric(6, 2)[], ua text[], i2 smallint[], ip inet)",
+        "INSERT INTO t VALUES (1, '4b3d3f60-1d4b-4ee6-a106-20ebf2d88eff', '{\"a\": 1}', 'glad', 1.5, 1.256, 'ab', "
+        "'2026-01-02 03:04:05.678+02', '{1.5,NULL}', '{x,NULL}', '{1,2}', '10.0.0.1')",
+        "INSERT INTO t (id, n) VALUES (2, 12345678), (3, NULL)",
+    )
+    made = session({"table.local-time-zone": "UTC"})
+    made.execute_sql(
+        "CREATE TABLE t (id INT, u STRING, j STRING, m STRING, a DECIMAL(10, 2), n DECIMAL(6, 2), c STRING, "
+        "tz TIMESTAMP_LTZ(3), na ARRAY<DECIMAL(6, 2)>, ua ARRAY<STRING>, i2 ARRAY<BIGINT>, ip STRING) "
+        + place.table("t")
+    )
+    moment = datetime.datetime(2026, 1, 2, 1, 4, 5, 678000, datetime.UTC)
+    own = (
+        1, "4b3d3f60-1d4b-4ee6-a106-20ebf2d88eff", '{"a": 1}', "glad", Decimal("1.50"), Decimal("1.26"), "ab ",
+        moment, [Decimal("1.50"), None], ["x", None], [1, 2], "10.0.0.1/32",
+    )  # fmt: skip
+    found = sorted(answer(made, "SELECT * FROM t"), key=lambda row: row[0])
+    assert [str(value) for value in found[0]] == [str(value) for value in own]
+    # Rounded and NULL beyond nine digits, as in Flink; the condition is about what is read.
+    assert found[1][5] is None
+    assert answer(made, "SELECT id FROM t WHERE n = 1.26") == [(1,)]
+    insert(made, "INSERT INTO t SELECT 4, u, j, m, a, n, c, tz, na, ua, i2, ip FROM t WHERE id = 1")
+    (again,) = answer(made, "SELECT * FROM t WHERE id = 4")
+    assert [str(value) for value in again[1:]] == [str(value) for value in own[1:]]
+    looked_up = (
+        "SELECT d.id FROM (SELECT u, m, PROCTIME() AS pt FROM t WHERE id = 1) AS s "
+        "JOIN t FOR SYSTEM_TIME AS OF s.pt AS d ON s.u = d.u AND s.m = d.m"
+    )
+    assert sorted(answer(made, looked_up)) == [(1,), (4,)]
+
+
+def test_not_a_number(place: Place) -> None:
+    place.execute("CREATE TABLE t (n numeric(6, 2))", "INSERT INTO t VALUES ('NaN')")
+    made = session()
+    made.execute_sql(f"CREATE TABLE t (n DECIMAL(6, 2)) {place.table('t')}")
+    with pytest.raises(FlowSqlError, match=r"A value of column 'n' of the database is no DECIMAL\(6, 2\)"):
+        answer(made, "SELECT * FROM t")
+
+
+def test_texts_too_long_are_refused(place: Place) -> None:
+    place.execute("CREATE TABLE t (x varchar(3), y char(3))")
+    made = session()
+    made.execute_sql(f"CREATE TABLE t (x STRING, y STRING) {place.table('t')}")
+    for row in ("'four', 'a'", "'a', 'four'"):
+        with pytest.raises(FlowSqlError, match=r"Table 't' at .*: value too long for type"):
+            insert(made, f"INSERT INTO t VALUES ({row})")
+
+
+def test_schemas(place: Place) -> None:
+    place.execute("CREATE SCHEMA sales", "CREATE TABLE sales.orders (n int)", "INSERT INTO sales.orders VALUES (7)")
+    made = session()
+    made.execute_sql(f"CREATE TABLE o (n INT) {place.table('sales.orders')}")
+    assert answer(made, "SELECT * FROM o") == [(7,)]
+    by_parameter = place.table("orders").replace(place.url, f"{place.url}?currentSchema=sales")
+    made.execute_sql(f"CREATE TABLE p (n INT) {by_parameter}")
+    assert answer(made, "SELECT * FROM p") == [(7,)]
+
+
+def test_a_server_that_comes_back(place: Place) -> None:
+    """The connection is ended behind the writer's back: it connects anew."""
+    place.execute("CREATE TABLE o (k BIGINT PRIMARY KEY, n BIGINT)")
+    made = session({"flowsql.source.batch-rows": "10"})
+    made.execute_sql(
+        "CREATE TABLE n (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '200', "
+        "'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '400')"
+    )
+    more = ", 'sink.buffer-flush.max-rows' = '1'"
+    made.execute_sql(f"CREATE TABLE o (k BIGINT, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) {place.table('o', more)}")
+    running = made.execute_sql("INSERT INTO o SELECT MOD(id, 5), COUNT(*) FROM n GROUP BY MOD(id, 5)")
+    while not place.rows("SELECT * FROM o"):
+        pass
+    ended = place.rows(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid() AND application_name = 'flowsql'"
+    )
+    assert ended
+    running.wait()
+    assert sorted(place.rows("SELECT * FROM o")) == [(k, 80) for k in range(5)]
