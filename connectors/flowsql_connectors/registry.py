@@ -134,12 +134,12 @@ def table_function(name: str) -> tuple[str, SourceFactory] | None:
     return None
 
 
-def inferred(table: TableSpec) -> InferredTable | None:
+def inferred(table: TableSpec, configuration: Mapping[str, str]) -> InferredTable | None:
     """A table without columns with those that its rows show; None for connectors that cannot tell."""
     connector = _known(table)
     if connector is None or not connector.infers:
         return None
-    return source_factory(_identifier(table)).inferred(table)
+    return source_factory(_identifier(table)).inferred(table, configuration)
 
 
 def at_location(path: tuple[str, str, str], text: str) -> TableSpec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +30,7 @@ CHANGES: Final = {
 _WITHOUT_EFFECT: Final = (
     "execution.batch.engine", "execution.batch.local-threshold", "flowsql.memory", "flowsql.print.", "io.tmp.dirs",
     "metrics.", "parallelism.default", "pipeline.max-parallelism", "pipeline.name", "python.execution-mode",
-    "python.fn-execution.", "spark.", "sql-client.", "table.dml-sync", "table.exec.resource.", "taskmanager.",
+    "python.fn-execution.", "s3.", "spark.", "sql-client.", "table.dml-sync", "table.exec.resource.", "taskmanager.",
 )  # fmt: skip
 
 
@@ -88,23 +88,23 @@ def _inputs(project: Project, node: Node, catalogs: CatalogManager) -> list[str]
         text
         for path in sorted(stored_reads(project, node), key=str)
         if path not in written
-        for text in _files(path, catalogs)
+        for text in _files(path, catalogs, node.settings)
     ]
 
 
-def _files(path: ObjectPath, catalogs: CatalogManager) -> list[str]:
+def _files(path: ObjectPath, catalogs: CatalogManager, settings: Mapping[str, str]) -> list[str]:
     if path.catalog == ANONYMOUS:
-        return _found(os.path.expanduser(path.name))
+        return _found(os.path.expanduser(path.name), settings)
     found = catalogs.lookup(path)
     if found is None or not isinstance(found.value, CatalogTable):
         return []
     location = dict(found.value.options).get("path")
-    return [] if location is None else _found(filled(location))
+    return [] if location is None else _found(filled(location), settings)
 
 
-def _found(location: str) -> list[str]:
+def _found(location: str, settings: Mapping[str, str]) -> list[str]:
     try:
-        return [f"{file.path} {file.size} {file.modified_ms}" for file in find_files(location)]
+        return [f"{file.path} {file.size} {file.modified_ms}" for file in find_files(location, settings=settings)]
     except FlowSqlError:
         # What cannot be read will be said when it is read.
         return [f"{location} is not there"]

@@ -13,6 +13,7 @@ from typing import Final
 
 from flowsql.pipeline.project import Node
 from flowsql_connectors import registry
+from flowsql_connectors.file_systems.choice import is_remote
 from flowsql_connectors.filesystem.files import find_files, local_path
 from flowsql_core.errors import ConnectorError
 from flowsql_core.graph.specs import TableSpec
@@ -29,6 +30,14 @@ def check_repeatable(node: Node, inserts: Sequence[op.Insert]) -> None:
     Raises:
         FlowSqlError: at the statement.
     """
+    for table in map(_table, inserts):
+        path = table.option("path") or ""
+        if table.option("connector") == _FILES and is_remote(path):
+            raise node.place.error(
+                "remote-table-of-a-node",
+                f"Table '{table.name}' of a project is in '{path}': nodes write files of this machine so far",
+                "write it by a script of its own ('flowsql -f'); nodes may read such tables",
+            )
     plain = [_table(insert) for insert in inserts if not insert.rel.overwrite]
     for table in plain:
         connector = table.option("connector") or ""

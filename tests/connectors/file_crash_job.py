@@ -32,10 +32,10 @@ _HOUR_MS = 3_600_000
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 
 
-def table_in(folder: Path, format_: str, compacts: bool) -> TableSpec:
+def table_in(folder: Path | str, format_: str, compacts: bool) -> TableSpec:
     options = {"auto_compaction": "true"} if compacts else {}
     return files_table(
-        "a INT, h STRING", folder / "t", format_, ("h",), sink__partition_commit__trigger="partition-time",
+        "a INT, h STRING", f"{folder}/t", format_, ("h",), sink__partition_commit__trigger="partition-time",
         sink__partition_commit__delay="1 h", sink__partition_commit__policy__kind="success-file",
         partition__time_extractor__timestamp_pattern="2024-01-01 $h:00:00",
         sink__rolling_policy__file_size="30b", **options,

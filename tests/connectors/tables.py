@@ -74,9 +74,17 @@ def reader_of(
     clock: Clock | None = None,
     seed: int | None = 7,
     aligned: bool = False,
+    configuration: Mapping[str, str] | None = None,
 ) -> SourceReader:
     context = ReaderContext(
-        subtask, parallelism, 65536, clock or SystemClock(), {}, lambda name, n: None, seed, aligned=aligned
+        subtask,
+        parallelism,
+        65536,
+        clock or SystemClock(),
+        configuration or {},
+        lambda name, n: None,
+        seed,
+        aligned=aligned,
     )
     return source.create_reader(context)
 
@@ -115,7 +123,8 @@ def scan(table: TableSpec, parallelism: int = 1, max_rows: int = 65536, **scan_o
     source, schema = source_of(table, **scan_options)
     rows: list[list[Any]] = []
     for subtask, splits in enumerate(source.create_enumerator().initial_splits(parallelism)):
-        rows.extend(drain(reader_of(source, subtask, parallelism), splits, schema, max_rows))
+        reader = reader_of(source, subtask, parallelism, configuration=scan_options.get("configuration"))
+        rows.extend(drain(reader, splits, schema, max_rows))
     return rows
 
 

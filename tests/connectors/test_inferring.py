@@ -230,7 +230,7 @@ ERRORS = [
      "name those of one format, e.g. 'mixed/*.csv'"),
     ("SELECT * FROM 'widths/*.csv'", "File widths/b.csv has 2 fields in a row, not 1 as widths/a.csv", "name files of"),
     ("SELECT * FROM 'heads/*.csv'", "File heads/b.csv does not begin with the header of heads/a.csv", "name files of"),
-    ("SELECT * FROM 's3://bucket/x.csv'", "not supported yet: Could not find a file system implementation", ""),
+    ("SELECT * FROM 'nowhere://bucket/x.csv'", "Could not find a file system implementation", ""),
     ("SELECT * FROM ''", "Path should not be null or empty.", ""),
     ("DESCRIBE 'flihgts.csv'", "File flihgts.csv does not exist.", "did you mean 'flights.csv'?"),
     ("SHOW CREATE TABLE 'flihgts.csv'", "File flihgts.csv does not exist.", "did you mean 'flights.csv'?"),

@@ -19,7 +19,7 @@ from flowsql_connectors.handed import HandedRows
 from flowsql_connectors.spi.source import ReadStatus
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import ManualClock
-from flowsql_core.errors import BindError, ConnectorError, FlowSqlError, NotSupportedYetError
+from flowsql_core.errors import BindError, ConnectorError, FlowSqlError
 from flowsql_core.row import UPDATE_AFTER, UPDATE_BEFORE
 from tests.connectors.tables import batch_of, drain, files_table, reader_of, scan, source_of, table_of, writer_of
 
@@ -164,8 +164,8 @@ def _zstd(data: bytes) -> bytes:
 def test_missing_path_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(ConnectorError, match="does not exist or the user running"):
         scan(files_table("a INT", tmp_path / "nothing.csv", "csv"))
-    with pytest.raises(NotSupportedYetError, match="scheme 's3'"):
-        scan(files_table("a INT", "s3://bucket/x", "csv"))
+    with pytest.raises(ConnectorError, match="scheme 'nowhere'"):
+        scan(files_table("a INT", "nowhere://bucket/x", "csv"))
 
 
 def test_empty_inputs(tmp_path: Path) -> None:

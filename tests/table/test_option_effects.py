@@ -23,6 +23,7 @@ from flowsql.cli.main import main
 from flowsql.option_homes import OPTION_HOMES
 from flowsql.session_zone import session_zone
 from flowsql.table.session.environment import TableEnvironment
+from flowsql_connectors.file_systems.s3 import open_s3
 from flowsql_connectors.formats.format import EncodeContext
 from flowsql_connectors.formats.protobuf.factory import ProtobufFormatFactory
 from flowsql_connectors.options import OptionValues
@@ -459,6 +460,14 @@ RATE = {"restart-strategy.type": "failure-rate"}
 FIXED = {"restart-strategy.type": "fixed-delay"}
 
 
+def opened_s3(options: Options) -> object:
+    """How a bucket would be reached; nothing is asked of it."""
+    try:
+        return open_s3("bucket", options).__reduce__()[1]
+    except ValueError as error:
+        return str(error)
+
+
 @dataclass(frozen=True)
 class Effect:
     """Set to ``value``, the observation differs from that ``without`` it. ``beside``: options set in both."""
@@ -476,6 +485,11 @@ EFFECTS: dict[str, Effect] = {
     "execution.target": Effect("spark", plan_of("SELECT who, COUNT(*) FROM clicks GROUP BY who")),
     "flowsql.spark.max-bytes-per-batch": Effect("7 mb", lambda o: BatchedSources(graph(GROUPED, o))._file_options()),
     "flowsql.spark.max-files-per-batch": Effect("7", lambda o: BatchedSources(graph(GROUPED, o))._file_options()),
+    "s3.access-key": Effect("key", opened_s3, {"s3.secret-key": "secret", "s3.region": "eu-west-1"}),
+    "s3.secret-key": Effect("secret", opened_s3, {"s3.access-key": "key", "s3.region": "eu-west-1"}),
+    "s3.endpoint": Effect("http://localhost:1", opened_s3, {"s3.region": "eu-west-1"}),
+    "s3.path.style.access": Effect("true", opened_s3, {"s3.region": "eu-west-1"}),
+    "s3.region": Effect("eu-west-1", opened_s3, {"s3.endpoint": "http://localhost:1"}),
     "flowsql.python-variables": Effect("false", variable_in_sql),
     "flowsql.spark.trigger": Effect("7 s", lambda options: trigger_of(Configuration(values=options))),
     "execution.batch.engine": Effect("spark", plan_of("SELECT who FROM clicks"), {"execution.runtime-mode": "batch"}),

@@ -1,38 +1,34 @@
 """Making part files visible, and marking partitions that are complete.
 
-A file appears by one rename, so committing twice is committing once. A partition is complete when the policy's time
-has passed for every writer and none of them goes on writing a part of it, or when the input has ended.
+Showing a file twice is showing it once. A partition is complete when the policy's time has passed for every writer and
+none of them goes on writing a part of it, or when the input has ended.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from flowsql_connectors.filesystem.compact import Compactor
-from flowsql_connectors.filesystem.durable import cannot_write, remove, sync_paths
 from flowsql_connectors.filesystem.leftovers import remove_leftovers
 from flowsql_connectors.filesystem.names import PartNames
 from flowsql_connectors.filesystem.packing import Waiting
 from flowsql_connectors.filesystem.part import Part, PartsOfWriter
 from flowsql_connectors.filesystem.partitions.folders import CommitPolicy
+from flowsql_connectors.filesystem.stores.store import PartStore, part_store
 from flowsql_connectors.spi.sink import Committable, Committer
 from flowsql_core.element import MAX_WATERMARK, MIN_WATERMARK
-from flowsql_core.errors import ConnectorError
-
-logger = logging.getLogger(__name__)
 
 
 class FileCommitter(Committer):
     """Commits all writers' files of one sink.
 
     Args:
-        root: the sink's folder.
+        store: the sink's folder.
+        settings: of the job: a restored checkpoint may hold parts of another folder.
         names: of its parts.
         policy: when partitions are complete; None marks none.
         overwritten: with ``overwrite``, the folder that is emptied first; None: the folders that got files.
@@ -43,7 +39,8 @@ class FileCommitter(Committer):
 
     def __init__(
         self,
-        root: str,
+        store: PartStore,
+        settings: Mapping[str, str],
         names: PartNames,
         policy: CommitPolicy | None,
         overwritten: str | None,
@@ -51,7 +48,9 @@ class FileCommitter(Committer):
         at_end_only: bool,
         compactor: Compactor | None = None,
     ) -> None:
-        self._root = root
+        self._store = store
+        self._settings = settings
+        self._root = store.root
         self._names = names
         self._policy = policy
         self._overwritten = overwritten
@@ -164,14 +163,14 @@ class FileCommitter(Committer):
         for committable in committables:
             for part in PartsOfWriter.decode(committable).closed:
                 if part.hidden_path not in self._counted:
-                    remove(part.hidden_path)
+                    self._store_of(part).remove(part.hidden_path)
         for held in self._held:
-            remove(held.part.hidden_path)
+            self._store_of(held.part).remove(held.part.hidden_path)
         self._held = []
 
     def discard(self, lineage: str) -> None:
         """Hidden parts of the lineage go."""
-        remove_leftovers(self._root, self._names, {lineage}, set(), set())
+        remove_leftovers(self._store, self._names, {lineage}, set(), set())
 
     def _show_merged(self, compactor: Compactor, new: Sequence[Waiting], lineages: set[str], ended: bool) -> None:
         with self._lock:
@@ -191,36 +190,30 @@ class FileCommitter(Committer):
                 self._checkpoints = 0
 
     def _show(self, parts: Sequence[Part]) -> None:
-        for part in parts:
-            self._show_one(part)
+        if self._store.at_once == 1 or len(parts) < 2:
+            for part in parts:
+                self._show_one(part)
+        else:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(self._store.at_once, thread_name_prefix="file-commit") as pool:
+                for _ in pool.map(self._show_one, parts):
+                    pass
         if not self._at_end_only:
-            sync_paths(sorted({part.directory for part in parts}))
+            self._store.shown(parts)
 
     def _show_one(self, part: Part) -> None:
-        hidden, final = part.hidden_path, part.final_path
-        try:
-            size = os.path.getsize(hidden)
-            if size != part.size:
-                raise ConnectorError(
-                    "lost-part", f"Part file {hidden} has {size} bytes; {part.size} were written before the commit."
-                )
-            os.replace(hidden, final)
-        except FileNotFoundError as error:
-            if os.path.exists(final):
-                # Committed before a failure: the same committable comes again after the restore.
-                return
-            if not self._repeats:
-                raise ConnectorError("lost-part", f"Part file {hidden} is gone before it was committed.") from error
-            logger.warning("part file %s of the restored checkpoint was committed before and is gone", final)
-        except OSError as error:
-            raise cannot_write(final, error) from error
+        self._store_of(part).show(part, self._repeats)
+
+    def _store_of(self, part: Part) -> PartStore:
+        return self._store if part.root == self._root else part_store(part.root, self._settings)
 
     def _empty_folders(self, parts: Sequence[Part]) -> None:
         folders = {part.folder for part in parts}
         if self._overwritten is not None:
             folders.add(self._overwritten)
         for folder in folders:
-            _remove_visible(os.path.join(self._root, folder) if folder else self._root)
+            self._store.empty(folder)
 
     def _mark_complete(self, policy: CommitPolicy, ended: bool) -> None:
         for folder in self._complete(policy, ended):
@@ -245,23 +238,9 @@ class FileCommitter(Committer):
         said = self._said.values()
         waiting = {one.part.hidden_path for one in self._waiting}
         remove_leftovers(
-            self._root,
+            self._store,
             self._names,
             {one.lineage for one in said} or self._lineages,
             {one.run for one in said},
             {part.hidden_path for one in said for part in one.growing} | waiting,
         )
-
-
-def _remove_visible(directory: str) -> None:
-    """Empty a folder of files and sub-folders; hidden names (parts of this very INSERT) stay."""
-    if not os.path.isdir(directory):
-        return
-    for inner in sorted(os.listdir(directory)):
-        path = os.path.join(directory, inner)
-        if os.path.isdir(path):
-            _remove_visible(path)
-            if not os.listdir(path):
-                os.rmdir(path)
-        elif not inner.startswith("."):
-            os.remove(path)

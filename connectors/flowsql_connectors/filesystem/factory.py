@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from flowsql_connectors.file_systems.choice import is_remote
 from flowsql_connectors.filesystem.dead_letter_table import with_letters
 from flowsql_connectors.filesystem.options import (
     DEFAULT_NAME,
@@ -42,11 +43,11 @@ class FileSourceFactory(SourceFactory):
         """The connector's options and those of the table's format."""
         return _options(table)
 
-    def inferred(self, table: TableSpec) -> InferredTable:
+    def inferred(self, table: TableSpec, configuration: Mapping[str, str]) -> InferredTable:
         """What the files show."""
         from flowsql_connectors.filesystem.inferring import infer_files
 
-        return infer_files(table)
+        return infer_files(table, configuration)
 
     def create_source(self, scan: ScanSpec, configuration: Mapping[str, str]) -> TableSource:
         """A scan; files are looked for when it is enumerated."""
@@ -62,6 +63,9 @@ class FileSourceFactory(SourceFactory):
         """The path, where no option changes which rows there are or what is in them."""
         options = table.filled_options()
         if any(key.startswith(_OWN_WAY) for key in options) or PATH.key not in options:
+            return None
+        if is_remote(options[PATH.key]):
+            # Another engine would reach it with settings of its own.
             return None
         return PlainFiles(
             options.get(FORMAT.key, ""),

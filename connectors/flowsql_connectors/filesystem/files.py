@@ -5,10 +5,13 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from flowsql_connectors.file_systems.choice import is_remote
+from flowsql_connectors.file_systems.remote import RemoteFile, place_of
+from flowsql_connectors.formats.format import FileView
 from flowsql_connectors.formats.rows_in_bytes import unreadable
 from flowsql_core.errors import ConnectorError, NotSupportedYetError
 from flowsql_core.record import record
@@ -40,6 +43,14 @@ class FoundFile:
         """The codec that the extension names, None for a plain file."""
         return _COMPRESSION.get(self.path.rpartition(".")[2].lower()) if "." in os.path.basename(self.path) else None
 
+    def view(self, settings: Mapping[str, str]) -> FileView:
+        """The file as formats see it; ``settings`` of the job or session tell how remote ones are reached."""
+        remote = None
+        if is_remote(self.path):
+            place = place_of(self.path, settings)
+            remote = RemoteFile(place.files, place.path(self.path), self.path)
+        return FileView(self.path, self.size, self.compression, remote=remote)
+
 
 def local_path(path: str) -> str:
     """A plain path of ``/a/b`` or ``file:///a/b``.
@@ -65,15 +76,19 @@ def find_files(
     partition_keys: tuple[str, ...] = (),
     default_name: str = DEFAULT_PARTITION_NAME,
     pattern: re.Pattern[str] | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> list[FoundFile]:
     """All visible files under a path, sorted by path.
 
     ``path`` is a file, a folder (read with its sub-folders) or a glob. Names that start with ``.`` or ``_`` are hidden,
-    as in Flink; a partition folder ``key=value`` gives its value to the files below.
+    as in Flink; a partition folder ``key=value`` gives its value to the files below. ``settings`` of the job or session
+    tell how remote files are reached.
 
     Raises:
         ConnectorError: nothing is there, or it may not be read.
     """
+    if is_remote(path):
+        return _find_remote(path, partition_keys, default_name, pattern, settings or {})
     root = local_path(path)
     if os.path.exists(root):
         roots = [root]
@@ -89,6 +104,26 @@ def find_files(
         for file in _walk(start, is_root=True):
             if pattern is None or pattern.fullmatch(os.path.abspath(file)):
                 found.append(_stat(file, partition_keys, default_name))
+    return sorted(found, key=lambda file: file.path)
+
+
+def _find_remote(
+    path: str,
+    partition_keys: tuple[str, ...],
+    default_name: str,
+    pattern: re.Pattern[str] | None,
+    settings: Mapping[str, str],
+) -> list[FoundFile]:
+    from flowsql_connectors.filesystem.remote.listing import RemoteListing
+
+    listing = RemoteListing(path, settings)
+    found = [
+        FoundFile(uri, size, modified_ms, _partition_of(uri, partition_keys, default_name) if partition_keys else ())
+        for uri, size, modified_ms in listing.files()
+        if pattern is None or pattern.fullmatch(uri)
+    ]
+    if not found and not listing.roots():
+        raise unreadable(path)
     return sorted(found, key=lambda file: file.path)
 
 

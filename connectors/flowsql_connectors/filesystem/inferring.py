@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from glob import has_magic, iglob
 from pathlib import Path
 from typing import Final
 
+from flowsql_connectors.file_systems.choice import is_remote
 from flowsql_connectors.filesystem.files import FoundFile, find_files, local_path
 from flowsql_connectors.filesystem.options import DEFAULT_NAME, FORMAT, PATH, PATH_PATTERN
-from flowsql_connectors.formats.format import FileView
 from flowsql_connectors.formats.inferring.registry import infer_format
 from flowsql_connectors.formats.inferring.texts import type_of_texts
 from flowsql_connectors.formats.registry import format_factory
@@ -39,8 +39,8 @@ _FOUND: Final[dict[tuple[object, ...], tuple[list[FoundFile], InferredTable]]] =
 _MOST_FOUND: Final = 256
 
 
-def infer_files(table: TableSpec) -> InferredTable:
-    """Columns, partition columns and options of the files behind a path.
+def infer_files(table: TableSpec, settings: Mapping[str, str]) -> InferredTable:
+    """Columns, partition columns and options of the files behind a path; ``settings`` are those of the session.
 
     Raises:
         BindError, ConnectorError: no such files, files of several formats or of an unknown one, empty or damaged ones.
@@ -48,12 +48,12 @@ def infer_files(table: TableSpec) -> InferredTable:
     options = table.filled_options()
     path = os.path.expanduser(options.get(PATH.key, ""))
     options[PATH.key] = path
-    files = _files(path, options)
+    files = _files(path, options, settings)
     key = (tuple(sorted(options.items())), table.partition_keys, os.getcwd())
     known = _FOUND.get(key)
     if known is not None and known[0] == files:
         return known[1]
-    made = _inferred(path, options, files, table.partition_keys)
+    made = _inferred(path, options, files, table.partition_keys, settings)
     placeholders = {name: text for name, text in table.options if has_placeholder(text)}
     if placeholders:
         made = replace(made, options=tuple({**dict(made.options), **placeholders}.items()))
@@ -63,27 +63,39 @@ def infer_files(table: TableSpec) -> InferredTable:
     return made
 
 
-def _inferred(path: str, options: dict[str, str], files: Sequence[FoundFile], keys: tuple[str, ...]) -> InferredTable:
+def _inferred(
+    path: str,
+    options: dict[str, str],
+    files: Sequence[FoundFile],
+    keys: tuple[str, ...],
+    settings: Mapping[str, str],
+) -> InferredTable:
     kind = _kind(path, files, options.get(FORMAT.key))
     options.setdefault(FORMAT.key, kind.format)
     format_factory(options[FORMAT.key])  # Flink's words for an unknown one.
-    views = [FileView(file.path, file.size, file.compression) for file in files]
+    views = [file.view(settings) for file in files]
     inside = infer_format(options[FORMAT.key], views, OptionValues(options), kind.suffix)
     options |= dict(inside.options)
     names = {column.name for column in inside.columns}
     folders = keys or tuple(key for key in _folder_keys(path, files) if key not in names)
-    columns = (*inside.columns, *_partition_columns(files, tuple(key for key in folders if key not in names), options))
+    of_folders = tuple(key for key in folders if key not in names)
+    columns = (*inside.columns, *_partition_columns(files, of_folders, options, settings))
     count = f"{len(columns)} column{'s' * (len(columns) != 1)}"
     notes = [*(() if len(files) == 1 else (f"{len(files)} files",)), *inside.notes[:1], count, *inside.notes[1:]]
     return InferredTable(columns, tuple(options.items()), folders, ", ".join(notes))
 
 
-def _files(path: str, options: dict[str, str]) -> list[FoundFile]:
+def _files(path: str, options: dict[str, str], settings: Mapping[str, str]) -> list[FoundFile]:
     """All files behind a path; at least one."""
-    if not _is_there(path):
+    if not is_remote(path) and not _is_there(path):
         raise _missing(path)
     pattern = options.get(PATH_PATTERN.key)
-    files = find_files(path, pattern=None if pattern is None else PATH_PATTERN.read(pattern))
+    try:
+        files = find_files(path, pattern=None if pattern is None else PATH_PATTERN.read(pattern), settings=settings)
+    except ConnectorError as error:
+        if error.code == "file-not-found" and is_remote(path):
+            raise _missing_remote(path) from error
+        raise
     if not files:
         raise ConnectorError(
             "no-files", f"There is no file in {path}.", hint="names that start with . or _ do not count"
@@ -96,6 +108,12 @@ def _is_there(path: str) -> bool:
     if os.path.exists(root):
         return True
     return has_magic(root) and any(not os.path.basename(name).startswith("_") for name in iglob(root, recursive=True))
+
+
+def _missing_remote(path: str) -> ConnectorError:
+    if has_magic(path):
+        return ConnectorError("no-files", f"No file matches {path}.")
+    return ConnectorError("file-not-found", f"File {path} does not exist.")
 
 
 def _missing(path: str) -> ConnectorError:
@@ -190,8 +208,7 @@ def _unknown_suffix(file: FoundFile, suffix: str) -> BindError:
 
 def _folder_keys(path: str, files: Sequence[FoundFile]) -> tuple[str, ...]:
     """Keys of the folders ``key=value`` below the path, where all files stand in the same ones."""
-    root = local_path(path)
-    fixed = root if os.path.isdir(root) else os.path.dirname(root)
+    fixed = _fixed(path, files)
     while has_magic(fixed):
         fixed = os.path.dirname(fixed)
     found = {
@@ -205,13 +222,21 @@ def _folder_keys(path: str, files: Sequence[FoundFile]) -> tuple[str, ...]:
     return found.pop() if len(found) == 1 else ()
 
 
+def _fixed(path: str, files: Sequence[FoundFile]) -> str:
+    """The folder that a path names, or that its file is in."""
+    if is_remote(path):
+        return os.path.dirname(path) if any(file.path == path for file in files) else path.rstrip("/")
+    root = local_path(path)
+    return root if os.path.isdir(root) else os.path.dirname(root)
+
+
 def _partition_columns(
-    files: Sequence[FoundFile], keys: tuple[str, ...], options: dict[str, str]
+    files: Sequence[FoundFile], keys: tuple[str, ...], options: dict[str, str], settings: Mapping[str, str]
 ) -> tuple[Column, ...]:
     if not keys:
         return ()
     default = options.get(DEFAULT_NAME.key, DEFAULT_NAME.default)
-    located = find_files(options[PATH.key], keys, default)
+    located = find_files(options[PATH.key], keys, default, settings=settings)
     return tuple(
         Column(key, _partition_type([text for file in located if (text := file.partition[at]) is not None]))
         for at, key in enumerate(keys)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Set
 
-from flowsql_connectors.filesystem.durable import remove
 from flowsql_connectors.filesystem.files import escape_path_name
 from flowsql_connectors.filesystem.names import PartNames
+from flowsql_connectors.filesystem.stores.store import PartStore
 
 
-def remove_leftovers(root: str, names: PartNames, lineages: Set[str], living: Set[str], kept: Set[str]) -> list[str]:
+def remove_leftovers(
+    store: PartStore, names: PartNames, lineages: Set[str], living: Set[str], kept: Set[str]
+) -> list[str]:
     """Remove the hidden parts of some lineages.
 
     Args:
-        root: the table's folder, searched with its partitions.
+        store: the table's folder, searched with its partitions.
         names: of the sink's parts.
         lineages: whose parts; those of other jobs stay.
         living: runs of the writers that write now: theirs stay.
@@ -25,13 +27,11 @@ def remove_leftovers(root: str, names: PartNames, lineages: Set[str], living: Se
     """
     escaped = {escape_path_name(lineage) for lineage in lineages}
     removed = []
-    for directory, _, found in os.walk(root):
-        for name in found:
-            made_by = names.writer_of_hidden(name)
-            if made_by is None or made_by[0] in living or made_by[1] not in escaped:
-                continue
-            path = os.path.join(directory, name)
-            if path not in kept:
-                remove(path)
-                removed.append(path)
+    for path in store.walk():
+        made_by = names.writer_of_hidden(os.path.basename(path))
+        if made_by is None or made_by[0] in living or made_by[1] not in escaped:
+            continue
+        if path not in kept:
+            store.remove(path)
+            removed.append(path)
     return removed

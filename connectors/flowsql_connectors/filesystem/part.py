@@ -216,19 +216,26 @@ class PartFile:
 
     def _write_through(self, data: bytes | memoryview) -> None:
         """To the hidden file, behind the bytes in memory."""
-        try:
-            if not self._on_disk:
-                os.makedirs(self.directory, exist_ok=True)
-            with open(self.path, "ab" if self._on_disk else "wb") as file:
-                file.write(b"".join(self._chunks))
-                file.write(data)
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
+        self._put(b"".join(self._chunks), data)
         self.name_unsynced = self.name_unsynced or not self._on_disk
         self.bytes_unsynced = self._on_disk = True
         self.disk_bytes += self.kept_bytes + len(data)
         self._chunks.clear()
         self.kept_bytes = 0
+
+    def _put(self, kept: bytes, data: bytes | memoryview) -> None:
+        try:
+            if not self._on_disk:
+                os.makedirs(self.directory, exist_ok=True)
+            with open(self.path, "ab" if self._on_disk else "wb") as file:
+                file.write(kept)
+                file.write(data)
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+
+    def finish(self) -> None:
+        """The part takes no more bytes."""
+        self.flush()
 
     def discard(self) -> None:
         """Nothing of it remains, unless a checkpoint counts on it."""

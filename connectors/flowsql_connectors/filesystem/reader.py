@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from flowsql_connectors.filesystem.splits import FileSplit
-from flowsql_connectors.formats.format import Columns, Decoder, FileView
+from flowsql_connectors.formats.format import Columns, Decoder
 from flowsql_connectors.spi.counters import BYTES_READ
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReader, Split, SplitBatch
 from flowsql_core.batch import ChangelogBatch
@@ -195,7 +195,7 @@ class FileReader(SourceReader):
 
     def _fetch(self, position: _Position) -> None:
         split, split_id = position.split, position.id
-        view = FileView(split.file.path, split.file.size, split.file.compression)
+        view = split.file.view(self._context.configuration)
         skip = split.rows_done
         for at, part in enumerate(split.ranges):
             waiting: Columns | None = None
@@ -363,7 +363,7 @@ class PausingFileReader(SourceReader):
         """Decoded rows with the number of their range."""
         # One for each file that is open: decoders keep what they read between the pieces of a file.
         decoder = self._make_decoder()
-        view = FileView(split.file.path, split.file.size, split.file.compression)
+        view = split.file.view(self._context.configuration)
         for at in range(first, len(split.ranges)):
             for columns in decoder.read(view, split.ranges[at]):
                 dropped = min(skip, columns.num_rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from flowsql_connectors.file_systems.choice import is_remote
 from flowsql_connectors.filesystem.commit import FileCommitter
 from flowsql_connectors.filesystem.compact import Compactor
 from flowsql_connectors.filesystem.files import escape_path_name, local_path
@@ -22,11 +23,12 @@ from flowsql_connectors.filesystem.options import (
 )
 from flowsql_connectors.filesystem.packing import FirstFit
 from flowsql_connectors.filesystem.partitions.folders import CommitPolicy, Partitioner, default_partition_name
+from flowsql_connectors.filesystem.stores.store import part_store
 from flowsql_connectors.filesystem.writer import FileWriter, Rolling
 from flowsql_connectors.formats.format import FileEncoder, FileFormat
 from flowsql_connectors.options import SINK_PARALLELISM, OptionValues
 from flowsql_connectors.spi.sink import Committer, SinkWriter, TableSink, WriterContext
-from flowsql_core.errors import ConnectorError
+from flowsql_core.errors import BindError, ConnectorError, NotSupportedYetError
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_core.row import ChangelogMode
 
@@ -40,13 +42,14 @@ class FileSink(TableSink):
         self._sink = sink
         self._values = values
         self._format = format_
-        self._root = os.path.abspath(local_path(values.get(PATH)))
-        if os.path.exists(self._root) and not os.path.isdir(self._root):
-            raise ConnectorError("path-is-a-file", f"Path {self._root} of table {sink.table.name} is a file.")
+        self._settings = configuration
+        self._store = part_store(_folder(values, sink.table.name), configuration)
         batch = configuration.get("execution.runtime-mode", "streaming").lower() == "batch"
-        self._policy = CommitPolicy.of(values, sink.table)
+        self._policy = CommitPolicy.of(values, sink.table, self._store.touch)
         self._batch = batch
         self._compacts = values.get(AUTO_COMPACTION) and not batch
+        if is_remote(self._store.root):
+            _check_options(self._store.root, values, self._compacts)
 
     def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
         """What the format writes; most hold no updates."""
@@ -79,7 +82,7 @@ class FileSink(TableSink):
             self._values.get(CHECK_MS),
         )
         return FileWriter(
-            root=self._root,
+            store=self._store,
             folders=Partitioner(self._sink.table, default_partition_name(self._values)),
             names=PartNames(),
             encoder=self._encoder(),
@@ -96,6 +99,7 @@ class FileSink(TableSink):
 
     def create_committer(self) -> Committer | None:
         """The committer of the whole INSERT."""
+        self._store.check()
         overwrite = None
         if self._sink.overwrite:
             overwrite = self._overwritten_folder()
@@ -105,7 +109,14 @@ class FileSink(TableSink):
             target_bytes = self._values.get(ROLLING_SIZE) if size_bytes is None else size_bytes
             compactor = Compactor(FirstFit(target_bytes), self._encoder().merge)
         return FileCommitter(
-            self._root, PartNames(), self._policy, overwrite, bool(self._sink.overwrite), self._batch, compactor
+            self._store,
+            self._settings,
+            PartNames(),
+            self._policy,
+            overwrite,
+            bool(self._sink.overwrite),
+            self._batch,
+            compactor,
         )
 
     def _overwritten_folder(self) -> str | None:
@@ -121,3 +132,27 @@ class FileSink(TableSink):
             levels.append(f"{escape_path_name(key)}={escape_path_name(static[key])}")
         # Further keys that are not static make it dynamic again below the static ones.
         return "/".join(levels) if len(levels) == len(table.partition_keys) else None
+
+
+def _folder(values: OptionValues, name: str) -> str:
+    """The folder of a table: an absolute path, or a URI."""
+    path = values.get(PATH)
+    if is_remote(path):
+        return path.rstrip("/")
+    root = os.path.abspath(local_path(path))
+    if os.path.exists(root) and not os.path.isdir(root):
+        raise ConnectorError("path-is-a-file", f"Path {root} of table {name} is a file.")
+    return root
+
+
+def _check_options(root: str, values: OptionValues, compacts: bool) -> None:
+    """Refuse what object stores cannot do."""
+    from flowsql_connectors.filesystem.stores.objects import MOST_BYTES
+
+    if compacts:
+        raise NotSupportedYetError(f"'{AUTO_COMPACTION.key}' with files in an object store ('{root}')")
+    if values.get(ROLLING_SIZE) >= MOST_BYTES:
+        raise BindError(
+            "invalid-option-value",
+            f"'{ROLLING_SIZE.key}' of files in an object store ('{root}') must be below {MOST_BYTES >> 30} GB.",
+        )

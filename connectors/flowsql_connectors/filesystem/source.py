@@ -16,7 +16,7 @@ from flowsql_connectors.filesystem.partitions.pruning import PartitionFilter, pa
 from flowsql_connectors.filesystem.reader import FileReader, PausingFileReader
 from flowsql_connectors.filesystem.splits import FileEnumerator, FileSplit
 from flowsql_connectors.formats.csv import HEADER
-from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileFormat, FileView, Range
+from flowsql_connectors.formats.format import Columns, DecodeContext, Decoder, FileFormat, Range
 from flowsql_connectors.lookup.options import Reload, cache_of
 from flowsql_connectors.lookup.whole_table import TimedReload, WholeTable
 from flowsql_connectors.options import SCAN_PARALLELISM, OptionValues
@@ -133,10 +133,11 @@ class FileSource(LookupTableSource):
         """The files that were changed last, and what is added."""
         from flowsql_connectors.filesystem.tail import FileTail
 
-        return FileTail(self._find, self._cut, self._format.grows_by_lines, self._values.get(MONITOR_INTERVAL))
+        interval_ms = self._values.get(MONITOR_INTERVAL)
+        return FileTail(self._find, self._cut, self._format.grows_by_lines, interval_ms, self._configuration)
 
     def _cut(self, file: FoundFile, target_bytes: int) -> list[Range]:
-        return self._format.ranges(FileView(file.path, file.size, file.compression), target_bytes)
+        return self._format.ranges(file.view(self._configuration), target_bytes)
 
     def _find(self, path: str | None = None) -> list[FoundFile]:
         """All files of the table, or one of them; those of partitions that the filters leave."""
@@ -145,6 +146,7 @@ class FileSource(LookupTableSource):
             self._scan.table.partition_keys,
             self._values.get(DEFAULT_NAME),
             self._values.get(PATH_PATTERN),
+            self._configuration,
         )
         return found if self._partitions is None else self._partitions.kept(found)
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import orjson
 
+from flowsql_connectors.file_systems.choice import is_remote
 from flowsql_connectors.filesystem.files import FoundFile
 from flowsql_connectors.formats.format import Range
 from flowsql_connectors.spi.source import Split, SplitEnumerator
@@ -125,7 +126,7 @@ class FileEnumerator(SplitEnumerator):
             try:
                 ranges = self._ranges(file, parallelism)
             except ConnectorError:
-                if not os.path.exists(file.path):
+                if not is_remote(file.path) and not os.path.exists(file.path):
                     continue
                 # Whoever reads it says what is wrong with it, and fails the job.
                 ranges = (Range(0, 1),)

@@ -21,6 +21,7 @@ from flowsql_connectors.filesystem.options import (
     ROLLOVER_MS,
 )
 from flowsql_connectors.filesystem.packing import WhenEnough
+from flowsql_connectors.filesystem.stores.disk import DiskStore
 from flowsql_connectors.filesystem.stream_options import (
     BUCKET_PATTERN,
     BUCKET_ZONE,
@@ -57,6 +58,7 @@ class StreamFileSink(TableSink):
         self._columns = sink.table.columns
         self._table = sink.table
         self._values = values
+        self._settings = configuration
         self._root = os.path.abspath(local_path(values.get(PATH)))
         if os.path.exists(self._root) and not os.path.isdir(self._root):
             raise ConnectorError("path-is-a-file", f"Path {self._root} of a file sink is a file.")
@@ -78,7 +80,7 @@ class StreamFileSink(TableSink):
             values.get(ROLLING_SIZE), values.get(ROLLOVER_MS), values.get(INACTIVITY_MS), values.get(CHECK_MS)
         )
         return FileWriter(
-            root=self._root,
+            store=DiskStore(self._root),
             folders=self._folders,
             names=self._names,
             encoder=self._encoder(),
@@ -92,7 +94,8 @@ class StreamFileSink(TableSink):
     def create_committer(self) -> Committer:
         """The committer of all writers."""
         return FileCommitter(
-            self._root,
+            DiskStore(self._root),
+            self._settings,
             self._names,
             policy=None,
             overwritten=None,

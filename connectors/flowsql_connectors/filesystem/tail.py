@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from flowsql_connectors.filesystem.files import FoundFile
 from flowsql_connectors.filesystem.splits import LARGEST_RANGE, SMALLEST_RANGE, FileSplit, cut_in_parts
-from flowsql_connectors.formats.format import Range
+from flowsql_connectors.formats.format import FileView, Range
+from flowsql_connectors.formats.rows_in_bytes import open_file
 from flowsql_connectors.spi.source import Split
 from flowsql_connectors.spi.tail import TableTail
 from flowsql_core.errors import ConnectorError
@@ -38,6 +38,7 @@ class FileTail(TableTail):
         cut: ranges of a file, of about so many bytes.
         by_lines: whether files grow by lines; others, and compressed ones, are read whole when they appear.
         interval_ms: ``source.monitor-interval``.
+        settings: of the session, for files that are not on this machine.
     """
 
     def __init__(
@@ -46,11 +47,13 @@ class FileTail(TableTail):
         cut: Callable[[FoundFile, int], list[Range]],
         by_lines: bool,
         interval_ms: int | None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self._find = find
         self._cut = cut
         self._by_lines = by_lines
         self._interval_ms = interval_ms
+        self._settings = settings or {}
         self._seen: dict[str, _Seen] = {}
 
     @property
@@ -82,8 +85,8 @@ class FileTail(TableTail):
             seen = None
         start = 0 if seen is None else seen.end
         try:
-            end = _behind_last_line(file.path, start, file.size)
-        except OSError:
+            end = _behind_last_line(file.view(self._settings), start, file.size)
+        except (OSError, ConnectorError):
             return None  # it went meanwhile
         if seen is not None and seen.size == file.size:
             # Nobody goes on writing: the last line has no end.
@@ -108,15 +111,17 @@ def _age(file: FoundFile) -> tuple[int, str]:
     return file.modified_ms, file.path
 
 
-def _behind_last_line(path: str, start: int, stop: int) -> int:
+def _behind_last_line(file: FileView, start: int, stop: int) -> int:
     """Where the last whole line of a part of a file ends; ``start`` where there is none."""
-    with open(path, "rb") as stream:
+    opened = open_file(file)
+    try:
         at = stop
         while at > start:
             before = max(start, at - _LOOK_BACK_BYTES)
-            stream.seek(before, os.SEEK_SET)
-            found = stream.read(at - before).rfind(b"\n")
+            found = opened.read(before, at - before).rfind(b"\n")
             if found >= 0:
                 return before + found + 1
             at = before
+    finally:
+        opened.close()
     return start

@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from flowsql_connectors.filesystem.buckets import Folders
-from flowsql_connectors.filesystem.durable import levels, sync_paths
 from flowsql_connectors.filesystem.names import PartNames, hidden_name
 from flowsql_connectors.filesystem.part import Part, PartFile, PartsOfWriter, WriterState
 from flowsql_connectors.filesystem.partitions.folders import CommitPolicy
+from flowsql_connectors.filesystem.stores.store import PartStore
 from flowsql_connectors.formats.format import FileEncoder, PartEncoder
 from flowsql_connectors.spi.counters import BYTES_SENT
 from flowsql_connectors.spi.sink import Committable, SinkWriter, WriterContext
@@ -62,7 +62,7 @@ class FileWriter(SinkWriter):
     """Writes one subtask's rows.
 
     Args:
-        root: the sink's folder.
+        store: the sink's folder.
         folders: where below it a row goes.
         names: of the parts.
         encoder: of the files' format.
@@ -75,7 +75,7 @@ class FileWriter(SinkWriter):
 
     def __init__(
         self,
-        root: str,
+        store: PartStore,
         folders: Folders,
         names: PartNames,
         encoder: FileEncoder,
@@ -85,12 +85,13 @@ class FileWriter(SinkWriter):
         durable: bool,
         context: WriterContext,
     ) -> None:
-        self._root = root
+        self._store = store
+        self._root = store.root
         self._folders = folders
         self._names = names
         self._encoder = encoder
         self._rolling = rolling
-        self._closes_with_checkpoint = closes_with_checkpoint or encoder.bulk
+        self._closes_with_checkpoint = closes_with_checkpoint or encoder.bulk or store.ends_with_checkpoint
         self._policy = policy
         self._durable = durable
         self._context = context
@@ -155,7 +156,7 @@ class FileWriter(SinkWriter):
         final = self._names.final(self._run, self._context.subtask, self._parts)
         self._parts += 1
         self._partitions.setdefault(folder, now_ms)
-        file = PartFile(self._root, folder, final, hidden_name(final, self._lineage))
+        file = self._store.new_file(folder, final, hidden_name(final, self._lineage))
         return _Open(file, now_ms, now_ms, self._encoder.open_part(file))
 
     def _close_old(self, now_ms: int) -> None:
@@ -169,11 +170,16 @@ class FileWriter(SinkWriter):
                 self._close_part(folder)
 
     def _close_part(self, folder: str) -> None:
+        self._end_part(folder).file.finish()
+
+    def _end_part(self, folder: str) -> _Closed:
         part = self._open.pop(folder)
         part.encoder.close()
         part.file.flush()
         self._context.count(BYTES_SENT, part.file.disk_bytes)
-        self._closed.append(_Closed(part.file, part.created_ms, part.touched_ms))
+        closed = _Closed(part.file, part.created_ms, part.touched_ms)
+        self._closed.append(closed)
+        return closed
 
     def flush(self, end_of_input: bool) -> None:
         """After the last row no part goes on."""
@@ -185,11 +191,10 @@ class FileWriter(SinkWriter):
         self._close_old(now_ms)
         for folder, part in list(self._open.items()):
             if self._ends_with_checkpoint(folder, part, now_ms):
-                self._close_part(folder)
+                self._end_part(folder)
         for growing in self._open.values():
             growing.file.flush()
-        if self._durable:
-            self._sync()
+        self._store.settle([part.file for part in (*self._closed, *self._open.values())], self._durable)
         for prepared in (*self._closed, *self._open.values()):
             prepared.file.in_checkpoint = True
         self._sequence += 1
@@ -217,15 +222,6 @@ class FileWriter(SinkWriter):
         return self._policy is not None and self._policy.is_complete(
             folder, self._partitions[folder], self._watermark_ms, now_ms
         )
-
-    def _sync(self) -> None:
-        """What was written since the last checkpoint reaches the disk."""
-        files = [part.file for part in (*self._closed, *self._open.values())]
-        sync_paths(sorted(file.path for file in files if file.bytes_unsynced))
-        directories = {file.directory for file in files if file.name_unsynced}
-        sync_paths(sorted({level for directory in directories for level in levels(self._root, directory)}))
-        for file in files:
-            file.bytes_unsynced = file.name_unsynced = False
 
     def _part(self, part: _Closed) -> Part:
         file = part.file

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flowsql_connectors.file_systems.remote import RemoteFile
 from flowsql_connectors.options import OptionSet, OptionValues
 from flowsql_connectors.spi.counters import Lose, lose_silently
 from flowsql_core.errors import BindError, did_you_mean
@@ -55,7 +56,7 @@ class DecodeContext:
 
 @record
 class FileView:
-    """A file as a decoder sees it; ``compression`` is None for a plain file.
+    """A file as a decoder sees it; ``compression`` is None for a plain file, ``remote`` for one of this machine.
 
     ``contents``: bytes in memory instead of a file; ``path`` then says in words where they come from.
     """
@@ -64,6 +65,7 @@ class FileView:
     size: int
     compression: str | None = None
     contents: bytes | None = None
+    remote: RemoteFile | None = None
 
     @property
     def origin(self) -> str:
@@ -73,6 +75,19 @@ class FileView:
     def place(self, unit: str, number: int) -> str:
         """Where a row is, for messages: ``file /a.csv, line 3``. What is in memory is a single message."""
         return f"{self.origin}, {unit} {number}" if self.contents is None else self.path
+
+    def stream(self) -> Any:
+        """An Arrow file that is read from its beginning to its end.
+
+        Raises:
+            FileNotFoundError, OSError: of a file of this machine.
+            ConnectorError: of a remote one.
+        """
+        return pa.OSFile(self.path) if self.remote is None else self.remote.stream()
+
+    def random_access(self) -> Any:
+        """An Arrow file that reads parts by their positions; raises as :meth:`stream`."""
+        return pa.OSFile(self.path) if self.remote is None else self.remote.random_access()
 
 
 @record

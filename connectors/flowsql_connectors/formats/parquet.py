@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from flowsql_compute.eval.time.machine_zone import machine_zone
+from flowsql_connectors.file_systems.remote import is_of_storage, storage_error
 from flowsql_connectors.formats.columnar.row_groups import GroupFilter
 from flowsql_connectors.formats.format import (
     Columns,
@@ -138,7 +139,7 @@ class ParquetDecoder(Decoder):
                 ]
                 yield Columns(tuple(arrays), batch.num_rows)
         except (OSError, pa.ArrowInvalid) as error:
-            raise ConnectorError("damaged-file", f"File {file.path} is no readable parquet file: {error}") from error
+            raise _unread(file, error) from error
 
     def _groups(self, parquet: Any, part: Range) -> list[int]:
         """The row groups of a range that may hold wanted rows."""
@@ -188,11 +189,20 @@ def open_parquet(file: FileView, int96_unit: str = "us") -> Any:
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(file.path, memory_map=False, coerce_int96_timestamp_unit=int96_unit)
+        if file.remote is None:
+            return pq.ParquetFile(file.path, memory_map=False, coerce_int96_timestamp_unit=int96_unit)
+        # Wanted pages that lie near each other come with one request.
+        return pq.ParquetFile(file.remote.random_access(), pre_buffer=True, coerce_int96_timestamp_unit=int96_unit)
     except FileNotFoundError as error:
         raise unreadable(file.path, error) from error
     except (OSError, pa.ArrowInvalid) as error:
-        raise ConnectorError("damaged-file", f"File {file.path} is no readable parquet file: {error}") from error
+        raise _unread(file, error) from error
+
+
+def _unread(file: FileView, error: Exception) -> ConnectorError:
+    if is_of_storage(error):
+        return storage_error(file.path, error)
+    return ConnectorError("damaged-file", f"File {file.path} is no readable parquet file: {error}")
 
 
 def _wall_clock(array: Any, utc: bool) -> Any:

@@ -10,11 +10,12 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from flowsql_connectors.file_systems.remote import RemoteFile, is_of_storage, storage_error
 from flowsql_connectors.formats.format import FileView, Range
 from flowsql_core.errors import ConnectorError
 
@@ -55,12 +56,12 @@ class Block:
         self._resize(len(data))
         self._raw[: len(data)] = data
 
-    def read(self, descriptor: int, position: int, size: int) -> None:
+    def read(self, file: OpenFile, position: int, size: int) -> None:
         """Read a part of a file; shorter where the file ends."""
         self._resize(size)
         view = memoryview(self._raw)
         done = 0
-        while done < size and (got := os.preadv(descriptor, [view[done:size]], position + done)):
+        while done < size and (got := file.read_into(view[done:size], position + done)):
             done += got
         view.release()
         self._resize(done)
@@ -85,12 +86,83 @@ class Block:
         return self.size + 1
 
 
-def open_file(path: str) -> int:
-    """A descriptor for reading; ConnectorError in Flink's words when that fails."""
+class OpenFile(Protocol):
+    """A file whose parts are read by their positions."""
+
+    def read(self, position: int, length: int) -> bytes:
+        """So many bytes from a position on; fewer where the file ends."""
+        ...
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        """Fill memory, or a part of it; 0 at the end of the file."""
+        ...
+
+    def close(self) -> None:
+        """Release it."""
+        ...
+
+
+class _Descriptor:
+    """A file of this machine."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def read(self, position: int, length: int) -> bytes:
+        """By as many calls as it takes."""
+        data = os.pread(self._descriptor, length, position)
+        if len(data) == length:
+            return data
+        parts = [data]
+        got = len(data)
+        while got < length and parts[-1]:
+            parts.append(os.pread(self._descriptor, length - got, position + got))
+            got += len(parts[-1])
+        return b"".join(parts)
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        """By one call."""
+        return os.preadv(self._descriptor, [view], position)
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self._descriptor)
+
+
+class _Remote:
+    """A file behind a file system of Arrow: each read is one request."""
+
+    def __init__(self, remote: RemoteFile) -> None:
+        self._file = remote.random_access()
+        self._uri = remote.uri
+
+    def read(self, position: int, length: int) -> bytes:
+        """By one request."""
+        try:
+            data: bytes = self._file.read_at(length, position)
+        except Exception as error:  # file systems of users raise what they like
+            raise storage_error(self._uri, error) from error
+        return data
+
+    def read_into(self, view: memoryview, position: int) -> int:
+        """By one request and a copy."""
+        data = self.read(position, len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._file.close()
+
+
+def open_file(file: FileView) -> OpenFile:
+    """Open a file for reading by positions; ConnectorError in Flink's words when that fails."""
+    if file.remote is not None:
+        return _Remote(file.remote)
     try:
-        return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        return _Descriptor(os.open(file.path, os.O_RDONLY | getattr(os, "O_BINARY", 0)))
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable(file.path, error) from error
 
 
 def unreadable(path: str, error: OSError | None = None) -> ConnectorError:
@@ -115,14 +187,14 @@ def read_rows(
     if file.compression is not None:
         yield from _decompressed_rows(file, cut_rows)
         return
-    descriptor = open_file(file.path)
+    opened = open_file(file)
     try:
-        start = _row_start(descriptor, part.start, file.size, find_row_start)
-        stop = _row_start(descriptor, part.stop, file.size, find_row_start)
+        start = _row_start(opened, part.start, file.size, find_row_start)
+        stop = _row_start(opened, part.stop, file.size, find_row_start)
         if start < stop:
-            yield start, _read_exactly(descriptor, start, stop - start)
+            yield start, opened.read(start, stop - start)
     finally:
-        os.close(descriptor)
+        opened.close()
 
 
 def read_blocks(
@@ -138,15 +210,15 @@ def read_blocks(
             block.fill(data)
             yield position, block
         return
-    descriptor = open_file(file.path)
+    opened = open_file(file)
     try:
-        start = _row_start(descriptor, part.start, file.size, find_row_start)
-        stop = _row_start(descriptor, part.stop, file.size, find_row_start)
+        start = _row_start(opened, part.start, file.size, find_row_start)
+        stop = _row_start(opened, part.stop, file.size, find_row_start)
         if start < stop:
-            block.read(descriptor, start, stop - start)
+            block.read(opened, start, stop - start)
             yield start, block
     finally:
-        os.close(descriptor)
+        opened.close()
 
 
 def line_start(window: bytes) -> int | None:
@@ -160,7 +232,7 @@ def whole_lines(data: bytes) -> int:
     return data.rfind(b"\n") + 1
 
 
-def _row_start(descriptor: int, position: int, size: int, find: FindRowStart) -> int:
+def _row_start(file: OpenFile, position: int, size: int, find: FindRowStart) -> int:
     """The first row start at or behind ``position``."""
     if position <= 0:
         return 0
@@ -169,25 +241,13 @@ def _row_start(descriptor: int, position: int, size: int, find: FindRowStart) ->
     # One byte before: a newline there makes `position` itself a row start.
     window_bytes = _WINDOW_BYTES
     while True:
-        window = _read_exactly(descriptor, position - 1, min(window_bytes, size - position + 1))
+        window = file.read(position - 1, min(window_bytes, size - position + 1))
         at = find(window)
         if at is not None:
             return position - 1 + at
         if position - 1 + len(window) >= size:
             return size
         window_bytes *= 8
-
-
-def _read_exactly(descriptor: int, position: int, length: int) -> bytes:
-    data = os.pread(descriptor, length, position)
-    if len(data) == length:
-        return data
-    parts = [data]
-    got = len(data)
-    while got < length and parts[-1]:
-        parts.append(os.pread(descriptor, length - got, position + got))
-        got += len(parts[-1])
-    return b"".join(parts)
 
 
 def _decompressed_rows(file: FileView, cut_rows: CutRows) -> Iterator[tuple[int, bytes]]:
@@ -229,30 +289,32 @@ def decompressed(file: FileView) -> Iterator[bytes]:
     try:
         match file.compression:
             case "gzip" | "bz2" | "zstd" as codec:
-                with pa.OSFile(file.path) as raw, pa.CompressedInputStream(raw, codec) as stream:
+                with file.stream() as raw, pa.CompressedInputStream(raw, codec) as stream:
                     while chunk := stream.read(_CHUNK_BYTES):
                         yield chunk
             case "xz":
-                with lzma.open(file.path) as stream:
+                with file.stream() as raw, lzma.open(raw) as stream:
                     while chunk := stream.read(_CHUNK_BYTES):
                         yield chunk
             case "deflate":
-                yield from _inflated(file.path)
+                yield from _inflated(file)
             case _:
-                with open(file.path, "rb") as stream:
+                with file.stream() as stream:
                     while chunk := stream.read(_CHUNK_BYTES):
                         yield chunk
     except FileNotFoundError as error:
         raise unreadable(file.path, error) from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowInvalid) as error:
+        if is_of_storage(error):
+            raise storage_error(file.path, error) from error
         raise ConnectorError(
             "damaged-file", f"File {file.path} cannot be decompressed as {file.compression}: {error}"
         ) from error
 
 
-def _inflated(path: str) -> Iterator[bytes]:
+def _inflated(file: FileView) -> Iterator[bytes]:
     inflater: Any = zlib.decompressobj()
-    with open(path, "rb") as stream:
+    with file.stream() as stream:
         while raw := stream.read(_CHUNK_BYTES // 4):
             if chunk := inflater.decompress(raw):
                 yield chunk

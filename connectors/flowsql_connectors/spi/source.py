@@ -321,8 +321,12 @@ class SourceFactory(ABC):
         """
         raise InternalError(f"tables of '{self.identifier}' are declared")
 
-    def inferred(self, table: TableSpec) -> InferredTable:
+    def inferred(self, table: TableSpec, configuration: Mapping[str, str]) -> InferredTable:
         """A table without columns with those that its rows show; for connectors that say ``infers``.
+
+        Args:
+            table: its options.
+            configuration: of the session.
 
         Raises:
             BindError, ConnectorError: there is nothing, or it tells no columns.

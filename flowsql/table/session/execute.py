@@ -25,6 +25,7 @@ from flowsql_core.graph.spark import EXECUTION_TARGET, streams_on_spark
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.row import RowKind
 from flowsql_core.secrets.hidden import hidden
+from flowsql_core.secrets.sensitive_keys import shown_value
 from flowsql_core.span import Source, Span
 from flowsql_core.types.logical import STRING, Column
 from flowsql_planner.bind import operations as op
@@ -238,7 +239,7 @@ class StatementExecutor:
                 self._set(key, value)
             case op.ShowOptions():
                 schema = (Column("key", STRING), Column("value", STRING))
-                options = [(key, hidden(value)) for key, value in self._configuration.items()]
+                options = [(key, hidden(shown_value(key, value))) for key, value in self._configuration.items()]
                 return answers.listing(schema, options)
             case op.ResetOption(key):
                 self._reset(key)

@@ -46,7 +46,7 @@ def inferred_table(context: BindContext, spec: TableSpec, span: Span, shown: str
     ``shown``: what SQL calls the table; the user is told so.
     """
     with errors_at(span):
-        found = registry.inferred(spec)
+        found = registry.inferred(spec, dict(context.config.items()))
     if found is None:
         return None
     context.catalogs.tell_inferred(shown, found.note)

@@ -244,32 +244,34 @@ def _overlaps(part: Part, key_groups: range) -> bool:
     return part.groups is None or (part.groups[0] < key_groups.stop and part.groups[1] >= key_groups.start)
 
 
-def open_snapshot(location: str) -> SnapshotReader:
+def open_snapshot(location: str, settings: Mapping[str, str] | None = None) -> SnapshotReader:
     """The snapshot at a path: its own folder, or a folder with several, of which the newest readable one is taken.
 
     Raises:
         ConnectorError: there is none, or none can be read (:class:`CorruptSnapshotError` names the file).
     """
-    return find_snapshot(location, SnapshotReader)
+    return find_snapshot(location, SnapshotReader, settings)
 
 
 R = TypeVar("R")
 
 
-def find_snapshot(location: str, read: Callable[[SnapshotFolder], R]) -> R:
+def find_snapshot(location: str, read: Callable[[SnapshotFolder], R], settings: Mapping[str, str] | None = None) -> R:
     """What ``read`` makes of the snapshot at a path; see :func:`open_snapshot`.
 
     Args:
+        location: a path or URI.
+        settings: a job's configuration, for the ``s3.*`` in it.
         read: raises ``snapshot-file-missing`` where a folder has no ``_metadata``, CorruptSnapshotError for a bad one.
     """
-    folder = open_folder(location)
+    folder = open_folder(location, settings)
     try:
         return read(folder)
     except ConnectorError as error:
         if error.code != "snapshot-file-missing":
             raise
         missing = error
-    storage = open_storage(location)
+    storage = open_storage(location, settings=settings)
     damaged: ConnectorError | None = None
     for name in reversed(storage.snapshots()):
         try:

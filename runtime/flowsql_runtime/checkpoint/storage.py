@@ -10,10 +10,11 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from flowsql_connectors.file_systems.choice import open_file_system
 from flowsql_core.errors import ConnectorError
 
 METADATA: Final = "_metadata"
@@ -441,8 +442,13 @@ def _newest_last(name: str) -> tuple[int, str]:
     return (int(number), name) if name.startswith(CHECKPOINT_PREFIX) and number.isdigit() else (-1, name)
 
 
-def open_storage(location: str, own: bool = False) -> SnapshotStorage:
-    """The storage below a path or URI; ``own``: no other job's files are there.
+def open_storage(location: str, own: bool = False, settings: Mapping[str, str] | None = None) -> SnapshotStorage:
+    """The storage below a path or URI.
+
+    Args:
+        location: a path or URI.
+        own: no other job's files are there.
+        settings: a job's configuration, for the ``s3.*`` in it.
 
     Raises:
         ConnectorError: nothing can open the URI.
@@ -451,37 +457,20 @@ def open_storage(location: str, own: bool = False) -> SnapshotStorage:
         location = "/" + location.removeprefix("file:").lstrip("/")
     if "://" not in location:
         return LocalStorage(os.path.abspath(os.path.expanduser(location)), own)
-    from pyarrow import fs
-
-    try:
-        files, base = fs.FileSystem.from_uri(location)
-        shown, mark, query = location.partition("?")
-        return RemoteStorage(files, base, shown, mark + query)
-    except Exception as by_arrow:  # an unknown scheme, or one that this build of Arrow lacks
-        try:
-            import fsspec
-        except ImportError:
-            raise ConnectorError(
-                "snapshot-storage",
-                f"'{location}' cannot be opened: {by_arrow}.",
-                hint="Arrow knows file, s3, gs, abfs and hdfs; 'pip install fsspec' adds others",
-            ) from by_arrow
-        try:
-            files, base = fsspec.core.url_to_fs(location)
-        except Exception as error:  # a missing client library, an unknown scheme
-            raise _failed("Cannot open", location, error) from error
-        return RemoteStorage(fs.PyFileSystem(fs.FSSpecHandler(files)), base, location)
+    files, base = open_file_system(location, settings)
+    shown, mark, query = location.partition("?")
+    return RemoteStorage(files, base, shown, mark + query)
 
 
-def open_folder(location: str) -> SnapshotFolder:
-    """The folder at a path or URI."""
+def open_folder(location: str, settings: Mapping[str, str] | None = None) -> SnapshotFolder:
+    """The folder at a path or URI; ``settings`` as of :func:`open_storage`."""
     if location.startswith("file:"):
         location = "/" + location.removeprefix("file:").lstrip("/")
     if "://" not in location:
         return LocalFolder(os.path.abspath(os.path.expanduser(location)))
     path, mark, query = location.partition("?")
     root, _, name = path.rstrip("/").rpartition("/")
-    return open_storage(root + mark + query).folder(name)
+    return open_storage(root + mark + query, settings=settings).folder(name)
 
 
 def open_file(location: str) -> tuple[SnapshotFolder, str]:

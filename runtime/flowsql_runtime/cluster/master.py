@@ -163,7 +163,7 @@ class JobMaster:
         from flowsql_runtime.checkpoint.evolution import check, compare, remembered_in
         from flowsql_runtime.checkpoint.recovery import open_snapshot
 
-        reader = open_snapshot(recovery.path)
+        reader = open_snapshot(recovery.path, dict(self._configuration.items()))
         changes = compare(remembered_in(reader.manifest), self._graph)
         check(changes, recovery.ignore_unclaimed, recovery.changed_state)
         for one in changes:
@@ -188,7 +188,8 @@ class JobMaster:
             storage: SnapshotStorage = MemoryStorage()
             if settings.directory:
                 own = settings.create_subdirectory
-                storage = open_storage(below(settings.directory, self.job.id) if own else settings.directory, own)
+                location = below(settings.directory, self.job.id) if own else settings.directory
+                storage = open_storage(location, own, dict(self._configuration.items()))
             self._completed = CompletedCheckpoints(storage, settings.num_retained)
         return self._completed
 
@@ -490,7 +491,7 @@ class JobMaster:
             )
         with self._lock:
             coordinator = self._coordinator or self._coordinate_now()
-        return coordinator.savepoint(_savepoint_folder(root, self.job.id), kind)
+        return coordinator.savepoint(_savepoint_folder(root, self.job.id, dict(self._configuration.items())), kind)
 
     def _coordinate_now(self) -> CheckpointCoordinator:
         """A coordinator for tasks that run."""
@@ -533,10 +534,10 @@ class _CutSnapshots:
         self._job._fail(error)
 
 
-def _savepoint_folder(root: str, job_id: str) -> SnapshotFolder:
+def _savepoint_folder(root: str, job_id: str, settings: Mapping[str, str]) -> SnapshotFolder:
     from flowsql_runtime.checkpoint.storage import open_storage
 
-    return open_storage(root).folder(f"savepoint-{job_id[:6]}-{secrets.token_hex(6)}")
+    return open_storage(root, settings=settings).folder(f"savepoint-{job_id[:6]}-{secrets.token_hex(6)}")
 
 
 def with_restored_key_groups(graph: JobGraph, restored: RestoredState) -> JobGraph:

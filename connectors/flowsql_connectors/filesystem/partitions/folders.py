@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -113,8 +113,8 @@ class CommitPolicy:
     policies: tuple[PartitionCommitPolicy, ...]
 
     @staticmethod
-    def of(values: OptionValues, table: TableSpec) -> CommitPolicy | None:
-        """The policy of a table; None when it has none.
+    def of(values: OptionValues, table: TableSpec, touch: Callable[[str], None]) -> CommitPolicy | None:
+        """The policy of a table, which writes success files by ``touch``; None when it has none.
 
         Raises:
             BindError: a policy or a time extractor that cannot be.
@@ -122,7 +122,7 @@ class CommitPolicy:
         kind = values.get(COMMIT_POLICY)
         if kind is None:
             return None
-        policies = tuple(_policy_of(part.lower(), values) for part in kind.split(","))
+        policies = tuple(_policy_of(part.lower(), values, touch) for part in kind.split(","))
         extractor = time_extractor(values)
         if not table.partition_keys:
             return None
@@ -174,10 +174,10 @@ class CommitPolicy:
         return int(local.replace(tzinfo=ZoneInfo(self.zone)).timestamp() * 1000)
 
 
-def _policy_of(kind: str, values: OptionValues) -> PartitionCommitPolicy:
+def _policy_of(kind: str, values: OptionValues, touch: Callable[[str], None]) -> PartitionCommitPolicy:
     match kind:
         case "success-file":
-            return SuccessFilePolicy(values.get(SUCCESS_NAME))
+            return SuccessFilePolicy(values.get(SUCCESS_NAME), touch)
         case "custom":
             return custom_policy(values.get(COMMIT_POLICY_CLASS), values.get(COMMIT_POLICY_PARAMETERS))
         case "metastore":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
-from flowsql_connectors.filesystem.durable import cannot_write, sync_paths
 from flowsql_connectors.filesystem.named_class import instance_of
 from flowsql_core.errors import BindError
 from flowsql_core.record import record
@@ -37,20 +37,14 @@ class PartitionCommitPolicy(ABC):
 
 @record
 class SuccessFilePolicy(PartitionCommitPolicy):
-    """An empty file that tells readers of the folder."""
+    """An empty file that tells readers of the folder. ``touch`` writes one."""
 
     name: str
+    touch: Callable[[str], None]
 
     def commit(self, context: PartitionContext) -> None:
         """Write it, or write it again."""
-        path = os.path.join(context.path, self.name)
-        try:
-            os.makedirs(context.path, exist_ok=True)
-            with open(path, "wb"):
-                pass
-        except OSError as error:
-            raise cannot_write(path, error) from error
-        sync_paths([path, context.path])
+        self.touch(os.path.join(context.path, self.name))
 
 
 def custom_policy(name: str | None, parameters: tuple[str, ...]) -> PartitionCommitPolicy:

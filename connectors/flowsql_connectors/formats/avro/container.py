@@ -62,6 +62,9 @@ def open_container(file: FileView) -> tuple[IO[bytes], int]:
     if file.compression is not None:
         data = b"".join(decompressed(file))
         return io.BytesIO(data), len(data)
+    if file.remote is not None:
+        remote = file.random_access()
+        return remote, remote.size()
     try:
         # Whoever asked for it closes it.
         stream = open(file.path, "rb")  # noqa: SIM115

@@ -182,7 +182,7 @@ def open_orc(file: FileView) -> Any:
     try:
         if file.compression is not None:
             return orc.ORCFile(pa.BufferReader(b"".join(decompressed(file))))
-        return orc.ORCFile(file.path)
+        return orc.ORCFile(file.path if file.remote is None else file.random_access())
     except FileNotFoundError as error:
         raise unreadable(file.path, error) from error
     except (OSError, pa.ArrowInvalid) as error:

@@ -5,7 +5,6 @@ The sample is read by the format's own decoder, every field as text, and judged 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -114,8 +113,11 @@ def _check_widths(files: Sequence[FileView], dialect: CsvDialect, width: int) ->
 
 def _head(file: FileView) -> str:
     if file.compression is None:
-        with os.fdopen(open_file(file.path), "rb") as stream:
-            data = stream.read(_HEAD_BYTES)
+        opened = open_file(file)
+        try:
+            data = opened.read(0, _HEAD_BYTES)
+        finally:
+            opened.close()
     else:
         data = next(decompressed(file), b"")[:_HEAD_BYTES]
     return data.decode("utf-8", "replace").removeprefix(_BOM)

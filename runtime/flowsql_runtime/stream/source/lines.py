@@ -6,14 +6,13 @@ import codecs
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
 import numpy as np
 
 from flowsql_connectors.filesystem.files import FoundFile, find_files
-from flowsql_connectors.formats.format import FileView
 from flowsql_connectors.formats.rows_in_bytes import decompressed
 from flowsql_connectors.spi.source import Split, SplitEnumerator
 from flowsql_core.batch import ChangelogBatch
@@ -63,7 +62,8 @@ class LineSourceOperator(SourceOperator[LineSourceSpec]):
             for part in snapshot.union.get(_SEEN, ()):
                 self._seen.update(json.loads(part))
         elif not self.spec.monitor_ms:
-            dealt = ctx.job.splits_of(ctx.uid, ctx.subtask, ctx.parallelism, lambda: _StaticFiles(self.spec.paths))
+            files = _StaticFiles(self.spec.paths, ctx.parameters)
+            dealt = ctx.job.splits_of(ctx.uid, ctx.subtask, ctx.parallelism, lambda: files)
             for split in dealt:
                 self._take(split.id, 0)
         ctx.progress.bounded = not self.spec.monitor_ms
@@ -138,7 +138,7 @@ class LineSourceOperator(SourceOperator[LineSourceSpec]):
         if lines is None:
             while len(self._open) >= OPEN_FILES:
                 del self._open[next(iter(self._open))]
-            lines = lines_of(path, self.spec.charset)
+            lines = lines_of(path, self.spec.charset, self.ctx.parameters)
             for _ in islice(lines, self._unread[path]):
                 pass
         self._open[path] = lines
@@ -147,7 +147,7 @@ class LineSourceOperator(SourceOperator[LineSourceSpec]):
     def _look_for_files(self) -> None:
         """New files of this subtask: each path has one by its text, so that nobody needs to deal them out."""
         self._look = False
-        for file in _found(self.spec.paths):
+        for file in _found(self.spec.paths, self.ctx.parameters):
             mine = zlib.crc32(file.path.encode()) % self.ctx.parallelism == self.ctx.subtask
             if mine and file.path not in self._seen:
                 self._seen.add(file.path)
@@ -163,25 +163,26 @@ class LineSourceOperator(SourceOperator[LineSourceSpec]):
 class _StaticFiles(SplitEnumerator):
     """The files that are there when the job starts, dealt out in turn."""
 
-    def __init__(self, paths: tuple[str, ...]) -> None:
+    def __init__(self, paths: tuple[str, ...], settings: Mapping[str, str]) -> None:
         self._paths = paths
+        self._settings = settings
 
     def initial_splits(self, parallelism: int) -> list[list[Split]]:
         """All files, path by path."""
-        files = [Split(file.path, b"") for file in _found(self._paths)]
+        files = [Split(file.path, b"") for file in _found(self._paths, self._settings)]
         return [files[subtask::parallelism] for subtask in range(parallelism)]
 
 
-def _found(paths: Iterable[str]) -> list[FoundFile]:
-    return [file for path in paths for file in find_files(path)]
+def _found(paths: Iterable[str], settings: Mapping[str, str]) -> list[FoundFile]:
+    return [file for path in paths for file in find_files(path, settings=settings)]
 
 
-def lines_of(path: str, charset: str) -> Iterator[str]:
+def lines_of(path: str, charset: str, settings: Mapping[str, str] | None = None) -> Iterator[str]:
     r"""The lines of a file, which may be compressed; they end with ``\n``, ``\r`` or ``\r\n``, the last one need not.
 
     Bytes that are none of the character set become U+FFFD, as in Java.
     """
-    found = FileView(path, 0, FoundFile(path, 0, 0).compression)
+    found = FoundFile(path, 0, 0).view(settings or {})
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(charset)(errors="replace"), translate=True)
     rest = ""
     for chunk in decompressed(found):

@@ -1,0 +1,1 @@
+"""Where part files are: on a disk, or in an object store."""
