@@ -105,10 +105,11 @@ class RecordProducer:
             )
 
     def close(self) -> None:
-        """Forget what was not sent yet."""
+        """Forget what was not sent yet. The client ends here: one that lived on could still take the transactions."""
         with contextlib.suppress(ck.KafkaException, SystemError):
             self.client.purge()
-            self.client.flush(_WAIT_S)
+        with contextlib.suppress(ck.KafkaException, SystemError):
+            self.client.close()
 
     def _produce(self, topic: str, partition: int, message: dict[str, Any]) -> None:
         while True:

@@ -56,8 +56,9 @@ _LOGIN_MODULES: Final = ("PlainLoginModule", "ScramLoginModule")
 
 
 def given_properties(table: TableSpec) -> dict[str, str]:
-    """The table's ``properties.*`` without that prefix."""
-    return {key.removeprefix(PROPERTIES): text for key, text in table.options if key.startswith(PROPERTIES)}
+    """The table's ``properties.*`` without that prefix, with the secrets that they refer to."""
+    filled = table.filled_options()
+    return {key.removeprefix(PROPERTIES): text for key, text in filled.items() if key.startswith(PROPERTIES)}
 
 
 def client_properties(given: Mapping[str, str]) -> dict[str, str | int | float | bool]:

@@ -104,7 +104,9 @@ def _made(option: ConnectorOption[str | None], values: OptionValues, table: Tabl
     factory: FormatFactory = format_factory(name)
     prefix = _prefix(option)
     given: Mapping[str, str] = {
-        key.removeprefix(prefix): text for key, text in table.options if key.startswith(f"{prefix}{name}.")
+        key.removeprefix(prefix): text
+        for key, text in table.filled_options().items()
+        if key.startswith(f"{prefix}{name}.")
     }
     return factory.create(OptionValues(given), replace(table, columns=columns, partition_keys=(), primary_key=()))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import secrets
+import time
 from typing import Any, Final
 
 import confluent_kafka as ck
@@ -28,6 +29,8 @@ _MARK_BYTES: Final = 4000
 _SUFFIX: Final = "-committed"
 #: How long a mark may take, seconds: behind a restart of the broker a client may wait for a connection that is gone.
 _MARK_S: Final = 10.0
+#: How long a client may take to get the transactions, seconds.
+_BEGIN_S: Final = 5.0
 #: How often a transaction is begun before the job fails.
 _ATTEMPTS: Final = 3
 
@@ -104,13 +107,27 @@ class TransactionCommitter(Committer):
     def _opened(self) -> RecordProducer:
         """The producer; whoever else has its transactions is shut out, and what they had begun is aborted."""
         if self._producer is None:
-            properties = {"transactional.id": self._prefix}
-            producer = RecordProducer(self._cluster, self._topics[0], self._partitioner, 0, properties)
-            self._cluster.ask("transactions", producer.client.init_transactions, producer.client.poll)
+            producer = self._begun()
             consumer = self._cluster.consumer({"group.id": self._prefix + _SUFFIX, "isolation.level": "read_committed"})
             self._producer, self._group = producer, consumer
             self._done = self._marked()
         return self._producer
+
+    def _begun(self) -> RecordProducer:
+        """A producer that has the transactions; while brokers are away one client after another is tried."""
+        deadline = time.monotonic() + self._cluster.timeout_s
+        while True:
+            properties = {"transactional.id": self._prefix}
+            producer = RecordProducer(self._cluster, self._topics[0], self._partitioner, 0, properties)
+            try:
+                producer.client.init_transactions(_BEGIN_S)
+                return producer
+            except ck.KafkaException as error:
+                producer.close()
+                self._cluster.check()
+                found = error.args[0]
+                if time.monotonic() > deadline or not passes(found):
+                    raise self._cluster.failure("gives no transactions", found) from error
 
     def _interrupted(self, producer: RecordProducer) -> bool:
         """Whether all brokers were away: a client that saw that may wait for ever for whom its mark is sent to."""

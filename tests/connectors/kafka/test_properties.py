@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from flowsql_connectors.kafka.properties import client_properties
+from flowsql_connectors.kafka.properties import client_properties, given_properties
 from flowsql_core.errors import BindError
+from tests.connectors.tables import table_of
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -49,6 +50,12 @@ REFUSED = {
 def test_refused(name: str, text: str) -> None:
     with pytest.raises(BindError, match=name):
         client_properties({name: text})
+
+
+def test_secrets_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "hush")
+    table = table_of("a INT", {"properties.sasl.password": "${env:KAFKA_PASSWORD}"})
+    assert given_properties(table) == {"sasl.password": "hush"}
 
 
 def test_a_login_without_a_password_does_not_show_what_it_has() -> None:
