@@ -98,7 +98,7 @@ ALLOWED: Final = {
     "flowsql_compute/functions/time/patterns:to_timestamp_ltz_text": ARGUMENTS,
     "flowsql_connectors/filesystem/partitions/folders:Partitioner._level": "over distinct values: folders",
     "flowsql_connectors/filesystem/partitions/folders:Partitioner.group": "over the folders of a batch",
-    "flowsql_connectors/formats/avro/confluent/messages:RegistryDecoder.decode": "over the schemas of a batch",
+    "flowsql_connectors/formats/avro/confluent/messages:RegistryDecoder.rows": "over the schemas of a batch",
     "flowsql_connectors/formats/protobuf/decode:_enums": "over the distinct numbers of an enum",
     "flowsql_connectors/formats/protobuf/encode:_numbers": "over the distinct names of an enum",
     "flowsql_connectors/formats/csv_decode:CsvDecoder._cut_at_row_starts": "over the head of a file",

@@ -11,7 +11,7 @@ from flowsql_connectors import registry
 from flowsql_connectors.kafka.enumerator import TopicSplit
 from flowsql_connectors.spi.source import ReaderContext, Split
 from flowsql_core.clock import SystemClock
-from flowsql_core.errors import BindError, ConnectorError, ExecutionError, NotSupportedYetError
+from flowsql_core.errors import BindError, ConnectorError, ExecutionError
 from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.types.logical import STRING, Column
 from tests.connectors.kafka.broker import Broker, sorted_rows
@@ -339,7 +339,7 @@ def test_options_that_do_not_fit(broker: Broker, options: dict[str, str], messag
 def test_what_only_files_have_is_refused(broker: Broker) -> None:
     topic = broker.topic()
     broker.write(topic, b"")
-    with pytest.raises(NotSupportedYetError, match="format 'parquet' for messages"):
+    with pytest.raises(BindError, match="Format 'parquet' is for files, not for messages"):
         scan(broker.table("a INT", topic, {"format": "parquet"}))
     with pytest.raises(BindError, match="Messages have no head"):
         scan(broker.table("a INT", topic, {"format": "csv", "csv.header": "true"}))
