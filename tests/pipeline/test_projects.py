@@ -27,7 +27,7 @@ BLOTTED = (
     (re.compile(r"\b[0-9a-f]{32}\b"), "JOB"),
     (re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}"), "SAVEPOINT"),
     (re.compile(r" *[\d,.]+ (?:bytes|kB)"), " SIZE"),
-    (re.compile(r"(?m)^(\S+ +\S+ +(?:done|failed) +[\d,]+) +\d+\.\d"), r"\1 N"),
+    (re.compile(r"(?m)^(\S+ +\S+ +(?:done|failed)(?: +[\d,]+)?) +\d+\.\d"), r"\1 N"),
 )
 
 
