@@ -200,6 +200,7 @@ def test_a_standalone_master_with_two_workers(tmp_path: Path) -> None:
         check(run_on(settings, tmp_path), tmp_path)
 
 
+@pytest.mark.nightly
 @NEEDS_SPARK
 @NEEDS_CONNECT
 def test_a_connect_server(tmp_path: Path) -> None:
