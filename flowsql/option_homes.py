@@ -46,6 +46,7 @@ OPTION_HOMES: Final = {
     "flowsql.spark.max-files-per-batch": "flowsql_core.graph.spark",
     "flowsql.spark.trigger": "flowsql_core.graph.spark",
     "flowsql.state-recovery.changed-state": "flowsql_runtime.checkpoint.settings",
+    "flowsql.trigger": "flowsql_runtime.task.trigger",
     "io.tmp.dirs": "flowsql_runtime.network.spill",
     "jobmanager.execution.failover-strategy": "flowsql_runtime.cluster.restart",
     "metrics.latency.granularity": "flowsql_runtime.metrics.latency",

@@ -21,6 +21,7 @@ from flowsql_core.secrets.hidden import hidden
 from flowsql_planner.logical.nodes import Scan
 from flowsql_planner.logical.rewrite import walk
 from flowsql_runtime.checkpoint.settings import RECOVERY_PATH, SAVEPOINT_DIRECTORY
+from flowsql_runtime.task.trigger import reads_what_is_there
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
@@ -60,8 +61,12 @@ class Streams:
                 "flowsql -f runs a stream on Spark",
             )
         bounded = {node: _bounded(bound, node) for node in bound.order}
+        #: Jobs stop when they have caught up: those that read what others write come behind them.
+        self._takes_turns = reads_what_is_there(dict(bound.environment.configuration.items()))
         #: Nodes whose tables a node reads to their end: it starts when they have ended.
         self._waits = {node: self._awaited(node, bounded, nodes) for node in order}
+        #: What becomes of jobs behind which no other one starts.
+        self._halts = () if self._takes_turns else (Status.STOPPED,)
         self.outcomes = [Outcome(node, self._reason(node)) for node in order]
         self._running: dict[Node, tuple[Outcome, TableResult, JobClient, float]] = {}
 
@@ -70,10 +75,11 @@ class Streams:
     ) -> list[Node]:
         found = []
         for writer in self._bound.before[node]:
-            shared = [path for path in writer.tables if bounded[node].get(path.parts)]
+            read = bounded[node]
+            shared = [path for path in writer.tables if path.parts in read and (read[path.parts] or self._takes_turns)]
             if not shared or writer not in nodes:
                 continue
-            if not all(bounded[writer].values()):
+            if not self._takes_turns and not all(bounded[writer].values()):
                 raise node.place.error(
                     "endless-writer",
                     f"This job reads '{shared[0].name}' to its end, and {writer.place}, which writes it, never ends",
@@ -129,13 +135,13 @@ class Streams:
         """Start a node, if its time has come; whether it waits no longer."""
         states = {each.node: each.status for each in self.outcomes}
         earlier = [(node, states[node]) for node in self._waits[outcome.node] if node in states]
-        broken = next(((node, state) for node, state in earlier if state in (*BROKEN, Status.STOPPED)), None)
+        broken = next(((node, state) for node, state in earlier if state in (*BROKEN, *self._halts)), None)
         if broken is not None:
             outcome.status = Status.SKIPPED
             outcome.reason = f"{broken[0].place} {broken[1].value}"
         elif not outcome.reason and all(state is Status.UNCHANGED for _, state in earlier):
             outcome.status = Status.UNCHANGED
-        elif not all(state in (Status.DONE, Status.UNCHANGED) for _, state in earlier):
+        elif not all(state in (Status.DONE, Status.UNCHANGED, Status.STOPPED) for _, state in earlier):
             return False
         else:
             outcome.reason = outcome.reason or f"as {earlier[0][0].place} ran"

@@ -50,6 +50,7 @@ from flowsql_runtime.state.rocksdb.database import Database
 from flowsql_runtime.state.rocksdb.local_files import LocalFiles
 from flowsql_runtime.state.rocksdb.settings import LOG_FOLDER, SWEEP_PIECE, RocksDBSettings
 from flowsql_runtime.state.stores import StoredColumn
+from flowsql_runtime.task.trigger import reads_what_is_there
 from flowsql_runtime.testing.harness import OperatorHarness
 from flowsql_runtime.time.alignment import AlignedSource, AlignmentGroups
 
@@ -549,6 +550,7 @@ EFFECTS: dict[str, Effect] = {
         "1 mb", tasks_of(lambda r: [c.capacity_bytes for t in r.job._tasks for w in t.writers for c in w._channels])
     ),
     "flowsql.print.format": Effect("jsonl", command(f"{STRICT}; INSERT INTO strict VALUES (1)")),
+    "flowsql.trigger": Effect("available-now", lambda options: reads_what_is_there(options)),
     "flowsql.state-recovery.changed-state": Effect("rebuild", recovery),
     "flowsql.source.batch-rows": Effect("3", lambda options: len(rows_of("SELECT id FROM clicks")(options))),
     "jobmanager.execution.failover-strategy": Effect("full", restarts_in_part, {**BLOCKED, **FIXED}),

@@ -100,6 +100,10 @@ class FileReader(SourceReader):
                 self._thread.start()
             self._changed.notify_all()
 
+    def caught_up(self) -> bool:
+        """Whether no file is left."""
+        return not self._positions
+
     def no_more_splits(self) -> None:
         """END follows the last row."""
         with self._changed:
@@ -275,6 +279,10 @@ class PausingFileReader(SourceReader):
         for encoded in splits:
             split = FileSplit.decode(encoded)
             self._positions[encoded.id] = _Position(split, encoded.id, rows=split.rows_done)
+
+    def caught_up(self) -> bool:
+        """Whether no file is left."""
+        return not self._positions
 
     def no_more_splits(self) -> None:
         """END follows the last row."""

@@ -87,7 +87,7 @@ class FileSink(TableSink):
             names=PartNames(),
             encoder=self._encoder(),
             rolling=rolling,
-            closes_with_checkpoint=self._compacts or context.one_batch,
+            closes_with_checkpoint=self._compacts or context.closes_with_checkpoint,
             policy=self._policy,
             durable=not self._batch,
             context=context,

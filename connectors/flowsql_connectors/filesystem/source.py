@@ -86,6 +86,11 @@ class FileSource(LookupTableSource):
         """With ``source.monitor-interval`` files are looked for as long as the job runs."""
         return self._values.get(MONITOR_INTERVAL) is None
 
+    @property
+    def tells_backlog(self) -> bool:
+        """Files are read to their ends."""
+        return True
+
     def batched_input(self) -> BatchedInput:
         """New files of the table."""
         return BatchedInput(path=self._values.get(PATH))

@@ -76,6 +76,8 @@ class RowSource(ABC):
     bounded: ClassVar[bool] = True
     #: The kinds of change that come.
     changelog: ClassVar[ChangelogMode] = INSERT_ONLY
+    #: Of rows without end: whether ``read`` yields None where it has given all that is there (``flowsql.trigger``).
+    tells_backlog: ClassVar[bool] = False
 
     def __init__(self, table: DeclaredTable) -> None:
         self.table = table

@@ -53,6 +53,8 @@ class _SplitThread:
         self._changed = threading.Condition()
         self._wake = wake
         self._over = False
+        #: Whether there was a moment without rows.
+        self._had_nothing = False
         self._closing = False
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"read-{split.id}", daemon=True)
@@ -64,7 +66,9 @@ class _SplitThread:
             for item in rows:
                 if self._closing:
                     break
-                if item is not None:
+                if item is None:
+                    self._had_nothing = True
+                else:
                     self._put(item if isinstance(item, At) else At(item))
             if (close := getattr(rows, "close", None)) is not None:
                 close()
@@ -92,6 +96,10 @@ class _SplitThread:
     def has_something(self) -> bool:
         """Whether rows, the end or a failure can be taken."""
         return bool(self._waiting) or self._over
+
+    def has_caught_up(self) -> bool:
+        """Whether all rows were taken that came before some moment without rows."""
+        return self._had_nothing and not self._waiting
 
     def is_at_its_end(self) -> bool:
         """Whether all rows were taken and no further one comes."""
@@ -171,6 +179,10 @@ class RowReader(SourceReader):
     def add_splits(self, splits: list[Split]) -> None:
         """Begin to read them."""
         self._threads += [_SplitThread(self._source, split, self._woken) for split in splits]
+
+    def caught_up(self) -> bool:
+        """Whether every split has had a moment without rows, and all were taken."""
+        return all(thread.has_caught_up() for thread in self._threads)
 
     def no_more_splits(self) -> None:
         """END follows the last row."""
@@ -252,6 +264,11 @@ class RowTableSource(TableSource):
     def bounded(self) -> bool:
         """What the class says."""
         return self._kind.bounded
+
+    @property
+    def tells_backlog(self) -> bool:
+        """What the class says."""
+        return self._kind.tells_backlog
 
     @property
     def changelog_mode(self) -> ChangelogMode:

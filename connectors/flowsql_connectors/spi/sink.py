@@ -34,7 +34,7 @@ class WriterContext:
     ``write_text`` puts whole lines on the program's output in one piece; None: the process's standard output.
     ``lineage`` names the INSERT in the job together with all attempts and jobs that own the snapshots it was restored
     from: what dead ones of them left behind may be removed. A job that only borrowed a snapshot has a new one. Empty:
-    not known. ``one_batch``: the writer is closed behind its first barrier, and all that it wrote is to be seen then.
+    not known. ``closes_with_checkpoint``: all that was written before a barrier is to be seen with its checkpoint.
     """
 
     job_name: str
@@ -46,7 +46,7 @@ class WriterContext:
     submit: Callable[[Callable[[], None]], None]
     write_text: Callable[[str], None] | None = None
     lineage: str = ""
-    one_batch: bool = False
+    closes_with_checkpoint: bool = False
 
 
 class SinkWriter(ABC):

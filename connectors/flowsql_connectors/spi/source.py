@@ -73,6 +73,8 @@ class ReaderContext:
     count: Callable[[str, int], None]
     #: Seed of random sources; None draws one.
     rng_seed: int | None = None
+    #: Whether the job stops once its readers have caught up.
+    available_now: bool = False
     #: Whether splits will be paused (watermark alignment).
     aligned: bool = False
     #: Python objects of the job, by id.
@@ -124,6 +126,11 @@ class SourceReader(ABC):
     def snapshot(self) -> list[Split]:
         """Unfinished splits with their positions (counted to the last polled row): handing them to ``add_splits`` of
         a new reader goes on exactly behind the last row that was polled."""
+
+    def caught_up(self) -> bool:
+        """Whether all was polled that its splits held when it got them; asked of sources that say ``tells_backlog``,
+        where ``ReaderContext.available_now``."""
+        raise InternalError(f"{type(self).__name__} does not tell its backlog")
 
     def positions_durable(self, splits: Sequence[Split]) -> None:
         """A checkpoint that holds this snapshot of the reader is complete: whoever else keeps positions may be told.
@@ -204,6 +211,11 @@ class TableSource(ABC):
     @property
     def paced(self) -> bool:
         """Whether rows come at a rate, and not as fast as they are read."""
+        return False
+
+    @property
+    def tells_backlog(self) -> bool:
+        """Whether readers of an input without end tell when they have caught up with it (``flowsql.trigger``)."""
         return False
 
     def only_elsewhere(self) -> str | None:

@@ -12,7 +12,8 @@ from flowsql.cli.arguments.parser import Parser, add_profile, add_settings
 class RunInvocation:
     """``flowsql run``: ``project`` is a folder; None: the one around.
 
-    ``engine`` None leaves it to the configuration. ``saves``: an interrupt takes savepoints.
+    ``engine`` None leaves it to the configuration. ``saves``: an interrupt takes savepoints. ``available_now``: streams
+    stop when they have caught up.
     """
 
     project: str | None
@@ -22,6 +23,7 @@ class RunInvocation:
     format: str
     full: bool
     saves: bool
+    available_now: bool
     select: tuple[str, ...]
     report: str | None
     settings: tuple[tuple[str, str], ...]
@@ -59,6 +61,11 @@ def parse(words: Sequence[str]) -> RunInvocation:
         action="store_true",
         help="in streaming mode Ctrl-C and SIGTERM stop the jobs with savepoints, from which the next run goes on",
     )
+    add(
+        "--available-now",
+        action="store_true",
+        help="in streaming mode each job takes what is there, stops with a savepoint, and goes on from it another time",
+    )
     add("--report", metavar="FILE", help="write what became of each statement as JSON")
     add_settings(parser)
     found = parser.parse_args(list(words))
@@ -72,6 +79,7 @@ def parse(words: Sequence[str]) -> RunInvocation:
         found.format or "text",
         found.full,
         found.saves,
+        found.available_now,
         tuple(found.select),
         found.report,
         tuple(found.settings or ()),

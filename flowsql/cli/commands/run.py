@@ -34,6 +34,7 @@ from flowsql.pipeline.selection import selected
 from flowsql.pipeline.stream import Streams
 from flowsql_core.errors import FlowSqlError, InternalError
 from flowsql_core.secrets.hidden import hidden
+from flowsql_runtime.task.trigger import TRIGGER, Trigger
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
@@ -46,11 +47,13 @@ if TYPE_CHECKING:
 def run(invocation: RunInvocation) -> int:
     """Run what the command line asks for; the exit code."""
     report = None if invocation.report is None else Path(invocation.report).absolute()
-    engine = () if invocation.engine is None else (("execution.batch.engine", invocation.engine),)
+    words = [("execution.batch.engine", invocation.engine)] if invocation.engine is not None else []
+    if invocation.available_now:
+        words.append((TRIGGER.key, Trigger.AVAILABLE_NOW.value))
     try:
         opened = found_project(invocation.project, invocation.profile)
         require_sql(opened, invocation.project)
-        environment = project_environment(opened, (*engine, *invocation.settings))
+        environment = project_environment(opened, (*words, *invocation.settings))
     except OSError as error:
         print(f"flowsql: error: {error}", file=sys.stderr)
         return EXIT_USAGE

@@ -26,6 +26,7 @@ from flowsql_core.graph.job import JobGraph
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_runtime.checkpoint.settings import CheckpointSettings, RecoverySettings
 from flowsql_runtime.cluster.attempt import Attempt
+from flowsql_runtime.cluster.available_now import AvailableNow, check_can_stop
 from flowsql_runtime.cluster.deploy import Cut, Deployment, blocking_edges, collect_resources, make_spill_space
 from flowsql_runtime.cluster.failover import RegionFailover
 from flowsql_runtime.cluster.job import Job, JobStatus, Restart, not_a_streaming_job
@@ -39,6 +40,7 @@ from flowsql_runtime.task.part import JobPart
 from flowsql_runtime.task.restore import JobSnapshot, NothingRestored, RestoredState
 from flowsql_runtime.task.services import JobServices
 from flowsql_runtime.task.task import StreamTask
+from flowsql_runtime.task.trigger import reads_what_is_there
 from flowsql_runtime.time.processing import ProcessingTime
 
 if TYPE_CHECKING:
@@ -147,9 +149,14 @@ class JobMaster:
             self._restored = reader_of(restored, groups)
         elif recovery.path and part is None:
             self._recover(recovery)
+        stops_itself = cut is None and part is None and reads_what_is_there(dict(graph.configuration))
+        if stops_itself:
+            check_can_stop(graph, self._configuration)
         self._deploy()
         if cut is None:
             job.master = self
+        if stops_itself:
+            AvailableNow(job).start()
 
     @property
     def runs_in_caller(self) -> bool:

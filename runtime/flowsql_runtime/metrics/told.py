@@ -37,6 +37,13 @@ class SourceState:
 
 
 @record
+class Backlog:
+    """Of one subtask of a source: whether it gave all that was there when the job started."""
+
+    caught_up: bool
+
+
+@record
 class AssignerState:
     """Of one subtask that makes watermarks.
 

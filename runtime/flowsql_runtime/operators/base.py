@@ -24,7 +24,7 @@ from flowsql_core.element import ACTIVE, MAX_WATERMARK, MIN_WATERMARK, LatencyMa
 from flowsql_core.graph.lineage import Lineage
 from flowsql_core.graph.specs import OperatorSpec
 from flowsql_core.record import record
-from flowsql_runtime.metrics.told import AtWork, asked
+from flowsql_runtime.metrics.told import AtWork, Backlog, asked
 from flowsql_runtime.task.memory import UNLIMITED, OperatorMemory
 from flowsql_runtime.task.services import JobServices, SplitProgress
 from flowsql_runtime.time.time_slice import TimeSlice
@@ -319,6 +319,15 @@ class SourceOperator(Operator[S]):
     """Head of a vertex without inputs: the mailbox asks it for rows when it has nothing else to do."""
 
     number_of_inputs = 0
+
+    def setup(self, ctx: OperatorContext, output: Output) -> None:
+        """Called once by the task before ``open``."""
+        super().setup(ctx, output)
+        ctx.tell(Backlog, lambda: Backlog(self.caught_up()))
+
+    def caught_up(self) -> bool:
+        """Whether all that was there when the job started was emitted; a source that ends by itself need not tell."""
+        return False
 
     @abstractmethod
     def emit_next(self) -> SourceStatus:

@@ -17,6 +17,7 @@ from flowsql_runtime.metrics.told import SourceState
 from flowsql_runtime.network.channel import referenced_bytes
 from flowsql_runtime.operators.base import OperatorContext, OperatorSnapshot, SourceOperator, SourceStatus
 from flowsql_runtime.operators.failure import note_source
+from flowsql_runtime.task.trigger import reads_what_is_there
 from flowsql_runtime.time.alignment import ALLOW_UNALIGNED_SPLITS, AlignedSource
 
 BATCH_ROWS = option("flowsql.source.batch-rows", int, 65_536, "Rows that a source aims at in one batch.")
@@ -65,6 +66,7 @@ class ScanOperator(SourceOperator[ScanSpec]):
                 configuration=ctx.parameters,
                 count=ctx.metrics.count,
                 rng_seed=ctx.rng.getrandbits(63),
+                available_now=reads_what_is_there(ctx.parameters),
                 aligned=ctx.progress.aligned is not None,
                 resources=ctx.resources,
                 lose=ctx.metrics.lose,
@@ -182,6 +184,10 @@ class ScanOperator(SourceOperator[ScanSpec]):
         if aligned is not None and aligned.waits:
             return
         self._opened().wake_when_available(wake)
+
+    def caught_up(self) -> bool:
+        """The reader tells it of the splits that it has; others must have been looked for."""
+        return self.ctx.job.splits_known(self.ctx.uid, self.ctx.subtask) and self._opened().caught_up()
 
     def stop_at(self, rows: int) -> None:
         """Suspend after so many rows of this run, or at the end if there are fewer."""

@@ -96,6 +96,10 @@ class JobServices:
         """Splits that were found for a subtask. ``passed``: number of the last barrier that passed it."""
         return self._sources[uid].take(subtask, passed)
 
+    def splits_known(self, uid: str, subtask: int) -> bool:
+        """Whether a subtask has every split that was there when the job started."""
+        return self._sources[uid].all_taken(subtask)
+
     def unfollow_splits(self, uid: str, subtask: int) -> None:
         """A subtask takes no more; behind the last one nobody looks for splits any more."""
         with self._lock:

@@ -65,6 +65,13 @@ class SourceCoordinator:
         #: Per subtask the last checkpoint before its reader began.
         self._began: list[int] = [0] * parallelism
         self._wakes: dict[int, Callable[[], None]] = {}
+        #: Whether the scan was looked through since the job started; what is restored may be old.
+        self._looked = restored is None or enumerator.discovery_interval_ms() is None
+
+    @property
+    def looked(self) -> bool:
+        """Whether all splits are known that were there when the job started."""
+        return self._looked
 
     @property
     def interval_ms(self) -> int | None:
@@ -81,9 +88,10 @@ class SourceCoordinator:
         """Look for new splits and deal them out; what goes wrong is logged, and the next look tries again."""
         try:
             found = self._enumerator.discover(self._parallelism)
-            if not found:
-                return
             with self._lock:
+                self._looked = True
+                if not found:
+                    return
                 for subtask, splits in enumerate(self._enumerator.assign(found, self._parallelism)):
                     found_now = [(self._triggered, split) for split in splits]
                     self._waiting[subtask] += found_now
@@ -128,6 +136,11 @@ class SourceCoordinator:
             self._waiting[subtask] = [one for one in waiting if one[0] > passed]
             return [split for behind, split in waiting if behind <= passed]
 
+    def all_taken(self, subtask: int) -> bool:
+        """Whether a reader has every split of its that was there when the job started."""
+        with self._lock:
+            return self._looked and not self._waiting[subtask]
+
     def join(self, subtask: int, wake: Callable[[], None]) -> None:
         """A reader takes part; ``wake`` is called when there is something to take (any thread)."""
         with self._lock:
@@ -159,11 +172,12 @@ class Discovery:
         self._time.on_jump(self._look_again)
 
     def add(self, coordinator: SourceCoordinator) -> None:
-        """Look regularly from one interval later on."""
+        """Look regularly, from one interval later on; at once where nobody has looked since the job started."""
         interval_ms = coordinator.interval_ms
         assert interval_ms is not None
+        first_ms = interval_ms if coordinator.looked else 0
         with self._changed:
-            self._due_ms.setdefault(coordinator, self._time.clock.now_ms() + interval_ms)
+            self._due_ms.setdefault(coordinator, self._time.clock.now_ms() + first_ms)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=f"discovery-{self._job_name[:40]}", daemon=True)
                 self._thread.start()

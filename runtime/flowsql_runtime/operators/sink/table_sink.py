@@ -11,6 +11,7 @@ from flowsql_core.batch import ChangelogBatch
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_runtime.metrics.registry import RECORDS_SENT
 from flowsql_runtime.operators.base import Operator, OperatorContext, OperatorSnapshot
+from flowsql_runtime.task.trigger import reads_what_is_there
 
 #: Resource with a callable ``(text) -> None`` for what a sink prints; without it the process's standard output.
 WRITE_TEXT_RESOURCE: Final = "flowsql.write-text"
@@ -47,7 +48,7 @@ class SinkOperator(Operator[SinkSpec]):
                 submit=ctx.submit,
                 write_text=ctx.resources.get(WRITE_TEXT_RESOURCE),
                 lineage=lineage_of(ctx.job.lineage, ctx.uid),
-                one_batch=ctx.job.one_batch,
+                closes_with_checkpoint=ctx.job.one_batch or reads_what_is_there(ctx.parameters),
             )
         )
 

@@ -118,6 +118,10 @@ class LineSourceOperator(SourceOperator[LineSourceSpec]):
         self._look = True
         self._arm()
 
+    def caught_up(self) -> bool:
+        """Whether it has looked, and every file that was found was read."""
+        return not self._look and not self._unread
+
     def stop_at(self, rows: int) -> None:
         """Suspend after so many lines of this run."""
         self._stop_at = rows
