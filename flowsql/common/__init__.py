@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from flowsql.common.serialization import ByteArraySchema as ByteArraySchema
     from flowsql.common.serialization import DeserializationSchema as DeserializationSchema
     from flowsql.common.serialization import Encoder as Encoder
+    from flowsql.common.serialization import RowFieldExtractorSchema as RowFieldExtractorSchema
     from flowsql.common.serialization import SerializationSchema as SerializationSchema
     from flowsql.common.serialization import SimpleStringSchema as SimpleStringSchema
     from flowsql.common.serializer import TypeSerializer as TypeSerializer
@@ -59,6 +60,7 @@ _HOMES = {
     "Row": "flowsql.common.row",
     "RowKind": "flowsql_core.row",
     "SerializationSchema": "flowsql.common.serialization",
+    "RowFieldExtractorSchema": "flowsql.common.serialization",
     "SimpleStringSchema": "flowsql.common.serialization",
     "Time": "flowsql_core.stream.time",
     "TypeSerializer": "flowsql.common.serializer",

@@ -424,7 +424,7 @@ class DataStream(WithoutJava):
         """Write the values into a sink of the older kind: ``StreamingFileSink``."""
         if not isinstance(sink_func, SinkFunctionOf):
             raise NotSupportedYetError(f"sinks of type {type(sink_func).__name__}", hint=_TABLES_INSTEAD)
-        return self.sink_to(sink_func.sink)
+        return self.sink_to(sink_func.written_by)
 
     def cache(self) -> NoReturn:
         """Refused."""

@@ -1,7 +1,8 @@
-"""The stream of a source whose timestamps are made where it is read."""
+"""Streams of sources that are several operators: one in Flink, and one for what a program says of it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Self
 
 from flowsql.datastream.data_stream import DataStream
@@ -9,29 +10,36 @@ from flowsql.datastream.plan import operators
 from flowsql.datastream.plan.transformations import Wishes
 from flowsql_core.stream.watermark import WatermarkStrategy
 
-#: What a program says of the stream and means the source too.
-_OF_BOTH: Final = frozenset({"parallelism", "max_parallelism", "slot_sharing_group"})
+#: What a program says of the stream and means all its operators.
+_OF_ALL: Final = frozenset({"parallelism", "max_parallelism", "slot_sharing_group"})
 
 
-class SourceWithTimes(DataStream):
-    """What ``from_source`` answers for a strategy that stamps: both operators run in as many subtasks.
+class SourceStream(DataStream):
+    """The stream of a source, behind the last of its operators; all of them run in as many subtasks.
 
-    In Flink they are one operator.
+    Args:
+        last: the stream behind the last operator.
+        before: those behind the others.
     """
 
-    def __init__(self, source: DataStream, strategy: WatermarkStrategy, wishes: Wishes) -> None:
-        made = source.transform(
-            operators.TIMES,
-            operators.assign_timestamps(strategy, of_source=True),
-            source.get_type(),
-            wishes=wishes,
-            refused_in_batch=operators.TIMES_IN_BATCH,
-        )
-        super().__init__(made.environment, made.number)
-        self._source = source
+    def __init__(self, last: DataStream, before: Sequence[DataStream]) -> None:
+        super().__init__(last.environment, last.number)
+        self._before = tuple(before)
 
     def _set(self, **wishes: Any) -> Self:
-        both = {name: value for name, value in wishes.items() if name in _OF_BOTH}
-        if both:
-            self._source._set(**both)
+        of_all = {name: value for name, value in wishes.items() if name in _OF_ALL}
+        if of_all:
+            for stream in self._before:
+                stream._set(**of_all)
         return super()._set(**wishes)
+
+
+def with_times(source: DataStream, strategy: WatermarkStrategy, wishes: Wishes) -> DataStream:
+    """Timestamps and watermarks are made where the source reads."""
+    return source.transform(
+        operators.TIMES,
+        operators.assign_timestamps(strategy, of_source=True),
+        source.get_type(),
+        wishes=wishes,
+        refused_in_batch=operators.TIMES_IN_BATCH,
+    )

@@ -20,12 +20,13 @@ from flowsql.datastream.execution_mode import RuntimeExecutionMode
 from flowsql.datastream.plan import operators
 from flowsql.datastream.plan.transformations import OperatorTransformation, Recorder, SpecMaker, Wishes
 from flowsql.datastream.slot_sharing_group import SlotSharingGroup
-from flowsql.datastream.source_with_times import SourceWithTimes
+from flowsql.datastream.source_with_times import SourceStream, with_times
 from flowsql.datastream.state_backend import HashMapStateBackend, StateBackend
 from flowsql.jobs.watch import watch
 from flowsql_core.config import AUTO_WATERMARK_INTERVAL_MS, PARALLELISM, RUNTIME_MODE, Configuration, RuntimeMode
 from flowsql_core.errors import BindError, FlowSqlError, NotSupportedYetError, PlanError
 from flowsql_core.graph.spark import streams_on_spark
+from flowsql_core.stream.watermark import WatermarkGenerator, WatermarkStrategy
 
 if TYPE_CHECKING:
     from flowsql.common.job_client import JobClient
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from flowsql.datastream.checkpoint_config import CheckpointConfig
     from flowsql.datastream.plan.graph import PlanBuilder, PlanSettings
     from flowsql_core.graph.job import JobGraph
-    from flowsql_core.stream.watermark import WatermarkStrategy
     from flowsql_runtime.cluster.local import LocalCluster
 
 DEFAULT_JOB_NAME = "Flink Streaming Job"
@@ -296,11 +296,16 @@ class StreamExecutionEnvironment(WithoutJava):
         if not isinstance(source, Source):
             raise TypeError(f"{source!r} is not a Source")
         wishes = Wishes(parallelism=self.get_parallelism()) if source.parallel else _ONE
-        stream = self._source(source_name, source.spec_maker(), type_info or source.produced_type(), wishes)
-        if watermark_strategy.timestamp_assigner is None:
-            # Elements of these sources have no timestamps, so no watermark comes before the end.
-            return stream
-        return SourceWithTimes(stream, watermark_strategy, wishes)
+        type_ = type_info or source.produced_type()
+        streams = [self._source(source_name, source.spec_maker(), type_, wishes)]
+        to_values = source.values_of_columns()
+        if to_values is not None:
+            streams.append(streams[-1].transform("Values", operators.batch_map(to_values), type_, wishes=wishes))
+        makes_watermarks = watermark_strategy.generator is not WatermarkGenerator.NO_WATERMARKS
+        # Elements of a source that gives values have no timestamps, so no watermark comes before the end.
+        if watermark_strategy.timestamp_assigner is not None or (makes_watermarks and to_values is not None):
+            streams.append(with_times(streams[-1], watermark_strategy, wishes))
+        return streams[0] if len(streams) == 1 else SourceStream(streams[-1], streams[:-1])
 
     def add_source(self, source_func: object, source_name: str = "Custom Source", type_info: object = None) -> NoReturn:
         """Refused: source functions are Java."""

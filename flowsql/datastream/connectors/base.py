@@ -28,6 +28,10 @@ class Source(ABC):
     def spec_maker(self) -> SpecMaker:
         """What makes the spec of the operator that reads it."""
 
+    def values_of_columns(self) -> BatchMap | None:
+        """What makes values, with their timestamps, of the columns that the operator gives; None: it gives values."""
+        return None
+
 
 class StreamTransformer(ABC):
     """Applies further operators to a stream."""
@@ -60,8 +64,8 @@ class Sink(ABC):
 class SinkFunctionOf:
     """What ``add_sink`` takes: a sink under the name of an older one."""
 
-    def __init__(self, sink: Sink) -> None:
-        self.sink = sink
+    def __init__(self, written_by: Sink) -> None:
+        self.written_by = written_by
 
 
 class DeliveryGuarantee(enum.Enum):

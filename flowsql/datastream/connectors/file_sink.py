@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from flowsql.common.serialization import BulkWriterFactory, Encoder
-from flowsql.common.typeinfo import ExternalTypeInfo, PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
+from flowsql.common.typeinfo import PickledBytesTypeInfo, TypeInformation
 from flowsql.datastream.bridges.columns import column_maker
 from flowsql.datastream.connectors.base import Sink, StreamTransformer, SupportsPreprocessing
+from flowsql.datastream.connectors.rows_into import columns_of_rows
 from flowsql.datastream.plan.operators import BatchMap
 from flowsql.datastream.values.text import java_text
 from flowsql_connectors.filesystem.files import local_path
@@ -43,7 +44,7 @@ from flowsql_core.catalog import ANONYMOUS
 from flowsql_core.graph.specs import SinkSpec, TableSpec
 from flowsql_core.graph.stream_specs import VALUE
 from flowsql_core.row import INSERT_ONLY
-from flowsql_core.types.logical import STRING, Column, Schema
+from flowsql_core.types.logical import STRING, Column
 
 Options = Mapping[str, str]
 
@@ -264,7 +265,9 @@ class FileSink(Sink, SupportsPreprocessing):
         Raises:
             TypeError: the elements are no rows of the format's fields.
         """
-        return _texts(type_) if self._factory is None else _fields(type_, self._factory.columns)
+        return (
+            _texts(type_) if self._factory is None else columns_of_rows(type_, self._factory.columns, "the bulk format")
+        )
 
     def spec(self) -> SinkSpec:
         """The writing operator."""
@@ -353,25 +356,5 @@ def _texts(type_: TypeInformation) -> BatchMap:
     def convert(batch: ChangelogBatch) -> ChangelogBatch:
         texts = list(map(text, batch.columns[VALUE].values.tolist()))
         return ChangelogBatch((make(texts),), batch.num_rows, None, None, batch.track)
-
-    return convert
-
-
-def _fields(type_: TypeInformation, columns: Schema) -> BatchMap:
-    inner = type_.type_info if isinstance(type_, ExternalTypeInfo) else type_
-    if not isinstance(inner, RowTypeInfo | TupleTypeInfo):
-        raise TypeError(
-            f"A bulk format takes a stream of rows, this one is of {type_!r}: declare it, e.g. "
-            "map(..., output_type=Types.ROW([...]))"
-        )
-    count = len(inner.get_field_types())
-    if count != len(columns):
-        raise TypeError(f"The rows of the stream have {count} fields, the bulk format has {len(columns)}.")
-    makers = [column_maker(column) for column in columns]
-
-    def convert(batch: ChangelogBatch) -> ChangelogBatch:
-        values = batch.columns[VALUE].values.tolist()
-        made = tuple(make([value[place] for value in values]) for place, make in enumerate(makers))
-        return ChangelogBatch(made, batch.num_rows, None, None, batch.track)
 
     return convert

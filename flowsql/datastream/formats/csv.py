@@ -1,4 +1,4 @@
-"""The csv format of DataStream connectors: files are written; the other names are refused where a program uses them."""
+"""The csv format of DataStream connectors: files are written, messages read and written; files are read as tables."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any, Final, Self
 from flowsql.common.public_api import public_api
 from flowsql.common.refused import refused_name
 from flowsql.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
+from flowsql.datastream.formats.csv_rows import CsvRowDeserializationSchema as CsvRowDeserializationSchema
+from flowsql.datastream.formats.csv_rows import CsvRowSerializationSchema as CsvRowSerializationSchema
 from flowsql.table.types import DataType, DataTypes, RowField, RowType
 from flowsql_connectors.formats.csv import (
     ARRAY_DELIMITER,
@@ -20,9 +22,18 @@ from flowsql_connectors.formats.csv import (
 )
 from flowsql_core.errors import NotSupportedYetError
 
-_NAMES: Final = frozenset({"CsvReaderFormat", "CsvRowDeserializationSchema", "CsvRowSerializationSchema"})
+_NAMES: Final = frozenset({"CsvReaderFormat"})
 
-__all__ = sorted({*_NAMES, "CsvBulkWriters", "CsvSchema", "CsvSchemaBuilder"})
+__all__ = sorted(
+    {
+        *_NAMES,
+        "CsvBulkWriters",
+        "CsvRowDeserializationSchema",
+        "CsvRowSerializationSchema",
+        "CsvSchema",
+        "CsvSchemaBuilder",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ from flowsql.datastream.values.text import line_text
 from flowsql.datastream.values.typed_functions import typed
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.errors import PlanError
-from flowsql_core.graph.specs import CollectSinkSpec, OperatorSpec, SinkSpec
+from flowsql_core.graph.specs import CollectSinkSpec, OperatorSpec, ScanSpec, SinkSpec
 from flowsql_core.graph.stream_specs import (
     AssignTimestampsSpec,
     AsyncFunctionSpec,
@@ -240,6 +240,11 @@ def print_sink(type_: TypeInformation, identifier: str, to_error: bool) -> SpecM
 def batch_map(function: BatchMap) -> SpecMaker:
     """A conversion of whole batches."""
     return lambda settings: _one(settings, function, BatchMapSpec)
+
+
+def table_scan(spec: ScanSpec) -> SpecMaker:
+    """A connector's scan; it gives columns."""
+    return lambda settings: SpecWithResources(spec)
 
 
 def table_sink(spec: SinkSpec) -> SpecMaker:
