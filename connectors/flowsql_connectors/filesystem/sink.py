@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from flowsql_connectors.file_systems.choice import is_remote
 from flowsql_connectors.filesystem.commit import FileCommitter
 from flowsql_connectors.filesystem.compact import Compactor
-from flowsql_connectors.filesystem.files import escape_path_name, local_path
+from flowsql_connectors.filesystem.files import escape_path_name
 from flowsql_connectors.filesystem.names import PartNames
 from flowsql_connectors.filesystem.options import (
     AUTO_COMPACTION,
@@ -23,12 +22,12 @@ from flowsql_connectors.filesystem.options import (
 )
 from flowsql_connectors.filesystem.packing import FirstFit
 from flowsql_connectors.filesystem.partitions.folders import CommitPolicy, Partitioner, default_partition_name
-from flowsql_connectors.filesystem.stores.store import part_store
+from flowsql_connectors.filesystem.stores.store import part_store, sink_folder
 from flowsql_connectors.filesystem.writer import FileWriter, Rolling
 from flowsql_connectors.formats.format import FileEncoder, FileFormat
 from flowsql_connectors.options import SINK_PARALLELISM, OptionValues
 from flowsql_connectors.spi.sink import Committer, SinkWriter, TableSink, WriterContext
-from flowsql_core.errors import BindError, ConnectorError, NotSupportedYetError
+from flowsql_core.errors import BindError, NotSupportedYetError
 from flowsql_core.graph.specs import SinkSpec
 from flowsql_core.row import ChangelogMode
 
@@ -43,7 +42,7 @@ class FileSink(TableSink):
         self._values = values
         self._format = format_
         self._settings = configuration
-        self._store = part_store(_folder(values, sink.table.name), configuration)
+        self._store = part_store(sink_folder(values.get(PATH), f"table {sink.table.name}"), configuration)
         batch = configuration.get("execution.runtime-mode", "streaming").lower() == "batch"
         self._policy = CommitPolicy.of(values, sink.table, self._store.touch)
         self._batch = batch
@@ -134,23 +133,21 @@ class FileSink(TableSink):
         return "/".join(levels) if len(levels) == len(table.partition_keys) else None
 
 
-def _folder(values: OptionValues, name: str) -> str:
-    """The folder of a table: an absolute path, or a URI."""
-    path = values.get(PATH)
-    if is_remote(path):
-        return path.rstrip("/")
-    root = os.path.abspath(local_path(path))
-    if os.path.exists(root) and not os.path.isdir(root):
-        raise ConnectorError("path-is-a-file", f"Path {root} of table {name} is a file.")
-    return root
-
-
 def _check_options(root: str, values: OptionValues, compacts: bool) -> None:
     """Refuse what object stores cannot do."""
-    from flowsql_connectors.filesystem.stores.objects import MOST_BYTES
-
     if compacts:
         raise NotSupportedYetError(f"'{AUTO_COMPACTION.key}' with files in an object store ('{root}')")
+    check_size(root, values)
+
+
+def check_size(root: str, values: OptionValues) -> None:
+    """Refuse files larger than an object may be.
+
+    Raises:
+        BindError: they may grow that large.
+    """
+    from flowsql_connectors.filesystem.stores.objects import MOST_BYTES
+
     if values.get(ROLLING_SIZE) >= MOST_BYTES:
         raise BindError(
             "invalid-option-value",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO, Final
 
+from flowsql_connectors.file_systems.choice import is_remote
 from flowsql_connectors.filesystem.buckets import ClockBuckets, clock_text
 from flowsql_connectors.filesystem.commit import FileCommitter
 from flowsql_connectors.filesystem.compact import Compactor, Merge
-from flowsql_connectors.filesystem.files import local_path
 from flowsql_connectors.filesystem.names import PartNames
 from flowsql_connectors.filesystem.options import (
     CHECK_MS,
@@ -21,7 +20,8 @@ from flowsql_connectors.filesystem.options import (
     ROLLOVER_MS,
 )
 from flowsql_connectors.filesystem.packing import WhenEnough
-from flowsql_connectors.filesystem.stores.disk import DiskStore
+from flowsql_connectors.filesystem.sink import check_size
+from flowsql_connectors.filesystem.stores.store import part_store, sink_folder
 from flowsql_connectors.filesystem.stream_options import (
     BUCKET_PATTERN,
     BUCKET_ZONE,
@@ -43,7 +43,7 @@ from flowsql_connectors.formats.line_encode import LineEncoder
 from flowsql_connectors.formats.registry import format_factory
 from flowsql_connectors.options import OptionSet, OptionValues
 from flowsql_connectors.spi.sink import Committer, SinkFactory, SinkWriter, TableSink, WriterContext
-from flowsql_core.errors import ConnectorError
+from flowsql_core.errors import NotSupportedYetError
 from flowsql_core.graph.specs import SinkSpec, TableSpec
 from flowsql_core.row import INSERT_ONLY, ChangelogMode
 
@@ -59,9 +59,12 @@ class StreamFileSink(TableSink):
         self._table = sink.table
         self._values = values
         self._settings = configuration
-        self._root = os.path.abspath(local_path(values.get(PATH)))
-        if os.path.exists(self._root) and not os.path.isdir(self._root):
-            raise ConnectorError("path-is-a-file", f"Path {self._root} of a file sink is a file.")
+        self._store = part_store(sink_folder(values.get(PATH), "a file sink"), configuration)
+        if is_remote(self._store.root):
+            if self._compactor() is not None:
+                raise NotSupportedYetError(f"FileSink with enable_compact in an object store ('{self._store.root}')")
+            if not values.get(ROLL_ON_CHECKPOINT):
+                check_size(self._store.root, values)
         self._batch = configuration.get("execution.runtime-mode", "streaming").lower() == "batch"
         self._names = PartNames(values.get(PART_PREFIX), values.get(PART_SUFFIX), with_subtask=False)
         self._folders = ClockBuckets(len(self._columns), values.get(BUCKET_PATTERN), values.get(BUCKET_ZONE))
@@ -80,7 +83,7 @@ class StreamFileSink(TableSink):
             values.get(ROLLING_SIZE), values.get(ROLLOVER_MS), values.get(INACTIVITY_MS), values.get(CHECK_MS)
         )
         return FileWriter(
-            store=DiskStore(self._root),
+            store=self._store,
             folders=self._folders,
             names=self._names,
             encoder=self._encoder(),
@@ -93,8 +96,9 @@ class StreamFileSink(TableSink):
 
     def create_committer(self) -> Committer:
         """The committer of all writers."""
+        self._store.check()
         return FileCommitter(
-            DiskStore(self._root),
+            self._store,
             self._settings,
             self._names,
             policy=None,

@@ -16,7 +16,6 @@ from flowsql.datastream.connectors.base import Sink, StreamTransformer, Supports
 from flowsql.datastream.connectors.rows_into import columns_of_rows
 from flowsql.datastream.plan.operators import BatchMap
 from flowsql.datastream.values.text import java_text
-from flowsql_connectors.filesystem.files import local_path
 from flowsql_connectors.filesystem.options import (
     CHECK_MS,
     FORMAT,
@@ -25,6 +24,7 @@ from flowsql_connectors.filesystem.options import (
     ROLLING_SIZE,
     ROLLOVER_MS,
 )
+from flowsql_connectors.filesystem.stores.store import sink_folder
 from flowsql_connectors.filesystem.stream_options import (
     BUCKET_PATTERN,
     BUCKET_ZONE,
@@ -280,7 +280,7 @@ class FileSink(Sink, SupportsPreprocessing):
         """What builders of both kinds of formats have in common."""
 
         def __init__(self, base_path: str, options: Options, writer_factory: BulkWriterFactory | None = None) -> None:
-            local_path(base_path)  # what is wrong with it shows here
+            sink_folder(base_path, "a file sink")  # what is wrong with it shows here
             assigner = BucketAssigner.date_time_bucket_assigner()
             self._options = {PATH.key: base_path, **assigner.options, **options}
             self._factory = writer_factory

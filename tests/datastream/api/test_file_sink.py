@@ -352,7 +352,6 @@ def csv_sink(*columns: str) -> FileSink:
         (lambda env: RollingPolicy.default_rolling_policy(part_size=0), ValueError, "part_size must be above 0"),
         (lambda env: rows(Path("/tmp/x")).with_bucket_check_interval(0), ValueError, "should be positive"),
         (lambda env: FileSink.for_row_format("", Encoder.simple_string_encoder()), ConnectorError, "empty"),
-        (lambda env: FileSink.for_row_format("s3://x/y", Encoder.simple_string_encoder()), NotSupportedYetError, "s3"),
         (lambda env: FileSink.for_row_format("/tmp/x", None), TypeError, "not an Encoder"),
         (lambda env: FileSink.for_bulk_format("/tmp/x", None), TypeError, "not a BulkWriterFactory"),
         (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from flowsql_connectors.file_systems.choice import is_remote
+from flowsql_connectors.filesystem.files import local_path
 from flowsql_connectors.filesystem.part import Part, PartFile
+from flowsql_core.errors import ConnectorError
 
 
 class PartStore(Protocol):
@@ -82,6 +85,23 @@ class PartStore(Protocol):
             ConnectorError: there is no such bucket, or the storage does not answer.
         """
         ...
+
+
+def sink_folder(path: str, writer: str) -> str:
+    """The folder that something writes into: an absolute path, or a URI.
+
+    Args:
+        writer: for messages: ``table t``.
+
+    Raises:
+        ConnectorError: the path is of a file.
+    """
+    if is_remote(path):
+        return path.rstrip("/")
+    root = os.path.abspath(local_path(path))
+    if os.path.exists(root) and not os.path.isdir(root):
+        raise ConnectorError("path-is-a-file", f"Path {root} of {writer} is a file.")
+    return root
 
 
 def part_store(root: str, settings: Mapping[str, str]) -> PartStore:
