@@ -65,6 +65,11 @@ CASES = {
         job(assigner=replace(ASSIGNER, by_split=(("/t/a.csv@0", 50_000),), not_begun=("/t/b.csv@0",))),
         f"{WAITS}; there is no watermark yet: no row of file b.csv of table 'clicks' has been read yet",
     ),
+    "partitions that may never have a row": (
+        job(replace(SOURCE, bounded=False), replace(ASSIGNER, not_begun=("t-0", "t-1"))),
+        f"{WAITS}; there is no watermark yet: no row of split 't-0' and 1 other of table 'clicks' has been read yet; "
+        "'table.exec.source.idle-timeout' lets time go on without it",
+    ),
     "several files that were not begun": (
         job(assigner=replace(ASSIGNER, not_begun=("/t/b.csv@0", "/t/c.csv@0", "/t/d.csv@0"))),
         f"{WAITS}; there is no watermark yet: no row of file b.csv and 2 others of table 'clicks' has been read yet",

@@ -99,8 +99,11 @@ def _held(before: JobNow, holder: _Holder) -> tuple[str, object, object]:
     state = holder.state
     if state.not_begun:
         splits = split_text(state.not_begun[0])
-        more = f" and {len(state.not_begun) - 1:,} others" if len(state.not_begun) > 1 else ""
-        return f"no row of {splits}{more} of {where} has been read yet", key, state.not_begun[0]
+        others = len(state.not_begun) - 1
+        more = f" and {others:,} other{'s' * (others > 1)}" if others else ""
+        # A file has rows, sooner or later; a partition of a topic may never have one.
+        hint = "" if _is_bounded(before) else hint
+        return f"no row of {splits}{more} of {where} has been read yet{hint}", key, state.not_begun[0]
     if len(state.by_split) > 1:
         split, level = min(state.by_split, key=lambda each: each[1])
         assert split is not None
