@@ -58,6 +58,10 @@ _BUILT_IN: Final[dict[str, Connector]] = {
         infers=True,
         named_by_location=True,
     ),
+    "http": Connector(
+        source="flowsql_connectors.http.factory:HttpSourceFactory",
+        sink="flowsql_connectors.http.factory:HttpSinkFactory",
+    ),
     "jdbc": Connector(
         source="flowsql_connectors.jdbc.factory:JdbcSourceFactory",
         sink="flowsql_connectors.jdbc.factory:JdbcSinkFactory",
@@ -75,6 +79,12 @@ _BUILT_IN: Final[dict[str, Connector]] = {
     "python": Connector(
         source="flowsql_connectors.rowwise.by_class:PythonSourceFactory",
         sink="flowsql_connectors.rowwise.by_class:PythonSinkFactory",
+    ),
+    "socket": Connector(source="flowsql_connectors.socket:SocketSourceFactory"),
+    "webhook": Connector(source="flowsql_connectors.webhook:WebhookSourceFactory"),
+    "websocket": Connector(
+        source="flowsql_connectors.websocket:WebsocketSourceFactory",
+        sink="flowsql_connectors.websocket:WebsocketSinkFactory",
     ),
     "upsert-kafka": Connector(
         source="flowsql_connectors.kafka.factory:UpsertKafkaSourceFactory",
@@ -106,7 +116,7 @@ _REGISTERED: Final[dict[str, Connector]] = {}
 #: Connectors of Flink's own distribution that FlowSQL knows by name and does not have yet.
 _KNOWN_ELSEWHERE: Final = frozenset(
     {"elasticsearch-7", "hbase-2.2", "kinesis", "pulsar", "mongodb", "mysql-cdc",
-     "postgres-cdc", "socket"}
+     "postgres-cdc"}
 )  # fmt: skip
 
 
@@ -364,7 +374,7 @@ def factory_of(identifier: str, named: str | type) -> object:
     from flowsql_connectors.rowwise.base import BatchSink, RowSource
 
     if issubclass(kind, RowSource):
-        from flowsql_connectors.rowwise.source import RowSourceFactory
+        from flowsql_connectors.rowwise.factory import RowSourceFactory
 
         return RowSourceFactory(kind)
     if issubclass(kind, BatchSink):

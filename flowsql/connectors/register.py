@@ -23,6 +23,8 @@ def register(
     """
     _check(source, RowSource, SourceFactory, "source")
     _check(sink, BatchSink, SinkFactory, "sink")
+    if isinstance(source, type) and issubclass(source, RowSource) and not (source.reads() or source.looks_up()):
+        raise TypeError(f"{source!r} has neither read() nor lookup()")
     if source is None and sink is None:
         raise TypeError(f"register('{identifier}') takes a source, a sink, or both")
     registry.register(identifier, Connector(source=source, sink=sink))

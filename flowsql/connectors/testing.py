@@ -11,15 +11,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
+
 from flowsql.table.values.result_rows import rows_of
 from flowsql_connectors import registry
 from flowsql_connectors.rowwise.base import BatchSink, RowSource
 from flowsql_connectors.rowwise.values import batch_of_rows
+from flowsql_connectors.spi.lookup import LookupContext, LookupTableSource
 from flowsql_connectors.spi.sink import SinkFactory, WriterContext
 from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceFactory, SourceReader, Split, TableSource
+from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import SystemClock
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
 from flowsql_core.row import INSERT_ONLY, RowKind
+from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Column, Schema
 from flowsql_core.types.text import parse_type
 
@@ -59,6 +64,8 @@ def check_source(
     table = TableSpec(("kit", "kit", "kit"), schema, (("connector", _NAME), *(options or {}).items()))
     factory.options(table).check(table)
     whole = _Scan(factory, table)
+    # The first Python values that become Arrow ones import pandas where it is installed: that is not the connector's.
+    pa.array([None])
     first = whole.run(1, rows)
     assert first, "the source gives no rows: the kit needs some"
     if expected is not None:
@@ -120,6 +127,55 @@ def check_sink(
     _same([tuple(map(repr, row)) for row in read_back()], wanted, "the rows behind a flush, - as written")
     writer.close()
     _same([tuple(map(repr, row)) for row in read_back()], wanted, "the rows behind close(), - as written")
+
+
+def check_lookup(
+    source: type[RowSource] | type[SourceFactory],
+    columns: Mapping[str, str],
+    keys: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """Check that rows are found by their keys: all of a batch, some of them, and none for keys that are not asked for.
+
+    Args:
+        source: the class.
+        columns: types by name, as SQL writes them.
+        keys: names of the columns that rows are found by.
+        rows: of the table, as Python values: all rows of the keys that they have.
+        options: the WITH clause.
+
+    Raises:
+        AssertionError: rows are missing, double or others, or stand at other keys.
+    """
+    factory = registry.factory_of(_NAME, source)
+    assert isinstance(factory, SourceFactory), f"{source} is neither a RowSource nor a SourceFactory"
+    schema = _schema(columns)
+    table = TableSpec(("kit", "kit", "kit"), schema, (("connector", _NAME), *(options or {}).items()))
+    factory.options(table).check(table)
+    made = factory.create_source(ScanSpec(table, tuple(range(len(schema))), schema), {})
+    assert isinstance(made, LookupTableSource), f"{source} has no lookup"
+    places = tuple(list(columns).index(key) for key in keys)
+    lookup = made.create_lookup(LookupContext(places, SystemClock(), {}, lambda name, by: None))
+    known = list(dict.fromkeys(tuple(row[place] for place in places) for row in rows))
+    try:
+        for asked in (known, known[::-1], *([key] for key in known[:3])):
+            arrays = [
+                pa.array([key[at] for key in asked], to_arrow(schema[place].type)) for at, place in enumerate(places)
+            ]
+            found = lookup.find(arrays)
+            positions = [int(position) for position in found.positions]
+            assert positions == sorted(positions), f"positions fall: {positions}"
+            batch = ChangelogBatch.of(tuple(found.columns), num_rows=len(positions))
+            texts = [tuple(map(repr, row)) for row in rows_of(batch, schema)]
+            wanted = [row for row in rows if tuple(row[place] for place in places) in asked]
+            _same(texts, [tuple(map(repr, row)) for row in wanted], f"the rows of the keys {asked!r}, - as expected")
+            for position, text in zip(positions, texts, strict=True):
+                key = tuple(map(repr, asked[position]))
+                assert key == tuple(text[place] for place in places), f"the row ({', '.join(text)}) stands at {key}"
+    finally:
+        lookup.close()
+    _check_threads()
 
 
 class _Scan:

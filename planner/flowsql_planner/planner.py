@@ -223,7 +223,7 @@ class Planner:
         ]
         shared = run_passes(EXECUTION, planned, context)
         sections.append((EXECUTION_TITLE, render_execution(shared)))
-        notes = execution_notes(shared, self._configuration.get(PARALLELISM))
+        notes = execution_notes(shared, self._configuration.get(PARALLELISM), context)
         if notes:
             sections.append((NOTES_TITLE, notes))
         if wanted & {Detail.JSON_EXECUTION_PLAN, Detail.CHAINING}:

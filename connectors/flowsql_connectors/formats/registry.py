@@ -20,6 +20,7 @@ _FACTORIES: Final = {
     "avro": "flowsql_connectors.formats.avro.factory:AvroFormatFactory",
     "avro-confluent": "flowsql_connectors.formats.avro.confluent.factory:ConfluentFormatFactory",
     "canal-json": "flowsql_connectors.formats.change.factory:canal",
+    "changelog-csv": "flowsql_connectors.formats.messages.changelog_csv:ChangelogCsvFormatFactory",
     "csv": "flowsql_connectors.formats.csv:CsvFormatFactory",
     "debezium-avro-confluent": "flowsql_connectors.formats.avro.confluent.debezium:DebeziumAvroFormatFactory",
     "debezium-json": "flowsql_connectors.formats.change.factory:debezium",

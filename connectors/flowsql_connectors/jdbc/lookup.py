@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from flowsql_connectors.jdbc.database import Database, Dialect, Login
 from flowsql_connectors.jdbc.native import NativeColumn, matched
@@ -26,7 +26,7 @@ class DatabaseLookup(TableLookup):
         retries: how often a request that failed is sent again, each time after a second more.
     """
 
-    fewest_keys: ClassVar[int] = _FEWEST_KEYS
+    fewest_keys: int = _FEWEST_KEYS
 
     def __init__(
         self, dialect: Dialect, login: Login, table: str, columns: Schema, keys: tuple[int, ...], retries: int

@@ -6,13 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-from flowsql_connectors.lookup.options import (
-    CACHE,
-    CACHE_MISSING_KEY,
-    EXPIRE_AFTER_ACCESS,
-    EXPIRE_AFTER_WRITE,
-    MAX_ROWS,
-)
+from flowsql_connectors.lookup.options import PARTIAL_CACHE_OPTIONS
 from flowsql_connectors.options import (
     SINK_PARALLELISM,
     ConnectorOption,
@@ -20,7 +14,6 @@ from flowsql_connectors.options import (
     OptionValues,
     optional,
     parse_boolean,
-    parse_choice,
     parse_natural,
     parse_positive,
 )
@@ -62,10 +55,6 @@ LOWER: ConnectorOption[str | None] = ConnectorOption(
 UPPER: ConnectorOption[str | None] = ConnectorOption(
     "scan.partition.upper-bound", optional(str), None, "The greatest value of the last part."
 )
-LOOKUP_CACHE = ConnectorOption(
-    CACHE.key, parse_choice("NONE", "PARTIAL"), "NONE",
-    "What lookup joins keep: nothing, or the rows of keys that were asked for.",
-)  # fmt: skip
 LOOKUP_RETRIES = ConnectorOption(
     "lookup.max-retries", parse_natural, 3, "How often a lookup that failed is tried again."
 )
@@ -82,7 +71,7 @@ JDBC_OPTIONS: Final = OptionSet(
     required=(URL, TABLE),
     optional=(
         DRIVER, USER, PASSWORD, RETRY_TIMEOUT_MS, FETCH, AUTO_COMMIT, *PARTITION,
-        LOOKUP_CACHE, EXPIRE_AFTER_ACCESS, EXPIRE_AFTER_WRITE, CACHE_MISSING_KEY, MAX_ROWS, LOOKUP_RETRIES,
+        *PARTIAL_CACHE_OPTIONS, LOOKUP_RETRIES,
         FLUSH_ROWS, FLUSH_MS, SINK_RETRIES, SINK_PARALLELISM,
     ),
 )  # fmt: skip

@@ -79,6 +79,14 @@ LOOKUP_OPTIONS: Final = (
 )  # fmt: skip
 
 
+#: Of tables that are not read whole for lookups.
+PARTIAL_CACHE = ConnectorOption(
+    CACHE.key, parse_choice("NONE", "PARTIAL"), "NONE",
+    "What lookup joins keep: nothing, or the rows of keys that were asked for.",
+)  # fmt: skip
+PARTIAL_CACHE_OPTIONS: Final = (PARTIAL_CACHE, EXPIRE_AFTER_ACCESS, EXPIRE_AFTER_WRITE, CACHE_MISSING_KEY, MAX_ROWS)
+
+
 @record
 class Reload:
     """When a whole table is read again: every ``interval_ms``, or each ``days`` at ``time_of_day_ms`` UTC."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from flowsql_connectors.options import ConnectorOption, OptionSet
 from flowsql_connectors.rowwise.base import BatchSink, RowSource
+from flowsql_connectors.rowwise.factory import RowSourceFactory
 from flowsql_connectors.rowwise.sink import BatchSinkFactory
-from flowsql_connectors.rowwise.source import RowSourceFactory
 from flowsql_connectors.spi.sink import SinkFactory, TableSink
 from flowsql_connectors.spi.source import SourceFactory, TableSource
 from flowsql_core.errors import BindError

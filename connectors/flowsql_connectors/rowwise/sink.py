@@ -15,7 +15,8 @@ from flowsql_core.errors import ConnectorError, FlowSqlError
 from flowsql_core.graph.specs import SinkSpec, TableSpec
 from flowsql_core.row import SHORT_STRINGS, ChangelogMode
 from flowsql_core.types.arrow import arrow_schema
-from flowsql_core.types.logical import Schema
+from flowsql_core.types.logical import Column, LogicalType, Schema
+from flowsql_core.types.text import parse_type
 
 
 class _Writer(SinkWriter):
@@ -60,7 +61,7 @@ class BatchTableSink(TableSink):
         self._kind = kind
         self._spec = sink
         values = options.check(sink.table)
-        self._declared = DeclaredTable(sink.table, values)
+        self._declared = DeclaredTable(sink.table, values, sink.metadata)
         self._parallelism = values.get(SINK_PARALLELISM)
 
     def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
@@ -70,7 +71,11 @@ class BatchTableSink(TableSink):
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """A writer with an object of the class."""
         connector = self._spec.table.option("connector") or ""
-        return _Writer(connector, self._kind(self._declared), self._spec.input)
+        columns = self._spec.input
+        plain = columns[: len(columns) - len(self._spec.metadata)]
+        told = columns[len(plain) :]
+        keys = tuple(Column(key, column.type) for key, column in zip(self._spec.metadata, told, strict=True))
+        return _Writer(connector, self._kind(self._declared), (*plain, *keys))
 
     def parallelism(self) -> int | None:
         """``sink.parallelism``."""
@@ -88,6 +93,10 @@ class BatchSinkFactory(SinkFactory):
     def options(self, table: TableSpec) -> OptionSet:
         """Those that the class names, and ``sink.parallelism``."""
         return self._kind.options.merged(OptionSet(optional=(SINK_PARALLELISM,)))
+
+    def writable_metadata(self, table: TableSpec) -> Mapping[str, LogicalType]:
+        """What the class names."""
+        return {key: parse_type(text) for key, text in self._kind.metadata.items()}
 
     def create_sink(self, sink: SinkSpec, configuration: Mapping[str, str]) -> TableSink:
         """A sink of a table."""

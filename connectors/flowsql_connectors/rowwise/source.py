@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from flowsql_connectors.options import OptionSet
 from flowsql_connectors.rowwise.base import At, DeclaredTable, RowSource, failure_text
-from flowsql_connectors.rowwise.values import batch_of_arrow, batch_of_rows
+from flowsql_connectors.rowwise.values import batch_of_arrow, batch_of_rows, metadata_of_arrow, metadata_of_rows
 from flowsql_connectors.spi.source import (
     ReaderContext,
     ReadStatus,
-    SourceFactory,
     SourceReader,
     Split,
     SplitBatch,
@@ -27,10 +26,11 @@ from flowsql_connectors.spi.source import (
     TableSource,
 )
 from flowsql_core.batch import ChangelogBatch
-from flowsql_core.errors import BindError, ConnectorError, FlowSqlError
-from flowsql_core.graph.specs import ScanSpec, TableSpec
+from flowsql_core.errors import ConnectorError, FlowSqlError
+from flowsql_core.graph.specs import ScanSpec
 from flowsql_core.row import ChangelogMode
-from flowsql_core.types.logical import Schema
+from flowsql_core.types.logical import Column, LogicalType, Schema
+from flowsql_core.types.text import parse_type
 
 #: Items that may wait for the task: a source ahead of that pauses.
 _CAPACITY: Final = 100_000
@@ -84,7 +84,7 @@ class _SplitThread:
             self._skip -= count
             return
         if self._skip:
-            item = At(item.row.slice(self._skip), item.position, item.kind)
+            item = At(item.row.slice(self._skip), item.position, item.kind, item.metadata)
             self._skip = 0
         with self._changed:
             self._changed.wait_for(lambda: len(self._waiting) < _CAPACITY or self._closing)
@@ -106,8 +106,8 @@ class _SplitThread:
         with self._changed:
             return self._over and not self._waiting and self._failure is None
 
-    def take(self, most: int, connector: str, schema: Schema) -> ChangelogBatch | None:
-        """The next rows, all columns; None where none wait.
+    def take(self, most: int, connector: str, schema: Schema, keys: Schema) -> ChangelogBatch | None:
+        """The next rows, all columns, then metadata of some keys; None where none wait.
 
         Raises:
             ConnectorError: the source failed, behind the rows that it gave before.
@@ -117,21 +117,24 @@ class _SplitThread:
                 if self._failure is not None:
                     raise _failed(connector, self.id, self._failure)
                 return None
-            first = self._waiting[0].row
-            if isinstance(first, pa.RecordBatch):
-                return batch_of_arrow(connector, schema, self._taken_arrow(first, most))
+            first = self._waiting[0]
+            if isinstance(first.row, pa.RecordBatch):
+                rows = self._taken_arrow(first.row, most)
+                told = metadata_of_arrow(connector, schema, keys, rows, first.metadata)
+                return _with_columns(batch_of_arrow(connector, schema, rows), told)
             taken: list[At] = []
             while self._waiting and len(taken) < most and not isinstance(self._waiting[0].row, pa.RecordBatch):
                 taken.append(self._waiting.popleft())
             for item in taken:
                 self._count(item.position, 1)
             self._changed.notify()
-        return batch_of_rows(connector, schema, [item.row for item in taken], [item.kind for item in taken])
+        batch = batch_of_rows(connector, schema, [item.row for item in taken], [item.kind for item in taken])
+        return _with_columns(batch, metadata_of_rows(connector, keys, [item.metadata for item in taken]))
 
     def _taken_arrow(self, rows: pa.RecordBatch, most: int) -> pa.RecordBatch:
         item = self._waiting.popleft()
         if rows.num_rows > most:
-            self._waiting.appendleft(At(rows.slice(most), item.position, item.kind))
+            self._waiting.appendleft(At(rows.slice(most), item.position, item.kind, item.metadata))
             self._count(None, most)
             return rows.slice(0, most)
         self._count(item.position, rows.num_rows)
@@ -166,11 +169,14 @@ class _SplitThread:
 class RowReader(SourceReader):
     """Reads its splits side by side."""
 
-    def __init__(self, connector: str, source: RowSource, schema: Schema, columns: tuple[int, ...]) -> None:
+    def __init__(
+        self, connector: str, source: RowSource, schema: Schema, columns: tuple[int, ...], keys: Schema
+    ) -> None:
         self._connector = connector
         self._source = source
         self._schema = schema
-        self._columns = columns
+        self._keys = keys
+        self._columns = (*columns, *range(len(schema), len(schema) + len(keys)))
         self._threads: list[_SplitThread] = []
         self._no_more = False
         self._paused: Set[str] = frozenset()
@@ -198,7 +204,7 @@ class RowReader(SourceReader):
             self._threads.append(thread)
             if thread.id in self._paused:
                 continue
-            batch = thread.take(max_rows, self._connector, self._schema)
+            batch = thread.take(max_rows, self._connector, self._schema, self._keys)
             finished = thread.is_at_its_end()
             if finished:
                 self._threads.remove(thread)
@@ -208,8 +214,8 @@ class RowReader(SourceReader):
 
     def _projected(self, batch: ChangelogBatch | None) -> ChangelogBatch:
         if batch is None:
-            batch = batch_of_rows(self._connector, self._schema, [], [])
-        if self._columns == tuple(range(len(self._schema))):
+            batch = batch_of_rows(self._connector, (*self._schema, *self._keys), [], [])
+        if self._columns == tuple(range(len(self._schema) + len(self._keys))):
             return batch
         return batch.with_columns([batch.columns[place] for place in self._columns])
 
@@ -255,60 +261,50 @@ class RowTableSource(TableSource):
     """A scan of a table whose rows Python code makes."""
 
     def __init__(self, kind: type[RowSource], scan: ScanSpec, options: OptionSet) -> None:
-        self._kind = kind
-        self._scan = scan
-        self._declared = DeclaredTable(scan.table, options.check(scan.table))
-        self._connector = scan.table.option("connector") or ""
+        self.kind = kind
+        self.scan = scan
+        self.values = options.check(scan.table)
+        self.declared = DeclaredTable(scan.table, self.values, scan.metadata)
+        self.connector = scan.table.option("connector") or ""
 
     @property
     def bounded(self) -> bool:
         """What the class says."""
-        return self._kind.bounded
+        return self.kind.bounded
 
     @property
     def tells_backlog(self) -> bool:
         """What the class says."""
-        return self._kind.tells_backlog
+        return self.kind.tells_backlog
 
     @property
     def changelog_mode(self) -> ChangelogMode:
         """What the class says."""
-        return self._kind.changelog
+        return self.kind.changelog
 
     def supports_projection(self) -> bool:
         """Columns that nobody reads are left out behind the source."""
         return True
 
+    def metadata_columns(self) -> Mapping[str, LogicalType]:
+        """What the class names."""
+        return {key: parse_type(text) for key, text in self.kind.metadata.items()}
+
     def create_enumerator(self) -> SplitEnumerator:
         """The splits that the class names."""
-        return _Splits(self._kind(self._declared))
+        return _Splits(self.kind(self.declared))
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """A reader with an object of the class."""
-        source = self._kind(self._declared)
-        return RowReader(self._connector, source, self._scan.table.columns, self._scan.projection)
+        source = self.kind(self.declared)
+        scan = self.scan
+        told = scan.output[len(scan.projection) :]
+        keys = tuple(Column(key, column.type) for key, column in zip(scan.metadata, told, strict=True))
+        return RowReader(self.connector, source, scan.table.columns, scan.projection, keys)
 
 
-class RowSourceFactory(SourceFactory):
-    """Makes sources of one class."""
-
-    identifier = "row-source"
-
-    def __init__(self, kind: type[RowSource]) -> None:
-        self._kind = kind
-
-    def options(self, table: TableSpec) -> OptionSet:
-        """Those that the class names."""
-        return self._kind.options
-
-    def create_source(self, scan: ScanSpec, configuration: Mapping[str, str]) -> TableSource:
-        """A source of a table."""
-        if scan.metadata:
-            raise BindError(
-                "no-such-metadata",
-                f"The connector '{scan.table.option('connector')}' has no metadata column '{scan.metadata[0]}'.",
-            )
-        return RowTableSource(self._kind, scan, self.options(scan.table))
+def _with_columns(batch: ChangelogBatch, more: list[Any]) -> ChangelogBatch:
+    return batch.with_columns([*batch.columns, *more]) if more else batch
 
 
 def _failed(connector: str, split: str, error: BaseException) -> FlowSqlError:

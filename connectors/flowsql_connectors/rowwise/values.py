@@ -45,6 +45,35 @@ def batch_of_arrow(connector: str, schema: Schema, rows: pa.RecordBatch) -> Chan
     return ChangelogBatch.of(columns, num_rows=rows.num_rows)
 
 
+def metadata_of_rows(connector: str, keys: Schema, given: Sequence[Mapping[str, Any] | None]) -> list[pa.Array]:
+    """Metadata that was given with rows, a column a key.
+
+    Raises:
+        ConnectorError: a value is none of its type.
+    """
+    return [_column(connector, key, [None if one is None else one.get(key.name) for one in given]) for key in keys]
+
+
+def metadata_of_arrow(
+    connector: str, schema: Schema, keys: Schema, rows: pa.RecordBatch, given: Mapping[str, Any] | None
+) -> list[pa.Array]:
+    """Metadata of rows of Arrow: columns that no column of the table is named like, or one value for all rows.
+
+    Raises:
+        ConnectorError: a value is none of its type.
+    """
+    names = {column.name for column in schema}
+    made = []
+    for key in keys:
+        if given is not None and key.name in given:
+            made += [_column(connector, key, [given[key.name]] * rows.num_rows)]
+        elif key.name in rows.schema.names and key.name not in names:
+            made += list(batch_of_arrow(connector, (key,), rows.select([key.name])).columns)
+        else:
+            made.append(pa.nulls(rows.num_rows, to_arrow(key.type)))
+    return made
+
+
 def _cells(connector: str, schema: Schema, row: Any) -> Sequence[Any]:
     if isinstance(row, Mapping):
         names = [column.name for column in schema]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,7 @@ class TableLookup(ABC):
     """Finds rows of a table. Used in one thread, unless its source says that it is ``concurrent``."""
 
     #: Keys for which a request of its own is worth a round trip: fewer of a batch are not parted.
-    fewest_keys: ClassVar[int] = 1
+    fewest_keys: int = 1
 
     @abstractmethod
     def find(self, keys: Sequence[Any]) -> FoundRows:

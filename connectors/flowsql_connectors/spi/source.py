@@ -244,6 +244,10 @@ class TableSource(ABC):
         """What the source emits."""
         return INSERT_ONLY
 
+    def guarantee(self) -> str | None:
+        """What becomes of rows when a job fails and is restored, in a few words; None: each counts exactly once."""
+        return None
+
     def supports_projection(self) -> bool:
         """Whether unread columns need not be read."""
         return False

@@ -8,7 +8,10 @@ from typing import Final
 from flowsql_core.secrets.placeholders import is_placeholder
 
 HIDDEN: Final = "******"
-_SECRET: Final = re.compile(r"(^|[.\-_])(password|passwd|secret|token|secret-key|sasl\.jaas\.config)$", re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r"(^|[.\-_])(password|passwd|secret|token|secret-key|api-?key|authorization|cookie|sasl\.jaas\.config)$",
+    re.IGNORECASE,
+)
 
 
 def shown_value(key: str, value: str) -> str:

@@ -10,8 +10,10 @@ from flowsql_planner.physical.nodes import (
     MatchNode,
     MiniBatchAssigner,
     Physical,
+    TableSourceScan,
     walk,
 )
+from flowsql_planner.physical.nodes.base import Connectors
 from flowsql_planner.physical.nodes.bounded import (
     BoundedAggregate,
     BoundedJoin,
@@ -25,12 +27,19 @@ _DEVIATIONS: Final = frozenset({"STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAM
 _MOMENTS: Final = "count, mean and squares in one accumulator, where Flink plans $WELFORD_M2, COUNT and a Calc above"
 
 
-def execution_notes(roots: Sequence[Physical], parallelism: int) -> str:
-    """A line for each node that runs otherwise in a job of that parallelism; nothing where the plan says it all."""
+def execution_notes(roots: Sequence[Physical], parallelism: int, connectors: Connectors) -> str:
+    """A line for each node that runs otherwise in a job of that parallelism, or reads what cannot be read again.
+
+    Nothing where the plan says it all.
+    """
     idle = idle_assigners(roots)
     rows: dict[str, None] = {}
     for root in roots:
         for node in walk(root):
+            if isinstance(node, TableSourceScan):
+                guarantee = connectors.source_guarantee(node.table, node.span)
+                if guarantee is not None:
+                    rows[f"{node.describe()} reads {guarantee}\n"] = None
             if isinstance(node, BoundedAggregate) and any(call.function in _DEVIATIONS for call in node.calls):
                 names = ", ".join(dict.fromkeys(c.function for c in node.calls if c.function in _DEVIATIONS))
                 rows[f"{names} of {node.describe(infix=True)} keep {_MOMENTS}\n"] = None

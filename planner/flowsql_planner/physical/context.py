@@ -72,6 +72,10 @@ class PlanContext:
         """The changelog that a scan of a table emits."""
         return self.table_source(table, span).changelog_mode
 
+    def source_guarantee(self, table: TableSpec, span: Span | None) -> str | None:
+        """What becomes of a scan's rows when the job is restored; None: each counts exactly once."""
+        return self.table_source(table, span).guarantee()
+
     def normalizes(self, table: TableSpec, span: Span | None) -> bool:
         """Whether the changes of a scan are made a complete changelog by the table's primary key.
 

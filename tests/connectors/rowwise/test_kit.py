@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from flowsql.connectors import At, BatchSink, ConnectorOption, OptionSet, RowKind, RowSource
-from flowsql.connectors.testing import check_sink, check_source
+from flowsql.connectors.testing import check_lookup, check_sink, check_source
 from flowsql_core.row import ALL_CHANGES
 
 COUNT = ConnectorOption("count", int, 30, "Rows of each split.")
@@ -181,3 +181,35 @@ def test_kinds_are_numbers_of_the_engine() -> None:
     assert Numbers.changelog.insert_only
     assert At((1,)).kind is RowKind.INSERT
     assert Kept.accepted(ALL_CHANGES, has_key=True).insert_only
+
+
+class Names(RowSource):
+    """Several rows a key; ``breaks`` leaves one out."""
+
+    rows: ClassVar[list[tuple[int, str]]] = [(1, "a"), (2, "b"), (1, "c"), (3, "d")]
+    breaks: ClassVar[int] = 0
+
+    def lookup(self, keys: pa.RecordBatch) -> list[tuple[int, str]]:
+        asked = set(keys.column("n").to_pylist())
+        return [row for row in self.rows if row[0] in asked and row[0] != self.breaks]
+
+
+class Forgets(Names):
+    breaks: ClassVar[int] = 2
+
+
+class AlwaysAll(Names):
+    def lookup(self, keys: pa.RecordBatch) -> list[tuple[int, str]]:
+        return self.rows
+
+
+@pytest.mark.parametrize("source", [Names, AlwaysAll])
+def test_lookups_that_keep_their_promises(source: type[RowSource]) -> None:
+    check_lookup(source, COLUMNS, ["n"], Names.rows)
+
+
+def test_lookups_that_break_them() -> None:
+    with pytest.raises(AssertionError, match=r"the rows of the keys .*\n  - \(2, 'b'\)"):
+        check_lookup(Forgets, COLUMNS, ["n"], Names.rows)
+    with pytest.raises(AssertionError, match="has no lookup"):
+        check_lookup(Numbers, COLUMNS, ["n"], Names.rows)

@@ -37,6 +37,10 @@ class Connectors(Protocol):
         """The changelog that a scan of a table emits."""
         ...
 
+    def source_guarantee(self, table: TableSpec, span: Span | None) -> str | None:
+        """What becomes of a scan's rows when the job is restored; None: each counts exactly once."""
+        ...
+
     def sink_mode(self, sink: SinkSpec, span: Span | None) -> ChangelogMode:
         """What a sink takes when the query produces the spec's mode."""
         ...

@@ -1,0 +1,1 @@
+"""``http``: tables that are polled, looked up and posted to over HTTP."""

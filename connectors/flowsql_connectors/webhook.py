@@ -1,0 +1,397 @@
+"""``webhook``: a table that others post rows to. It listens on a port while a job reads it.
+
+A request is answered with 2xx once its rows are kept: by a checkpoint, or where the job has none by the job's memory.
+What cannot be kept now is refused with 429 or 503, and what is no row with 400: the sender knows, and may send again.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import ssl
+import threading
+import time
+import zlib
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar, Final
+from urllib.parse import parse_qs, urlsplit
+
+from flowsql_connectors.messages.feed import Arrived, FeedContext, MessageFeed
+from flowsql_connectors.messages.source import MessageSourceFactory
+from flowsql_connectors.options import (
+    ConnectorOption,
+    OptionSet,
+    OptionValues,
+    optional,
+    parse_choice,
+    parse_natural,
+    parse_positive,
+)
+from flowsql_core.config import parse_duration_ms, parse_memory_bytes
+from flowsql_core.errors import BindError, ConnectorError
+from flowsql_core.graph.specs import ScanSpec, TableSpec
+from flowsql_core.types.logical import STRING, LogicalType, MapType, TimestampLtzType
+
+logger = logging.getLogger(__name__)
+
+
+def _path(text: str) -> str:
+    if not text.startswith("/"):
+        raise ValueError("expected a path that begins with '/'")
+    return text
+
+
+PORT = ConnectorOption("port", parse_natural, 0, "Where to listen; 0: a free port, which is said on standard error.")
+HOST = ConnectorOption("host", str, "127.0.0.1", "The address to listen at; 0.0.0.0: all of this machine.")
+PATH = ConnectorOption("path", _path, "/", "The path that rows are posted to.")
+AUTHENTICATION = ConnectorOption(
+    "authentication",
+    parse_choice("token", "hmac-sha256", "none"),
+    "token",
+    "Whether senders show 'token', or sign what they send with it, or anybody may send.",
+)
+TOKEN: ConnectorOption[str | None] = ConnectorOption("token", optional(str), None, "The secret that senders have.")
+AUTHENTICATION_HEADER: ConnectorOption[str | None] = ConnectorOption(
+    "authentication.header",
+    optional(str),
+    None,
+    "The header of token (Authorization: Bearer ...) or signature (X-Hub-Signature-256: sha256=...).",
+)
+RECORDS: ConnectorOption[str | None] = ConnectorOption(
+    "records",
+    optional(parse_choice("body", "lines")),
+    None,
+    "Whether a request is one message or each of its lines; by default lines of csv and of newline-delimited JSON.",
+)
+ACKNOWLEDGE: ConnectorOption[str | None] = ConnectorOption(
+    "acknowledge",
+    optional(parse_choice("checkpoint", "received")),
+    None,
+    "When a request is answered: once a checkpoint holds it (where there are any), or once the job has it.",
+)
+ACKNOWLEDGE_MS = ConnectorOption(
+    "acknowledge.timeout", parse_duration_ms, 60_000, "A request that no checkpoint holds by then is answered with 503."
+)
+MOST_BYTES = ConnectorOption("request.max-size", parse_memory_bytes, 1 << 20, "Larger requests are answered with 413.")
+MOST_WAITING = ConnectorOption(
+    "queue.max-messages", parse_positive, 10_000, "When so many messages wait, requests are answered with 429."
+)
+CERTIFICATE: ConnectorOption[str | None] = ConnectorOption(
+    "tls.cert-file", optional(str), None, "The server's certificate (PEM); with 'tls.key-file' it speaks https."
+)
+KEY: ConnectorOption[str | None] = ConnectorOption("tls.key-file", optional(str), None, "The certificate's key (PEM).")
+
+_HEADERS: Final = {"token": "Authorization", "hmac-sha256": "X-Hub-Signature-256", "none": ""}
+_LINE_TYPES: Final = ("application/x-ndjson", "application/jsonl", "application/jsonlines", "application/x-jsonlines")
+#: Seconds that a sender may take for a request.
+_PATIENCE_S: Final = 30
+#: What a sender is told to wait, seconds.
+_RETRY_S: Final = 1
+
+
+class WebhookSourceFactory(MessageSourceFactory):
+    """Makes scans."""
+
+    identifier = "webhook"
+    own_options = OptionSet(
+        required=(PORT,),
+        optional=(
+            HOST, PATH, AUTHENTICATION, TOKEN, AUTHENTICATION_HEADER, RECORDS, ACKNOWLEDGE, ACKNOWLEDGE_MS, MOST_BYTES,
+            MOST_WAITING, CERTIFICATE, KEY,
+        ),
+    )  # fmt: skip
+    metadata: ClassVar[Mapping[str, LogicalType]] = {
+        "received-at": TimestampLtzType(precision=3, nullable=False),
+        "remote": STRING.as_nullable(False),
+        "headers": MapType(key=STRING, value=STRING, nullable=False),
+        "query": MapType(key=STRING, value=STRING, nullable=False),
+    }
+
+    def check(self, table: TableSpec, values: OptionValues, scan: ScanSpec) -> None:
+        """Refuse options that do not fit together.
+
+        Raises:
+            BindError: there is no token, or one without use; a certificate without its key.
+        """
+        if (values.get(AUTHENTICATION) == "none") == bool(values.get(TOKEN)):
+            raise BindError(
+                "missing-option",
+                "Senders need a secret: add 'token'."
+                if not values.get(TOKEN)
+                else "'token' has no meaning with 'authentication' = 'none'.",
+                hint="'token' = '${env:NAME}'; 'authentication' = 'none' lets anybody send",
+            )
+        if values.has(CERTIFICATE) != values.has(KEY):
+            raise BindError("missing-option", f"'{CERTIFICATE.key}' and '{KEY.key}' belong together.")
+
+    def guarantee(self, values: OptionValues, checkpointed: bool) -> str | None:
+        """By when requests are answered."""
+        if _waits(values, checkpointed):
+            return "at least once: a request is answered when a checkpoint holds it"
+        return "at most once: a request is answered before a checkpoint holds it"
+
+    def feed(self, table: TableSpec, values: OptionValues, context: FeedContext) -> MessageFeed:
+        """A server."""
+        return _WebhookFeed(table, values, context)
+
+
+def _waits(values: OptionValues, checkpointed: bool) -> bool:
+    """Whether requests wait for checkpoints."""
+    return (values.get(ACKNOWLEDGE) or ("checkpoint" if checkpointed else "received")) == "checkpoint"
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """What a sender sent; ``last``: number of its last message once the job has it, counted from 1."""
+
+    messages: Sequence[bytes]
+    remote: str
+    headers: dict[str, str]
+    query: dict[str, str]
+    received_ms: int
+    last: int | None = field(default=None)
+
+
+class _WebhookFeed(MessageFeed):
+    def __init__(self, table: TableSpec, values: OptionValues, context: FeedContext) -> None:
+        self.values = values
+        self.context = context
+        self.waits = _waits(values, context.checkpointed)
+        self.token = (values.get(TOKEN) or "").encode()
+        self.header = values.get(AUTHENTICATION_HEADER) or _HEADERS[values.get(AUTHENTICATION)]
+        self.lines = values.get(RECORDS) or ("lines" if table.option("format") == "csv" else None)
+        self._table = table
+        self._changed = threading.Condition()
+        self._queue: deque[_Request] = deque()
+        #: Messages that are not kept yet, that the job has, and that a checkpoint holds.
+        self._waiting = 0
+        self._given = 0
+        self._kept = 0
+        self._closed = False
+        self._server: ThreadingHTTPServer | None = None
+
+    def open(self, position: Any) -> None:
+        """Listen, and say where.
+
+        Raises:
+            ConnectorError: the port is taken, or the certificate cannot be read.
+        """
+        host, port = self.values.get(HOST), self.values.get(PORT)
+        feed = self
+
+        class Handler(_Handler):
+            webhook = feed
+
+        try:
+            server = _Server((host, port), Handler)
+        except OSError as error:
+            text = f"Table '{self._table.name}' cannot listen at {host}:{port}: {error.strerror}."
+            raise ConnectorError("cannot-listen", text, hint="'port' and 'host' say where") from error
+        scheme = "http"
+        if (certificate := self.values.get(CERTIFICATE)) is not None:
+            try:
+                trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                trusted.load_cert_chain(certificate, self.values.get(KEY))
+            except OSError as error:
+                server.server_close()
+                raise ConnectorError("tls", f"The certificate '{certificate}' cannot be used: {error}.") from error
+            # The handshake is the handler's, in its own thread.
+            server.socket = trusted.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+            scheme = "https"
+        self._server = server
+        threading.Thread(target=server.serve_forever, args=(0.05,), name="webhook", daemon=True).start()
+        address = f"{scheme}://{host}:{server.server_address[1]}{self.values.get(PATH)}"
+        logger.warning("Table '%s' takes POST requests at %s", self._table.name, address)
+
+    def receive(self, wait_s: float) -> Arrived | None:
+        """The messages of all requests that have come."""
+        with self._changed:
+            if not self._queue:
+                self._changed.wait(wait_s)
+            taken = list(self._queue)
+            self._queue.clear()
+            for request in taken:
+                self._given += len(request.messages)
+                request.last = self._given
+            if not self.waits:
+                self._waiting -= sum(len(request.messages) for request in taken)
+            self._changed.notify_all()
+        if not taken:
+            return None
+        each = [request for request in taken for _ in request.messages]
+        return Arrived(
+            [message for request in taken for message in request.messages],
+            {
+                "received-at": [request.received_ms for request in each],
+                "remote": [request.remote for request in each],
+                "headers": [list(request.headers.items()) for request in each],
+                "query": [list(request.query.items()) for request in each],
+            },
+        )
+
+    def kept(self, count: int) -> None:
+        """Answer the requests that a checkpoint holds."""
+        with self._changed:
+            if self.waits:
+                self._waiting -= count - self._kept
+            self._kept = count
+            self._changed.notify_all()
+
+    def place(self, number: int) -> str:
+        """The message's number since the job began to listen."""
+        return f"the webhook at {self.values.get(PATH)}, message {number + 1}"
+
+    def close(self) -> None:
+        """Listen no more. Requests that wait are answered with 503."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    # -- the side of the threads of requests
+
+    def take(self, request: _Request) -> tuple[int, str]:
+        """Keep the messages of a request. Returns the answer's status, and what is said."""
+        with self._changed:
+            if self._closed:
+                return 503, "the job ends"
+            if self._waiting + len(request.messages) > self.values.get(MOST_WAITING):
+                return 429, "too many messages wait"
+            self._waiting += len(request.messages)
+            self._queue.append(request)
+            self._changed.notify_all()
+            if not self.waits:
+                return 202, ""
+            deadline = time.monotonic() + self.values.get(ACKNOWLEDGE_MS) / 1000
+            while request.last is None or request.last > self._kept:
+                left = deadline - time.monotonic()
+                if self._closed:
+                    return 503, "the job ended before a checkpoint held the request"
+                if left <= 0:
+                    if request.last is None:
+                        self._queue.remove(request)
+                        self._waiting -= len(request.messages)
+                    return 503, "no checkpoint held the request in time"
+                self._changed.wait(left)
+        return 200, ""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A sender went away, or speaks something else."""
+        logger.debug("a request of %s broke off", client_address, exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """A connection of a sender."""
+
+    webhook: ClassVar[_WebhookFeed]
+    protocol_version = "HTTP/1.1"
+    timeout = _PATIENCE_S
+
+    def do_POST(self) -> None:
+        """Rows."""
+        self._answer(*self._taken())
+
+    def do_GET(self) -> None:
+        """Nothing is given out here."""
+        self.close_connection = True
+        self._answer(405, "rows are sent by POST")
+
+    do_HEAD = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_GET  # noqa: N815
+
+    def version_string(self) -> str:
+        """Who answers, without versions."""
+        return "FlowSQL"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not logged: their addresses may hold secrets."""
+
+    def _taken(self) -> tuple[int, str]:
+        feed = self.webhook
+        parts = urlsplit(self.path)
+        # What is not read would be taken for the next request.
+        self.close_connection = True
+        if parts.path != feed.values.get(PATH):
+            return 404, "no table is here"
+        length = self.headers.get("Content-Length", "")
+        if not length.isdigit():
+            return 411, "the request needs a Content-Length"
+        most = feed.values.get(MOST_BYTES)
+        if int(length) > most:
+            return 413, f"a request has at most {most} bytes"
+        if feed.values.get(AUTHENTICATION) == "token" and not self._shows_token():
+            return 401, "the token is missing or wrong"
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            return 400, "the request broke off"
+        self.close_connection = self.headers.get("Connection", "").lower() == "close"
+        if feed.values.get(AUTHENTICATION) == "hmac-sha256" and not self._signs(body):
+            return 401, "the signature is missing or wrong"
+        match self.headers.get("Content-Encoding", "identity").lower():
+            case "gzip":
+                try:
+                    body = zlib.decompressobj(wbits=31).decompress(body, most + 1)
+                except zlib.error:
+                    return 400, "the body is not gzip"
+                if len(body) > most:
+                    return 413, f"a request has at most {most} bytes"
+            case "identity":
+                pass
+            case other:
+                return 415, f"the encoding '{other}' is not known: gzip is"
+        messages = self._messages(body)
+        if not messages:
+            return 400, "there is no row"
+        fault = feed.context.fault(messages)
+        if fault is not None:
+            return 400, fault
+        headers = {name: value for name, value in self.headers.items() if name.lower() != feed.header.lower()}
+        query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        remote = str(self.client_address[0])
+        return feed.take(_Request(messages, remote, headers, query, feed.context.clock.now_ms()))
+
+    def _shows_token(self) -> bool:
+        shown = self.headers.get(self.webhook.header, "")
+        return hmac.compare_digest(shown.removeprefix("Bearer ").encode("latin-1"), self.webhook.token)
+
+    def _signs(self, body: bytes) -> bool:
+        shown = self.headers.get(self.webhook.header, "").removeprefix("sha256=")
+        return hmac.compare_digest(
+            shown.encode("latin-1"), hmac.digest(self.webhook.token, body, "sha256").hex().encode()
+        )
+
+    def _messages(self, body: bytes) -> list[bytes]:
+        kind = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        lines = self.webhook.lines
+        if lines == "lines" or (lines is None and kind in _LINE_TYPES):
+            return [line.removesuffix(b"\r") for line in body.split(b"\n") if line.strip()]
+        return [body] if body else []
+
+    def _answer(self, status: int, said: str) -> None:
+        content = json.dumps({"error": said}).encode() if said else b""
+        self.send_response(status)
+        if content:
+            self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        if status in (429, 503):
+            self.send_header("Retry-After", str(_RETRY_S))
+        if status == 401:
+            self.send_header("WWW-Authenticate", "Bearer")
+        if status == 405:
+            self.send_header("Allow", "POST")
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
