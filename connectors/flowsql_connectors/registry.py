@@ -80,6 +80,7 @@ _BUILT_IN: Final[dict[str, Connector]] = {
         source="flowsql_connectors.rowwise.by_class:PythonSourceFactory",
         sink="flowsql_connectors.rowwise.by_class:PythonSinkFactory",
     ),
+    "sse": Connector(sink="flowsql_connectors.sse:EventSinkFactory"),
     "socket": Connector(source="flowsql_connectors.socket:SocketSourceFactory"),
     "webhook": Connector(source="flowsql_connectors.webhook:WebhookSourceFactory"),
     "websocket": Connector(

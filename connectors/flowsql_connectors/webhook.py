@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 import json
 import logging
-import ssl
 import threading
 import time
 import zlib
@@ -21,6 +20,17 @@ from typing import Any, ClassVar, Final
 from urllib.parse import parse_qs, urlsplit
 
 from flowsql_connectors.messages.feed import Arrived, FeedContext, MessageFeed
+from flowsql_connectors.messages.listening import (
+    CERTIFICATE,
+    HOST,
+    KEY,
+    PATH,
+    PORT,
+    TOKEN,
+    check_certificate,
+    listen,
+    shows_token,
+)
 from flowsql_connectors.messages.source import MessageSourceFactory
 from flowsql_connectors.options import (
     ConnectorOption,
@@ -28,33 +38,22 @@ from flowsql_connectors.options import (
     OptionValues,
     optional,
     parse_choice,
-    parse_natural,
     parse_positive,
 )
 from flowsql_core.config import parse_duration_ms, parse_memory_bytes
-from flowsql_core.errors import BindError, ConnectorError
+from flowsql_core.errors import BindError
 from flowsql_core.graph.specs import ScanSpec, TableSpec
 from flowsql_core.types.logical import STRING, LogicalType, MapType, TimestampLtzType
 
 logger = logging.getLogger(__name__)
 
 
-def _path(text: str) -> str:
-    if not text.startswith("/"):
-        raise ValueError("expected a path that begins with '/'")
-    return text
-
-
-PORT = ConnectorOption("port", parse_natural, 0, "Where to listen; 0: a free port, which is said on standard error.")
-HOST = ConnectorOption("host", str, "127.0.0.1", "The address to listen at; 0.0.0.0: all of this machine.")
-PATH = ConnectorOption("path", _path, "/", "The path that rows are posted to.")
 AUTHENTICATION = ConnectorOption(
     "authentication",
     parse_choice("token", "hmac-sha256", "none"),
     "token",
     "Whether senders show 'token', or sign what they send with it, or anybody may send.",
 )
-TOKEN: ConnectorOption[str | None] = ConnectorOption("token", optional(str), None, "The secret that senders have.")
 AUTHENTICATION_HEADER: ConnectorOption[str | None] = ConnectorOption(
     "authentication.header",
     optional(str),
@@ -80,11 +79,6 @@ MOST_BYTES = ConnectorOption("request.max-size", parse_memory_bytes, 1 << 20, "L
 MOST_WAITING = ConnectorOption(
     "queue.max-messages", parse_positive, 10_000, "When so many messages wait, requests are answered with 429."
 )
-CERTIFICATE: ConnectorOption[str | None] = ConnectorOption(
-    "tls.cert-file", optional(str), None, "The server's certificate (PEM); with 'tls.key-file' it speaks https."
-)
-KEY: ConnectorOption[str | None] = ConnectorOption("tls.key-file", optional(str), None, "The certificate's key (PEM).")
-
 _HEADERS: Final = {"token": "Authorization", "hmac-sha256": "X-Hub-Signature-256", "none": ""}
 _LINE_TYPES: Final = ("application/x-ndjson", "application/jsonl", "application/jsonlines", "application/x-jsonlines")
 #: Seconds that a sender may take for a request.
@@ -125,8 +119,7 @@ class WebhookSourceFactory(MessageSourceFactory):
                 else "'token' has no meaning with 'authentication' = 'none'.",
                 hint="'token' = '${env:NAME}'; 'authentication' = 'none' lets anybody send",
             )
-        if values.has(CERTIFICATE) != values.has(KEY):
-            raise BindError("missing-option", f"'{CERTIFICATE.key}' and '{KEY.key}' belong together.")
+        check_certificate(values)
 
     def guarantee(self, values: OptionValues, checkpointed: bool) -> str | None:
         """By when requests are answered."""
@@ -180,31 +173,12 @@ class _WebhookFeed(MessageFeed):
         Raises:
             ConnectorError: the port is taken, or the certificate cannot be read.
         """
-        host, port = self.values.get(HOST), self.values.get(PORT)
         feed = self
 
         class Handler(_Handler):
             webhook = feed
 
-        try:
-            server = _Server((host, port), Handler)
-        except OSError as error:
-            text = f"Table '{self._table.name}' cannot listen at {host}:{port}: {error.strerror}."
-            raise ConnectorError("cannot-listen", text, hint="'port' and 'host' say where") from error
-        scheme = "http"
-        if (certificate := self.values.get(CERTIFICATE)) is not None:
-            try:
-                trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                trusted.load_cert_chain(certificate, self.values.get(KEY))
-            except OSError as error:
-                server.server_close()
-                raise ConnectorError("tls", f"The certificate '{certificate}' cannot be used: {error}.") from error
-            # The handshake is the handler's, in its own thread.
-            server.socket = trusted.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-            scheme = "https"
-        self._server = server
-        threading.Thread(target=server.serve_forever, args=(0.05,), name="webhook", daemon=True).start()
-        address = f"{scheme}://{host}:{server.server_address[1]}{self.values.get(PATH)}"
+        self._server, address = listen(self._table, self.values, Handler)
         logger.warning("Table '%s' takes POST requests at %s", self._table.name, address)
 
     def receive(self, wait_s: float) -> Arrived | None:
@@ -283,15 +257,6 @@ class _WebhookFeed(MessageFeed):
         return 200, ""
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A sender went away, or speaks something else."""
-        logger.debug("a request of %s broke off", client_address, exc_info=True)
-
-
 class _Handler(BaseHTTPRequestHandler):
     """A connection of a sender."""
 
@@ -362,8 +327,7 @@ class _Handler(BaseHTTPRequestHandler):
         return feed.take(_Request(messages, remote, headers, query, feed.context.clock.now_ms()))
 
     def _shows_token(self) -> bool:
-        shown = self.headers.get(self.webhook.header, "")
-        return hmac.compare_digest(shown.removeprefix("Bearer ").encode("latin-1"), self.webhook.token)
+        return shows_token(self.headers.get(self.webhook.header, ""), self.webhook.token)
 
     def _signs(self, body: bytes) -> bool:
         shown = self.headers.get(self.webhook.header, "").removeprefix("sha256=")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from flowsql_compute.eval.text.render import json_rows
@@ -16,7 +17,7 @@ from flowsql_connectors.spi.source import ReaderContext, ReadStatus, SourceReade
 from flowsql_core.batch import ChangelogBatch
 from flowsql_core.clock import Clock, SystemClock
 from flowsql_core.graph.specs import ScanSpec, SinkSpec, TableSpec
-from flowsql_core.row import INSERT_ONLY
+from flowsql_core.row import INSERT_ONLY, RowKind
 from flowsql_core.types.arrow import to_arrow
 from flowsql_core.types.logical import Column, Schema
 from flowsql_core.types.text import parse_type
@@ -128,11 +129,12 @@ def scan(table: TableSpec, parallelism: int = 1, max_rows: int = 65536, **scan_o
     return rows
 
 
-def batch_of(table: TableSpec, rows: Sequence[Sequence[Any]]) -> ChangelogBatch:
+def batch_of(table: TableSpec, rows: Sequence[Sequence[Any]], kinds: Sequence[RowKind] | None = None) -> ChangelogBatch:
     columns = tuple(
         pa.array([row[index] for row in rows], to_arrow(column.type)) for index, column in enumerate(table.columns)
     )
-    return ChangelogBatch.of(columns, num_rows=len(rows))
+    made = None if kinds is None else np.array(kinds, np.uint8)
+    return ChangelogBatch.of(columns, made, num_rows=len(rows))
 
 
 def writer_of(

@@ -125,6 +125,7 @@ ALLOWED: Final = {
     "flowsql_connectors/http/lookup:HttpLookup.find": "over the answers to many keys each",
     "flowsql_connectors/http/sink:PostOutlet.send": "over the rows of requests",
     "flowsql_connectors/messages/lookup:MessageLookup.find": "over the answers to keys",
+    "flowsql_connectors/sse:_Events.send": "over rows: an event is a text of its own",
     "flowsql_connectors/webhook:_Handler._messages": "over the lines of a request",
     "flowsql_connectors/websocket:_WebsocketOutlet.send": "over rows: the client library takes a message each",
     "flowsql_connectors/kafka/encode:RecordEncoder._with_metadata": "over metadata columns, of which there are three",

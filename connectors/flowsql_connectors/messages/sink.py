@@ -65,6 +65,12 @@ class MessageSinkFactory(SinkFactory):
     default_format: ClassVar[str | None] = None
     #: Whether changes are written by the primary key of tables that have one.
     upserts: ClassVar[bool] = False
+    #: Whether the outlet takes every kind of change.
+    changes: ClassVar[bool] = False
+    #: Whether one subtask alone writes.
+    alone: ClassVar[bool] = False
+    #: Whether outlets are opened before there is a row: others connect to them.
+    listens: ClassVar[bool] = False
 
     @abstractmethod
     def outlet(self, sink: SinkSpec, values: OptionValues, context: WriterContext) -> MessageOutlet:
@@ -87,7 +93,8 @@ class MessageSinkFactory(SinkFactory):
 
     def options(self, table: TableSpec) -> OptionSet:
         """All options of a table."""
-        made = self.own_options.merged(OptionSet(optional=(SINK_PARALLELISM, *self.flush_options)))
+        parallelism = () if self.alone else (SINK_PARALLELISM,)
+        made = self.own_options.merged(OptionSet(optional=(*parallelism, *self.flush_options)))
         return made.merged(format_options(table, self.default_format)) if self.formats else made
 
     def writable_metadata(self, table: TableSpec) -> Mapping[str, LogicalType]:
@@ -114,13 +121,17 @@ class MessageSink(TableSink):
             self._format = format_of(sink.table, values, factory.default_format)
 
     def accepts(self, wanted: ChangelogMode) -> ChangelogMode:
-        """Changes by key, or what the format has a form of."""
+        """Changes by key, all of them, or what the format has a form of."""
+        if self._factory.changes:
+            return wanted
         if self._upserts:
             return UPSERT
         return INSERT_ONLY if self._format is None else self._format.changelog_mode
 
     def parallelism(self) -> int | None:
         """``sink.parallelism``."""
+        if self._factory.alone:
+            return 1
         return self._values.get(SINK_PARALLELISM)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
@@ -129,21 +140,25 @@ class MessageSink(TableSink):
         if self._format is not None:
             encoder = self._format.message_encoder(self._sink.table.columns, EncodeContext(context.configuration))
         outlet = self._factory.outlet(self._sink, self._values, context)
-        return MessageWriter(self._sink, encoder, self._upserts, outlet, self._factory.flushing(self._values), context)
+        by_outlet = self._upserts or self._factory.changes
+        writer = MessageWriter(self._sink, encoder, by_outlet, outlet, self._factory.flushing(self._values), context)
+        if self._factory.listens:
+            writer.open()
+        return writer
 
 
 class MessageWriter(SinkWriter):
     """Sends when enough rows wait, when they waited long enough, and at each checkpoint.
 
     Args:
-        upserts: the format knows nothing of changes: their kinds are the outlet's.
+        kinds_by_outlet: the format knows nothing of changes: their kinds are the outlet's.
     """
 
     def __init__(
         self,
         sink: SinkSpec,
         encoder: MessageEncoder | None,
-        upserts: bool,
+        kinds_by_outlet: bool,
         outlet: MessageOutlet,
         flushing: Flushing,
         context: WriterContext,
@@ -151,7 +166,7 @@ class MessageWriter(SinkWriter):
         self._columns = len(sink.table.columns)
         self._metadata = sink.metadata
         self._encoder = encoder
-        self._upserts = upserts
+        self._kinds_by_outlet = kinds_by_outlet
         self._outlet = outlet
         self._flushing = flushing
         self._context = context
@@ -162,6 +177,16 @@ class MessageWriter(SinkWriter):
         self._flushes = 0
         self._open = False
         self._closed = False
+
+    def open(self) -> None:
+        """Connect; done before the first rows are sent, unless it was done before.
+
+        Raises:
+            ConnectorError: it fails.
+        """
+        if not self._open:
+            self._outlet.open()
+            self._open = True
 
     def write(self, batch: ChangelogBatch) -> None:
         """Keep the rows, and send if there are enough."""
@@ -183,7 +208,7 @@ class MessageWriter(SinkWriter):
         columns = tuple(batch.columns[: self._columns])
         values = None
         if self._encoder is not None:
-            values = self._encoder.encode(columns, batch.num_rows, None if self._upserts else batch.kinds)
+            values = self._encoder.encode(columns, batch.num_rows, None if self._kinds_by_outlet else batch.kinds)
         metadata = dict(zip(self._metadata, batch.columns[self._columns :], strict=True))
         return Outgoing(batch.num_rows, values, columns, batch.kinds, metadata)
 
@@ -205,9 +230,7 @@ class MessageWriter(SinkWriter):
         failures = 0
         while True:
             try:
-                if not self._open:
-                    self._outlet.open()
-                    self._open = True
+                self.open()
                 self._outlet.send(rows)
                 break
             except ConnectorError as error:

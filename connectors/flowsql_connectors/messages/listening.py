@@ -1,0 +1,87 @@
+"""Servers inside of a job: where they listen, by which certificate, and who may speak to them."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from flowsql_connectors.options import ConnectorOption, OptionValues, optional, parse_natural
+from flowsql_core.errors import BindError, ConnectorError
+from flowsql_core.graph.specs import TableSpec
+
+logger = logging.getLogger(__name__)
+
+
+def _path(text: str) -> str:
+    if not text.startswith("/"):
+        raise ValueError("expected a path that begins with '/'")
+    return text
+
+
+PORT = ConnectorOption("port", parse_natural, 0, "Where to listen; 0: a free port, which is said on standard error.")
+HOST = ConnectorOption("host", str, "127.0.0.1", "The address to listen at; 0.0.0.0: all of this machine.")
+PATH = ConnectorOption("path", _path, "/", "The path of the table.")
+TOKEN: ConnectorOption[str | None] = ConnectorOption(
+    "token", optional(str), None, "The secret that the other side has."
+)
+CERTIFICATE: ConnectorOption[str | None] = ConnectorOption(
+    "tls.cert-file", optional(str), None, "The server's certificate (PEM); with 'tls.key-file' it speaks https."
+)
+KEY: ConnectorOption[str | None] = ConnectorOption("tls.key-file", optional(str), None, "The certificate's key (PEM).")
+
+
+def check_certificate(values: OptionValues) -> None:
+    """Refuse a certificate without its key, and a key without its certificate.
+
+    Raises:
+        BindError: with what is missing.
+    """
+    if values.has(CERTIFICATE) != values.has(KEY):
+        raise BindError("missing-option", f"'{CERTIFICATE.key}' and '{KEY.key}' belong together.")
+
+
+def listen(
+    table: TableSpec, values: OptionValues, handler: type[BaseHTTPRequestHandler]
+) -> tuple[ThreadingHTTPServer, str]:
+    """A server that runs in threads of its own, and its address.
+
+    Raises:
+        ConnectorError: the port is taken, or the certificate cannot be read.
+    """
+    host, port = values.get(HOST), values.get(PORT)
+    try:
+        server = _Server((host, port), handler)
+    except OSError as error:
+        text = f"Table '{table.name}' cannot listen at {host}:{port}: {error.strerror}."
+        raise ConnectorError("cannot-listen", text, hint="'port' and 'host' say where") from error
+    scheme = "http"
+    if (certificate := values.get(CERTIFICATE)) is not None:
+        try:
+            trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            trusted.load_cert_chain(certificate, values.get(KEY))
+        except OSError as error:
+            server.server_close()
+            raise ConnectorError("tls", f"The certificate '{certificate}' cannot be used: {error}.") from error
+        # The handshake is the handler's, in its own thread.
+        server.socket = trusted.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        scheme = "https"
+    threading.Thread(target=server.serve_forever, args=(0.05,), name="listening", daemon=True).start()
+    return server, f"{scheme}://{host}:{server.server_address[1]}{values.get(PATH)}"
+
+
+def shows_token(header: str, token: bytes) -> bool:
+    """Whether a header holds the token; takes as long whatever it holds."""
+    return hmac.compare_digest(header.removeprefix("Bearer ").encode("latin-1"), token)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A sender went away, or speaks something else."""
+        logger.debug("a request of %s broke off", client_address, exc_info=True)
